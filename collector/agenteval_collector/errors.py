@@ -1,0 +1,47 @@
+"""Errors of the collector, along the one axis that callers act on.
+
+CollectorError
++ PermanentError      the same input fails again: refuse it, count it, say why
+|  + InvalidRequest     not what it claims to be (malformed protobuf, bad JSON, unknown encoding)
+|  + RequestTooLarge    over a limit that the message names
+|  + NotFound           no such trace, session, page
++ RetryableError      the same input may succeed later: back off, by `retry_after` seconds
+   + Overloaded          a bound was reached; nothing was taken
+   + Unavailable         starting, stopping, or the disk refuses writes
+"""
+
+
+class CollectorError(Exception):
+    """Whatever the collector refuses; the message names what was wrong, where, and what to do."""
+
+
+class PermanentError(CollectorError):
+    """The same input fails again."""
+
+
+class InvalidRequest(PermanentError):
+    """The request is not what it claims to be."""
+
+
+class RequestTooLarge(PermanentError):
+    """The request exceeds a limit."""
+
+
+class NotFound(PermanentError):
+    """Nothing is known under that id."""
+
+
+class RetryableError(CollectorError):
+    """The same input may succeed after `retry_after` seconds."""
+
+    def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Overloaded(RetryableError):
+    """A bound was reached; nothing of the request was taken."""
+
+
+class Unavailable(RetryableError):
+    """The collector cannot take anything now."""

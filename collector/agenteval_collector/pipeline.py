@@ -1,0 +1,78 @@
+"""The seams between stages: what each stage knows of the next one, and what the outside may ask and tell.
+
+Stages never import one another. They hold one of these protocols, and the composition root (`service.py`) decides
+what stands behind it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from otel_agenteval.outcome import Evaluation
+
+Document: TypeAlias = dict[str, Any]
+"""A JSON object in a shape of docs/api.md: plain dicts, lists, strings, numbers, booleans and None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page of a listing, newest first; `next_cursor` is None on the last one."""
+
+    items: list[Document]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """What came of a run, in the words of whoever ran it. None: not said."""
+
+    task_id: str
+    run_id: str
+    condition: str = "baseline"
+    success: bool | None = None
+    confidence: float | None = None
+    session_id: str | None = None
+
+
+class Queries(Protocol):
+    """What the HTTP API, the page and the gRPC service read. Thread-safe; never blocks on ingestion."""
+
+    def trace(self, trace_id: str) -> Document | None:
+        """The trace document with its outcomes; None where it is unknown."""
+        ...
+
+    def session(self, session_id: str) -> Document | None:
+        """The session document; None where it is unknown."""
+        ...
+
+    def sessions(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
+        """Sessions by time last seen, newest first. Raises InvalidRequest for a cursor that is none of ours."""
+        ...
+
+
+class Reports(Protocol):
+    """What the outside tells us beside telemetry. Durable when the call returns; raises RetryableError."""
+
+    def report_run(self, report: RunReport) -> None: ...
+
+    def end_session(self, session_id: str) -> None: ...
+
+
+class EvaluationSink(Protocol):
+    """Takes evaluations that are committed; called in commit order from one thread, must not block or raise."""
+
+    def accept(self, evaluations: Sequence["CommittedEvaluation"]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedEvaluation:
+    """An evaluation that the store holds now.
+
+    `first` is True at the first outcome of its (subject, evaluator, version): only then do instruments count it;
+    events are emitted for every revision. `final` marks a session's score at the moment the session became idle
+    or was ended for the first time: only then does a session score enter the score histogram.
+    """
+
+    evaluation: Evaluation
+    first: bool
+    final: bool = False

@@ -1,0 +1,145 @@
+"""What the readers make of telemetry: one `Trace`, the same for every instrumentation.
+
+Ids are lower-case hex, times are nanoseconds since the Unix epoch (UTC). `None` always means "not recorded",
+never "empty": an empty answer is `""`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool the agent could have called; `parameters` is its JSON schema where one was recorded."""
+
+    name: str
+    description: str | None = None
+    parameters: Json = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One call of a tool of the user's: requested by the model, and executed where a tool span says so.
+
+    `arguments` are decoded JSON, or the raw text where it is not JSON. `error` is the error's text; a call that
+    failed without any text has the error type, and without that `"error"`.
+    """
+
+    name: str
+    arguments: Json = None
+    result: Json = None
+    error: str | None = None
+    call_id: str | None = None
+    span_id: str | None = None
+    started_at: int | None = None
+    ended_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one model call, or of several added up; cache is part of input, reasoning part of output."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """One logical model call. `output` is the text of its reply, None where none was recorded."""
+
+    span_id: str
+    model: str | None = None
+    output: str | None = None
+    usage: Usage | None = None
+    error: str | None = None
+    started_at: int
+    ended_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One exchange: what the user said, what the agent did, what it answered.
+
+    `span_id` is the span that stands for the turn (its outermost agent run, else the local root): evaluation
+    events are attached to it. `error` is set where the turn failed (no answer because a call failed).
+    `reasoning` and `plan` hold texts in order; both are empty where nothing was recorded.
+    """
+
+    span_id: str
+    input: str | None
+    output: str | None
+    agent: str | None = None
+    error: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    model_calls: tuple[ModelCall, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    plan: tuple[str, ...] = ()
+    started_at: int
+    ended_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunIdentity:
+    """The run a trace belongs to, as stamped by `otel_agenteval.run()`."""
+
+    task_id: str
+    run_id: str
+    condition: str = "baseline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """All that was recorded under one trace id, read by the dialects that recognised its spans.
+
+    `session_id` is None where nothing names a session: the trace is then its own session. `agent` is the
+    outermost agent's name, `agents` all of them in order of appearance. `partial` says that content was cut on
+    the way (length or count limits). `dialects` names what was recognised; empty means that no span of the
+    trace is GenAI telemetry.
+    """
+
+    trace_id: str
+    session_id: str | None = None
+    user_id: str | None = None
+    service: str | None = None
+    service_version: str | None = None
+    agents: tuple[str, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    available_tools: tuple[Tool, ...] = ()
+    system_instructions: str | None = None
+    run: RunIdentity | None = None
+    partial: bool = False
+    dialects: tuple[str, ...] = ()
+    span_count: int = 0
+    started_at: int = 0
+    ended_at: int = 0
+    root_span_id: str | None = None
+    unread: Mapping[str, int] = field(default_factory=dict)
+    """How many values of each kind could not be read, by a short name of what was wrong."""
+
+    @property
+    def agent(self) -> str | None:
+        """The outermost agent."""
+        return self.agents[0] if self.agents else None
+
+    @property
+    def input(self) -> str | None:
+        """What the first turn was asked."""
+        return self.turns[0].input if self.turns else None
+
+    @property
+    def output(self) -> str | None:
+        """What the last turn answered."""
+        return self.turns[-1].output if self.turns else None
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of all turns, in order."""
+        return tuple(call for turn in self.turns for call in turn.tool_calls)
+
+    @property
+    def model_calls(self) -> tuple[ModelCall, ...]:
+        """The model calls of all turns, in order."""
+        return tuple(call for turn in self.turns for call in turn.model_calls)

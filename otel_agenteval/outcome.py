@@ -1,0 +1,116 @@
+"""What an evaluator says of a subject: a score, why there is none, or how the evaluator failed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from otel_agenteval.model import Json
+
+
+class Method(StrEnum):
+    """How a score was found."""
+
+    EXACT = "exact"
+    EMBEDDING = "embedding"
+    HEURISTIC = "heuristic"
+    LLM = "llm"
+
+
+class Subject(StrEnum):
+    """What was evaluated."""
+
+    TRACE = "trace"
+    SESSION = "session"
+    TASK = "task"
+
+
+class Status(StrEnum):
+    """Where an evaluation stands; everything but `SCORED` and `FAILED` is a reason for having no score."""
+
+    SCORED = "scored"
+    NOT_APPLICABLE = "not_applicable"
+    NO_CONTENT = "no_content"
+    SAMPLED_OUT = "sampled_out"
+    OVER_BUDGET = "over_budget"
+    PENDING = "pending"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """A defined value in [0, 1]. `coverage` is the share of the expected signals it rests on."""
+
+    value: float
+    reason: str
+    coverage: float | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.value <= 1.0:
+            raise ValueError(f"score {self.value!r} is not in [0, 1]")
+
+    @property
+    def status(self) -> Status:
+        return Status.SCORED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unscored:
+    """The metric is undefined here, or was deliberately not evaluated; aggregation skips and counts it."""
+
+    status: Status
+    reason: str
+    coverage: float | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """The evaluator itself failed; `error_type` has low cardinality, `reason` tells what happened."""
+
+    error_type: str
+    reason: str
+    coverage: float | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def status(self) -> Status:
+        return Status.FAILED
+
+
+Outcome: TypeAlias = Score | Unscored | Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One evaluator's outcome on one revision of one subject, with all that is needed to judge its worth.
+
+    `span_id` is the span that the evaluation event is attached to, `trace_id` that span's trace. For a trace,
+    `subject_id` is its trace id, for a session its session id. `threshold` is None for values that are neither
+    good nor bad by themselves. `evaluated_at` is in nanoseconds since the Unix epoch.
+    """
+
+    name: str
+    version: str
+    method: Method
+    subject: Subject
+    subject_id: str
+    revision: int
+    outcome: Outcome
+    threshold: float | None
+    session_id: str
+    trace_id: str | None
+    span_id: str | None
+    agent: str | None
+    service: str | None
+    service_version: str | None
+    model: str | None = None
+    evaluated_at: int
+
+    @property
+    def success(self) -> bool | None:
+        """Whether the score reaches the threshold; None where there is no score or no threshold."""
+        if isinstance(self.outcome, Score) and self.threshold is not None:
+            return self.outcome.value >= self.threshold
+        return None

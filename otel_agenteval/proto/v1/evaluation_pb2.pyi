@@ -1,0 +1,124 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Document(_message.Message):
+    __slots__ = ["json"]
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    json: bytes
+    def __init__(self, json: _Optional[bytes] = ...) -> None: ...
+
+class EndSessionRequest(_message.Message):
+    __slots__ = ["session_id"]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ...) -> None: ...
+
+class EndSessionResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class GetSessionRequest(_message.Message):
+    __slots__ = ["session_id"]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ...) -> None: ...
+
+class GetTraceRequest(_message.Message):
+    __slots__ = ["trace_id"]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    trace_id: str
+    def __init__(self, trace_id: _Optional[str] = ...) -> None: ...
+
+class ListSessionsRequest(_message.Message):
+    __slots__ = ["agent", "cursor", "limit"]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    agent: str
+    cursor: str
+    limit: int
+    def __init__(self, agent: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListSessionsResponse(_message.Message):
+    __slots__ = ["items_json", "next_cursor"]
+    ITEMS_JSON_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items_json: _containers.RepeatedScalarFieldContainer[bytes]
+    next_cursor: str
+    def __init__(self, items_json: _Optional[_Iterable[bytes]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class Outcome(_message.Message):
+    __slots__ = ["coverage", "evaluated_at_unix_nano", "evaluator_version", "method", "name", "reason", "revision", "score", "session_id", "span_id", "status", "subject", "subject_id", "success", "threshold", "trace_id"]
+    COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    EVALUATED_AT_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
+    EVALUATOR_VERSION_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    SPAN_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    SUCCESS_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    coverage: float
+    evaluated_at_unix_nano: int
+    evaluator_version: str
+    method: str
+    name: str
+    reason: str
+    revision: int
+    score: float
+    session_id: str
+    span_id: str
+    status: str
+    subject: str
+    subject_id: str
+    success: bool
+    threshold: float
+    trace_id: str
+    def __init__(self, name: _Optional[str] = ..., subject: _Optional[str] = ..., subject_id: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., status: _Optional[str] = ..., score: _Optional[float] = ..., success: bool = ..., threshold: _Optional[float] = ..., reason: _Optional[str] = ..., method: _Optional[str] = ..., coverage: _Optional[float] = ..., evaluator_version: _Optional[str] = ..., revision: _Optional[int] = ..., evaluated_at_unix_nano: _Optional[int] = ...) -> None: ...
+
+class ReportRunRequest(_message.Message):
+    __slots__ = ["condition", "confidence", "run_id", "session_id", "success", "task_id"]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    SUCCESS_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    condition: str
+    confidence: float
+    run_id: str
+    session_id: str
+    success: bool
+    task_id: str
+    def __init__(self, task_id: _Optional[str] = ..., run_id: _Optional[str] = ..., condition: _Optional[str] = ..., success: bool = ..., confidence: _Optional[float] = ..., session_id: _Optional[str] = ...) -> None: ...
+
+class ReportRunResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ["names", "session_id"]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    session_id: str
+    def __init__(self, session_id: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WatchResponse(_message.Message):
+    __slots__ = ["lost", "outcome"]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    lost: int
+    outcome: Outcome
+    def __init__(self, outcome: _Optional[_Union[Outcome, _Mapping]] = ..., lost: _Optional[int] = ...) -> None: ...

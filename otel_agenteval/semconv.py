@@ -1,0 +1,66 @@
+"""Attribute, event and instrument names, each written once.
+
+Names of the OpenTelemetry GenAI conventions are kept here as constants of our own because the conventions
+package still ships them only as deprecated (they moved to a repository without a release).
+"""
+
+from typing import Final
+
+# What our processor adds to the exported copy of a span.
+AGENTEVAL_SESSION_ID: Final = "agenteval.session.id"
+AGENTEVAL_USER_ID: Final = "agenteval.user.id"
+AGENTEVAL_TASK_ID: Final = "agenteval.task.id"
+AGENTEVAL_RUN_ID: Final = "agenteval.run.id"
+AGENTEVAL_CONDITION: Final = "agenteval.condition"
+AGENTEVAL_PROCESS_ID: Final = "agenteval.process.id"
+AGENTEVAL_SPAN_COUNT: Final = "agenteval.trace.span_count"
+
+# Instrumentation scopes of our own: telemetry under them is never evaluated.
+OWN_SCOPES: Final = ("otel_agenteval", "agenteval_collector")
+
+# General conventions.
+SERVICE_NAME: Final = "service.name"
+SERVICE_VERSION: Final = "service.version"
+SESSION_ID: Final = "session.id"
+USER_ID: Final = "user.id"
+ENDUSER_ID: Final = "enduser.id"
+ERROR_TYPE: Final = "error.type"
+EXCEPTION_EVENT: Final = "exception"
+EXCEPTION_TYPE: Final = "exception.type"
+EXCEPTION_MESSAGE: Final = "exception.message"
+
+# GenAI conventions: identity.
+GEN_AI_OPERATION_NAME: Final = "gen_ai.operation.name"
+GEN_AI_PROVIDER_NAME: Final = "gen_ai.provider.name"
+GEN_AI_SYSTEM: Final = "gen_ai.system"
+GEN_AI_CONVERSATION_ID: Final = "gen_ai.conversation.id"
+GEN_AI_AGENT_NAME: Final = "gen_ai.agent.name"
+GEN_AI_REQUEST_MODEL: Final = "gen_ai.request.model"
+GEN_AI_RESPONSE_MODEL: Final = "gen_ai.response.model"
+GEN_AI_RESPONSE_ID: Final = "gen_ai.response.id"
+
+# GenAI conventions: content.
+GEN_AI_INPUT_MESSAGES: Final = "gen_ai.input.messages"
+GEN_AI_OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+GEN_AI_SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
+GEN_AI_TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
+GEN_AI_TOOL_NAME: Final = "gen_ai.tool.name"
+GEN_AI_TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
+GEN_AI_TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+GEN_AI_TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"
+GEN_AI_INFERENCE_DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
+
+# GenAI conventions: usage.
+GEN_AI_USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+GEN_AI_USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+
+# What leaves: the evaluation event and its attributes.
+GEN_AI_EVALUATION_RESULT_EVENT: Final = "gen_ai.evaluation.result"
+GEN_AI_EVALUATION_NAME: Final = "gen_ai.evaluation.name"
+GEN_AI_EVALUATION_SCORE_VALUE: Final = "gen_ai.evaluation.score.value"
+GEN_AI_EVALUATION_SCORE_LABEL: Final = "gen_ai.evaluation.score.label"
+GEN_AI_EVALUATION_EXPLANATION: Final = "gen_ai.evaluation.explanation"
+AGENTEVAL_SUBJECT: Final = "agenteval.subject"
+AGENTEVAL_METHOD: Final = "agenteval.evaluation.method"
+AGENTEVAL_STATUS: Final = "agenteval.status"
+AGENTEVAL_LOOP_KIND: Final = "agenteval.loop.kind"

@@ -76,3 +76,31 @@ class CommittedEvaluation:
     evaluation: Evaluation
     first: bool
     final: bool = False
+
+
+class Telemetry(Protocol):
+    """What the stages report of their own work; each call is one addition to one counter. Thread-safe."""
+
+    def received(self, spans: int) -> None:
+        """Spans and log records of an acknowledged request."""
+        ...
+
+    def rejected(self, spans: int) -> None:
+        """Spans and log records that were refused one by one (invalid ids, too large)."""
+        ...
+
+    def own_scope(self, spans: int) -> None:
+        """Spans and log records of our own instrumentation scopes, dropped so that we never evaluate ourselves."""
+        ...
+
+    def late(self, spans: int) -> None:
+        """Spans and log records that came after their trace was scored."""
+        ...
+
+    def replayed(self, requests: int) -> None:
+        """Requests read again from the log after a restart."""
+        ...
+
+    def released_early(self, traces: int) -> None:
+        """Traces scored before they were complete, to keep memory bounded or because they grew too old."""
+        ...

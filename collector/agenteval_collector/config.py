@@ -1,0 +1,253 @@
+"""Settings: typed, frozen, checked at start. Defaults live here and nowhere else.
+
+Sources, later ones win: the defaults, a YAML file, `AGENTEVAL_*` environment variables (`__` between levels),
+command-line flags. A key that does not exist is an error that names it.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
+
+PREFIX = "AGENTEVAL_"
+
+# Read by the client in the agent's process; not the collector's, but often in the same environment.
+CLIENT_VARIABLES = frozenset({"ENDPOINT", "HEADERS", "API_KEY", "URL", "SHARED"})
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class ConfigError(ValueError):
+    """The settings do not hold; the message names every key that is wrong and where it came from."""
+
+
+def _seconds(value: object) -> object:
+    """`2`, `"2"`, `"500ms"`, `"15 min"`, `"1h"` in seconds; anything else is left for pydantic to refuse."""
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", value)
+        if match and (match[2] or "s") in _UNITS:
+            return float(match[1]) * _UNITS[match[2] or "s"]
+    return value
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
+Address = Annotated[str, Field(pattern=r"^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$")]
+MIB = 1024 * 1024
+
+
+class Section(BaseModel):
+    """A group of settings: frozen, and unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ServerConfig(Section):
+    """Where the collector listens, and what it demands of who connects."""
+
+    grpc_address: Address = "127.0.0.1:4317"
+    """OTLP/gRPC and our own service."""
+    http_address: Address = "127.0.0.1:4318"
+    """OTLP/HTTP."""
+    web_address: Address = "127.0.0.1:4319"
+    """API, Prometheus metrics, page."""
+    insecure: bool = False
+    """Allow addresses beyond loopback without TLS and keys."""
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    keys: tuple[SecretStr, ...] = ()
+    """Any of these as `authorization: Bearer KEY` opens every port; none: no key is asked for."""
+    max_request_bytes: int = Field(default=64 * MIB, gt=0)
+    """Larger requests are refused, after decompression."""
+    max_span_bytes: int = Field(default=4 * MIB, gt=0)
+    """Larger spans and log records are rejected one by one (partial success)."""
+
+
+class LogConfig(Section):
+    """The durable log of requests."""
+
+    retention: Seconds = 24 * 3600.0
+    """Seconds that requests are kept after they are scored, so that late spans can join their trace."""
+    max_pending_bytes: int = Field(default=128 * MIB, gt=0)
+    """Requests that are acknowledged and not assembled yet; above it new ones are told to come back later."""
+
+
+class AssemblyConfig(Section):
+    """When a trace counts as complete."""
+
+    quiet_period: Seconds = 2.0
+    """Seconds without a new span after which a trace without completion marker is complete."""
+    max_age: Seconds = 600.0
+    """Seconds since its first span after which a trace is scored as it stands."""
+    max_open_bytes: int = Field(default=512 * MIB, gt=0)
+    """Memory for spans of incomplete traces; above it the oldest trace is released early."""
+
+
+class SessionConfig(Section):
+    """When a session is over, and when its score counts."""
+
+    idle: Seconds = 900.0
+    """Seconds without a trace after which a session is idle and its scores enter the histogram."""
+    min_coverage: float = Field(default=0.2, ge=0, le=1)
+    """A score on less than this share of its signals never counts as low."""
+
+
+class EmbedderConfig(Section):
+    type: Literal["embedded"] = "embedded"
+    """`embedded`: WordLlama's static embeddings, from the installed package; no service."""
+
+
+class EvaluatorConfig(Section):
+    """Of one evaluator; None: the evaluator's own default."""
+
+    enabled: bool = True
+    threshold: float | None = Field(default=None, ge=0, le=1)
+    weight: float | None = Field(default=None, ge=0, le=1)
+    """Weight of its score in session scores."""
+
+
+class EvaluatorsConfig(Section):
+    coherence: EvaluatorConfig = EvaluatorConfig()
+    loop_detection: EvaluatorConfig = EvaluatorConfig()
+    agent_reliability: EvaluatorConfig = EvaluatorConfig()
+    agent_consistency: EvaluatorConfig = EvaluatorConfig()
+
+    @field_validator("agent_reliability", "agent_consistency")
+    @classmethod
+    def _no_weight(cls, value: EvaluatorConfig) -> EvaluatorConfig:
+        if value.weight is not None:
+            raise ValueError("a session score has no weight: give the weight to the trace score it is made of")
+        return value
+
+
+class LoopConfig(Section):
+    mode: Literal["off", "observe", "alarm"] = "alarm"
+    """off: not counted; observe: stored and shown; alarm: counted in `agenteval.loops`."""
+
+
+class LoopsConfig(Section):
+    repeated_answer: LoopConfig = LoopConfig()
+
+
+class ExportConfig(Section):
+    """Push of scores over OTLP/gRPC; only what is set here is used, never OTEL_EXPORTER_* variables."""
+
+    endpoint: str | None = None
+    """`http://host:port` (plain text) or `https://host:port`; None: nothing is pushed."""
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    certificate: Path | None = None
+    """CA certificate (PEM) to trust instead of the system's."""
+    interval: Seconds = 15.0
+    """Seconds between two pushes of metrics."""
+
+
+class Settings(Section):
+    """All settings of the collector."""
+
+    data_dir: Path = Field(default_factory=lambda: _data_home() / "otel-agenteval")
+    server: ServerConfig = ServerConfig()
+    log: LogConfig = LogConfig()
+    assembly: AssemblyConfig = AssemblyConfig()
+    session: SessionConfig = SessionConfig()
+    embedder: EmbedderConfig = EmbedderConfig()
+    evaluators: EvaluatorsConfig = EvaluatorsConfig()
+    loops: LoopsConfig = LoopsConfig()
+    export: ExportConfig = ExportConfig()
+
+
+def _data_home() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+
+
+def load(
+    file: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """The effective settings. Raises ConfigError naming each wrong key, its source and what is wrong with it."""
+    sources: list[tuple[str, dict[str, Any]]] = []
+    if file is not None:
+        sources.append((str(file), _read_yaml(file)))
+    sources.append(("environment", _from_environment(environ)))
+    sources.append(("flags", dict(flags or {})))
+    merged: dict[str, Any] = {}
+    for _, values in sources:
+        merged = _merge(merged, values)
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_explain(problem, sources) for problem in error.errors())) from error
+
+
+def _read_yaml(file: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: is not YAML: {error}") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{file}: must be a mapping of settings, not {type(values).__name__}")
+    return values
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for variable, text in sorted(environ.items()):
+        name = variable.removeprefix(PREFIX)
+        if name == variable or name in CLIENT_VARIABLES:
+            continue
+        *levels, last = name.lower().split("__")
+        place = values
+        for level in levels:
+            place = place.setdefault(level, {})
+            if not isinstance(place, dict):
+                raise ConfigError(f"{variable}: {PREFIX}{level.upper()} is set as a value of its own as well")
+        place[last] = _parse(text)
+    return values
+
+
+def _parse(text: str) -> Any:
+    """A variable's text as YAML, so that lists and numbers can be given; what is no YAML is itself."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        merged[key] = _merge(under, value) if isinstance(under, dict) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _explain(problem: Any, sources: list[tuple[str, dict[str, Any]]]) -> str:
+    path = [str(part) for part in problem["loc"]]
+    key = ".".join(path)
+    origin = next((name for name, values in reversed(sources) if _has(values, path)), "settings")
+    if problem["type"] == "extra_forbidden":
+        return f"{origin}: unknown key {key!r}"
+    return f"{origin}: {key}: {problem['msg']}"
+
+
+def _has(values: Any, path: list[str]) -> bool:
+    for part in path:
+        if not isinstance(values, Mapping) or part not in values:
+            return False
+        values = values[part]
+    return True

@@ -1,0 +1,28 @@
+"""SQLite the way both the log and the store use it: WAL, one writer, readers that never block it."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import Engine, create_engine, event
+
+BUSY_TIMEOUT_MS = 10_000
+
+
+def open_database(path: Path, *, synchronous: Literal["FULL", "NORMAL"], pool_size: int = 4) -> Engine:
+    """An engine on the file at `path`, created with its folder if absent; readable by its owner only.
+
+    FULL: a commit is on disk when it returns. NORMAL: a commit survives the process, and the newest ones may be
+    lost with the machine, never torn.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    engine = create_engine(f"sqlite:///{path}", pool_size=pool_size, connect_args={"check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: object) -> None:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute(f"PRAGMA synchronous={synchronous}")
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    return engine

@@ -1,0 +1,78 @@
+"""The one queue between stages: bounded by weight, taken in batches, closed once."""
+
+import threading
+from collections import deque
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Inbox(Generic[T]):
+    """A bounded queue with many writers and one reader.
+
+    `capacity` is in the writers' unit of weight (bytes, traces). What does not fit is refused, never dropped: the
+    writer decides what a refusal means. A single item heavier than the capacity fits when the queue is empty.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._items: deque[tuple[T, int]] = deque()
+        self._weight = 0
+        self._closed = False
+        # Guards the three fields above: writers are the receiver's threads, the reader is the stage's own.
+        self._changed = threading.Condition()
+
+    @property
+    def weight(self) -> int:
+        """What waits now; an instant's value."""
+        return self._weight
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def full(self) -> bool:
+        """Whether the capacity is used up; an instant's value."""
+        return self._weight >= self.capacity
+
+    def put(self, item: T, weight: int = 1, *, timeout: float = 0.0) -> bool:
+        """Add `item` if there is room within `timeout` seconds; False where there was none or the inbox is closed."""
+        with self._changed:
+            fits = self._changed.wait_for(lambda: self._closed or self._fits(weight), timeout)
+            if self._closed or not fits:
+                return False
+            self._add(item, weight)
+            return True
+
+    def put_regardless(self, item: T, weight: int = 1) -> None:
+        """Add `item` even over the capacity: for what was already admitted and must not be lost."""
+        with self._changed:
+            self._add(item, weight)
+
+    def take(self, limit: int, timeout: float | None) -> list[T]:
+        """Up to `limit` items as soon as there is one; empty after `timeout` seconds or once closed and empty."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or bool(self._items), timeout)
+            taken = [self._items.popleft() for _ in range(min(limit, len(self._items)))]
+            self._weight -= sum(weight for _, weight in taken)
+            if taken:
+                self._changed.notify_all()
+            return [item for item, _ in taken]
+
+    def close(self) -> None:
+        """Refuse what comes from now on; what waits can still be taken."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def _fits(self, weight: int) -> bool:
+        return not self._items or self._weight + weight <= self.capacity
+
+    def _add(self, item: T, weight: int) -> None:
+        self._items.append((item, weight))
+        self._weight += weight
+        self._changed.notify_all()

@@ -1,0 +1,63 @@
+"""OTLP over gRPC: raw bytes in and out, no generated servicer between the wire and the log."""
+
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsPartialSuccess,
+    ExportLogsServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
+
+from agenteval_collector.errors import CollectorError
+from agenteval_collector.log import Signal
+from agenteval_collector.receiver.ingest import Ingest
+from agenteval_collector.receiver.validity import Checked
+from agenteval_collector.rpc import abort
+
+SERVICES = {
+    Signal.TRACES: "opentelemetry.proto.collector.trace.v1.TraceService",
+    Signal.LOGS: "opentelemetry.proto.collector.logs.v1.LogsService",
+}
+
+
+def response(signal: Signal, checked: Checked) -> ExportTraceServiceResponse | ExportLogsServiceResponse:
+    """The answer to an accepted request; it has a partial success only where something was rejected."""
+    if signal is Signal.TRACES:
+        traces = ExportTraceServiceResponse()
+        if checked.rejected:
+            traces.partial_success.CopyFrom(
+                ExportTracePartialSuccess(rejected_spans=checked.rejected, error_message=checked.reason)
+            )
+        return traces
+    logs = ExportLogsServiceResponse()
+    if checked.rejected:
+        logs.partial_success.CopyFrom(
+            ExportLogsPartialSuccess(rejected_log_records=checked.rejected, error_message=checked.reason)
+        )
+    return logs
+
+
+def otlp_handlers(ingest: Ingest) -> "list[grpc.GenericRpcHandler[Any, Any]]":
+    """The Export methods of traces and logs; their bytes reach `ingest` unparsed."""
+    return [
+        grpc.method_handlers_generic_handler(
+            service, {"Export": grpc.unary_unary_rpc_method_handler(_export(ingest, signal))}
+        )
+        for signal, service in SERVICES.items()
+    ]
+
+
+def _export(ingest: Ingest, signal: Signal) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+    def export(body: bytes, context: grpc.ServicerContext) -> bytes:
+        try:
+            checked = ingest.take(signal, body)
+        except CollectorError as error:
+            abort(context, error)
+        return response(signal, checked).SerializeToString()
+
+    return export

@@ -1,0 +1,108 @@
+"""OTLP over HTTP: `POST /v1/traces` and `/v1/logs`, protobuf or JSON, plain or gzip."""
+
+import math
+import zlib
+
+from google.protobuf import json_format
+from google.protobuf.message import Message
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agenteval_collector.errors import (
+    CollectorError,
+    InvalidRequest,
+    Overloaded,
+    RequestTooLarge,
+    RetryableError,
+)
+from agenteval_collector.log import Signal
+from agenteval_collector.receiver.grpc import response
+from agenteval_collector.receiver.ingest import Ingest
+from agenteval_collector.receiver.otlp_json import parse_json
+from agenteval_collector.receiver.validity import Checked
+from agenteval_collector.rpc import status_details
+
+PROTOBUF = "application/x-protobuf"
+JSON = "application/json"
+
+
+class _Unsupported(InvalidRequest):
+    """A content type or encoding that we do not read."""
+
+
+def otlp_app(ingest: Ingest) -> Starlette:
+    """The ASGI application of the OTLP/HTTP port."""
+
+    def route(path: str, signal: Signal) -> Route:
+        async def export(request: Request) -> Response:
+            return await _export(ingest, signal, request)
+
+        return Route(path, export, methods=["POST"])
+
+    return Starlette(routes=[route("/v1/traces", Signal.TRACES), route("/v1/logs", Signal.LOGS)])
+
+
+async def _export(ingest: Ingest, signal: Signal, request: Request) -> Response:
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    answer_as = JSON if media == JSON else PROTOBUF
+    try:
+        if media not in (PROTOBUF, JSON):
+            raise _Unsupported(f"content-type {media!r} is not read: send {PROTOBUF} or {JSON}")
+        body = await _body(request, ingest.limits.request)
+        checked = await run_in_threadpool(_take, ingest, signal, body, media)
+    except CollectorError as error:
+        return _refusal(error, answer_as)
+    except ClientDisconnect:
+        return Response(status_code=400)
+    return _answer(response(signal, checked), answer_as, 200)
+
+
+def _take(ingest: Ingest, signal: Signal, body: bytes, media: str) -> Checked:
+    if media == JSON:
+        body = parse_json(signal, body).SerializeToString()
+    return ingest.take(signal, body)
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    """The body, decompressed; never more than `limit` bytes of it in memory, whatever it claims to be."""
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip", ""):
+        raise _Unsupported(f"content-encoding {encoding!r} is not read: send gzip or none")
+    gunzip = zlib.decompressobj(wbits=31) if encoding == "gzip" else None
+    body = bytearray()
+    async for chunk in request.stream():
+        try:
+            body += gunzip.decompress(chunk, limit + 1 - len(body)) if gunzip else chunk
+        except zlib.error as error:
+            raise InvalidRequest(f"the body is not gzip: {error}") from error
+        if len(body) > limit:
+            raise RequestTooLarge(f"the request has more than {limit} bytes: send smaller batches")
+    if gunzip and not gunzip.eof and body:
+        raise InvalidRequest("the gzip body ends too early")
+    return bytes(body)
+
+
+def _refusal(error: CollectorError, media: str) -> Response:
+    match error:
+        case _Unsupported():
+            status = 415
+        case RequestTooLarge():
+            status = 413
+        case Overloaded():
+            status = 429
+        case RetryableError():
+            status = 503
+        case _:
+            status = 400
+    answer = _answer(status_details(error), media, status)
+    if isinstance(error, RetryableError):
+        answer.headers["retry-after"] = str(math.ceil(error.retry_after))
+    return answer
+
+
+def _answer(message: Message, media: str, status: int) -> Response:
+    content = json_format.MessageToJson(message) if media == JSON else message.SerializeToString()
+    return Response(content, status_code=status, media_type=media)

@@ -1,0 +1,53 @@
+"""From bytes to an acknowledgement, the same for gRPC and HTTP."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Protocol
+
+from agenteval_collector.errors import Unavailable
+from agenteval_collector.log import Signal
+from agenteval_collector.pipeline import Telemetry
+from agenteval_collector.receiver.validity import Checked, Limits, check
+
+COMMIT_TIMEOUT = 10.0
+"""Seconds to wait for the disk before the sender is told to try again."""
+
+
+class Log(Protocol):
+    """What the receiver knows of the log."""
+
+    def append(self, signal: Signal, body: bytes) -> Future[int]: ...
+
+
+class Ingest:
+    """Takes requests: checks them, has them committed, and only then returns.
+
+    `admit` raises Overloaded while what comes behind the log has no room; nothing is taken then.
+    """
+
+    def __init__(self, log: Log, admit: Callable[[], None], limits: Limits, telemetry: Telemetry) -> None:
+        self.limits = limits
+        self._log = log
+        self._admit = admit
+        self._telemetry = telemetry
+
+    def take(self, signal: Signal, body: bytes) -> Checked:
+        """What became of the request. Raises CollectorError where nothing of it was kept."""
+        self._admit()
+        checked = check(signal, body, self.limits)
+        if checked.body is not None:
+            self._commit(signal, checked.body)
+            self._telemetry.received(checked.accepted)
+        if checked.rejected:
+            self._telemetry.rejected(checked.rejected)
+        if checked.own:
+            self._telemetry.own_scope(checked.own)
+        return checked
+
+    def _commit(self, signal: Signal, body: bytes) -> None:
+        try:
+            self._log.append(signal, body).result(COMMIT_TIMEOUT)
+        except FutureTimeout as error:
+            # It may still be committed; a repeated request is recognised by its span ids.
+            raise Unavailable(f"the disk did not answer within {COMMIT_TIMEOUT:.0f} s") from error

@@ -1,0 +1,133 @@
+"""What a request must be before it may enter the log: the little that has to be read before the answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+from google.protobuf.message import DecodeError, Message
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.errors import InvalidRequest, RequestTooLarge
+from agenteval_collector.log import Signal
+from otel_agenteval.semconv import OWN_SCOPES
+
+Request = TypeVar("Request", bound=Message)
+NO_TRACE = bytes(16)
+NO_SPAN = bytes(8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """In bytes, after decompression."""
+
+    request: int
+    span: int
+
+
+@dataclass(slots=True)
+class Checked:
+    """A request that may be logged. `body` is None where nothing of it is left to keep.
+
+    `reason` says why `rejected` spans or log records were taken out; `own` were dropped as our own telemetry.
+    """
+
+    body: bytes | None
+    accepted: int = 0
+    rejected: int = 0
+    own: int = 0
+    reason: str = ""
+
+
+def check(signal: Signal, body: bytes, limits: Limits) -> Checked:
+    """Parse and check `body`. Raises InvalidRequest or RequestTooLarge where all of it has to be refused."""
+    if len(body) > limits.request:
+        raise RequestTooLarge(f"the request has {len(body)} bytes, the limit is {limits.request}: send smaller batches")
+    if signal is Signal.TRACES:
+        return _check_traces(parse(ExportTraceServiceRequest, body), body, limits)
+    return _check_logs(parse(ExportLogsServiceRequest, body), body, limits)
+
+
+def parse(message: type[Request], body: bytes) -> Request:
+    """`body` as a message. Raises InvalidRequest where it is none."""
+    try:
+        return message.FromString(body)
+    except DecodeError as error:
+        raise InvalidRequest(f"the body is no {message.DESCRIPTOR.full_name}: {error}") from error
+
+
+def is_own(scope: InstrumentationScope) -> bool:
+    """Whether telemetry of this scope is ours: evaluating it would feed the evaluator with itself."""
+    return scope.name.startswith(OWN_SCOPES)
+
+
+def _check_traces(request: ExportTraceServiceRequest, body: bytes, limits: Limits) -> Checked:
+    checked = Checked(body)
+    may_be_too_large = len(body) > limits.span
+
+    def problem(span: Span) -> str | None:
+        if len(span.trace_id) != 16 or span.trace_id == NO_TRACE:
+            return "the trace id must be 16 bytes and not zero"
+        if len(span.span_id) != 8 or span.span_id == NO_SPAN:
+            return "the span id must be 8 bytes and not zero"
+        if may_be_too_large and span.ByteSize() > limits.span:
+            return f"the span is larger than {limits.span} bytes"
+        return None
+
+    for resource_spans in request.resource_spans:
+        for scope_spans in resource_spans.scope_spans:
+            if is_own(scope_spans.scope):
+                checked.own += len(scope_spans.spans)
+                del scope_spans.spans[:]
+            else:
+                _keep(scope_spans.spans, problem, checked)
+    return _without_rejected(checked, request)
+
+
+def _check_logs(request: ExportLogsServiceRequest, body: bytes, limits: Limits) -> Checked:
+    checked = Checked(body)
+    may_be_too_large = len(body) > limits.span
+
+    def problem(record: LogRecord) -> str | None:
+        # Log records without a trace are legal; they belong to no trace and are passed over later.
+        if len(record.trace_id) not in (0, 16) or len(record.span_id) not in (0, 8):
+            return "the trace id must be 16 bytes and the span id 8, or absent"
+        if may_be_too_large and record.ByteSize() > limits.span:
+            return f"the log record is larger than {limits.span} bytes"
+        return None
+
+    for resource_logs in request.resource_logs:
+        for scope_logs in resource_logs.scope_logs:
+            if is_own(scope_logs.scope):
+                checked.own += len(scope_logs.log_records)
+                del scope_logs.log_records[:]
+            else:
+                _keep(scope_logs.log_records, problem, checked)
+    return _without_rejected(checked, request)
+
+
+Item = TypeVar("Item", Span, LogRecord)
+
+
+def _keep(
+    items: RepeatedCompositeFieldContainer[Item], problem: Callable[[Item], str | None], checked: Checked
+) -> None:
+    faults = [problem(item) for item in items]
+    bad = [index for index, fault in enumerate(faults) if fault is not None]
+    for index in reversed(bad):
+        checked.reason = checked.reason or (faults[index] or "")
+        del items[index]
+    checked.rejected += len(bad)
+    checked.accepted += len(items)
+
+
+def _without_rejected(checked: Checked, request: Message) -> Checked:
+    if checked.accepted == 0:
+        checked.body = None
+    elif checked.rejected or checked.own:
+        checked.body = request.SerializeToString()
+    return checked

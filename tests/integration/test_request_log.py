@@ -1,0 +1,141 @@
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.errors import Overloaded, Unavailable
+from agenteval_collector.log import LoggedRequest, RequestLog, Signal
+
+OpenLog = Callable[..., RequestLog]
+
+
+@pytest.fixture
+def delivered() -> list[LoggedRequest]:
+    return []
+
+
+@pytest.fixture
+def open_log(tmp_path: Path, delivered: list[LoggedRequest]):
+    logs: list[RequestLog] = []
+
+    def make(*, start: bool = True, clock: ManualClock | None = None, max_pending_bytes: int = 1 << 20) -> RequestLog:
+        log = RequestLog(
+            tmp_path / "log.db", clock or ManualClock(), delivered.append, max_pending_bytes=max_pending_bytes
+        )
+        logs.append(log)
+        if start:
+            log.start()
+        return log
+
+    yield make
+    for log in logs:
+        log.shutdown()
+
+
+def test_an_appended_request_is_read_back_by_another_opening(open_log: OpenLog) -> None:
+    log = open_log()
+    offset = log.append(Signal.TRACES, b"body").result(10)
+    log.shutdown()
+    [request] = open_log().read(0)
+    assert (request.offset, request.tenant, request.signal, request.body) == (offset, "default", Signal.TRACES, b"body")
+
+
+def test_requests_are_delivered_in_the_order_of_their_offsets(
+    open_log: OpenLog, delivered: list[LoggedRequest]
+) -> None:
+    log = open_log()
+    results: list[int] = []
+
+    def send(writer: int) -> None:
+        results.extend(log.append(Signal.LOGS, f"{writer}-{i}".encode()).result(10) for i in range(50))
+
+    writers = [threading.Thread(target=send, args=(n,)) for n in range(8)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(30)
+    log.shutdown()
+    assert len(set(results)) == 400
+    assert [request.offset for request in delivered] == sorted(results)
+    assert {request.offset: request.body for request in delivered} == {
+        request.offset: request.body for request in open_log().read(0)
+    }
+
+
+def test_reading_starts_at_the_offset_asked_for_and_pages_through(open_log: OpenLog) -> None:
+    log = open_log()
+    offsets = [log.append(Signal.TRACES, bytes([n])).result(10) for n in range(10)]
+    assert [request.offset for request in log.read(offsets[3], page=2)] == offsets[3:]
+    assert [request.offset for request in log.get([offsets[7], offsets[1], 10_000])] == [offsets[1], offsets[7]]
+
+
+def test_more_than_the_bound_is_refused_as_overload(open_log: OpenLog) -> None:
+    log = open_log(start=False, max_pending_bytes=10)
+    log.append(Signal.TRACES, b"0123456789")
+    with pytest.raises(Overloaded):
+        log.append(Signal.TRACES, b"x")
+
+
+def test_after_shutdown_nothing_is_taken(open_log: OpenLog) -> None:
+    log = open_log()
+    log.shutdown()
+    with pytest.raises(Unavailable):
+        log.append(Signal.TRACES, b"x")
+
+
+def test_offsets_never_repeat_after_trimming(open_log: OpenLog) -> None:
+    clock = ManualClock()
+    log = open_log(clock=clock)
+    first = log.append(Signal.TRACES, b"old").result(10)
+    clock.advance(100)
+    assert log.trim(below=first + 1, older_than=clock.now()) == 1
+    assert list(log.read(0)) == []
+    assert log.append(Signal.TRACES, b"new").result(10) > first
+
+
+def test_trimming_spares_what_is_young_or_not_scored(open_log: OpenLog) -> None:
+    clock = ManualClock()
+    log = open_log(clock=clock)
+    scored = log.append(Signal.TRACES, b"old and scored").result(10)
+    unscored = log.append(Signal.TRACES, b"old, not scored").result(10)
+    cut = clock.now() + 1
+    clock.advance(100)
+    log.append(Signal.TRACES, b"young").result(10)
+    log.trim(below=unscored, older_than=cut)
+    assert scored not in [request.offset for request in log.read(0)]
+    assert [request.body for request in log.read(0)] == [b"old, not scored", b"young"]
+
+
+def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
+    program = """
+import os, sys
+from pathlib import Path
+from agenteval_collector.clock import SystemClock
+from agenteval_collector.log import RequestLog, Signal
+log = RequestLog(Path(sys.argv[1]), SystemClock(), lambda request: None, max_pending_bytes=1 << 20)
+log.start()
+for n in range(20):
+    print(log.append(Signal.TRACES, str(n).encode()).result(10), flush=True)
+os.kill(os.getpid(), 9)
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "log.db")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode == -9, process.stderr
+    acknowledged = [int(line) for line in process.stdout.split()]
+    log = RequestLog(tmp_path / "log.db", ManualClock(), lambda request: None, max_pending_bytes=1)
+    assert [request.offset for request in log.read(0)] == acknowledged
+    log.shutdown()
+
+
+def test_the_file_is_readable_by_its_owner_only(open_log: OpenLog, tmp_path: Path) -> None:
+    open_log()
+    assert os.stat(tmp_path / "log.db").st_mode & 0o077 == 0

@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import pytest
+from agenteval_collector.config import ConfigError, Settings, load
+
+
+def test_no_source_gives_the_defaults() -> None:
+    assert load(environ={}) == Settings()
+
+
+def test_flags_outrank_environment_and_environment_outranks_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("assembly: {quiet_period: 1, max_age: 100}\nsession: {idle: 15 min}\n")
+    environ = {"AGENTEVAL_ASSEMBLY__QUIET_PERIOD": "500ms", "AGENTEVAL_ASSEMBLY__MAX_AGE": "200"}
+    settings = load(file, environ, {"assembly": {"max_age": 300}})
+    assert (settings.assembly.quiet_period, settings.assembly.max_age, settings.session.idle) == (0.5, 300, 900)
+
+
+@pytest.mark.parametrize(
+    ("yaml", "environ", "message"),
+    [
+        pytest.param("assembly: {quiet: 1}", {}, r"unknown key 'assembly\.quiet'", id="a key misspelt in the file"),
+        pytest.param("", {"AGENTEVAL_ASEMBLY__X": "1"}, "environment: unknown key 'asembly'", id="a section misspelt"),
+        pytest.param("session: {min_coverage: 2}", {}, "min_coverage: .*less than or equal to 1", id="out of range"),
+        pytest.param("assembly: {quiet_period: soon}", {}, "assembly.quiet_period", id="a duration that is none"),
+        pytest.param("- a", {}, "must be a mapping", id="a list instead of settings"),
+        pytest.param("a: [", {}, "is not YAML", id="broken YAML"),
+        pytest.param(
+            "evaluators: {agent_reliability: {weight: 1}}", {}, "has no weight", id="weight of a session score"
+        ),
+        pytest.param("server: {grpc_address: localhost}", {}, "server.grpc_address", id="an address without port"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, yaml: str, environ: dict[str, str], message: str) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml)
+    with pytest.raises(ConfigError, match=message):
+        load(file, environ)
+
+
+def test_the_clients_variables_are_not_the_collectors() -> None:
+    assert load(environ={"AGENTEVAL_ENDPOINT": "http://127.0.0.1:4317"}) == Settings()
+
+
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"absent\.yaml: cannot be read"):
+        load(tmp_path / "absent.yaml", {})
+
+
+def test_secrets_are_not_printed() -> None:
+    settings = load(environ={"AGENTEVAL_SERVER__KEYS": "[hunter2]", "AGENTEVAL_EXPORT__HEADERS": "{api-key: hunter2}"})
+    assert "hunter2" not in repr(settings) + settings.model_dump_json()

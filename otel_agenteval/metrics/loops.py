@@ -1,0 +1,130 @@
+"""Whether an answer repeats a recent one, in meaning and in words (PandaProbe, "Loop Detection").
+
+Compared are the answers of one session: the current one with those of the `window` traces before it. A trace that
+answered nothing takes its place in the window, but is not compared. The product of cosine similarity (same meaning)
+and Jaccard index (same words) keeps a list of similar items, each in other words, from counting as a repetition.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from otel_agenteval.metrics.result import MetricResult, clamp
+from otel_agenteval.metrics.text import TokenSets
+from otel_agenteval.metrics.vectors import UnitVector, Vector, cosine_similarity, unit_vector
+from otel_agenteval.model import Json
+
+DEFAULT_WINDOW = 3
+"""How many previous traces are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopText:
+    """An answer made ready for comparison, so that a caller who keeps it pays for tokens and norm once."""
+
+    tokens: TokenSets
+    vector: UnitVector
+
+    @classmethod
+    def of(cls, text: str, vector: Vector | None, *, compatible: bool = False, name: str = "vector") -> Self | None:
+        """None for the empty text, whose vector is not looked at.
+
+        Raises ValueError, with the `name` of the vector, where it is empty or not finite.
+        """
+        return cls(TokenSets(text, compatible), unit_vector(vector, name)) if text else None
+
+
+def loop_detection(  # noqa: PLR0917 - the published order of arguments
+    current: str,
+    previous: Sequence[str],
+    current_vector: Vector | None,
+    previous_vectors: Sequence[Vector | None] | npt.NDArray[np.floating],
+    window: int = DEFAULT_WINDOW,
+    compatible: bool = False,
+) -> MetricResult:
+    """1 - the highest cosine x Jaccard of `current` with one of the last `window` of `previous`, oldest first.
+
+    Only vectors of texts that are compared are looked at. `compatible=True` keeps the published tokeniser (see
+    `jaccard_similarity`). The result is that of `loop_score`, with indexes into `previous`.
+    Raises ValueError where vectors differ in length, are empty or not finite, where `previous` and
+    `previous_vectors` differ in number, and for a window that is not a whole number of at least 1.
+    """
+    if len(previous) != len(previous_vectors):
+        raise ValueError(f"{len(previous)} previous texts, but {len(previous_vectors)} previous_vectors")
+    _check_window(window)
+    first = max(0, len(previous) - window)
+    return loop_score(
+        LoopText.of(current, current_vector, compatible=compatible, name="current_vector"),
+        [
+            LoopText.of(
+                previous[index],
+                previous_vectors[index],
+                compatible=compatible,
+                name=f"previous_vectors[{index}]",
+            )
+            for index in range(first, len(previous))
+        ],
+        window=window,
+        first_index=first,
+    )
+
+
+def loop_score(
+    current: LoopText | None,
+    previous: Sequence[LoopText | None],
+    *,
+    window: int = DEFAULT_WINDOW,
+    first_index: int = 0,
+) -> MetricResult:
+    """`loop_detection` on texts made ready before; None stands for an empty answer.
+
+    `previous` is oldest first, and `first_index` is the position in its session of the first one given.
+    `evaluated` is the number of comparisons; without any the score is 1.0. Metadata: `window_size` (comparisons
+    made), `max_hybrid`, and `comparisons` with `trace_index` (position in the session), `cosine_similarity`,
+    `jaccard_similarity` and their product `hybrid_score`, each in [0, 1].
+    Raises ValueError where vectors differ in length, and for a window that is not a whole number of at least 1.
+    """
+    _check_window(window)
+    if current is None:
+        return _nothing_to_compare("the output is empty")
+    start = max(0, len(previous) - window)
+    comparisons: list[Json] = []
+    max_hybrid = 0.0
+    repeated = 0
+    for index, other in enumerate(previous[start:], first_index + start):
+        if other is None:
+            continue
+        cosine = cosine_similarity(current.vector, other.vector)
+        jaccard = current.tokens.overlap(other.tokens)
+        hybrid = cosine * jaccard
+        comparisons.append(
+            {
+                "trace_index": index,
+                "cosine_similarity": cosine,
+                "jaccard_similarity": jaccard,
+                "hybrid_score": hybrid,
+            }
+        )
+        if hybrid >= max_hybrid:
+            max_hybrid, repeated = hybrid, index
+    if not comparisons:
+        return _nothing_to_compare("no previous output to compare with")
+    return MetricResult(
+        score=clamp(1.0 - max_hybrid),
+        reason=f"most like the output at index {repeated} of the session: repetition {max_hybrid:.4f}",
+        evaluated=len(comparisons),
+        metadata={"window_size": len(comparisons), "max_hybrid": max_hybrid, "comparisons": comparisons},
+    )
+
+
+def _nothing_to_compare(reason: str) -> MetricResult:
+    metadata: dict[str, Json] = {"window_size": 0, "max_hybrid": 0.0, "comparisons": []}
+    return MetricResult(score=1.0, reason=reason, evaluated=0, metadata=metadata)
+
+
+def _check_window(window: int) -> None:
+    if not isinstance(window, int) or window < 1:
+        raise ValueError(f"window is {window!r}, not a whole number of at least 1")

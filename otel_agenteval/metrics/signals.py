@@ -1,0 +1,86 @@
+"""What one trace contributes to the scores of its session.
+
+A signal is the score of one trace by one of four evaluators. Its risk is what it lacks of 1, times the weight of
+the signal. An absent signal contributes nothing (it is not a zero), and other names are not signals: both are
+passed over. A signal of weight 0 makes a trace count as one that was looked at, as published, but is no evidence.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from types import MappingProxyType
+from typing import Final
+
+DEFAULT_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
+    {"confidence": 1.0, "loop_detection": 1.0, "tool_correctness": 0.8, "coherence": 1.0}
+)
+"""Weight of each signal, as published."""
+
+SIGNAL_NAMES: Final = tuple(DEFAULT_WEIGHTS)
+"""The signals that session scores are made of."""
+
+Signals = Mapping[str, float | None]
+"""Scores of one trace in [0, 1] by signal name; None is the same as absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """One trace's share of its session's scores.
+
+    `risk` is None for a trace without any signal, `uncertainty` for one without confidence. `present` counts the
+    signals of non-zero weight. `confident` says whether confidence is one of them.
+    """
+
+    risk: float | None
+    uncertainty: float | None
+    present: int
+    confident: bool
+
+
+def merge_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
+    """`DEFAULT_WEIGHTS` with `weights` over them; ValueError for unknown names and weights outside [0, 1]."""
+    merged = dict(DEFAULT_WEIGHTS)
+    for name, weight in (weights or {}).items():
+        if name not in merged:
+            raise ValueError(f"weight of unknown signal {name!r}; the signals are {', '.join(SIGNAL_NAMES)}")
+        merged[name] = _in_unit_interval(weight, f"weight of {name}")
+    return merged
+
+
+def count_weighted(weights: Mapping[str, float]) -> int:
+    """How many signals have a weight other than 0: what coverage expects of a trace."""
+    return sum(weight > 0.0 for weight in weights.values())
+
+
+def contribution(signals: Signals | None, weights: Mapping[str, float], trace: object) -> Contribution:
+    """What `signals` contribute under merged `weights`.
+
+    `risk` is the largest weighted risk, in [0, 1]. `uncertainty` is the weighted risk of confidence times 1 + the
+    sum of the other weighted risks, in [0, 4]. Raises ValueError for a signal outside [0, 1], naming `trace`.
+    """
+    risks: dict[str, float] = {}
+    for name in SIGNAL_NAMES:
+        value = (signals or {}).get(name)
+        if value is not None:
+            score = _in_unit_interval(value, f"{name} of trace {trace!r}")
+            risks[name] = weights[name] * (1.0 - score)
+    return Contribution(
+        risk=max(risks.values(), default=None),
+        uncertainty=_uncertainty(risks),
+        present=sum(weights[name] > 0.0 for name in risks),
+        confident="confidence" in risks and weights["confidence"] > 0.0,
+    )
+
+
+def _uncertainty(risks: Mapping[str, float]) -> float | None:
+    if "confidence" not in risks:
+        return None
+    penalty = math.fsum(risk for name, risk in risks.items() if name != "confidence")
+    return (1.0 + penalty) * risks["confidence"]
+
+
+def _in_unit_interval(value: object, what: str) -> float:
+    if not isinstance(value, Real) or not 0.0 <= float(value) <= 1.0:
+        raise ValueError(f"{what} is {value!r}, not a number in [0, 1]")
+    return float(value)

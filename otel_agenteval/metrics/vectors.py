@@ -1,0 +1,47 @@
+"""Cosine similarity of embeddings."""
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from otel_agenteval.metrics.result import clamp
+
+Vector: TypeAlias = Sequence[float] | npt.NDArray[np.floating]
+"""An embedding: one or more finite numbers."""
+
+UnitVector: TypeAlias = npt.NDArray[np.float64]
+"""A vector of length 1, or of zeros where the embedding had no direction."""
+
+
+def unit_vector(vector: Vector | None, name: str) -> UnitVector:
+    """`vector` at length 1, in double precision; a vector of zeros stays as it is.
+
+    Raises ValueError, with the argument's `name`, for anything but a flat, non-empty row of finite numbers.
+    """
+    try:
+        array = np.asarray(vector, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not a sequence of numbers: {error}") from error
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} has shape {array.shape}, expected one dimension and at least one number")
+    # Squares of very large or very small numbers would leave the range of a double: bring the largest to 1 first.
+    largest = float(np.abs(array).max())
+    if not math.isfinite(largest):
+        raise ValueError(f"{name} has NaN or infinity at index {int(np.argmin(np.isfinite(array)))}")
+    if largest == 0.0:
+        return np.zeros_like(array)
+    scaled = array / largest
+    return scaled / math.sqrt(scaled.dot(scaled))
+
+
+def cosine_similarity(a: UnitVector, b: UnitVector) -> float:
+    """Cosine of the angle between two unit vectors, in [0, 1]: opposite directions count as 0, and so does zero.
+
+    Raises ValueError where the vectors differ in length.
+    """
+    if a.size != b.size:
+        raise ValueError(f"vectors of {a.size} and {b.size} numbers cannot be compared; embed both with one model")
+    return 1.0 - clamp(1.0 - float(a.dot(b)))

@@ -1,0 +1,170 @@
+"""The incremental session scores are the plain ones, bit for bit, whatever was put and replaced before."""
+
+import tracemalloc
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from otel_agenteval.metrics import (
+    DEFAULT_WEIGHTS,
+    SIGNAL_NAMES,
+    MetricResult,
+    SessionScores,
+    agent_consistency,
+    agent_reliability,
+)
+
+PER_TRACE = {"risks", "flagged", "uncertainties"}
+
+# Few different values make ties; the full range of doubles makes every rounding matter.
+values = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]) | st.floats(0, 1)
+signals = st.dictionaries(st.sampled_from(SIGNAL_NAMES), values, max_size=4)
+weightings = st.none() | st.dictionaries(st.sampled_from(SIGNAL_NAMES), st.sampled_from([0.0, 5e-324, 1.0]) | values)
+
+
+def summary(result: MetricResult) -> MetricResult:
+    """Without what is listed for every trace."""
+    return replace(result, metadata={k: v for k, v in result.metadata.items() if k not in PER_TRACE})
+
+
+def assert_current(scores: SessionScores, session: Mapping[str, Mapping[str, float]], weights: Any) -> None:
+    reliability = agent_reliability(list(session.values()), weights)
+    assert scores.reliability() == summary(reliability)
+    assert scores.consistency() == summary(agent_consistency(list(session.values()), weights))
+    assert scores.traces == len(session)
+    assert scores.max_risk == reliability.metadata.get("max_risk")
+    flagged: Any = reliability.metadata["flagged"]
+    assert scores.flagged == {list(session)[index] for index in flagged}
+
+
+class PutsAndReplacements(RuleBasedStateMachine):
+    """Keeps the signals of every trace, and compares with the plain functions on all of them after every step."""
+
+    @initialize(weights=weightings)
+    def start(self, weights: dict[str, float] | None) -> None:
+        self.weights = weights
+        self.scores = SessionScores(weights)
+        self.session: dict[str, dict[str, float]] = {}
+
+    @rule(trace=st.integers(0, 60), signals=signals)
+    def put(self, trace: int, signals: dict[str, float]) -> None:
+        self.session[f"trace {trace}"] = signals
+        self.scores.put(f"trace {trace}", signals)
+
+    @rule(first=st.integers(0, 30), many=st.lists(signals, min_size=20, max_size=40))
+    def put_many(self, first: int, many: list[dict[str, float]]) -> None:
+        for trace, each in enumerate(many, first):
+            self.put(trace, each)
+
+    @rule()
+    def forget_what_the_traces_said(self) -> None:
+        for trace in self.session:
+            self.scores.put(trace, {})
+        self.session = {trace: {} for trace in self.session}
+
+    @invariant()
+    def is_the_plain_score(self) -> None:
+        assert_current(self.scores, self.session, self.weights)
+
+
+PutsAndReplacements.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestPutsAndReplacements = PutsAndReplacements.TestCase
+
+
+@given(session=st.lists(signals, min_size=1, max_size=60), weights=weightings)
+def test_every_length_of_a_growing_session(session: list[dict[str, float]], weights: Any) -> None:
+    scores, so_far = SessionScores(weights), {}
+    for index, each in enumerate(session):
+        scores.put(str(index), each)
+        so_far[str(index)] = each
+        assert_current(scores, so_far, weights)
+
+
+def test_no_drift_over_many_replacements() -> None:
+    scores = SessionScores()
+    for step in range(3000):
+        scores.put(f"{step % 7}", {"confidence": (step * 0.1234567) % 1.0, "coherence": (step * 0.7654321) % 1.0})
+    for trace in range(7):
+        scores.put(f"{trace}", {"confidence": 1.0, "coherence": 1.0})
+    assert (scores.reliability().score, scores.consistency().score) == (1.0, 1.0)
+    assert (scores.max_risk, scores.flagged) == (0.0, set())
+
+
+@pytest.mark.parametrize(
+    ("not_applicable", "coverage"),
+    [
+        pytest.param([], 3 / 8, id="everything is expected"),
+        pytest.param(["tool_correctness"], 3 / 7, id="one signal cannot exist"),
+        pytest.param({"tool_correctness", "confidence", "coherence"}, 3 / 5, id="three cannot"),
+        pytest.param(("task_completion",), 3 / 8, id="no name of a signal"),
+    ],
+)
+def test_coverage_allows_for_what_cannot_exist(not_applicable: Any, coverage: float) -> None:
+    scores = SessionScores()
+    scores.put("first", {"loop_detection": 0.75}, not_applicable)
+    scores.put("second", {"loop_detection": 0.75, "coherence": 0.5})
+    assert scores.reliability().coverage == scores.consistency().coverage == coverage
+
+
+def test_a_replacement_replaces_what_was_not_applicable() -> None:
+    scores = SessionScores()
+    scores.put("trace", {}, SIGNAL_NAMES)
+    assert scores.reliability().coverage is None
+    scores.put("trace", {"confidence": 0.5})
+    assert scores.reliability().coverage == 0.25
+
+
+def test_a_signal_of_weight_zero_is_neither_expected_nor_evidence() -> None:
+    scores = SessionScores({"coherence": 0.0})
+    scores.put("trace", {"coherence": 0.1}, ["tool_correctness"])
+    assert (scores.reliability().evaluated, scores.reliability().coverage) == (0, 0.0)
+    assert scores.max_risk is None
+    scores.put("trace", {"coherence": 0.1, "loop_detection": 0.5}, ["tool_correctness"])
+    assert (scores.reliability().evaluated, scores.reliability().coverage) == (1, 0.5)
+    assert scores.max_risk == 0.5
+
+
+@pytest.mark.parametrize(
+    ("signals", "not_applicable", "message"),
+    [
+        pytest.param({"confidence": 2.0}, (), r"confidence of trace 't1' is 2\.0", id="signal above 1"),
+        pytest.param({"confidence": 0.5}, ("confidence",), "both present and not applicable", id="a contradiction"),
+    ],
+)
+def test_a_refused_put_changes_nothing(signals: Any, not_applicable: Any, message: str) -> None:
+    scores, session = SessionScores(), {"t1": {"confidence": 0.25, "coherence": 1.0}}
+    scores.put("t1", session["t1"])
+    with pytest.raises(ValueError, match=message):
+        scores.put("t1", signals, not_applicable)
+    assert_current(scores, session, None)
+
+
+def test_weights_are_checked() -> None:
+    with pytest.raises(ValueError, match="unknown signal 'made_up'"):
+        SessionScores({"made_up": 1.0})
+
+
+def test_an_empty_session_has_no_risk() -> None:
+    scores = SessionScores()
+    assert (scores.traces, scores.max_risk, scores.flagged) == (0, None, set())
+    assert scores.reliability().metadata["weights"] == DEFAULT_WEIGHTS
+
+
+def test_replaced_risks_do_not_pile_up() -> None:
+    """Each risk is smaller than the one before or larger, so that stale entries sink in one heap or another."""
+    scores = SessionScores()
+    for trace in range(40):
+        scores.put(str(trace), {"confidence": 0.5})
+    tracemalloc.start()
+    try:
+        for step in range(4000):
+            scores.put(str(step % 40), {"confidence": 0.5 + (step if step % 80 < 40 else -step) / 10_000})
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert grown < 100_000, f"{grown} bytes more for the same 40 traces"

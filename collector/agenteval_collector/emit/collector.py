@@ -1,0 +1,172 @@
+"""The collector's own telemetry: what it took, what it refused, and how far behind it is."""
+
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from opentelemetry.metrics import CallbackOptions, Counter, Meter, Observation
+
+from otel_agenteval import semconv
+
+_QUEUE: Final = "agenteval.queue"
+_SINK: Final = "agenteval.sink"
+_SIGNAL: Final = "agenteval.signal"
+
+
+class LogLag(Protocol):
+    """How far scoring is behind the durable log."""
+
+    @property
+    def requests(self) -> int:
+        """Acknowledged requests that are not fully scored."""
+        ...
+
+    @property
+    def oldest_age(self) -> float:
+        """Seconds since the oldest of them was acknowledged; 0 where there is none."""
+        ...
+
+
+class CollectorTelemetry:
+    """The pipeline's `Telemetry`, and levels that the composition root connects.
+
+    Every `observe_*` is called once, with a function that any thread may call and that does not block.
+    """
+
+    def __init__(self, meter: Meter, version: str) -> None:
+        self._meter = meter
+        self._queues: dict[str, Callable[[], int]] = {}
+        self._received = self._spans("received", "Spans and log records that were acknowledged.")
+        self._rejected = self._spans("rejected", "Spans and log records that were refused one by one.")
+        self._late = self._spans("late", "Spans and log records that came after their trace was scored.")
+        self._own_scope = self._spans("own_scope", "Spans and log records of our own, dropped unread.")
+        self._replayed = meter.create_counter(
+            "agenteval.collector.requests.replayed",
+            unit="{request}",
+            description="Requests read from the log again after a restart.",
+        )
+        self._released_early = meter.create_counter(
+            "agenteval.collector.traces.released_early",
+            unit="{trace}",
+            description="Traces scored before they were complete, because they held too much memory or grew too old.",
+        )
+        # A series that appears with its first event has no increase there: these start at zero.
+        for counter in (
+            self._received,
+            self._rejected,
+            self._late,
+            self._own_scope,
+            self._replayed,
+            self._released_early,
+        ):
+            counter.add(0)
+        self._dropped = meter.create_counter(
+            "agenteval.collector.queue.dropped",
+            unit="{item}",
+            description="Items that a full queue lost.",
+        )
+        self._sink_failures = meter.create_counter(
+            "agenteval.collector.sink.failures",
+            unit="{call}",
+            description="Calls of an emitter that raised.",
+        )
+        self._level(
+            "agenteval.collector.queue.size",
+            "{item}",
+            "Items waiting.",
+            lambda: [(size(), {_QUEUE: queue}) for queue, size in list(self._queues.items())],
+        )
+        self._level(
+            "agenteval.collector.build_info",
+            "",
+            "Always 1; the label says which collector this is.",
+            lambda: [(1, {semconv.SERVICE_VERSION: version})],
+        )
+
+    def received(self, spans: int) -> None:
+        """So many spans and log records were acknowledged."""
+        self._received.add(spans)
+
+    def rejected(self, spans: int) -> None:
+        """So many spans and log records were refused one by one."""
+        self._rejected.add(spans)
+
+    def own_scope(self, spans: int) -> None:
+        """So many spans and log records of our own instrumentation scopes were dropped."""
+        self._own_scope.add(spans)
+
+    def late(self, spans: int) -> None:
+        """So many spans and log records came after their trace was scored."""
+        self._late.add(spans)
+
+    def replayed(self, requests: int) -> None:
+        """So many requests were read from the log again after a restart."""
+        self._replayed.add(requests)
+
+    def released_early(self, traces: int) -> None:
+        """So many traces were scored incomplete to keep memory bounded."""
+        self._released_early.add(traces)
+
+    def dropped(self, queue: str, count: int) -> None:
+        """The full `queue` lost `count` items."""
+        self._dropped.add(count, {_QUEUE: queue})
+
+    def sink_failed(self, sink: str) -> None:
+        """The evaluation sink of that name raised."""
+        self._sink_failures.add(1, {_SINK: sink})
+
+    def observe_queue(self, queue: str, size: Callable[[], int]) -> None:
+        """Show how many items wait in `queue`."""
+        self._queues[queue] = size
+
+    def observe_open_traces(self, count: Callable[[], int]) -> None:
+        """Show how many traces are held in memory, waiting to be complete."""
+        self._level(
+            "agenteval.collector.traces.open",
+            "{trace}",
+            "Traces held in memory until they are complete.",
+            lambda: [(count(), {})],
+        )
+
+    def observe_log_lag(self, lag: Callable[[], LogLag]) -> None:
+        """Show how far scoring is behind what was acknowledged."""
+        self._level(
+            "agenteval.collector.log.lag",
+            "{request}",
+            "Acknowledged requests that are not fully scored.",
+            lambda: [(lag().requests, {})],
+        )
+        self._level(
+            "agenteval.collector.log.oldest_age",
+            "s",
+            "Age of the oldest acknowledged request that is not fully scored.",
+            lambda: [(lag().oldest_age, {})],
+        )
+
+    def observe_push_failures(self, failures: Callable[[], dict[str, int]]) -> None:
+        """Show how many OTLP exports failed for good so far, by signal."""
+
+        def callback(_: CallbackOptions) -> Iterable[Observation]:
+            for signal, count in failures().items():
+                yield Observation(count, {_SIGNAL: signal})
+
+        self._meter.create_observable_counter(
+            "agenteval.collector.push.failures",
+            [callback],
+            unit="{request}",
+            description="Exports to the configured OTLP endpoint that failed for good.",
+        )
+
+    def _spans(self, what: str, description: str) -> Counter:
+        return self._meter.create_counter(f"agenteval.collector.spans.{what}", unit="{span}", description=description)
+
+    def _level(
+        self,
+        name: str,
+        unit: str,
+        description: str,
+        read: Callable[[], list[tuple[float, dict[str, str]]]],
+    ) -> None:
+        def callback(_: CallbackOptions) -> Iterable[Observation]:
+            return [Observation(value, attributes) for value, attributes in read()]
+
+        self._meter.create_observable_gauge(name, [callback], unit=unit, description=description)

@@ -1,0 +1,82 @@
+"""Evaluations as `gen_ai.evaluation.result` events, on the span that was evaluated.
+
+Names as in the GenAI semantic conventions (open-telemetry/semantic-conventions-genai); what those do not define is
+under `agenteval.*`, the evaluated service included: the resource of the event is this collector.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from opentelemetry._logs import Logger, LogRecord, SeverityNumber
+from opentelemetry.context import Context
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+
+from agenteval_collector.emit.instruments import score_label
+from agenteval_collector.emit.labels import clean
+from agenteval_collector.pipeline import CommittedEvaluation
+from otel_agenteval import semconv
+from otel_agenteval.outcome import Evaluation, Failure, Score
+
+_EXPLANATION_LENGTH: Final = 1024
+_NAME_LENGTH: Final = 256
+
+
+class EvaluationEvents:
+    """An EvaluationSink that emits every revision of every outcome."""
+
+    def __init__(self, logger: Logger) -> None:
+        self._logger = logger
+
+    def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
+        for committed in evaluations:
+            evaluation = committed.evaluation
+            self._logger.emit(
+                LogRecord(
+                    timestamp=evaluation.evaluated_at,
+                    observed_timestamp=evaluation.evaluated_at,
+                    context=_context(evaluation),
+                    severity_number=SeverityNumber.INFO,
+                    severity_text="INFO",
+                    event_name=semconv.GEN_AI_EVALUATION_RESULT_EVENT,
+                    attributes=_attributes(evaluation),
+                )
+            )
+
+
+def _context(evaluation: Evaluation) -> Context:
+    """The context of the evaluated span; without a span id the trace id alone still leads there."""
+    span = SpanContext(
+        trace_id=int(evaluation.trace_id or "0", 16),
+        span_id=int(evaluation.span_id or "0", 16),
+        is_remote=True,
+        # What was exported to us was sampled.
+        trace_flags=TraceFlags(TraceFlags.SAMPLED),
+    )
+    return set_span_in_context(NonRecordingSpan(span), Context())
+
+
+def _attributes(evaluation: Evaluation) -> dict[str, str | float | int]:
+    outcome = evaluation.outcome
+    attributes: dict[str, str | float | int | None] = {
+        semconv.GEN_AI_EVALUATION_NAME: evaluation.name,
+        semconv.GEN_AI_EVALUATION_SCORE_VALUE: outcome.value if isinstance(outcome, Score) else None,
+        semconv.GEN_AI_EVALUATION_SCORE_LABEL: score_label(evaluation),
+        semconv.GEN_AI_EVALUATION_EXPLANATION: clean(outcome.reason, _EXPLANATION_LENGTH),
+        semconv.ERROR_TYPE: clean(outcome.error_type, _NAME_LENGTH) if isinstance(outcome, Failure) else None,
+        semconv.GEN_AI_CONVERSATION_ID: clean(evaluation.session_id, _NAME_LENGTH),
+        semconv.GEN_AI_AGENT_NAME: _name(evaluation.agent),
+        semconv.AGENTEVAL_SUBJECT: evaluation.subject.value,
+        semconv.AGENTEVAL_METHOD: evaluation.method.value,
+        semconv.AGENTEVAL_STATUS: outcome.status.value,
+        semconv.AGENTEVAL_COVERAGE: outcome.coverage,
+        semconv.AGENTEVAL_THRESHOLD: evaluation.threshold,
+        semconv.AGENTEVAL_REVISION: evaluation.revision,
+        semconv.AGENTEVAL_EVALUATOR_VERSION: evaluation.version,
+        semconv.AGENTEVAL_SERVICE_NAME: _name(evaluation.service),
+        semconv.AGENTEVAL_SERVICE_VERSION: _name(evaluation.service_version),
+    }
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+def _name(text: str | None) -> str | None:
+    return None if text is None else clean(text, _NAME_LENGTH)

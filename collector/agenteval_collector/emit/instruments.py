@@ -1,0 +1,161 @@
+"""Scores as OpenTelemetry instruments.
+
+A trace's outcome is counted once, at its first revision; a session's once, when it is final. Late spans change what
+the store and the events say, never what was counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
+
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
+
+from agenteval_collector.emit.labels import IdentityLabels
+from agenteval_collector.pipeline import CommittedEvaluation
+from otel_agenteval import semconv
+from otel_agenteval.outcome import Evaluation, Score, Subject
+
+SCORE_BOUNDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+_LOOP_KINDS: Final = {"loop_detection": "repeated_answer"}
+"""Evaluators whose failing score is a loop, with the kind of loop it is."""
+
+
+class SessionLevel(Protocol):
+    """How many sessions there are now of one agent in one service, as one session evaluator sees them.
+
+    `active` counts the sessions that are running or active, `low` those of them whose score is below the threshold
+    with enough coverage. `evaluator` None stands for all sessions, scored or not: its `low` is not used.
+    """
+
+    @property
+    def agent(self) -> str | None: ...
+
+    @property
+    def service(self) -> str | None: ...
+
+    @property
+    def evaluator(self) -> str | None: ...
+
+    @property
+    def active(self) -> int: ...
+
+    @property
+    def low(self) -> int: ...
+
+
+class SessionLevels(Protocol):
+    """Whoever knows the open sessions. Called from any thread at each scrape and push; must not block."""
+
+    def session_levels(self) -> Iterable[SessionLevel]: ...
+
+
+class EvaluationInstruments:
+    """An EvaluationSink that records scores, outcomes and loops."""
+
+    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
+        self._meter = meter
+        self._labels = labels
+        self._scores = meter.create_histogram(
+            "gen_ai.evaluation.score",
+            unit="1",
+            description="Scores that evaluators gave, from 0 (bad) to 1 (good).",
+            explicit_bucket_boundaries_advisory=SCORE_BOUNDS,
+        )
+        self._outcomes = meter.create_counter(
+            "agenteval.evaluation.outcomes",
+            unit="{evaluation}",
+            description="Evaluations by what came of them: a score, a reason for none, or a failure.",
+        )
+        self._loops = meter.create_counter(
+            "agenteval.loops", unit="{loop}", description="Loops that agents were found in."
+        )
+
+    def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
+        for committed in evaluations:
+            evaluation = committed.evaluation
+            counts = committed.final if evaluation.subject is Subject.SESSION else committed.first
+            if counts:
+                self._record(evaluation)
+
+    def observe_sessions(self, sessions: SessionLevels) -> None:
+        """Show the levels of `sessions` from now on. To be called once."""
+
+        def active(_: CallbackOptions) -> Iterable[Observation]:
+            return self._sum_levels((level, level.active) for level in sessions.session_levels())
+
+        def low(_: CallbackOptions) -> Iterable[Observation]:
+            return self._sum_levels(
+                (level, level.low) for level in sessions.session_levels() if level.evaluator is not None
+            )
+
+        self._meter.create_observable_gauge(
+            "agenteval.sessions.active",
+            [active],
+            unit="{session}",
+            description="Sessions that may still get traces.",
+        )
+        self._meter.create_observable_gauge(
+            "agenteval.sessions.low",
+            [low],
+            unit="{session}",
+            description="Active sessions that score below the threshold with enough coverage.",
+        )
+
+    def _record(self, evaluation: Evaluation) -> None:
+        identity = self._labels.identity(evaluation.agent, evaluation.service, evaluation.service_version)
+        whom = _present(
+            {
+                semconv.GEN_AI_AGENT_NAME: identity.agent,
+                semconv.SERVICE_NAME: identity.service,
+            }
+        )
+        attributes = {
+            **whom,
+            **_present({semconv.SERVICE_VERSION: identity.version}),
+            semconv.GEN_AI_EVALUATION_NAME: evaluation.name,
+            semconv.AGENTEVAL_SUBJECT: evaluation.subject.value,
+            semconv.AGENTEVAL_METHOD: evaluation.method.value,
+        }
+        if isinstance(evaluation.outcome, Score):
+            self._scores.record(evaluation.outcome.value, attributes)
+        label = score_label(evaluation)
+        self._outcomes.add(
+            1,
+            {
+                **attributes,
+                semconv.AGENTEVAL_STATUS: evaluation.outcome.status.value,
+                **_present({semconv.GEN_AI_EVALUATION_SCORE_LABEL: label}),
+            },
+        )
+        loop_kind = _LOOP_KINDS.get(evaluation.name)
+        if loop_kind is not None and evaluation.success is False:
+            self._loops.add(1, {**whom, semconv.AGENTEVAL_LOOP_KIND: loop_kind})
+
+    def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> Iterable[Observation]:
+        # Several agents may share the label `_other`, and of equal attribute sets the SDK keeps the last value only.
+        totals: Counter[tuple[str | None, str | None, str | None]] = Counter()
+        for level, count in levels:
+            totals[*self._labels.pair(level.agent, level.service), level.evaluator] += count
+        for (agent, service, evaluator), total in totals.items():
+            yield Observation(
+                total,
+                _present(
+                    {
+                        semconv.GEN_AI_AGENT_NAME: agent,
+                        semconv.SERVICE_NAME: service,
+                        semconv.GEN_AI_EVALUATION_NAME: evaluator,
+                    }
+                ),
+            )
+
+
+def score_label(evaluation: Evaluation) -> str | None:
+    """`pass` or `fail` against the evaluation's own threshold; None where it has no score or no threshold."""
+    if evaluation.success is None:
+        return None
+    return "pass" if evaluation.success else "fail"
+
+
+def _present(attributes: dict[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in attributes.items() if value is not None}

@@ -1,0 +1,136 @@
+"""Label values out of telemetry, made safe and few.
+
+The SDK keeps every attribute set it ever saw, so what bounds its memory is how many different sets it is given over
+the life of the process. Agent, service and version come from spans, and spans are hostile input: beyond a bound they
+all become `_other`. Whatever was admitted stays admitted until the collector restarts.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final
+
+OTHER: Final = "_other"
+"""Stands for everything beyond a bound."""
+
+_LABEL_LENGTH: Final = 128
+_LIVE_VERSIONS: Final = 3
+
+_logger = logging.getLogger(__name__)
+
+
+def clean(text: str, limit: int) -> str:
+    """`text` in at most `limit` characters that can be encoded as UTF-8; an ellipsis ends what was cut.
+
+    JSON may carry lone surrogates, and a single one would fail the encoding of a whole page or batch.
+    """
+    if len(text) > limit:
+        text = text[: limit - 1] + "…"
+    return text.encode("utf-8", "replace").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom a measurement is about; None where it was not recorded."""
+
+    agent: str | None
+    service: str | None
+    version: str | None
+
+
+class _Admission:
+    """The first `limit` different values; says once that there were more."""
+
+    def __init__(self, what: str, limit: int) -> None:
+        if limit < 1:
+            raise ValueError(f"the limit of {what} is {limit}, it must be at least 1")
+        self.limit = limit
+        self._what = what
+        self._admitted: set[Hashable] = set()
+        self._warned = False
+
+    def admits(self, value: Hashable) -> bool:
+        if value in self._admitted:
+            return True
+        if len(self._admitted) < self.limit:
+            self._admitted.add(value)
+            return True
+        if not self._warned:
+            self._warned = True
+            _logger.warning(
+                "more than %d %s were seen: instruments count the others as %s until the collector restarts",
+                self.limit,
+                self._what,
+                OTHER,
+            )
+        return False
+
+
+class IdentityLabels:
+    """Maps whatever spans say of agent, service and version to at most `max_identities` identities.
+
+    `agents` and `services` bound how many of each have a name of their own, `pairs` how many (agent, service)
+    combinations; past that the agent gives way first, so that a flood of agent names leaves services apart. Of each
+    service the three versions that appeared last have a label, and `versions` bounds how many (agent, service,
+    version) are labelled in the life of the process. Thread-safe.
+    """
+
+    def __init__(self, *, agents: int = 100, services: int = 100, pairs: int = 200, versions: int = 400) -> None:
+        self._agents = _Admission("agents", agents)
+        self._services = _Admission("services", services)
+        self._pairs = _Admission("pairs of agent and service", pairs)
+        self._versions = _Admission("versions of agents", versions)
+        self._known_versions: dict[str | None, set[str]] = {}
+        self._live_versions: dict[str | None, deque[str]] = {}
+        # Evaluations come from one thread, session levels are read by every scrape and push.
+        self._lock = Lock()
+
+    @property
+    def max_identities(self) -> int:
+        """The most identities that can ever come out."""
+        # Services may also be unknown or `_other`; every pair may also go without a version or with `_other`.
+        pairs = self._pairs.limit + self._services.limit + 2
+        return 2 * pairs + self._versions.limit
+
+    def identity(self, agent: str | None, service: str | None, version: str | None) -> Identity:
+        """The identity that instruments may use for a measurement about these."""
+        with self._lock:
+            agent, service = self._pair(agent, service)
+            return Identity(agent, service, self._version(agent, service, version))
+
+    def pair(self, agent: str | None, service: str | None) -> tuple[str | None, str | None]:
+        """The same for instruments that do not tell versions apart."""
+        with self._lock:
+            return self._pair(agent, service)
+
+    def _pair(self, agent: str | None, service: str | None) -> tuple[str | None, str | None]:
+        agent = _admitted(agent, self._agents)
+        service = _admitted(service, self._services)
+        return (agent, service) if self._pairs.admits((agent, service)) else (OTHER, service)
+
+    def _version(self, agent: str | None, service: str | None, version: str | None) -> str | None:
+        if not version:
+            return None
+        version = clean(version, _LABEL_LENGTH)
+        if service == OTHER:
+            return OTHER
+        known = self._known_versions.setdefault(service, set())
+        live = self._live_versions.setdefault(service, deque(maxlen=_LIVE_VERSIONS))
+        if version in known and version not in live:
+            return OTHER
+        if not self._versions.admits((agent, service, version)):
+            return OTHER
+        if version not in known:
+            known.add(version)
+            live.append(version)
+        return version
+
+
+def _admitted(value: str | None, admission: _Admission) -> str | None:
+    # Prometheus cannot tell an empty label from an absent one: two such series would fail the whole scrape.
+    if not value:
+        return None
+    value = clean(value, _LABEL_LENGTH)
+    return value if admission.admits(value) else OTHER

@@ -1,0 +1,98 @@
+import pytest
+from agenteval_collector.emit.events import EvaluationEvents
+from opentelemetry._logs import SeverityNumber
+from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+
+from otel_agenteval.outcome import Failure, Score, Status, Subject, Unscored
+from tests.support.evaluations import SPAN_ID, TRACE_ID, committed
+
+
+class Emitted:
+    """The events, and what came out of the SDK."""
+
+    def __init__(self) -> None:
+        self._exporter = InMemoryLogRecordExporter()
+        provider = LoggerProvider(shutdown_on_exit=False)
+        provider.add_log_record_processor(SimpleLogRecordProcessor(self._exporter))
+        self.events = EvaluationEvents(provider.get_logger("test"))
+
+    @property
+    def records(self) -> list[ReadableLogRecord]:
+        return list(self._exporter.get_finished_logs())
+
+
+@pytest.fixture
+def emitted() -> Emitted:
+    return Emitted()
+
+
+def test_a_score_is_an_event_on_the_evaluated_span(emitted: Emitted) -> None:
+    emitted.events.accept([committed()])
+    [record] = [readable.log_record for readable in emitted.records]
+    assert record.event_name == "gen_ai.evaluation.result"
+    assert record.severity_number is SeverityNumber.INFO
+    assert (record.trace_id, record.span_id) == (int(TRACE_ID, 16), int(SPAN_ID, 16))
+    assert record.timestamp == record.observed_timestamp == 1_700_000_000_000_000_000
+    assert dict(record.attributes or {}) == {
+        "gen_ai.evaluation.name": "coherence",
+        "gen_ai.evaluation.score.value": 0.75,
+        "gen_ai.evaluation.score.label": "pass",
+        "gen_ai.evaluation.explanation": "answers the question",
+        "gen_ai.conversation.id": "s-1",
+        "gen_ai.agent.name": "planner",
+        "agenteval.subject": "trace",
+        "agenteval.status": "scored",
+        "agenteval.evaluation.method": "embedding",
+        "agenteval.evaluation.coverage": 1.0,
+        "agenteval.evaluation.threshold": 0.5,
+        "agenteval.evaluation.revision": 1,
+        "agenteval.evaluator.version": "1",
+        "agenteval.service.name": "shop",
+        "agenteval.service.version": "1.2.0",
+    }
+
+
+def test_a_failure_has_an_error_type_and_neither_value_nor_label(emitted: Emitted) -> None:
+    emitted.events.accept([committed(outcome=Failure(error_type="timeout", reason="no answer in 30 s"))])
+    attributes = emitted.records[0].log_record.attributes or {}
+    assert attributes["error.type"] == "timeout"
+    assert attributes["gen_ai.evaluation.explanation"] == "no answer in 30 s"
+    assert not {"gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label"} & set(attributes)
+
+
+def test_what_is_unscored_says_why_and_is_no_error(emitted: Emitted) -> None:
+    emitted.events.accept([committed(outcome=Unscored(status=Status.NO_CONTENT, reason="no text was recorded"))])
+    attributes = emitted.records[0].log_record.attributes or {}
+    assert attributes["agenteval.status"] == "no_content"
+    assert not {"error.type", "gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label"} & set(attributes)
+
+
+def test_a_score_without_a_threshold_has_no_label(emitted: Emitted) -> None:
+    emitted.events.accept([committed(threshold=None)])
+    attributes = emitted.records[0].log_record.attributes or {}
+    assert attributes["gen_ai.evaluation.score.value"] == 0.75
+    assert not {"gen_ai.evaluation.score.label", "agenteval.evaluation.threshold"} & set(attributes)
+
+
+def test_every_revision_is_emitted(emitted: Emitted) -> None:
+    emitted.events.accept([committed(), committed(revision=2, first=False)])
+    emitted.events.accept([committed(subject=Subject.SESSION, revision=3, first=False, final=False)])
+    revisions = [
+        (readable.log_record.attributes or {})["agenteval.evaluation.revision"] for readable in emitted.records
+    ]
+    assert revisions == [1, 2, 3]
+
+
+def test_without_a_span_the_event_is_still_on_the_trace(emitted: Emitted) -> None:
+    emitted.events.accept([committed(span_id=None)])
+    record = emitted.records[0].log_record
+    assert (record.trace_id, record.span_id) == (int(TRACE_ID, 16), 0)
+
+
+def test_hostile_text_is_cut_and_can_be_encoded(emitted: Emitted) -> None:
+    outcome = Score(value=1.0, reason="\ud800" * 1_000_000)
+    emitted.events.accept([committed(outcome=outcome, agent="a" * 1_000_000, session_id="\udfff" * 1_000_000)])
+    attributes = emitted.records[0].log_record.attributes or {}
+    assert sum(len(value.encode()) for value in attributes.values() if isinstance(value, str)) < 5_000
+    assert str(attributes["gen_ai.evaluation.explanation"]).endswith("…")

@@ -1,0 +1,239 @@
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from agenteval_collector.emit.labels import IdentityLabels
+from agenteval_collector.emit.telemetry import TelemetryOutput
+from prometheus_client.parser import text_string_to_metric_families
+
+from otel_agenteval.outcome import Failure, Score, Status, Subject, Unscored
+from tests.support.evaluations import committed
+
+LOW = Score(value=0.2, reason="repeats itself")
+
+
+@dataclass(frozen=True)
+class Level:
+    agent: str | None
+    service: str | None
+    evaluator: str | None
+    active: int
+    low: int
+
+
+@dataclass(frozen=True)
+class Sessions:
+    levels: tuple[Level, ...]
+
+    def session_levels(self) -> Iterable[Level]:
+        return self.levels
+
+
+def output(labels: IdentityLabels | None = None) -> TelemetryOutput:
+    return TelemetryOutput(version="9.8.7", instance_id="i-1", labels=labels)
+
+
+def samples(telemetry: TelemetryOutput, name: str) -> dict[tuple[tuple[str, str], ...], float]:
+    """What Prometheus would read: value by sorted labels."""
+    page, _ = telemetry.render()
+    return {
+        tuple(sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(page.decode())
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+def test_a_score_is_in_the_histogram_with_exactly_the_attributes_of_the_contract() -> None:
+    telemetry = output()
+    telemetry.evaluations.accept([committed()])
+    labels = {
+        "gen_ai_evaluation_name": "coherence",
+        "gen_ai_agent_name": "planner",
+        "service_name": "shop",
+        "service_version": "1.2.0",
+        "agenteval_subject": "trace",
+        "agenteval_evaluation_method": "embedding",
+    }
+    assert samples(telemetry, "gen_ai_evaluation_score_sum") == {tuple(sorted(labels.items())): 0.75}
+    buckets = {
+        float(dict(labels)["le"]): count
+        for labels, count in samples(telemetry, "gen_ai_evaluation_score_bucket").items()
+    }
+    assert sorted(buckets) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, float("inf")]
+    assert buckets[0.7] == 0
+    assert buckets[0.8] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "label"),
+    [
+        pytest.param({}, "scored", "pass", id="a score at its threshold or above passes"),
+        pytest.param({"outcome": LOW}, "scored", "fail", id="a score below its threshold fails"),
+        pytest.param({"threshold": None}, "scored", None, id="a score without a threshold is neither"),
+        pytest.param(
+            {"outcome": Unscored(status=Status.NO_CONTENT, reason="no text")},
+            "no_content",
+            None,
+            id="what is unscored is counted by its status",
+        ),
+        pytest.param(
+            {"outcome": Failure(error_type="timeout", reason="judge")},
+            "failed",
+            None,
+            id="a failed evaluator is counted as failed",
+        ),
+    ],
+)
+def test_every_first_outcome_is_counted(changes: dict[str, Any], status: str, label: str | None) -> None:
+    telemetry = output()
+    telemetry.evaluations.accept([committed(**changes)])
+    [(labels, count)] = samples(telemetry, "agenteval_evaluation_outcomes_total").items()
+    assert count == 1
+    assert dict(labels)["agenteval_status"] == status
+    assert dict(labels).get("gen_ai_evaluation_score_label") == label
+    assert bool(samples(telemetry, "gen_ai_evaluation_score_count")) == (status == "scored")
+
+
+@pytest.mark.parametrize(
+    ("subject", "first", "final", "count"),
+    [
+        pytest.param(Subject.TRACE, True, False, 1, id="a trace counts at its first outcome"),
+        pytest.param(Subject.TRACE, False, False, 0, id="a later revision of a trace does not"),
+        pytest.param(Subject.SESSION, True, False, 0, id="a session that goes on does not count yet"),
+        pytest.param(Subject.SESSION, False, True, 1, id="a session counts when it is final"),
+    ],
+)
+def test_a_subject_is_counted_once(subject: Subject, first: bool, final: bool, count: int) -> None:
+    telemetry = output()
+    telemetry.evaluations.accept([committed(subject=subject, first=first, final=final)])
+    assert sum(samples(telemetry, "agenteval_evaluation_outcomes_total").values()) == count
+    assert sum(samples(telemetry, "gen_ai_evaluation_score_count").values()) == count
+
+
+@pytest.mark.parametrize(
+    ("changes", "loops"),
+    [
+        pytest.param({"name": "loop_detection", "outcome": LOW}, 1, id="a low loop score is a loop"),
+        pytest.param({"name": "loop_detection"}, 0, id="a good loop score is none"),
+        pytest.param({"name": "coherence", "outcome": LOW}, 0, id="another low score is none"),
+        pytest.param({"name": "loop_detection", "outcome": LOW, "first": False}, 0, id="a later revision is none"),
+    ],
+)
+def test_loops_are_counted(changes: dict[str, Any], loops: int) -> None:
+    telemetry = output()
+    telemetry.evaluations.accept([committed(**changes)])
+    found = samples(telemetry, "agenteval_loops_total")
+    assert sum(found.values()) == loops
+    for labels in found:
+        assert dict(labels) == {
+            "agenteval_loop_kind": "repeated_answer",
+            "gen_ai_agent_name": "planner",
+            "service_name": "shop",
+        }
+
+
+def test_session_levels_are_read_at_each_scrape() -> None:
+    telemetry = output()
+    telemetry.evaluations.observe_sessions(
+        Sessions((Level("planner", "shop", None, 7, 0), Level("planner", "shop", "agent_reliability", 6, 2)))
+    )
+    whom = {"gen_ai_agent_name": "planner", "service_name": "shop"}
+    scored = {**whom, "gen_ai_evaluation_name": "agent_reliability"}
+    assert samples(telemetry, "agenteval_sessions_active") == {
+        tuple(sorted({**whom, "gen_ai_evaluation_name": ""}.items())): 7,
+        tuple(sorted(scored.items())): 6,
+    }
+    assert samples(telemetry, "agenteval_sessions_low") == {tuple(sorted(scored.items())): 2}
+
+
+def test_sessions_of_agents_past_the_bound_add_up() -> None:
+    telemetry = output(IdentityLabels(agents=1))
+    telemetry.evaluations.observe_sessions(
+        Sessions(tuple(Level(agent, "shop", "r", 5, 1) for agent in ("a", "b", "c")))
+    )
+    low = samples(telemetry, "agenteval_sessions_low")
+    assert {dict(labels)["gen_ai_agent_name"]: count for labels, count in low.items()} == {"a": 1, "_other": 2}
+
+
+def test_a_hostile_agent_name_cannot_break_the_page() -> None:
+    telemetry = output()
+    names = ["\ud800", 'a"} 1\nevil_metric 1', "", None, "x" * 100_000]
+    telemetry.evaluations.accept([committed(agent=name) for name in names])
+    page, content_type = telemetry.render()
+    assert content_type.startswith("text/plain")
+    assert len(page) < 50_000
+    assert "evil_metric" not in {
+        sample.name for family in text_string_to_metric_families(page.decode()) for sample in family.samples
+    }
+    counts = samples(telemetry, "gen_ai_evaluation_score_count")
+    assert sorted(counts.values()) == [1, 1, 1, 2], "an empty name and none are one series"
+
+
+def test_the_sdk_never_merges_what_the_labels_let_through() -> None:
+    telemetry = output()
+    telemetry.evaluations.accept(
+        [
+            committed(name=f"evaluator_{e}", agent=f"agent-{n}", service=f"service-{n % 2}", service_version=f"{v}")
+            for e in range(10)
+            for n in range(100)
+            for v in range(3)
+        ]
+    )
+    counts = samples(telemetry, "gen_ai_evaluation_score_count")
+    assert len(counts) == 10 * 100 * 3, "more than the SDK's default limit of 2000"
+    assert "otel_metric_overflow" not in telemetry.render()[0].decode()
+
+
+def test_a_hundred_thousand_agents_make_a_bounded_page() -> None:
+    telemetry = output()
+    telemetry.evaluations.accept([committed(agent=f"agent-{n}") for n in range(100_000)])
+    counts = samples(telemetry, "gen_ai_evaluation_score_count")
+    assert len(counts) <= 101
+    assert sum(counts.values()) == 100_000
+
+
+@dataclass(frozen=True)
+class Lag:
+    requests: int
+    oldest_age: float
+
+
+def test_the_collector_tells_of_itself() -> None:
+    telemetry = output()
+    collector = telemetry.collector
+    collector.received(64)
+    collector.received(6)
+    collector.rejected(5)
+    collector.late(4)
+    collector.own_scope(3)
+    collector.replayed(2)
+    collector.released_early(1)
+    collector.dropped("watch", 9)
+    collector.sink_failed("feed")
+    collector.observe_queue("inbox", lambda: 12)
+    collector.observe_queue("watch", lambda: 13)
+    collector.observe_open_traces(lambda: 14)
+    collector.observe_log_lag(lambda: Lag(15, 1.5))
+    expected: dict[str, list[float]] = {
+        "spans_received_total": [70],
+        "spans_rejected_total": [5],
+        "spans_late_total": [4],
+        "spans_own_scope_total": [3],
+        "requests_replayed_total": [2],
+        "traces_released_early_total": [1],
+        "queue_dropped_total": [9],
+        "sink_failures_total": [1],
+        "queue_size": [12, 13],
+        "traces_open": [14],
+        "log_lag": [15],
+        "log_oldest_age_seconds": [1.5],
+    }
+    for name, values in expected.items():
+        assert sorted(samples(telemetry, f"agenteval_collector_{name}").values()) == values, name
+    assert samples(telemetry, "agenteval_collector_build_info") == {(("service_version", "9.8.7"),): 1}
+
+
+def test_counters_of_spans_are_there_before_the_first_span() -> None:
+    assert samples(output(), "agenteval_collector_spans_rejected_total") == {(): 0}

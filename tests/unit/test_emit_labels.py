@@ -1,0 +1,87 @@
+import pytest
+from agenteval_collector.emit.labels import OTHER, IdentityLabels, clean
+from hypothesis import given
+from hypothesis import strategies as st
+
+NAMES = st.one_of(st.none(), st.sampled_from(["", OTHER, "a", "b", "c", "d", "e", "f"]))
+
+
+@given(st.lists(st.tuples(NAMES, NAMES, NAMES), max_size=200))
+def test_no_stream_of_names_makes_more_identities_than_promised(
+    stream: list[tuple[str | None, str | None, str | None]],
+) -> None:
+    labels = IdentityLabels(agents=2, services=2, pairs=3, versions=4)
+    identities = {labels.identity(*names) for names in stream}
+    assert len(identities) <= labels.max_identities
+
+
+@given(st.lists(st.tuples(NAMES, NAMES, NAMES), max_size=100))
+def test_below_the_bounds_agent_and_service_keep_their_names(
+    stream: list[tuple[str | None, str | None, str | None]],
+) -> None:
+    labels = IdentityLabels(agents=50, services=50, pairs=200, versions=500)
+    for agent, service, version in stream:
+        identity = labels.identity(agent, service, version)
+        assert (identity.agent, identity.service) == (agent or None, service or None)
+        assert identity.version in {version or None, OTHER}
+
+
+def test_a_flood_of_agents_stays_bounded_and_leaves_other_services_apart() -> None:
+    labels = IdentityLabels()
+    identities = {labels.identity(f"agent-{n}", "shop", f"{n}") for n in range(100_000)}
+    assert len(identities) <= labels.max_identities
+    assert labels.identity("planner", "bank", None).service == "bank"
+
+
+def test_past_the_pairs_the_agent_gives_way_and_the_service_stays() -> None:
+    labels = IdentityLabels(pairs=1)
+    assert labels.pair("planner", "shop") == ("planner", "shop")
+    assert labels.pair("writer", "shop") == (OTHER, "shop")
+    assert labels.pair("planner", "shop") == ("planner", "shop")
+
+
+def test_a_service_shows_its_last_three_versions() -> None:
+    labels = IdentityLabels()
+
+    def version_of(version: str, service: str = "shop") -> str | None:
+        return labels.identity("planner", service, version).version
+
+    assert [version_of(version) for version in ("1", "2", "3", "4")] == ["1", "2", "3", "4"]
+    assert version_of("1") == OTHER, "a retired version stays retired"
+    assert version_of("2") == "2"
+    assert version_of("1", "bank") == "1", "versions are counted by service"
+
+
+def test_agents_of_one_service_share_its_versions() -> None:
+    labels = IdentityLabels()
+    for version in ("1", "2", "3", "4"):
+        labels.identity("planner", "shop", version)
+    assert labels.identity("writer", "shop", "4").version == "4"
+    assert labels.identity("writer", "shop", "1").version == OTHER
+
+
+def test_the_first_name_past_a_bound_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    labels = IdentityLabels(agents=1)
+    for agent in ("a", "b", "c"):
+        labels.pair(agent, None)
+    assert [record.getMessage() for record in caplog.records] == [
+        "more than 1 agents were seen: instruments count the others as _other until the collector restarts"
+    ]
+
+
+def test_an_empty_name_is_an_unknown_one() -> None:
+    assert IdentityLabels().pair("", "") == (None, None)
+
+
+@pytest.mark.parametrize("bound", ["agents", "services", "pairs", "versions"])
+def test_a_bound_of_nothing_is_refused(bound: str) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
+        IdentityLabels(**{bound: 0})
+
+
+@given(st.text(st.characters(exclude_categories=[]), max_size=40), st.integers(1, 20))
+def test_clean_text_is_short_and_can_be_encoded(text: str, limit: int) -> None:
+    cleaned = clean(text, limit)
+    assert len(cleaned.encode().decode()) <= limit
+    if len(text) <= limit and text.isascii():
+        assert cleaned == text

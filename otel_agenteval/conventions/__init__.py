@@ -1,0 +1,30 @@
+"""Reading telemetry: OpenTelemetry spans and log records of any GenAI instrumentation become one `Trace`.
+
+A dialect is a file with a class that satisfies `facts.Dialect`, and a place in the table of `dialects.py`. Dialects
+say what one span means; how spans make turns is decided once for all of them.
+"""
+
+from otel_agenteval.conventions.dialects import read_span
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.records import (
+    EventRecord,
+    LogRecord,
+    SpanRecord,
+    attributes,
+    log_record,
+    span_record,
+)
+
+__all__ = [
+    "EventRecord",
+    "LogRecord",
+    "Role",
+    "SpanFacts",
+    "SpanRecord",
+    "attributes",
+    "log_record",
+    "read_span",
+    "read_trace",
+    "span_record",
+]

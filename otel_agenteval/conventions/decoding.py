@@ -1,0 +1,166 @@
+"""JSON as it stands in telemetry: text in text, cut in the middle, redacted, hostile.
+
+All errors of decoding are ValueError, and all values that come out can be written as JSON again.
+"""
+
+import json
+import math
+import re
+
+from otel_agenteval.model import Json
+
+MAX_DEPTH = 64
+"""Levels of arrays and objects that a value we pass on may have: whoever writes it as JSON recurses."""
+
+_ESCAPED_SURROGATES = re.compile(r"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u[dD][89a-fA-F]\w\w")
+_TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_DANGLING_ESCAPE = re.compile(r"\\(?:u\w{0,3})?\Z")
+_REDACTED = re.compile(r"\s*(?:__REDACTED__|[\[<(]?REDACTED[\])>]?|\[Scrubbed due to .*|)\s*", re.DOTALL)
+
+
+def decode_json(text: str) -> Json:
+    """The value that `text` writes. Raises ValueError where it is not JSON."""
+    if "\\u" in text:
+        text = _ESCAPED_SURROGATES.sub(_whole, text)
+    try:
+        value: Json = _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError("JSON is nested too deeply to be read") from None
+    return value
+
+
+def decode_prefix(text: str) -> Json:
+    """The value that remains of JSON text cut in the middle; its last element may be incomplete.
+
+    Raises ValueError where nothing of it can be read.
+    """
+    closing: list[str] = []
+    last = ""
+    whole = (0, "")
+    for token in _TOKENS.finditer(text):
+        last = token[0]
+        if last in "[{":
+            closing.append("]" if last == "[" else "}")
+            whole = (token.end(), "".join(reversed(closing)))
+        elif last in "]}":
+            if not closing or closing.pop() != last:
+                raise ValueError("brackets do not match")
+        elif last == ",":
+            whole = (token.start(), "".join(reversed(closing)))
+        if len(closing) > MAX_DEPTH:
+            raise ValueError("JSON is nested too deeply to be read")
+    if not closing:
+        raise ValueError("not the beginning of an array or object")
+    if last[0] == '"' and text.endswith(last):
+        text = _DANGLING_ESCAPE.sub("", text) + ("" if len(last) > 1 and last[-1] == '"' else '"')
+    try:
+        return decode_json(text + "".join(reversed(closing)))
+    except ValueError:
+        end, tail = whole
+        return decode_json(text[:end] + tail)
+
+
+def is_cut(value: Json) -> bool:
+    """Whether `value` begins like a JSON array or object and does not end like one."""
+    return isinstance(value, str) and value[:1] in ("[", "{") and value.rstrip()[-1:] not in ("]", "}")
+
+
+def recorded(text: Json) -> str | None:
+    """`text` if it says anything: None for other types, blank text, and what a redaction left in its place."""
+    if not isinstance(text, str) or _REDACTED.fullmatch(text):
+        return None
+    return text
+
+
+def decode_arguments(value: Json) -> Json:
+    """Arguments of a tool call: decoded (JSON inside JSON as well), or the text where it is not JSON."""
+    value = decode_structure(value)
+    if isinstance(value, dict) and {"args", "kwargs"} <= value.keys():
+        return _called_with(value)
+    return {} if value == "" else recorded(value) if isinstance(value, str) else value
+
+
+def decode_structure(value: Json) -> Json:
+    """The array or object that `value` is or writes, at most twice over; else `value` itself.
+
+    An array or object nested deeper than `MAX_DEPTH` is None, and stays text where it came as text.
+    """
+    decoded = value
+    for _ in range(2):
+        if not isinstance(decoded, str):
+            break
+        try:
+            decoded = decode_json(decoded)
+        except ValueError:
+            return value
+    if not isinstance(decoded, dict | list):
+        return value
+    if _is_deep(decoded):
+        return value if isinstance(value, str) else None
+    return decoded
+
+
+def decode_text(value: Json) -> Json:
+    """A tool's result: text that was written as a JSON string once more is unwrapped, as are text blocks."""
+    if isinstance(value, str):
+        if value[:1] != '"' and not value.startswith('[{"t'):
+            return recorded(value)
+        try:
+            inner = decode_json(value)
+        except ValueError:
+            return value
+        if isinstance(inner, str):
+            return recorded(inner)
+        return blocks if (blocks := _text_of_blocks(inner)) is not None else value
+    blocks = _text_of_blocks(value)
+    return blocks if blocks is not None else decode_structure(value)
+
+
+def _called_with(wrapper: dict[str, Json]) -> Json:
+    """What stands in {"args": [...], "kwargs": {...}}, the way Python decorators record a call."""
+    positional, named = wrapper["args"], wrapper["kwargs"]
+    if not positional and isinstance(named, dict):
+        return named
+    if not named and isinstance(positional, list) and len(positional) == 1 and isinstance(positional[0], dict):
+        return positional[0]
+    return wrapper
+
+
+def _text_of_blocks(value: Json) -> str | None:
+    if not isinstance(value, list) or not value:
+        return None
+    texts = []
+    for block in value:
+        if not isinstance(block, dict) or not isinstance(block.get("text"), str):
+            return None
+        if not block.keys() <= {"type", "text", "annotations"}:
+            return None
+        texts.append(str(block["text"]))
+    return "\n".join(texts)
+
+
+def _is_deep(value: Json) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for item in level
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _whole(escape: re.Match[str]) -> str:
+    """Half of a surrogate pair cannot be written as UTF-8; it becomes the replacement character."""
+    return r"\ufffd" if len(escape[0]) == 6 else escape[0]
+
+
+def _finite(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text
+
+
+_DECODER = json.JSONDecoder(parse_constant=str, parse_float=_finite)

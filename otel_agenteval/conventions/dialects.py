@@ -1,0 +1,28 @@
+"""The dialects that are read, the one that is believed first standing first."""
+
+from collections.abc import Sequence
+
+from otel_agenteval.conventions.facts import Dialect, SpanFacts
+from otel_agenteval.conventions.openinference import OpenInference
+from otel_agenteval.conventions.otel_genai import OtelGenAI
+from otel_agenteval.conventions.records import LogRecord, SpanRecord
+
+DIALECTS: tuple[Dialect, ...] = (OtelGenAI(), OpenInference())
+
+
+def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> tuple[SpanFacts | None, tuple[str, ...]]:
+    """The facts of a span and the names of the dialects that recognised it; None where none did.
+
+    Where a span speaks several dialects, each fact is taken from the first that knows it.
+    """
+    facts: SpanFacts | None = None
+    names: tuple[str, ...] = ()
+    for dialect in DIALECTS:
+        if dialect.recognises(span):
+            names += (dialect.name,)
+            more = dialect.read(span, logs)
+            if facts is None:
+                facts = more
+            else:
+                facts.complete_with(more)
+    return facts, names

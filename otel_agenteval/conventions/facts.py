@@ -1,0 +1,80 @@
+"""What a dialect reads from one span, in terms that no instrumentation owns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Protocol
+
+from otel_agenteval.conventions.messages import Content
+from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.model import Json, Usage
+
+
+class Role(Enum):
+    """The part a span plays in a turn."""
+
+    AGENT = "agent"
+    """A run of one agent."""
+    WORKFLOW = "workflow"
+    """A run that groups several agents' runs."""
+    CHAIN = "chain"
+    """A step of a framework; stands for a run only if it carries what was asked and what was answered."""
+    MODEL = "model"
+    TOOL = "tool"
+    PLAN = "plan"
+    RETRIEVAL = "retrieval"
+
+
+@dataclass(slots=True, kw_only=True)
+class SpanFacts:
+    """The facts of one span; None means not recorded. Dialects fill what their span says, and nothing else.
+
+    On a model span `input` and `output` are the messages of the call. On an agent, workflow or chain they are what
+    the span itself says it was asked and answered. `tool_definitions` and `instructions` stay as recorded, since the
+    same text repeats on every model span of a trace. `cut` says that some content was shortened on the way.
+    """
+
+    role: Role | None = None
+    agent: str | None = None
+    input: Content | None = None
+    output: Content | None = None
+    instructions: Json = None
+    tool_definitions: Json = None
+    tool_names: tuple[str, ...] | None = None
+    tool: str | None = None
+    call_id: str | None = None
+    arguments: Json = None
+    result: Json = None
+    error: str | None = None
+    model: str | None = None
+    response_id: str | None = None
+    finish_reasons: tuple[str, ...] | None = None
+    usage: Usage | None = None
+    cut: bool = False
+
+    def complete_with(self, other: "SpanFacts") -> None:
+        """Take from `other` what is not known here: two vocabularies on a span, two spans for one call."""
+        for name in _OPTIONAL:
+            if getattr(self, name) is None:
+                setattr(self, name, getattr(other, name))
+        self.cut = self.cut or other.cut
+
+
+_OPTIONAL = tuple(field.name for field in fields(SpanFacts) if field.name != "cut")
+
+
+class Dialect(Protocol):
+    """One vocabulary of attributes: stateless, and never raising, whatever a span holds."""
+
+    @property
+    def name(self) -> str:
+        """Lower snake case, as listed in `Trace.dialects`."""
+        ...
+
+    def recognises(self, span: SpanRecord) -> bool:
+        """Whether the span speaks this dialect; asked of every span, so it must cost next to nothing."""
+        ...
+
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        """The facts of a recognised span and of the log records that name it."""
+        ...

@@ -1,0 +1,57 @@
+"""Whether a span failed, and with what words."""
+
+import re
+
+from otel_agenteval import semconv
+from otel_agenteval.conventions.decoding import decode_structure, recorded
+from otel_agenteval.conventions.records import STATUS_ERROR, STATUS_OK, SpanRecord
+from otel_agenteval.model import Json
+
+_WITHHELD = re.compile(r"\bredacted\b", re.IGNORECASE)
+_ERROR_TEXT = re.compile(
+    r"\s*(?:(?:\w+\.)*\w*(?:Error|Exception)\b\s*:"
+    r"|error\b\s*(?:[:\-!(\n]|$)"
+    r"|error (?:executing|running|calling|invoking|occurred|while|during)\b"
+    r"|an (?:unexpected )?error occurred\b)",
+    re.IGNORECASE,
+)
+_ERROR_TEXTS = ("error", "error_message", "message", "detail")
+
+
+def span_error(span: SpanRecord) -> str | None:
+    """The error of a failed span: what its exception said, else its status, else the error's type.
+
+    None for a span that did not fail. An exception event alone may have been handled, so it does not make a
+    failure, but `error.type` does.
+    """
+    kind = recorded(span.attributes.get(semconv.ERROR_TYPE))
+    if span.status != STATUS_ERROR and (kind is None or span.status == STATUS_OK):
+        return None
+    exception: str | None = None
+    for event in reversed(span.events):
+        if event.name == semconv.EXCEPTION_EVENT:
+            message = recorded(event.attributes.get(semconv.EXCEPTION_MESSAGE))
+            exception = message or recorded(event.attributes.get(semconv.EXCEPTION_TYPE))
+            break
+    return _said(exception) or _said(recorded(span.status_message)) or kind or "error"
+
+
+def result_error(result: Json) -> str | None:
+    """The error that a tool's result tells of, as {"status": "error"}, {"error": ...} or "Error: ..."; else None."""
+    if isinstance(result, str):
+        if _ERROR_TEXT.match(result):
+            return result
+        if not result.startswith("{"):
+            return None
+        result = decode_structure(result)
+    if not isinstance(result, dict):
+        return None
+    status = result.get("status")
+    if result.get("error") or (isinstance(status, str) and status.lower() in ("error", "failed", "failure")):
+        texts = (recorded(result.get(key)) for key in _ERROR_TEXTS)
+        return next(filter(None, texts), "error")
+    return None
+
+
+def _said(text: str | None) -> str | None:
+    return None if text is None or _WITHHELD.search(text) else text

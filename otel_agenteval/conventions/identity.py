@@ -1,0 +1,83 @@
+"""Whose trace it is: session, user, run and service, from any span or log record of the trace."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from otel_agenteval import semconv
+from otel_agenteval.conventions.decoding import decode_structure, recorded
+from otel_agenteval.model import Json, RunIdentity
+
+SESSION_KEYS = (
+    semconv.AGENTEVAL_SESSION_ID,
+    semconv.GEN_AI_CONVERSATION_ID,
+    semconv.SESSION_ID,
+    "traceloop.association.properties.session_id",
+    "traceloop.association.properties.thread_id",
+    "traceloop.association.properties.conversation_id",
+    "ai.telemetry.metadata.sessionId",
+    "ai.telemetry.metadata.session_id",
+    "ai.telemetry.metadata.conversationId",
+    "ai.telemetry.metadata.threadId",
+    "langfuse.session.id",
+    "gcp.vertex.agent.session_id",
+    "mlflow.trace.session",
+)
+"""The attributes that name a session, the one that outranks the others first."""
+
+USER_KEYS = (
+    semconv.AGENTEVAL_USER_ID,
+    semconv.USER_ID,
+    semconv.ENDUSER_ID,
+    "traceloop.association.properties.user_id",
+    "ai.telemetry.metadata.userId",
+    "langfuse.user.id",
+    "mlflow.trace.user",
+)
+"""The attributes that name a user, the one that outranks the others first."""
+
+_METADATA = "metadata"
+_METADATA_SESSION = ("session_id", "thread_id")
+_METADATA_USER = ("user_id",)
+
+Carriers = Sequence[Mapping[str, Json]]
+
+
+def session_id(carriers: Carriers) -> str | None:
+    """The session that the first of `carriers` with the highest-ranking attribute names; None where none does."""
+    return _first(carriers, SESSION_KEYS) or _first(_metadata(carriers), _METADATA_SESSION)
+
+
+def user_id(carriers: Carriers) -> str | None:
+    """The user, found the way of `session_id`."""
+    return _first(carriers, USER_KEYS) or _first(_metadata(carriers), _METADATA_USER)
+
+
+def run_identity(carriers: Carriers) -> RunIdentity | None:
+    """The run as our processor stamped it; None unless both task and run are named."""
+    task = _first(carriers, (semconv.AGENTEVAL_TASK_ID,))
+    run = _first(carriers, (semconv.AGENTEVAL_RUN_ID,))
+    if task is None or run is None:
+        return None
+    condition = _first(carriers, (semconv.AGENTEVAL_CONDITION,))
+    if condition is None:
+        return RunIdentity(task_id=task, run_id=run)
+    return RunIdentity(task_id=task, run_id=run, condition=condition)
+
+
+def _first(carriers: Iterable[Mapping[str, Json]], keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        for carrier in carriers:
+            if key in carrier and (found := _identifier(carrier[key])):
+                return found
+    return None
+
+
+def _identifier(value: Json) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return recorded(value)
+
+
+def _metadata(carriers: Carriers) -> list[dict[str, Json]]:
+    """The JSON objects in `metadata`, where LangChain applications put their ids."""
+    objects = (decode_structure(carrier[_METADATA]) for carrier in carriers if _METADATA in carrier)
+    return [each for each in objects if isinstance(each, dict)]

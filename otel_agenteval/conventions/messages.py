@@ -1,0 +1,227 @@
+"""Messages between user, model and tools, in the terms of the GenAI conventions.
+
+`Message` is what every dialect reads content into. The reader accepts the GenAI message JSON (`role`, `parts`), the
+form of the chat APIs (`content`, `tool_calls`) and LangChain's serialisations of either.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from otel_agenteval.conventions.decoding import (
+    decode_arguments,
+    decode_json,
+    decode_prefix,
+    decode_text,
+    is_cut,
+    recorded,
+)
+from otel_agenteval.model import Json
+
+USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
+
+_ROLES = {
+    "human": USER,
+    "ai": ASSISTANT,
+    "AIMessageChunk": ASSISTANT,
+    "model": ASSISTANT,
+    "function": TOOL,
+    "developer": SYSTEM,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRequest:
+    """A model asks for a tool; `arguments` as in `ToolCall`."""
+
+    name: str
+    arguments: Json = None
+    call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResponse:
+    """What a tool gave back to the model."""
+
+    result: Json
+    call_id: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Message:
+    """One message; what was redacted or empty is absent."""
+
+    role: str
+    texts: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    requests: list[ToolRequest] = field(default_factory=list)
+    responses: list[ToolResponse] = field(default_factory=list)
+
+    @property
+    def text(self) -> str | None:
+        """The message's text parts, one per line; None without any."""
+        return "\n".join(self.texts) if self.texts else None
+
+
+Item: TypeAlias = "Json | Message"
+"""A message, decoded or still as recorded."""
+
+
+class Content:
+    """Messages as they were recorded, decoded when they are first asked for.
+
+    A history grows with every model call and repeats in each, while a reader needs the first and the last one.
+    """
+
+    __slots__ = ("_messages", "_read", "cut", "unread")
+
+    def __init__(self, read: Callable[[], Sequence[Item]], *, cut: bool = False) -> None:
+        self._read = read
+        self._messages: list[Message] | None = None
+        self.cut = cut
+        """Whether the recording stops in the middle: there may have been more messages."""
+        self.unread = 0
+        """How many values were not messages; known once `messages` was asked for."""
+
+    @classmethod
+    def recorded_as(cls, value: Json, role: str) -> "Content":
+        """Content of an attribute: message JSON, structured or as text, else plain text said by `role`."""
+        return cls(lambda: _items(value, role), cut=is_cut(value))
+
+    @classmethod
+    def text(cls, text: str, role: str) -> "Content":
+        """Content of a single text message."""
+        return cls(lambda: [Message(role=role, texts=[text])])
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages in order; of a cut recording those that can be read."""
+        if self._messages is None:
+            self._messages = []
+            for item in self._read():
+                message = item if isinstance(item, Message) else read_message(item)
+                if message is None:
+                    self.unread += 1
+                else:
+                    self._messages.append(message)
+            if self.cut and self._messages:
+                _drop_incomplete(self._messages[-1])
+        return self._messages
+
+    def user_text(self) -> str | None:
+        """What the user said last; None where that was cut off or not recorded."""
+        if self.cut:
+            return None
+        for message in reversed(self.messages):
+            if message.role == USER and message.texts:
+                return message.text
+        return None
+
+    def answer(self) -> str | None:
+        """The text of the last message, if it is an answer: from the assistant and without tool requests."""
+        if not self.messages:
+            return None
+        last = self.messages[-1]
+        return last.text if last.role == ASSISTANT and not last.requests else None
+
+    def since_user(self) -> list[Message]:
+        """What came after the user's last message: the steps of the turn in which it was recorded."""
+        messages = self.messages
+        for index in range(len(messages) - 1, -1, -1):
+            if messages[index].role == USER and messages[index].texts:
+                return messages[index + 1 :]
+        return messages
+
+
+def read_message(value: Json) -> Message | None:
+    """The message that `value` describes; None where it is none."""
+    if not isinstance(value, dict):
+        return None
+    fields = _unwrapped(value)
+    role = fields.get("role") or fields.get("type")
+    if not isinstance(role, str):
+        return None
+    message = Message(role=_ROLES.get(role, role))
+    for key in ("parts", "content"):
+        _read_parts(message, fields.get(key))
+    requests = fields.get("tool_calls")
+    for request in requests if isinstance(requests, list) else ():
+        if isinstance(request, dict):
+            _read_request(message, request)
+    call_id = recorded(fields.get("tool_call_id"))
+    if message.role == TOOL and not message.responses and (call_id or message.texts):
+        message.responses.append(ToolResponse(result=decode_text(message.text), call_id=call_id))
+        message.texts = []
+    if text := recorded(fields.get("reasoning_content")):
+        message.reasoning.append(text)
+    return message
+
+
+def _items(value: Json, role: str) -> Sequence[Item]:
+    """The messages in `value`, which may be JSON text, and that inside a JSON text once more."""
+    for _ in range(2):
+        if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{", '"'):
+            break
+        try:
+            value = decode_prefix(value) if is_cut(value) else decode_json(value)
+        except ValueError:
+            break
+    if isinstance(value, list):
+        return value
+    if isinstance(value, dict):
+        messages = value.get("messages")
+        return messages if isinstance(messages, list) else [value]
+    text = recorded(value)
+    return [Message(role=role, texts=[text])] if text else []
+
+
+def _unwrapped(value: dict[str, Json]) -> Mapping[str, Json]:
+    """The message inside LangChain's envelopes {"type": "ai", "data": {...}} and {"lc": 1, "kwargs": {...}}."""
+    if "role" not in value:
+        inner = value.get("data") or value.get("kwargs")
+        if isinstance(inner, dict):
+            return {"type": value.get("type"), **inner}
+    return value
+
+
+def _read_parts(message: Message, parts: Json) -> None:
+    for part in parts if isinstance(parts, list) else (parts,):
+        if isinstance(part, str):
+            part = {"type": "text", "content": part}  # noqa: PLW2901 - the same part, spelled out
+        if isinstance(part, dict):
+            _read_part(message, part)
+
+
+def _read_part(message: Message, part: Mapping[str, Json]) -> None:
+    """Kinds of parts without text or tools (blobs, files, what the future brings) are passed over."""
+    match part.get("type"):
+        case "text" | "input_text" | "output_text" | None:
+            if text := recorded(part.get("content")) or recorded(part.get("text")):
+                message.texts.append(text)
+        case "reasoning" | "thinking":
+            text = recorded(part.get("content")) or recorded(part.get("thinking")) or recorded(part.get("text"))
+            if text:
+                message.reasoning.append(text)
+        case "tool_call" | "tool_use" | "function_call":
+            _read_request(message, part)
+        case "tool_call_response" | "tool_result":
+            result = next((part[key] for key in ("response", "result", "content") if key in part), None)
+            call_id = recorded(part.get("id")) or recorded(part.get("tool_use_id"))
+            message.responses.append(ToolResponse(result=decode_text(result), call_id=call_id))
+
+
+def _read_request(message: Message, request: Mapping[str, Json]) -> None:
+    function = request.get("function")
+    source = function if isinstance(function, dict) else request
+    if name := recorded(source.get("name")):
+        arguments = next((source[key] for key in ("arguments", "input", "args") if key in source), None)
+        call_id = recorded(request.get("id")) or recorded(request.get("call_id"))
+        message.requests.append(ToolRequest(name=name, arguments=decode_arguments(arguments), call_id=call_id))
+
+
+def _drop_incomplete(message: Message) -> None:
+    """A cut text is still the beginning of the text; a cut name, argument or result would be a wrong one."""
+    if message.requests:
+        message.requests.pop()
+    elif message.responses:
+        message.responses.pop()

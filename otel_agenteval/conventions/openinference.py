@@ -1,0 +1,221 @@
+"""OpenInference (semantic conventions 0.1, https://arize-ai.github.io/openinference/spec/).
+
+The kind of a span stands in `openinference.span.kind`, messages of model calls in indexed attributes. What an agent
+was asked and answered stands in `input.value` and `output.value`, in a shape of the instrumented library's own: only
+shapes known to hold the user's words or the answer are read, since a wrong text is worse than none.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from otel_agenteval.conventions.decoding import (
+    decode_arguments,
+    decode_json,
+    decode_structure,
+    decode_text,
+    is_cut,
+    recorded,
+)
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.indexed import unflatten
+from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, Message, read_message
+from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.model import Json, Usage
+
+_KIND = "openinference.span.kind"
+_ROLES = {
+    "AGENT": Role.AGENT,
+    "CHAIN": Role.CHAIN,
+    "LLM": Role.MODEL,
+    "TOOL": Role.TOOL,
+    "RETRIEVER": Role.RETRIEVAL,
+}
+_INPUT, _OUTPUT = "input.value", "output.value"
+_INPUT_MESSAGES, _OUTPUT_MESSAGES = "llm.input_messages", "llm.output_messages"
+_MODEL_NAME = "llm.model_name"
+_FINISH_REASON = "llm.finish_reason"
+_PROMPT_TOKENS, _COMPLETION_TOKENS = "llm.token_count.prompt", "llm.token_count.completion"
+_TOOLS = "llm.tools"
+_FIRST_TOOL = "llm.tools.0.tool.json_schema"
+_TOOL_NAME = "tool.name"
+_TOOL_CALL_ID = "tool_call.id"
+_AGENT_NAMES = ("agent.name", "graph.node.id")
+_SMOLAGENTS_TOOLS = "smolagents.tools_names"
+
+_ASKED = ("task", "input", "question", "query", "prompt", "user_input")
+_ANSWERED = ("output", "answer", "result", "response", "final_output")
+_METHOD = re.compile(r"\.a?(?:run|invoke)\w*$")
+_NEW_TASK = "New task:\n"
+
+
+class OpenInference:
+    """Spans with `openinference.span.kind`."""
+
+    name = "openinference"
+
+    def recognises(self, span: SpanRecord) -> bool:
+        return _KIND in span.attributes
+
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        attributes = span.attributes
+        kind = attributes.get(_KIND)
+        facts = SpanFacts(role=_ROLES.get(kind.upper()) if isinstance(kind, str) else None)
+        facts.cut = any(
+            is_cut(attributes.get(key)) for key in (_INPUT, _OUTPUT, _FIRST_TOOL) if _is_json(attributes, key)
+        )
+        if facts.role is Role.MODEL:
+            _read_model(facts, attributes)
+        elif facts.role is Role.TOOL:
+            _read_tool(facts, span)
+        elif facts.role in (Role.AGENT, Role.CHAIN):
+            facts.input = _exchange(attributes, _INPUT, USER, _ASKED)
+            facts.output = _exchange(attributes, _OUTPUT, ASSISTANT, _ANSWERED)
+            if facts.role is Role.AGENT:
+                _read_agent(facts, span)
+        return facts
+
+
+def _read_agent(facts: SpanFacts, span: SpanRecord) -> None:
+    attributes = span.attributes
+    names = (recorded(attributes.get(key)) for key in _AGENT_NAMES)
+    facts.agent = next(filter(None, names), None)
+    if facts.agent is None and _INPUT in attributes:
+        # A library that records what the run was asked names the span after the agent; one that does not
+        # (openai-agents) opens a span of this kind for the workflow as well.
+        facts.agent = _METHOD.sub("", span.name) or None
+    names_of_tools = attributes.get(_SMOLAGENTS_TOOLS)
+    if isinstance(names_of_tools, list):
+        facts.tool_names = tuple(name for name in names_of_tools if isinstance(name, str))
+
+
+def _read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
+    facts.input = Content(_messages(attributes, _INPUT_MESSAGES))
+    facts.output = Content(_reply(attributes))
+    facts.model = recorded(attributes.get(_MODEL_NAME))
+    if reason := recorded(attributes.get(_FINISH_REASON)):
+        facts.finish_reasons = (reason,)
+    schemas = [attributes[key] for key in attributes if key.startswith(_TOOLS) and key.endswith(".tool.json_schema")]
+    if schemas:
+        facts.tool_definitions = schemas
+    sent, received = attributes.get(_PROMPT_TOKENS), attributes.get(_COMPLETION_TOKENS)
+    if isinstance(sent, int) or isinstance(received, int):
+        facts.usage = Usage(
+            input_tokens=sent if isinstance(sent, int) else 0,
+            output_tokens=received if isinstance(received, int) else 0,
+        )
+
+
+def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:
+    attributes = span.attributes
+    facts.tool = recorded(attributes.get(_TOOL_NAME)) or recorded(span.name)
+    facts.call_id = recorded(attributes.get(_TOOL_CALL_ID))
+    facts.arguments = decode_arguments(attributes.get(_INPUT))
+    facts.result = decode_text(attributes.get(_OUTPUT))
+    message = _langchain_message(facts.result)
+    if message and message.responses:
+        facts.result = message.responses[0].result
+        facts.call_id = facts.call_id or message.responses[0].call_id
+
+
+def _langchain_message(value: Json) -> Message | None:
+    if isinstance(value, str) and value.startswith('{"'):
+        value = decode_structure(value)
+    if isinstance(value, dict) and ("data" in value or "kwargs" in value or "tool_call_id" in value):
+        return read_message(value)
+    return None
+
+
+def _messages(attributes: Mapping[str, Json], prefix: str) -> Callable[[], list[Item]]:
+    """Decoder of a message list in indexed attributes."""
+
+    def read() -> list[Item]:
+        found: list[Item] = []
+        for item in unflatten(attributes, prefix):
+            message = read_message(_plain(item))
+            found.append(message or item)
+            if message and message.role == USER:
+                message.texts = [text.removeprefix(_NEW_TASK) for text in message.texts]
+        return found
+
+    return read
+
+
+def _reply(attributes: Mapping[str, Json]) -> Callable[[], list[Item]]:
+    """Decoder of a model's reply.
+
+    Reasoning is not told apart in the messages: it is only in the raw response, or stands as a further text
+    beside the one that the raw response has as its content.
+    """
+
+    def read() -> list[Item]:
+        messages = _messages(attributes, _OUTPUT_MESSAGES)()
+        reply = messages[0] if len(messages) == 1 else None
+        raw = attributes.get(_OUTPUT)
+        if not isinstance(reply, Message) or not isinstance(raw, str):
+            return messages
+        if len(reply.texts) > 1 or '"reasoning_content"' in raw:
+            original = _raw_message(decode_structure(raw))
+            if original and original.text in reply.texts:
+                reply.reasoning += [text for text in reply.texts if text != original.text]
+                reply.texts = original.texts
+            if original:
+                reply.reasoning += [text for text in original.reasoning if text not in reply.reasoning]
+        return messages
+
+    return read
+
+
+def _raw_message(response: Json) -> Message | None:
+    """The assistant's message in a raw response: a message itself, or the first choice of a chat completion."""
+    if not isinstance(response, dict):
+        return None
+    choices = response.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        return read_message(choices[0].get("message"))
+    return read_message(response)
+
+
+def _plain(item: Json) -> Json:
+    """The message under an index, without the names that the conventions put around each level."""
+    message = item.get("message") if isinstance(item, dict) else None
+    if not isinstance(message, dict):
+        return item
+    plain = dict(message)
+    for source, wrapper, target in (
+        ("contents", "message_content", "content"),
+        ("tool_calls", "tool_call", "tool_calls"),
+    ):
+        wrapped = message.get(source)
+        if isinstance(wrapped, list):
+            plain[target] = [each.get(wrapper) for each in wrapped if isinstance(each, dict)]
+    return plain
+
+
+def _exchange(attributes: Mapping[str, Json], key: str, role: str, names: tuple[str, ...]) -> Content | None:
+    """What `key` says that the user asked or the agent answered; None where it says something else or nothing."""
+    text = recorded(attributes.get(key))
+    if text is None:
+        return None
+    value: Json = text
+    if text.lstrip()[:1] in ("{", "[", '"'):
+        if is_cut(text) and _is_json(attributes, key):
+            return None
+        with suppress(ValueError):
+            value = decode_json(text)
+    if isinstance(value, dict):
+        named = next((value[name] for name in names if name in value), None)
+        if "messages" in value or isinstance(named, list):
+            return Content.recorded_as(value.get("messages", named), role)
+        message = _langchain_message(value)
+        if message:
+            return Content(lambda: [message])
+        value = recorded(named)
+    if isinstance(value, list):
+        items = value
+        return Content(lambda: items)
+    return Content.text(value, role) if isinstance(value, str) and value else None
+
+
+def _is_json(attributes: Mapping[str, Json], key: str) -> bool:
+    return attributes.get(key.replace(".value", ".mime_type"), "application/json") == "application/json"

@@ -1,0 +1,136 @@
+"""The OpenTelemetry GenAI conventions as of late 2026 (repository open-telemetry/semantic-conventions-genai).
+
+Content is taken from the span's attributes; what they lack, from the event
+`gen_ai.client.inference.operation.details`, which is a log record or, in some libraries, a span event.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from otel_agenteval import semconv
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, recorded
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.messages import ASSISTANT, USER, Content
+from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.model import Json, Usage
+
+_ROLES = {
+    "chat": Role.MODEL,
+    "generate_content": Role.MODEL,
+    "text_completion": Role.MODEL,
+    "retrieval": Role.RETRIEVAL,
+    "invoke_agent": Role.AGENT,
+    "invoke_workflow": Role.WORKFLOW,
+    "plan": Role.PLAN,
+    "execute_tool": Role.TOOL,
+    "create_agent": None,
+    "embeddings": None,
+}
+_CONTENT = (
+    semconv.GEN_AI_INPUT_MESSAGES,
+    semconv.GEN_AI_OUTPUT_MESSAGES,
+    semconv.GEN_AI_SYSTEM_INSTRUCTIONS,
+    semconv.GEN_AI_TOOL_DEFINITIONS,
+)
+_FINISH_REASONS = "gen_ai.response.finish_reasons"
+_AGENT_TOOLS = "gen_ai.agent.tools"
+_TOOL_STATUS = "gen_ai.tool.status"
+_MCP_METHOD = "mcp.method.name"
+# The name Google ADK gives to the span that stands for the joined responses of parallel calls.
+_MERGED_TOOLS = "(merged tools)"
+# Spellings of 2024 that live on beside the current ones.
+_OLD_INPUT_TOKENS = "gen_ai.usage.prompt_tokens"
+_OLD_OUTPUT_TOKENS = "gen_ai.usage.completion_tokens"
+
+
+class OtelGenAI:
+    """Spans with `gen_ai.operation.name`, MCP tool calls, and spans that carry GenAI messages without either."""
+
+    name = "otel_genai"
+
+    def recognises(self, span: SpanRecord) -> bool:
+        attributes = span.attributes
+        return (
+            semconv.GEN_AI_OPERATION_NAME in attributes
+            or semconv.GEN_AI_INPUT_MESSAGES in attributes
+            or semconv.GEN_AI_OUTPUT_MESSAGES in attributes
+            or attributes.get(_MCP_METHOD) == "tools/call"
+        )
+
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        attributes = span.attributes
+        content = _content(span, logs)
+        facts = SpanFacts(
+            role=_role(attributes),
+            agent=recorded(attributes.get(semconv.GEN_AI_AGENT_NAME)),
+            cut=any(map(is_cut, content.values())),
+        )
+        if (messages := content.get(semconv.GEN_AI_INPUT_MESSAGES)) is not None:
+            facts.input = Content.recorded_as(messages, USER)
+        if (messages := content.get(semconv.GEN_AI_OUTPUT_MESSAGES)) is not None:
+            facts.output = Content.recorded_as(messages, ASSISTANT)
+        facts.instructions = content.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)
+        facts.tool_definitions = content.get(semconv.GEN_AI_TOOL_DEFINITIONS)
+        if facts.role is Role.TOOL:
+            _read_tool(facts, attributes)
+        elif facts.role is Role.MODEL:
+            _read_model(facts, attributes)
+        elif facts.role is Role.AGENT:
+            names = decode_structure(attributes.get(_AGENT_TOOLS))
+            if isinstance(names, list):
+                facts.tool_names = tuple(name for name in names if isinstance(name, str))
+        return facts
+
+
+def _role(attributes: Mapping[str, Json]) -> Role | None:
+    operation = attributes.get(semconv.GEN_AI_OPERATION_NAME)
+    if attributes.get(semconv.GEN_AI_TOOL_NAME) == _MERGED_TOOLS:
+        return None
+    if isinstance(operation, str) and operation in _ROLES:
+        return _ROLES[operation]
+    if attributes.get(_MCP_METHOD) == "tools/call":
+        return Role.TOOL
+    # Any other operation is legal; a response's own marks tell a model call from a framework's layer around it.
+    if semconv.GEN_AI_RESPONSE_ID in attributes or _FINISH_REASONS in attributes:
+        return Role.MODEL
+    return None
+
+
+def _content(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:
+    carriers: list[Mapping[str, Json]] = [span.attributes]
+    carriers += [event.attributes for event in span.events if event.name == semconv.GEN_AI_INFERENCE_DETAILS_EVENT]
+    carriers += [log.attributes for log in logs if log.event_name == semconv.GEN_AI_INFERENCE_DETAILS_EVENT]
+    content: dict[str, Json] = {}
+    for carrier in carriers:
+        for key in _CONTENT:
+            if key not in content and carrier.get(key) is not None:
+                content[key] = carrier[key]
+    return content
+
+
+def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
+    arguments = attributes.get(semconv.GEN_AI_TOOL_CALL_ARGUMENTS)
+    result = attributes.get(semconv.GEN_AI_TOOL_CALL_RESULT)
+    facts.tool = recorded(attributes.get(semconv.GEN_AI_TOOL_NAME))
+    facts.call_id = recorded(attributes.get(semconv.GEN_AI_TOOL_CALL_ID))
+    facts.arguments = decode_arguments(arguments)
+    facts.result = decode_text(result)
+    facts.cut = facts.cut or is_cut(arguments)
+    if attributes.get(_TOOL_STATUS) == "error":
+        facts.error = facts.result if isinstance(facts.result, str) else "error"
+
+
+def _read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
+    facts.model = recorded(attributes.get(semconv.GEN_AI_RESPONSE_MODEL)) or recorded(
+        attributes.get(semconv.GEN_AI_REQUEST_MODEL)
+    )
+    facts.response_id = recorded(attributes.get(semconv.GEN_AI_RESPONSE_ID))
+    reasons = attributes.get(_FINISH_REASONS)
+    if isinstance(reasons, list):
+        facts.finish_reasons = tuple(reason for reason in reasons if isinstance(reason, str))
+    sent = attributes.get(semconv.GEN_AI_USAGE_INPUT_TOKENS, attributes.get(_OLD_INPUT_TOKENS))
+    received = attributes.get(semconv.GEN_AI_USAGE_OUTPUT_TOKENS, attributes.get(_OLD_OUTPUT_TOKENS))
+    if isinstance(sent, int) or isinstance(received, int):
+        facts.usage = Usage(
+            input_tokens=sent if isinstance(sent, int) else 0,
+            output_tokens=received if isinstance(received, int) else 0,
+        )

@@ -1,0 +1,115 @@
+"""From the spans and log records of a trace to what happened in it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from otel_agenteval import semconv
+from otel_agenteval.conventions import identity
+from otel_agenteval.conventions.decoding import decode_structure, recorded
+from otel_agenteval.conventions.dialects import DIALECTS, read_span
+from otel_agenteval.conventions.exchanges import exchanges
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.messages import SYSTEM
+from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.tools import available_tools
+from otel_agenteval.conventions.tree import Node, grow, in_order
+from otel_agenteval.conventions.turns import read_turn
+from otel_agenteval.model import Json, Trace, Turn
+
+
+def read_trace(trace_id: str, spans: Sequence[SpanRecord], logs: Sequence[LogRecord] = ()) -> Trace:
+    """What the spans and log records of a trace tell, read by the dialects that recognise them.
+
+    The order of `spans` and `logs` does not matter, and a span that arrived twice counts once. Nothing that stands
+    in them raises: what could not be read is counted in `Trace.unread`.
+    """
+    unread: Counter[str] = Counter()
+    if nameless := sum(span.span_id is None for span in spans):
+        unread["span_id"] = nameless
+    ordered = in_order(spans)
+    if not ordered:
+        return Trace(trace_id=trace_id, unread=dict(unread))
+    logs = sorted(logs, key=lambda log: (log.time, log.span_id or "", log.event_name, repr(log.attributes)))
+    logs_of = _by_span(logs)
+    nodes: list[Node] = []
+    dialects: set[str] = set()
+    for span in ordered:
+        facts, names = read_span(span, logs_of.get(span.span_id or "", ()))
+        dialects.update(names)
+        nodes.append(Node(span=span, facts=facts))
+    roots = grow(nodes)
+    agents = _agents(nodes)
+    turns = tuple(read_turn(exchange, agents) for exchange in exchanges(roots, agents))
+    facts_of_all = [node.facts for node in nodes if node.facts]
+    contents = [content for facts in facts_of_all for content in (facts.input, facts.output) if content]
+    if messages := sum(content.unread for content in contents):
+        unread["message"] = messages
+    outermost = _outermost_first(nodes, turns)
+    carriers = [node.span.attributes for node in outermost] + [log.attributes for log in logs]
+    started_at = ordered[0].started_at
+    return Trace(
+        trace_id=trace_id,
+        session_id=identity.session_id(carriers),
+        user_id=identity.user_id(carriers),
+        service=_resource(outermost, semconv.SERVICE_NAME),
+        service_version=_resource(outermost, semconv.SERVICE_VERSION),
+        agents=agents,
+        turns=turns,
+        available_tools=available_tools(facts_of_all, [c for turn in turns for c in turn.tool_calls], agents),
+        system_instructions=_instructions(facts_of_all),
+        run=identity.run_identity(carriers),
+        partial=any(
+            node.facts is not None and (node.facts.cut or node.span.dropped_attributes_count > 0) for node in nodes
+        ),
+        dialects=tuple(dialect.name for dialect in DIALECTS if dialect.name in dialects),
+        span_count=len(ordered),
+        started_at=started_at,
+        ended_at=max(started_at, *(span.ended_at for span in ordered)),
+        root_span_id=roots[0].id,
+        unread=dict(unread),
+    )
+
+
+def _by_span(logs: Iterable[LogRecord]) -> dict[str, list[LogRecord]]:
+    found: defaultdict[str, list[LogRecord]] = defaultdict(list)
+    for log in logs:
+        if log.span_id is not None:
+            found[log.span_id].append(log)
+    return found
+
+
+def _agents(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The names of the agents that ran, the outermost first; else those that other spans mention."""
+    by_depth = sorted(nodes, key=lambda node: (node.span.started_at, node.depth))
+    ran = [node.facts.agent for node in by_depth if node.facts and node.role is Role.AGENT]
+    mentioned = [node.facts.agent for node in by_depth if node.facts]
+    names = [name for name in ran if name] or [name for name in mentioned if name]
+    return tuple(dict.fromkeys(names))
+
+
+def _outermost_first(nodes: Sequence[Node], turns: Iterable[Turn]) -> list[Node]:
+    """The spans that stand for turns, then the others by depth: whom to believe where spans disagree."""
+    of_turns = {turn.span_id for turn in turns}
+    return sorted(nodes, key=lambda node: (node.id not in of_turns, node.depth))
+
+
+def _resource(nodes: Iterable[Node], key: str) -> str | None:
+    return next((name for node in nodes if (name := recorded(node.span.resource.get(key)))), None)
+
+
+def _instructions(facts: Iterable[SpanFacts]) -> str | None:
+    """The system instructions of the first span that has any, on their own or as the first message."""
+    for each in facts:
+        if text := _text(decode_structure(each.instructions)):
+            return text
+        if each.role is Role.MODEL and each.input:
+            message = next(iter(each.input.messages), None)
+            if message and message.role == SYSTEM and message.text:
+                return message.text
+    return None
+
+
+def _text(instructions: Json) -> str | None:
+    parts = instructions if isinstance(instructions, list) else [instructions]
+    texts = [recorded(part.get("content") if isinstance(part, dict) else part) for part in parts]
+    return "\n".join(text for text in texts if text) or None

@@ -1,0 +1,138 @@
+"""Spans and log records as plain values: what the dialects read, whatever wire or framework they came by.
+
+Decoding never raises. What OTLP cannot carry faithfully into JSON is made harmless here, once: bytes that are not
+UTF-8 become base64 text, numbers that JSON lacks become text, nesting beyond `MAX_DEPTH` becomes None.
+"""
+
+import base64
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
+
+from otel_agenteval.model import Json
+
+MAX_DEPTH = 32
+"""Levels of arrays and maps inside one attribute value that are kept."""
+
+STATUS_OK = 1
+STATUS_ERROR = 2
+
+
+@dataclass(slots=True, kw_only=True)
+class EventRecord:
+    """A span event; `time` is in nanoseconds since the Unix epoch."""
+
+    name: str
+    time: int = 0
+    attributes: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class SpanRecord:
+    """A finished span. Ids are lower-case hex or None, times nanoseconds since the Unix epoch.
+
+    `status` is the OTLP code (0 unset, 1 ok, 2 error); `resource` is shared by the spans of one resource.
+    """
+
+    span_id: str | None
+    parent_id: str | None = None
+    trace_id: str | None = None
+    name: str = ""
+    started_at: int = 0
+    ended_at: int = 0
+    attributes: Mapping[str, Json] = field(default_factory=dict)
+    events: tuple[EventRecord, ...] = ()
+    status: int = 0
+    status_message: str = ""
+    resource: Mapping[str, Json] = field(default_factory=dict)
+    scope: str = ""
+    dropped_attributes_count: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class LogRecord:
+    """A log record; `event_name` is also read from the attribute `event.name`, where older SDKs put it."""
+
+    trace_id: str | None = None
+    span_id: str | None = None
+    time: int = 0
+    event_name: str = ""
+    body: Json = None
+    attributes: Mapping[str, Json] = field(default_factory=dict)
+    resource: Mapping[str, Json] = field(default_factory=dict)
+    scope: str = ""
+
+
+def span_record(span: SpanMessage, resource: Mapping[str, Json], scope: str) -> SpanRecord:
+    """The span of an OTLP message, under its resource's attributes and its scope's name."""
+    return SpanRecord(
+        trace_id=span.trace_id.hex() or None,
+        span_id=span.span_id.hex() or None,
+        parent_id=span.parent_span_id.hex() or None,
+        name=span.name,
+        started_at=span.start_time_unix_nano,
+        ended_at=span.end_time_unix_nano,
+        attributes=attributes(span.attributes),
+        events=tuple(
+            EventRecord(name=event.name, time=event.time_unix_nano, attributes=attributes(event.attributes))
+            for event in span.events
+        ),
+        status=span.status.code,
+        status_message=span.status.message,
+        resource=resource,
+        scope=scope,
+        dropped_attributes_count=span.dropped_attributes_count,
+    )
+
+
+def log_record(record: LogMessage, resource: Mapping[str, Json], scope: str) -> LogRecord:
+    """The log record of an OTLP message, under its resource's attributes and its scope's name."""
+    decoded = attributes(record.attributes)
+    return LogRecord(
+        trace_id=record.trace_id.hex() or None,
+        span_id=record.span_id.hex() or None,
+        time=record.time_unix_nano or record.observed_time_unix_nano,
+        event_name=record.event_name or str(decoded.get("event.name", "")),
+        body=_value(record.body, MAX_DEPTH),
+        attributes=decoded,
+        resource=resource,
+        scope=scope,
+    )
+
+
+def attributes(pairs: Iterable[KeyValue]) -> dict[str, Json]:
+    """OTLP key-value pairs as a dict; of a repeated key the last value stands."""
+    return {pair.key: _value(pair.value, MAX_DEPTH) for pair in pairs}
+
+
+def _value(value: AnyValue, depth: int) -> Json:  # noqa: PLR0911 - one return per kind of value
+    kind = value.WhichOneof("value")
+    if kind == "string_value":
+        return value.string_value
+    if kind == "int_value":
+        return value.int_value
+    if kind == "bool_value":
+        return value.bool_value
+    if kind == "double_value":
+        number = value.double_value
+        return number if math.isfinite(number) else str(number)
+    if kind == "bytes_value":
+        return _text(value.bytes_value)
+    if depth == 0:
+        return None
+    if kind == "array_value":
+        return [_value(item, depth - 1) for item in value.array_value.values]
+    if kind == "kvlist_value":
+        return {pair.key: _value(pair.value, depth - 1) for pair in value.kvlist_value.values}
+    return None
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(content).decode()

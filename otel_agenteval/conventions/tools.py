@@ -1,0 +1,234 @@
+"""The calls of the user's tools in a turn, and the tools that could have been called.
+
+A call is counted once, however often it was recorded: the model's request is joined with the span of its execution,
+by call id, else by name and arguments, else by name, each in order. Requests count alone for tools that no span of the
+turn executed. Tools by which a framework steers itself (hand-offs to an agent of the trace, `final_answer`) are not
+the user's.
+"""
+
+import json
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from otel_agenteval.conventions.decoding import decode_prefix, decode_structure, is_cut, recorded
+from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.failures import result_error, span_error
+from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
+from otel_agenteval.conventions.tree import Node
+from otel_agenteval.model import Json, Tool, ToolCall
+
+_FINAL_ANSWER = "final_answer"
+_TRANSFER = re.compile(r"(?:transfer|hand_?off|delegate)_(?:back_)?to_(.+)")
+
+
+def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:
+    """The agent of `agents` that `request` hands the conversation to; None where it is no hand-off."""
+    match = _TRANSFER.fullmatch(request.name.lower())
+    if match is None:
+        return None
+    named = {_slug(match[1])}
+    if isinstance(request.arguments, dict):
+        named.update(_slug(value) for value in request.arguments.values() if isinstance(value, str))
+    return next((agent for agent in agents if _slug(agent) in named), None)
+
+
+def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[str]) -> tuple[ToolCall, ...]:
+    """The calls of a turn in the order of their requests; an execution without a request stands at its start.
+
+    `models` and `spans` are the turn's model and tool spans by start time.
+    """
+    requests = _requests(models, agents)
+    executions = [_execution(node) for node in spans if node.facts and not _is_framework(_request(node), agents)]
+    matches = _join([request for _, request in requests], executions)
+    executed = {call.name for call in executions}
+    timed: list[tuple[int, ToolCall]] = []
+    for index, (started_at, request) in enumerate(requests):
+        call = matches.get(index)
+        if call is not None:
+            timed.append((started_at, _completed(call, request)))
+        elif request.name not in executed:
+            call = ToolCall(name=request.name, arguments=request.arguments, call_id=request.call_id)
+            timed.append((started_at, call))
+    joined = {id(call) for call in matches.values()}
+    timed += [(call.started_at or 0, call) for call in executions if id(call) not in joined]
+    timed.sort(key=lambda entry: entry[0])
+    return tuple(_with_results([call for _, call in timed], models))
+
+
+def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agents: Sequence[str]) -> tuple[Tool, ...]:
+    """The tools that were on offer, in order of appearance.
+
+    From the definitions on model spans; where none were recorded, from the names on agent spans; else the tools
+    that were called, which is all that is known then.
+    """
+    facts = list(facts)
+    definitions: dict[str, Json] = {}
+    for each in facts:
+        if each.tool_definitions is not None:
+            definitions.setdefault(repr(each.tool_definitions), each.tool_definitions)
+    offered = [tool for recording in definitions.values() for tool in _defined(recording)]
+    offered = offered or [Tool(name=name) for each in facts for name in each.tool_names or ()]
+    offered = offered or [Tool(name=call.name) for call in called]
+    tools: dict[str, Tool] = {}
+    for tool in offered:
+        if not _is_framework(ToolRequest(name=tool.name), agents):
+            tools.setdefault(tool.name, tool)
+    return tuple(tools.values())
+
+
+def _requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[int, ToolRequest]]:
+    """What the models asked for, each with the start of the call that asked; a repeated call id is one request."""
+    requests: list[tuple[int, ToolRequest]] = []
+    seen: set[str] = set()
+    for node in models:
+        if node.facts is None or node.facts.output is None:
+            continue
+        for message in node.facts.output.messages:
+            for request in message.requests:
+                if request.call_id in seen or _is_framework(request, agents):
+                    continue
+                if request.call_id:
+                    seen.add(request.call_id)
+                requests.append((node.span.started_at, request))
+    return requests
+
+
+def _is_framework(request: ToolRequest, agents: Sequence[str]) -> bool:
+    return request.name == _FINAL_ANSWER or transfer_target(request, agents) is not None
+
+
+def _request(node: Node) -> ToolRequest:
+    facts = node.facts or SpanFacts()
+    return ToolRequest(name=facts.tool or node.span.name, arguments=facts.arguments, call_id=facts.call_id)
+
+
+def _execution(node: Node) -> ToolCall:
+    facts = node.facts or SpanFacts()
+    error = span_error(node.span) or facts.error
+    if error in (None, "error", "_OTHER"):
+        # The span has no words of its own; what the model was told may have.
+        told = facts.result if error and isinstance(facts.result, str) else result_error(facts.result)
+        error = told or error
+    return ToolCall(
+        name=facts.tool or node.span.name,
+        arguments=facts.arguments,
+        result=facts.result,
+        error=error,
+        call_id=facts.call_id,
+        span_id=node.id,
+        started_at=node.span.started_at,
+        ended_at=node.span.ended_at,
+    )
+
+
+def _join(requests: Sequence[ToolRequest], executions: Sequence[ToolCall]) -> dict[int, ToolCall]:
+    """The execution of each request, by the request's index."""
+    matches: dict[int, ToolCall] = {}
+    free = list(executions)
+    for key in (_call_id, _name_and_arguments, _name):
+        queues: dict[str, deque[ToolCall]] = defaultdict(deque)
+        for call in free:
+            queues[key(call)].append(call)
+        for index, request in enumerate(requests):
+            if index not in matches and (queue := queues.get(key(request))):
+                matches[index] = queue.popleft()
+        joined = {id(call) for call in matches.values()}
+        free = [call for call in executions if id(call) not in joined]
+    return matches
+
+
+def _call_id(call: ToolRequest | ToolCall) -> str:
+    # Without an id a record stands alone: an object's own identity equals no other's.
+    return call.call_id or f"without id {id(call)}"
+
+
+def _name_and_arguments(call: ToolRequest | ToolCall) -> str:
+    return json.dumps([call.name, call.arguments], sort_keys=True)
+
+
+def _name(call: ToolRequest | ToolCall) -> str:
+    return call.name
+
+
+def _completed(call: ToolCall, request: ToolRequest) -> ToolCall:
+    """An execution with what only its request recorded."""
+    return replace(
+        call,
+        arguments=request.arguments if call.arguments is None else call.arguments,
+        call_id=call.call_id or request.call_id,
+    )
+
+
+def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCall]:
+    """Calls without a result, completed from what later model calls were told of it."""
+    open_calls = [index for index, call in enumerate(calls) if call.result is None and call.error is None]
+    if not open_calls:
+        return calls
+    by_id, in_order = _responses(models, {calls[index].call_id for index in open_calls})
+    nameless = [index for index in open_calls if calls[index].call_id is None]
+    told = dict(zip(nameless, in_order, strict=True)) if len(nameless) == len(in_order) else {}
+    for index in open_calls:
+        response = by_id.get(calls[index].call_id or "") or told.get(index)
+        if response is not None:
+            error = result_error(response.result)
+            calls[index] = replace(calls[index], result=response.result, error=error)
+    return calls
+
+
+def _responses(models: Sequence[Node], wanted: set[str | None]) -> tuple[dict[str, ToolResponse], list[ToolResponse]]:
+    """Tool responses in the inputs of model calls: those wanted by id, and those without an id in this turn.
+
+    Read from the last call backwards, whose history usually holds them all.
+    """
+    missing = {call_id for call_id in wanted if call_id}
+    by_id: dict[str, ToolResponse] = {}
+    in_order: list[ToolResponse] = []
+    for node in reversed(models):
+        if node.facts is None or node.facts.input is None:
+            continue
+        for message in node.facts.input.messages:
+            for response in message.responses:
+                if response.call_id in missing:
+                    missing.discard(response.call_id)
+                    by_id[response.call_id] = response
+        if not in_order:
+            steps = node.facts.input.since_user()
+            in_order = [each for step in steps for each in step.responses if each.call_id is None]
+        if not missing:
+            break
+    return by_id, in_order
+
+
+def _defined(recording: Json) -> list[Tool]:
+    """The tools in a recorded list of definitions; of a cut recording, the complete ones."""
+    cut = is_cut(recording)
+    if cut and isinstance(recording, str):
+        try:
+            recording = decode_prefix(recording)
+        except ValueError:
+            return []
+    value = decode_structure(recording)
+    definitions = value if isinstance(value, list) else [value]
+    tools = []
+    for definition in definitions[: len(definitions) - cut]:
+        schema = decode_structure(definition)
+        if not isinstance(schema, dict):
+            continue
+        function = schema.get("function")
+        fields = function if isinstance(function, dict) else schema
+        if name := recorded(fields.get("name")):
+            parameters = fields.get("parameters", fields.get("input_schema"))
+            tools.append(
+                Tool(
+                    name=name,
+                    description=recorded(fields.get("description")),
+                    parameters=decode_structure(parameters),
+                )
+            )
+    return tools
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")

@@ -1,0 +1,86 @@
+"""The spans of a trace in their order and nesting, whatever order they arrived in."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.records import SpanRecord
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A span in its tree. `run` is the outermost agent run around it, itself included."""
+
+    span: SpanRecord
+    facts: SpanFacts | None
+    parent: "Node | None" = None
+    children: "list[Node]" = field(default_factory=list)
+    depth: int = 0
+
+    @property
+    def role(self) -> Role | None:
+        return self.facts.role if self.facts else None
+
+    @property
+    def id(self) -> str:
+        return self.span.span_id or ""
+
+    def above(self) -> "Iterator[Node]":
+        """The nodes around this one, from the inside out."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def below(self) -> "Iterator[Node]":
+        """This node and all within it, each before its children."""
+        pending = [self]
+        while pending:
+            node = pending.pop()
+            yield node
+            pending.extend(reversed(node.children))
+
+
+def in_order(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
+    """The spans by start time, then id; one of each id (the one that ended last), none without an id."""
+    unique: dict[str, SpanRecord] = {}
+    for span in spans:
+        if span.span_id is None:
+            continue
+        other = unique.get(span.span_id)
+        if other is None or _rank(span) > _rank(other):
+            unique[span.span_id] = span
+    return sorted(unique.values(), key=lambda span: (span.started_at, span.span_id or ""))
+
+
+def grow(nodes: Sequence[Node]) -> list[Node]:
+    """Join nodes, given in order, with their parents; returns the local roots, those without a known parent.
+
+    Spans that claim to be each other's ancestors are cut apart at the first of them.
+    """
+    by_id = {node.id: node for node in nodes}
+    for node in nodes:
+        parent = by_id.get(node.span.parent_id or "")
+        if parent is not None and parent is not node:
+            node.parent = parent
+            parent.children.append(node)
+    roots = [node for node in nodes if node.parent is None]
+    reached = {id(node) for root in roots for node in _descend(root)}
+    for node in nodes:
+        if id(node) not in reached:
+            if node.parent is not None:
+                node.parent.children.remove(node)
+                node.parent = None
+            roots.append(node)
+            reached.update(id(each) for each in _descend(node))
+    return roots
+
+
+def _descend(root: Node) -> Iterator[Node]:
+    for node in root.below():
+        node.depth = node.parent.depth + 1 if node.parent else 0
+        yield node
+
+
+def _rank(span: SpanRecord) -> tuple[int, int, str]:
+    return span.ended_at, len(span.attributes), repr(span)

@@ -1,0 +1,123 @@
+"""A turn from its spans: what the user asked, what the agent did, what it answered."""
+
+from collections.abc import Iterable, Sequence
+
+from otel_agenteval.conventions.exchanges import Exchange, speakers
+from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.failures import span_error
+from otel_agenteval.conventions.tools import tool_calls
+from otel_agenteval.conventions.tree import Node
+from otel_agenteval.model import ModelCall, Turn
+
+_TOOL_REASONS = frozenset({"tool_calls", "tool_call", "tool-calls", "tool_use", "function_call"})
+
+
+def read_turn(exchange: Exchange, agents: Sequence[str]) -> Turn:
+    """The turn of an exchange; `agents` are the names of the trace's agents."""
+    models = exchange.models
+    nodes = [exchange.root, *exchange.runs, *models, *exchange.tools]
+    output = _output(exchange)
+    started_at = min(node.span.started_at for node in nodes)
+    return Turn(
+        span_id=exchange.root.id,
+        input=_input(exchange),
+        output=output,
+        agent=next((facts.agent for facts in _facts(_voices(exchange) + models) if facts.agent), None),
+        error=_error(exchange) if output is None else None,
+        tool_calls=tool_calls(models, exchange.tools, agents),
+        model_calls=tuple(map(_model_call, models)),
+        reasoning=_reasoning(models),
+        plan=_plan(exchange),
+        started_at=started_at,
+        ended_at=max(started_at, *(node.span.ended_at for node in nodes)),
+    )
+
+
+def _voices(exchange: Exchange) -> list[Node]:
+    return [voice for run in exchange.runs for voice in speakers(run)]
+
+
+def _input(exchange: Exchange) -> str | None:
+    """What a run says it was asked, the outermost first; else what the first model call was sent."""
+    for node in _voices(exchange) + exchange.models[:1]:
+        if node.facts and node.facts.input and (text := node.facts.input.user_text()) is not None:
+            return text
+    return None
+
+
+def _output(exchange: Exchange) -> str | None:
+    """What the last run says it answered, or the last agent in it; else the last model call's reply."""
+    if exchange.runs:
+        run, *inner = speakers(exchange.runs[-1])
+        last = max(inner, key=lambda node: node.span.ended_at, default=run)
+        for node in (run, last):
+            if node.facts and node.facts.output and (text := node.facts.output.answer()) is not None:
+                return text
+    return _reply(exchange.models[-1]) if exchange.models else None
+
+
+def _reply(model: Node) -> str | None:
+    """The text of a model call's reply; None where it failed, asked for tools, or was not recorded."""
+    facts = model.facts
+    if facts is None or facts.output is None or span_error(model.span):
+        return None
+    messages = facts.output.messages
+    if any(message.requests for message in messages):
+        return None
+    if facts.output.cut and not _TOOL_REASONS.isdisjoint(facts.finish_reasons or ()):
+        return None
+    return _text(model)
+
+
+def _text(model: Node) -> str | None:
+    output = model.facts.output if model.facts else None
+    texts = [message.text for message in output.messages if message.text] if output else []
+    return "\n".join(texts) if texts else None
+
+
+def _error(exchange: Exchange) -> str | None:
+    """Why a turn has no answer: its last model call failed, or one of its runs, or the request around it."""
+    nodes = exchange.models[-1:] + list(reversed(_voices(exchange))) + [exchange.root]
+    return next((error for node in nodes if (error := span_error(node.span))), None)
+
+
+def _model_call(node: Node) -> ModelCall:
+    facts = node.facts or SpanFacts()
+    span = node.span
+    return ModelCall(
+        span_id=node.id,
+        model=facts.model,
+        output=_text(node),
+        usage=facts.usage,
+        error=span_error(span),
+        started_at=span.started_at,
+        ended_at=max(span.started_at, span.ended_at),
+    )
+
+
+def _reasoning(models: Sequence[Node]) -> tuple[str, ...]:
+    """Reasoning stands in a reply, or (Responses API) only in what the next call is sent back."""
+    texts: dict[str, None] = {}
+    facts = list(_facts(models))
+    if len(facts) > 1 and facts[-1].input:
+        for message in facts[-1].input.since_user():
+            texts.update(dict.fromkeys(message.reasoning))
+    for each in facts:
+        for message in each.output.messages if each.output else ():
+            texts.update(dict.fromkeys(message.reasoning))
+    return tuple(texts)
+
+
+def _plan(exchange: Exchange) -> tuple[str, ...]:
+    """Replies of planning calls, and what a model says beside its tool requests."""
+    plans = []
+    for node in exchange.models:
+        output = node.facts.output if node.facts else None
+        asked = output is not None and any(message.requests for message in output.messages)
+        if (asked or node.id in exchange.planners) and (text := _text(node)):
+            plans.append(text)
+    return tuple(plans)
+
+
+def _facts(nodes: Iterable[Node]) -> Iterable[SpanFacts]:
+    return (node.facts for node in nodes if node.facts)

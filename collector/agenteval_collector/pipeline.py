@@ -6,9 +6,58 @@ what stands behind it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Protocol, TypeAlias
 
 from otel_agenteval.outcome import Evaluation
+
+
+class Signal(IntEnum):
+    """What a request carries."""
+
+    TRACES = 1
+    LOGS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """A request with its place in the log; `body` is a serialized OTLP export request."""
+
+    offset: int
+    tenant: str
+    signal: Signal
+    received_at: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where spans or log records came from; one object is shared by all that came together.
+
+    `resource` is the serialized Resource, `scope` the name of the instrumentation scope, `process` the process that
+    our processor named in the resource, None where no processor of ours sent them.
+    """
+
+    resource: bytes
+    scope: str
+    process: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssembledTrace:
+    """All of a trace at one revision: serialized spans and log records with their origins, in order of arrival.
+
+    `offsets` are the requests they came in. `complete` is False for a look at a trace that is still open.
+    """
+
+    trace_id: str
+    tenant: str
+    revision: int
+    spans: Sequence[tuple[bytes, Origin]]
+    logs: Sequence[tuple[bytes, Origin]]
+    offsets: Sequence[int]
+    complete: bool = True
+
 
 Document: TypeAlias = dict[str, Any]
 """A JSON object in a shape of docs/api.md: plain dicts, lists, strings, numbers, booleans and None."""

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.errors import Overloaded, Unavailable
-from agenteval_collector.log import LoggedRequest, RequestLog, Signal
+from agenteval_collector.log import RequestLog
+from agenteval_collector.pipeline import LoggedRequest, Signal
 
 OpenLog = Callable[..., RequestLog]
 
@@ -115,7 +116,8 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
 import os, sys
 from pathlib import Path
 from agenteval_collector.clock import SystemClock
-from agenteval_collector.log import RequestLog, Signal
+from agenteval_collector.log import RequestLog
+from agenteval_collector.pipeline import Signal
 log = RequestLog(Path(sys.argv[1]), SystemClock(), lambda request: None, max_pending_bytes=1 << 20)
 log.start()
 for n in range(20):

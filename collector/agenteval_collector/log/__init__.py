@@ -1,5 +1,5 @@
 """The durable log of requests: what is acknowledged is in it."""
 
-from agenteval_collector.log.request_log import LoggedRequest, RequestLog, Signal
+from agenteval_collector.log.request_log import RequestLog
 
-__all__ = ["LoggedRequest", "RequestLog", "Signal"]
+__all__ = ["RequestLog"]

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 
 from sqlalchemy import (
@@ -31,6 +30,7 @@ from agenteval_collector.clock import Clock
 from agenteval_collector.database import open_database
 from agenteval_collector.errors import Overloaded, Unavailable
 from agenteval_collector.inbox import Inbox
+from agenteval_collector.pipeline import LoggedRequest, Signal
 
 logger = logging.getLogger(__name__)
 
@@ -48,24 +48,6 @@ _requests = Table(
     Column("body", LargeBinary, nullable=False),
     sqlite_autoincrement=True,
 )
-
-
-class Signal(IntEnum):
-    """What a request carries."""
-
-    TRACES = 1
-    LOGS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedRequest:
-    """A request with its place in the log; `body` is a serialized OTLP export request."""
-
-    offset: int
-    tenant: str
-    signal: Signal
-    received_at: int
-    body: bytes
 
 
 @dataclass(slots=True)

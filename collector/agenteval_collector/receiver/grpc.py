@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from agenteval_collector.errors import CollectorError
-from agenteval_collector.log import Signal
+from agenteval_collector.pipeline import Signal
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Checked
 from agenteval_collector.rpc import abort

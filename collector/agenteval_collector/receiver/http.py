@@ -18,7 +18,7 @@ from agenteval_collector.errors import (
     RequestTooLarge,
     RetryableError,
 )
-from agenteval_collector.log import Signal
+from agenteval_collector.pipeline import Signal
 from agenteval_collector.receiver.grpc import response
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.otlp_json import parse_json

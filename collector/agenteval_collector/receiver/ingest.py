@@ -6,8 +6,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Protocol
 
 from agenteval_collector.errors import Unavailable
-from agenteval_collector.log import Signal
-from agenteval_collector.pipeline import Telemetry
+from agenteval_collector.pipeline import Signal, Telemetry
 from agenteval_collector.receiver.validity import Checked, Limits, check
 
 COMMIT_TIMEOUT = 10.0

@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.log import Signal
+from agenteval_collector.pipeline import Signal
 
 REQUESTS: dict[Signal, type[Message]] = {
     Signal.TRACES: ExportTraceServiceRequest,

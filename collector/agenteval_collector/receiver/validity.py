@@ -13,7 +13,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.errors import InvalidRequest, RequestTooLarge
-from agenteval_collector.log import Signal
+from agenteval_collector.pipeline import Signal
 from otel_agenteval.semconv import OWN_SCOPES
 
 Request = TypeVar("Request", bound=Message)

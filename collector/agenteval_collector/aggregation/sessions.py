@@ -1,0 +1,190 @@
+"""The sessions whose traces are arriving: their windows of answers and their scores, current after every trace."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from agenteval_collector.aggregation.live import LiveSessions
+from agenteval_collector.aggregation.scores import SessionEvaluators
+from agenteval_collector.aggregation.window import AnswerWindow
+from agenteval_collector.clock import Clock
+from agenteval_collector.records import Member, SessionRecord, SessionUpdate, StoredSession
+from otel_agenteval.metrics import LoopText, SessionScores
+from otel_agenteval.metrics.signals import contribution, merge_weights
+from otel_agenteval.model import Trace
+
+MAX_SESSIONS = 2_000
+"""Sessions held in memory; the one quiet for longest is read from the store again when it goes on."""
+
+MAX_SERVICES = 100
+"""Services listed of one session: an id that a thousand services share is no session."""
+
+
+class SessionStore(Protocol):
+    """What the aggregation knows of the store."""
+
+    def session(self, session_id: str) -> StoredSession | None: ...
+
+
+@dataclass(slots=True)
+class _Session:
+    """One session in memory. `last_turn` is where events of session scores are attached: (place, trace, span)."""
+
+    record: SessionRecord
+    scores: SessionScores
+    window: AnswerWindow
+    service_version: str | None = None
+    last_turn: tuple[tuple[int, str], str | None] = ((0, ""), None)
+
+
+class Sessions:
+    """Owned by the one thread that evaluates.
+
+    `answer` makes an output ready for comparison, as the evaluators do. `weights` go over the published ones.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        live: LiveSessions,
+        evaluators: SessionEvaluators,
+        answer: Callable[[str | None], LoopText | None],
+        clock: Clock,
+        weights: Mapping[str, float],
+    ) -> None:
+        self._store = store
+        self._live = live
+        self._evaluators = evaluators
+        self._answer = answer
+        self._clock = clock
+        self._weights = merge_weights(weights)
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+
+    def previous(self, session_id: str, place: tuple[int, str]) -> list[LoopText | None]:
+        """The answers of the last turns of the session before `place`, oldest first; None for turns without one."""
+        session = self._open(session_id)
+        return session.window.before(place) if session else []
+
+    def followers(self, session_id: str, place: tuple[int, str]) -> list[Member]:
+        """The traces of the session whose window of answers reaches back to `place`."""
+        session = self._open(session_id)
+        return session.window.after(place) if session else []
+
+    def put(self, session_id: str, trace: Trace, member: Member) -> SessionUpdate:
+        """Add a trace to its session, or replace it by its newer revision."""
+        now = self._clock.now()
+        session = self._open(session_id)
+        if session is None:
+            session = _Session(_new_record(session_id, trace, now), SessionScores(self._weights), AnswerWindow())
+            self._sessions[session_id] = session
+            self._bound()
+        session.window.put(member)
+        session.scores.put(member.trace_id, member.values, member.not_applicable)
+        session.record = _seen(session.record, trace, session.scores.traces, now)
+        session.service_version = trace.service_version or session.service_version
+        span_id = trace.turns[-1].span_id if trace.turns else trace.root_span_id
+        session.last_turn = max(session.last_turn, (member.place, span_id), key=lambda turn: turn[0])
+        return self._update(session)
+
+    def rescore(self, session_id: str, member: Member) -> SessionUpdate | None:
+        """Take over changed signals of a member that `followers` gave."""
+        session = self._open(session_id)
+        if session is None:
+            return None
+        session.scores.put(member.trace_id, member.values, member.not_applicable)
+        return self._update(session)
+
+    def reload(self, session_id: str) -> SessionUpdate | None:
+        """Read a session again that a trace has left; None where no trace is left in it."""
+        self._sessions.pop(session_id, None)
+        self._live.forget(session_id)
+        session = self._open(session_id)
+        return self._update(session) if session and session.scores.traces else None
+
+    def idle(self) -> list[str]:
+        """The sessions that have become idle since the last call."""
+        return self._live.idle(self._clock.monotonic())
+
+    def end(self, session_id: str) -> None:
+        """The session was reported ended: it is not active any more, until another trace comes."""
+        self._live.forget(session_id)
+
+    def risk(self, member: Member) -> float | None:
+        """The trace's step risk, in [0, 1]; None where no signal of it is there."""
+        return contribution(member.values, self._weights, member.trace_id).risk
+
+    def _update(self, session: _Session) -> SessionUpdate:
+        (_, trace_id), span_id = session.last_turn
+        evaluations = self._evaluators.evaluate(
+            session.record, session.scores, trace_id=trace_id or None, span_id=span_id,
+            service_version=session.service_version, now=self._clock.now(),
+        )  # fmt: skip
+        self._live.seen(
+            session.record.session_id,
+            agent=session.record.agent,
+            service=session.record.services[0] if session.record.services else None,
+            scores=self._evaluators.levels(evaluations),
+            now=self._clock.monotonic() - max(0, self._clock.now() - session.record.last_seen_at) / 1e9,
+        )
+        return SessionUpdate(record=session.record, evaluations=evaluations)
+
+    def _open(self, session_id: str) -> _Session | None:
+        """The session from memory or from the store; None where it is new."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            stored = self._store.session(session_id)
+            if stored is None:
+                return None
+            session = self._sessions[session_id] = self._restored(stored)
+            self._bound()
+        self._sessions.move_to_end(session_id)
+        return session
+
+    def _restored(self, stored: StoredSession) -> _Session:
+        session = _Session(stored.record, SessionScores(self._weights), AnswerWindow())
+        for trace in stored.traces:
+            member = Member(
+                trace_id=trace.trace_id,
+                started_at=trace.started_at,
+                answers=[self._answer(output) for output in stored.answers.get(trace.trace_id, ())],
+                signals=trace.signals,
+            )
+            session.scores.put(member.trace_id, member.values, member.not_applicable)
+            if trace.trace_id in stored.answers:
+                session.window.put(member)
+            for evaluation in trace.signals.values():
+                session.service_version = evaluation.service_version
+                session.last_turn = (member.place, evaluation.span_id)
+        return session
+
+    def _bound(self) -> None:
+        while len(self._sessions) > MAX_SESSIONS:
+            self._sessions.popitem(last=False)
+
+
+def _new_record(session_id: str, trace: Trace, now: int) -> SessionRecord:
+    return SessionRecord(
+        session_id=session_id,
+        user_id=None,
+        agent=None,
+        services=(),
+        started_at=trace.started_at,
+        last_seen_at=now,
+        trace_count=0,
+    )
+
+
+def _seen(record: SessionRecord, trace: Trace, trace_count: int, now: int) -> SessionRecord:
+    services = list(record.services)
+    if trace.service is not None and trace.service not in services and len(services) < MAX_SERVICES:
+        services.append(trace.service)
+    return SessionRecord(
+        session_id=record.session_id,
+        user_id=record.user_id or trace.user_id,
+        agent=record.agent or trace.agent,
+        services=services,
+        started_at=min(record.started_at, trace.started_at),
+        last_seen_at=now,
+        trace_count=trace_count,
+    )

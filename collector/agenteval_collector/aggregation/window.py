@@ -1,0 +1,48 @@
+"""The newest traces of a session, in the order in which they started."""
+
+from bisect import bisect_left, insort
+
+from agenteval_collector.records import Member
+from otel_agenteval.metrics import LoopText
+from otel_agenteval.metrics.loops import DEFAULT_WINDOW as TURNS
+
+KEPT = 16
+"""Traces remembered; one that started before all of them is compared with nothing earlier."""
+
+
+class AnswerWindow:
+    """Which answers come before a trace, and which traces are affected by one, whatever order they arrive in."""
+
+    def __init__(self) -> None:
+        self._members: list[Member] = []
+
+    def put(self, member: Member) -> None:
+        """Insert a trace, or replace it."""
+        self._members = [other for other in self._members if other.trace_id != member.trace_id]
+        insort(self._members, member, key=lambda other: other.place)
+        del self._members[:-KEPT]
+
+    def before(self, place: tuple[int, str]) -> list[LoopText | None]:
+        """The answers of the last `TURNS` turns before `place`, oldest first."""
+        answers: list[LoopText | None] = []
+        for member in reversed(self._members[: self._index(place)]):
+            answers[:0] = member.answers
+            if len(answers) >= TURNS:
+                break
+        return answers[-TURNS:]
+
+    def after(self, place: tuple[int, str]) -> list[Member]:
+        """The traces behind `place` whose last `TURNS` turns reach back to it."""
+        affected: list[Member] = []
+        turns = 0
+        for member in self._members[self._index(place) :]:
+            if member.place == place:
+                continue
+            if turns >= TURNS:
+                break
+            affected.append(member)
+            turns += len(member.answers)
+        return affected
+
+    def _index(self, place: tuple[int, str]) -> int:
+        return bisect_left(self._members, place, key=lambda member: member.place)

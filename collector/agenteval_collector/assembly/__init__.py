@@ -1,0 +1,6 @@
+"""From requests in the order of the log to complete traces."""
+
+from agenteval_collector.assembly.assembler import Assembler, KnownTrace
+from agenteval_collector.assembly.stage import AssemblyStage
+
+__all__ = ["Assembler", "AssemblyStage", "KnownTrace"]

@@ -1,0 +1,249 @@
+"""Which spans make a trace, and when it is complete. Pure: no threads, no waiting, time comes from the clock.
+
+A trace is complete
+- when every process that reported its span count has delivered that many (our processor marks the span that closes
+  a trace), at once; otherwise
+- after a quiet period without anything new, once no span is known to be open; in any case
+- at `max_age` after its first span, or earlier when memory is needed: it is scored as it stands.
+
+What comes later opens the trace again, with all it had, and completes as the next revision.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.assembly.open_trace import OpenTrace
+from agenteval_collector.clock import Clock
+from agenteval_collector.pipeline import AssembledTrace, LoggedRequest, Origin, Signal, Telemetry
+from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID
+
+_PROCESS = AGENTEVAL_PROCESS_ID.encode()
+# Only log records that carry GenAI content are part of a trace; searching their bytes for the namespace lets the
+# application's other log records pass without being read.
+_GEN_AI = b"gen_ai."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTrace:
+    """What the store holds of a trace that was scored before."""
+
+    revision: int
+    offsets: frozenset[int]
+
+
+class Assembler:
+    """The open traces, and those that are being scored; owned by one thread.
+
+    `known` looks up traces that were scored before, `reload` reads requests from the log again.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        telemetry: Telemetry,
+        known: Callable[[Sequence[str]], Mapping[str, KnownTrace]],
+        reload: Callable[[Sequence[int]], Iterable[LoggedRequest]],
+        *,
+        quiet_period: float,
+        max_age: float,
+        max_open_bytes: int,
+    ) -> None:
+        self._clock = clock
+        self._telemetry = telemetry
+        self._known = known
+        self._reload = reload
+        self._quiet_period = quiet_period
+        self._max_age = max_age
+        self._max_open_bytes = max_open_bytes
+        self._open: dict[bytes, OpenTrace] = {}
+        self._scoring: dict[bytes, OpenTrace] = {}
+        self._deadlines: list[tuple[float, bytes]] = []
+        self._open_bytes = 0
+        self._next_offset = 0
+
+    def take(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
+        """Sort the requests' spans and log records into traces; the traces that are complete by that."""
+        parsed = [(request, list(_items(request))) for request in requests]
+        unseen = {
+            trace_id
+            for _, items in parsed
+            for trace_id, _, _ in items
+            if trace_id not in self._open and trace_id not in self._scoring
+        }
+        known = self._known([trace_id.hex() for trace_id in unseen]) if unseen else {}
+        touched: dict[bytes, OpenTrace] = {}
+        for request, items in parsed:
+            for trace_id, item, origin in items:
+                trace = self._find(trace_id, request, known)
+                if trace is not None and self._add(trace, item, origin, request.offset):
+                    touched[trace_id] = trace
+            self._next_offset = request.offset + 1
+        complete = [self._complete(trace) for trace in touched.values() if trace.delivered]
+        return complete + self._within_memory()
+
+    def due(self) -> list[AssembledTrace]:
+        """The traces whose time has come."""
+        now = self._clock.monotonic()
+        complete: list[AssembledTrace] = []
+        while self._deadlines and self._deadlines[0][0] <= now:
+            _, trace_id = heapq.heappop(self._deadlines)
+            trace = self._open.get(trace_id)
+            if trace is None:
+                continue  # Completed meanwhile; this deadline was left behind.
+            due = self._due_at(trace)
+            if due > now:
+                heapq.heappush(self._deadlines, (due, trace_id))
+            elif trace.changed:
+                if now >= trace.opened_at + self._max_age:
+                    self._telemetry.released_early(1)
+                complete.append(self._complete(trace))
+            else:
+                self._close(trace)
+        return complete
+
+    def next_due(self) -> float | None:
+        """When `due` may next return something, on the monotonic clock; it may also be early."""
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def complete_all(self) -> list[AssembledTrace]:
+        """Every open trace as it stands: nothing more will come."""
+        return [self._complete(trace) for trace in list(self._open.values()) if trace.changed]
+
+    def scored(self, trace_id: str, revision: int) -> None:
+        """The revision is committed: nothing of it has to be replayed any more."""
+        key = bytes.fromhex(trace_id)
+        trace = self._scoring.get(key)
+        if trace is not None and trace.revision == revision:
+            del self._scoring[key]
+
+    def checkpoint(self) -> int:
+        """The offset below which everything is scored."""
+        pending = [*self._open.values(), *self._scoring.values()]
+        return min((trace.unscored_from for trace in pending), default=self._next_offset)
+
+    def peek(self, trace_id: str) -> AssembledTrace | None:
+        """A look at a trace that is not complete; safe from any thread."""
+        trace = self._open.get(bytes.fromhex(trace_id))
+        return _assembled(trace, complete=False) if trace else None
+
+    @property
+    def open_traces(self) -> int:
+        return len(self._open)
+
+    @property
+    def open_bytes(self) -> int:
+        """Serialized bytes of the spans and log records of open traces."""
+        return self._open_bytes
+
+    def _find(self, trace_id: bytes, request: LoggedRequest, known: Mapping[str, KnownTrace]) -> OpenTrace | None:
+        """The open trace that the request's items belong to; None where a scored revision has them already."""
+        trace = self._open.get(trace_id)
+        if trace is not None:
+            return trace
+        now = self._clock.monotonic()
+        trace = self._scoring.pop(trace_id, None)
+        if trace is not None:
+            trace.reopen(now)
+        else:
+            trace = OpenTrace(trace_id, request.tenant, now=now, offset=request.offset)
+            scored = known.get(trace_id.hex())
+            if scored is not None:
+                if request.offset in scored.offsets:
+                    return None
+                self._restore(trace, scored)
+        self._open[trace_id] = trace
+        self._open_bytes += trace.size
+        heapq.heappush(self._deadlines, (self._due_at(trace), trace_id))
+        return trace
+
+    def _restore(self, trace: OpenTrace, scored: KnownTrace) -> None:
+        """Bring back from the log what the scored revision was made of."""
+        for request in self._reload(sorted(scored.offsets)):
+            for trace_id, item, origin in _items(request):
+                if trace_id == trace.trace_id:
+                    trace.add(item, origin, request.offset)
+        trace.revision = scored.revision
+        trace.reopen(self._clock.monotonic())
+
+    def _add(self, trace: OpenTrace, item: Span | bytes, origin: Origin, offset: int) -> bool:
+        before = trace.size
+        if not trace.add(item, origin, offset):
+            return False
+        self._open_bytes += trace.size - before
+        trace.touched_at = self._clock.monotonic()
+        if trace.revision > 1:
+            self._telemetry.late(1)
+        return True
+
+    def _due_at(self, trace: OpenTrace) -> float:
+        at_latest = trace.opened_at + self._max_age
+        # Log records alone wait for their spans.
+        if trace.running or not trace.spans:
+            return at_latest
+        return min(trace.touched_at + self._quiet_period, at_latest)
+
+    def _complete(self, trace: OpenTrace) -> AssembledTrace:
+        self._close(trace)
+        self._scoring[trace.trace_id] = trace
+        return _assembled(trace, complete=True)
+
+    def _close(self, trace: OpenTrace) -> None:
+        del self._open[trace.trace_id]
+        self._open_bytes -= trace.size
+
+    def _within_memory(self) -> list[AssembledTrace]:
+        """The oldest traces, as they stand, until the rest fits."""
+        released: list[AssembledTrace] = []
+        while self._open_bytes > self._max_open_bytes:
+            oldest = next(iter(self._open.values()))
+            if oldest.changed:
+                released.append(self._complete(oldest))
+                self._telemetry.released_early(1)
+            else:
+                self._close(oldest)
+        return released
+
+
+def _assembled(trace: OpenTrace, *, complete: bool) -> AssembledTrace:
+    return AssembledTrace(
+        trace_id=trace.trace_id.hex(),
+        tenant=trace.tenant,
+        revision=trace.revision,
+        spans=list(trace.spans.values()),
+        logs=list(trace.logs.items()),
+        offsets=list(trace.offsets),
+        complete=complete,
+    )
+
+
+def _items(request: LoggedRequest) -> Iterator[tuple[bytes, Span | bytes, Origin]]:
+    """The request's spans, and its log records that carry GenAI content, with their trace ids."""
+    if request.signal is Signal.TRACES:
+        for resource_spans in ExportTraceServiceRequest.FromString(request.body).resource_spans:
+            resource, process = _resource(resource_spans.resource)
+            for scope_spans in resource_spans.scope_spans:
+                origin = Origin(resource, scope_spans.scope.name, process)
+                for span in scope_spans.spans:
+                    yield span.trace_id, span, origin
+        return
+    for resource_logs in ExportLogsServiceRequest.FromString(request.body).resource_logs:
+        resource, process = _resource(resource_logs.resource)
+        for scope_logs in resource_logs.scope_logs:
+            origin = Origin(resource, scope_logs.scope.name, process)
+            for record in scope_logs.log_records:
+                if record.trace_id and _GEN_AI in (raw := record.SerializeToString()):
+                    yield record.trace_id, raw, origin
+
+
+def _resource(resource: Resource) -> tuple[bytes, str | None]:
+    raw = resource.SerializeToString()
+    if _PROCESS not in raw:
+        return raw, None
+    named = (a.value.string_value for a in resource.attributes if a.key == AGENTEVAL_PROCESS_ID)
+    return raw, next(named, None)

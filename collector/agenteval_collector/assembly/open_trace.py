@@ -1,0 +1,126 @@
+"""A trace while its spans arrive: what came, from which process, and whether that is all."""
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.pipeline import Origin
+from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
+
+_MARKER = AGENTEVAL_SPAN_COUNT.encode()
+
+
+class OpenTrace:
+    """The spans and log records of one trace, each kept as the bytes it came in: no decoded copy waits in memory.
+
+    `revision` is the one that the next completion makes. `unscored_from` is the offset of the first request that
+    is in no scored revision yet; `changed` says whether there is anything new since the last one.
+    """
+
+    def __init__(self, trace_id: bytes, tenant: str, *, now: float, offset: int) -> None:
+        self.trace_id = trace_id
+        self.tenant = tenant
+        self.opened_at = now
+        self.touched_at = now
+        self.unscored_from = offset
+        self.revision = 1
+        self.spans: dict[bytes, tuple[bytes, Origin]] = {}
+        self.logs: dict[bytes, Origin] = {}
+        self.offsets: dict[int, None] = {}
+        self.size = 0
+        self.changed = False
+        self._unended: set[bytes] = set()
+        self._expected: dict[str, int] = {}
+        self._delivered: dict[str, int] = {}
+        self._marked = False
+        self._marked_only: set[str] = set()
+        self._unattributed = 0
+
+    def add(self, item: Span | bytes, origin: Origin, offset: int) -> bool:
+        """Take a span or a serialized log record; False where it is known already (an exporter sent it again)."""
+        if isinstance(item, bytes):
+            return self._add_log(item, origin, offset)
+        return self._add_span(item, origin, offset)
+
+    def reopen(self, now: float) -> None:
+        """Go on after a completion: what comes from now on makes the next revision."""
+        self.revision += 1
+        self.changed = False
+        self.opened_at = self.touched_at = now
+        self._marked = False
+
+    @property
+    def running(self) -> bool:
+        """Whether a span that was started is known not to have ended."""
+        return bool(self._unended)
+
+    @property
+    def delivered(self) -> bool:
+        """Whether every process that reported how many spans it handed over has delivered that many.
+
+        False where no process reported since the trace was opened. Spans that name no process may belong to a process that is known from its
+        markers only; they never stand in for the spans of a process that names itself on all of them.
+        """
+        if not self._marked or self._unended:
+            return False
+        spare = self._unattributed
+        for process, expected in self._expected.items():
+            missing = expected - self._delivered.get(process, 0)
+            if missing > 0:
+                if process not in self._marked_only or missing > spare:
+                    return False
+                spare -= missing
+        return True
+
+    def _add_span(self, span: Span, origin: Origin, offset: int) -> bool:
+        known = self.spans.get(span.span_id)
+        if known is not None and (span.span_id not in self._unended or not span.end_time_unix_nano):
+            return False
+        raw = span.SerializeToString()
+        if known is not None:
+            self.size -= len(known[0])
+            self._unended.discard(span.span_id)
+        elif not span.end_time_unix_nano:
+            self._unended.add(span.span_id)
+        self.spans[span.span_id] = (raw, origin)
+        self.size += len(raw)
+        self.offsets[offset] = None
+        self.changed = True
+        self._attribute(span, raw, origin, again=known is not None)
+        return True
+
+    def _add_log(self, raw: bytes, origin: Origin, offset: int) -> bool:
+        if raw in self.logs:
+            return False
+        self.logs[raw] = origin
+        self.size += len(raw)
+        self.offsets[offset] = None
+        self.changed = True
+        return True
+
+    def _attribute(self, span: Span, raw: bytes, origin: Origin, *, again: bool) -> None:
+        process = origin.process
+        # Searching bytes is far cheaper than walking attributes, and one span in a trace carries the marker.
+        if _MARKER in raw:
+            named, count = _marker(span)
+            reporter = process or named
+            if reporter is not None and count is not None:
+                self._marked = True
+                self._expected[reporter] = max(count, self._expected.get(reporter, 0))
+                if process is None:
+                    self._marked_only.add(reporter)
+                    process = reporter
+        if again:
+            return
+        if process is None:
+            self._unattributed += 1
+        else:
+            self._delivered[process] = self._delivered.get(process, 0) + 1
+
+
+def _marker(span: Span) -> tuple[str | None, int | None]:
+    process, count = None, None
+    for attribute in span.attributes:
+        if attribute.key == AGENTEVAL_PROCESS_ID:
+            process = attribute.value.string_value or None
+        elif attribute.key == AGENTEVAL_SPAN_COUNT and attribute.value.WhichOneof("value") == "int_value":
+            count = attribute.value.int_value
+    return process, count

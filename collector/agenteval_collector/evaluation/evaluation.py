@@ -1,0 +1,161 @@
+"""What happens to a complete trace: it is read, evaluated, put into its session, and committed.
+
+All of it belongs to one thread. These evaluators compute, and Python's threads would only take turns at it.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from agenteval_collector.clock import Clock
+from agenteval_collector.documents import trace_document
+from agenteval_collector.embedders import Embedder
+from agenteval_collector.evaluation.reading import read
+from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
+from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
+from agenteval_collector.pipeline import AssembledTrace
+from agenteval_collector.records import Commit, Member, SessionUpdate, TraceRecord
+from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
+from otel_agenteval.model import Trace
+from otel_agenteval.outcome import Evaluation, Failure, Outcome, Score, Subject
+
+logger = logging.getLogger(__name__)
+
+
+class SessionAggregation(Protocol):
+    """What the evaluation knows of sessions; a `place` is a trace's start time and id."""
+
+    def previous(self, session_id: str, place: tuple[int, str]) -> list[LoopText | None]: ...
+
+    def followers(self, session_id: str, place: tuple[int, str]) -> list[Member]: ...
+
+    def put(self, session_id: str, trace: Trace, member: Member) -> SessionUpdate: ...
+
+    def rescore(self, session_id: str, member: Member) -> SessionUpdate | None: ...
+
+    def risk(self, member: Member) -> float | None: ...
+
+
+class TraceLookup(Protocol):
+    """What the evaluation asks of the store."""
+
+    def session_of(self, trace_id: str) -> str | None: ...
+
+
+class TraceEvaluation:
+    """Evaluates traces one after the other. `thresholds` by evaluator name go over the evaluators' own."""
+
+    def __init__(
+        self,
+        evaluators: Sequence[TraceEvaluator],
+        sessions: SessionAggregation,
+        store: TraceLookup,
+        embedder: Embedder,
+        clock: Clock,
+        thresholds: dict[str, float],
+    ) -> None:
+        self._evaluators = evaluators
+        self._sessions = sessions
+        self._store = store
+        self._embedder = embedder
+        self._clock = clock
+        self._thresholds = thresholds
+
+    def evaluate(self, assembled: AssembledTrace, commit: Commit) -> str | None:
+        """Add to `commit` all that follows from the trace; the session it has left by this revision, if it has."""
+        # Everything that may have to be tried again comes before anything is changed.
+        before = self._store.session_of(assembled.trace_id) if assembled.revision > 1 else None
+        trace, unreadable = _read(assembled)
+        session_id = trace.session_id or trace.trace_id
+        place = (trace.started_at, trace.trace_id)
+        context = EvaluationContext(trace, self._sessions.previous(session_id, place), self._embedder.embed)
+        outcomes = {each: unreadable or self._outcome(each, context) for each in self._evaluators}
+        evaluations = [
+            self._evaluation(evaluator, trace, session_id, assembled.revision, outcome)
+            for evaluator, outcome in outcomes.items()
+        ]
+        member = Member(
+            trace_id=trace.trace_id,
+            started_at=trace.started_at,
+            answers=context.answers,
+            signals={each.name: each for each in evaluations if each.name in SIGNAL_NAMES},
+        )
+        commit.evaluations += evaluations
+        # Telemetry of no agent is stored with its status, but is nobody's session.
+        if trace.turns or trace.session_id is not None:
+            self._add(self._sessions.put(session_id, trace, member), commit)
+            self._rescore_followers(session_id, place, commit)
+        commit.traces.append(
+            TraceRecord(
+                trace_id=trace.trace_id,
+                session_id=session_id,
+                started_at=trace.started_at,
+                revision=assembled.revision,
+                document=trace_document(trace, revision=assembled.revision, complete=assembled.complete),
+                offsets=assembled.offsets,
+                risk=self._sessions.risk(member),
+                run=trace.run,
+                scored_at=self._clock.now(),
+            )
+        )
+        return before if before != session_id else None
+
+    def _outcome(self, evaluator: TraceEvaluator, context: EvaluationContext) -> Outcome:
+        try:
+            return evaluator.evaluate(context)
+        except Exception as error:  # Whatever one evaluator does, the others go on.
+            logger.exception("%s failed on trace %s", evaluator.name, context.trace.trace_id)
+            return Failure(error_type=type(error).__qualname__, reason=f"the evaluator failed: {error}")
+
+    def _evaluation(
+        self, evaluator: TraceEvaluator, trace: Trace, session_id: str, revision: int, outcome: Outcome
+    ) -> Evaluation:
+        return Evaluation(
+            name=evaluator.name,
+            version=evaluator.version,
+            method=evaluator.method,
+            subject=Subject.TRACE,
+            subject_id=trace.trace_id,
+            revision=revision,
+            outcome=outcome,
+            threshold=self._thresholds.get(evaluator.name, evaluator.threshold),
+            session_id=session_id,
+            trace_id=trace.trace_id,
+            span_id=trace.turns[0].span_id if trace.turns else trace.root_span_id,
+            agent=trace.agent,
+            service=trace.service,
+            service_version=trace.service_version,
+            model=self._embedder.model,
+            evaluated_at=self._clock.now(),
+        )
+
+    def _rescore_followers(self, session_id: str, place: tuple[int, str], commit: Commit) -> None:
+        """A trace that arrives out of order, or again, changes what the ones behind it repeat."""
+        for follower in self._sessions.followers(session_id, place):
+            known = follower.signals.get(LoopDetection.name)
+            outcome = repetition(follower.answers, self._sessions.previous(session_id, follower.place))
+            # Nothing earlier can make an answer out of none: those outcomes stay.
+            if known is None or outcome == known.outcome or not isinstance(outcome, Score):
+                continue
+            rescored = replace(known, outcome=outcome, evaluated_at=self._clock.now())
+            follower.signals[LoopDetection.name] = rescored
+            commit.evaluations.append(rescored)
+            commit.risks[follower.trace_id] = self._sessions.risk(follower)
+            update = self._sessions.rescore(session_id, follower)
+            if update is not None:
+                self._add(update, commit)
+
+    @staticmethod
+    def _add(update: SessionUpdate, commit: Commit) -> None:
+        commit.sessions[update.record.session_id] = update
+
+
+def _read(assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
+    """The trace, or what is left to say of it where the readers fail: that is our defect, and must not be the end."""
+    try:
+        return read(assembled), None
+    except Exception as error:
+        logger.exception("trace %s could not be read", assembled.trace_id)
+        failure = Failure(error_type=type(error).__qualname__, reason=f"the trace could not be read: {error}")
+        return Trace(trace_id=assembled.trace_id, span_count=len(assembled.spans)), failure

@@ -1,0 +1,6 @@
+"""What turns traces into outcomes: one file each, one line in `builtin.py`."""
+
+from agenteval_collector.evaluators.builtin import TRACE_EVALUATORS, WEIGHTS_WITHOUT_EVIDENCE
+from agenteval_collector.evaluators.port import EvaluationContext, TraceEvaluator
+
+__all__ = ["TRACE_EVALUATORS", "WEIGHTS_WITHOUT_EVIDENCE", "EvaluationContext", "TraceEvaluator"]

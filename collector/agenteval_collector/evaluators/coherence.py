@@ -1,0 +1,31 @@
+"""Whether the answer is about what was asked, by the distance of their embeddings.
+
+Compared are the message texts: the input of the trace's first turn and the output of its last one. Tool calls,
+intermediate replies and JSON around messages do not count.
+"""
+
+from agenteval_collector.evaluators.port import EvaluationContext, unanswered
+from otel_agenteval.metrics import coherence
+from otel_agenteval.outcome import Method, Outcome, Score, Status, Unscored
+
+
+class Coherence:
+    """1 - cosine distance of input and output (PandaProbe, "Coherence"); rough with static embeddings."""
+
+    name = "coherence"
+    version = "1"
+    method = Method.EMBEDDING
+    threshold = 0.5
+
+    def evaluate(self, context: EvaluationContext) -> Outcome:
+        trace = context.trace
+        if not trace.turns or not trace.output:
+            return unanswered(trace)
+        if trace.input is None:
+            return Unscored(status=Status.NO_CONTENT, reason="the user's input was not recorded")
+        if not trace.input:
+            return Unscored(status=Status.NOT_APPLICABLE, reason="the user's input is empty")
+        result = coherence(trace.input, trace.output, context.vector(trace.input), context.vector(trace.output))
+        if result.score is None:
+            return Unscored(status=Status.NOT_APPLICABLE, reason=result.reason)
+        return Score(value=result.score, reason=result.reason, metadata=result.metadata)

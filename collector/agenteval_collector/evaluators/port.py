@@ -1,0 +1,73 @@
+"""What a trace evaluator is, and what it gets to see."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from otel_agenteval.metrics import LoopText
+from otel_agenteval.model import Trace
+from otel_agenteval.outcome import Method, Outcome, Status, Unscored
+
+MAX_ANSWER_CHARACTERS = 20_000
+"""Longer answers are compared word by word up to here, so that a hostile one cannot hold up the others."""
+
+
+class EvaluationContext:
+    """One trace with what evaluators share, so that nothing is embedded twice.
+
+    `previous` are the session's answers before this trace, oldest first; None stands for a turn without an answer.
+    """
+
+    def __init__(
+        self, trace: Trace, previous: Sequence[LoopText | None], embed: Callable[[str], npt.NDArray[np.float32]]
+    ) -> None:
+        self.trace = trace
+        self.previous = previous
+        self._embed = embed
+        self._vectors: dict[str, npt.NDArray[np.float32]] = {}
+
+    def vector(self, text: str) -> npt.NDArray[np.float32]:
+        """The text's embedding."""
+        if text not in self._vectors:
+            self._vectors[text] = self._embed(text)
+        return self._vectors[text]
+
+    @cached_property
+    def answers(self) -> tuple[LoopText | None, ...]:
+        """The trace's own answers, turn by turn, ready for comparison."""
+        return tuple(self.answer(turn.output) for turn in self.trace.turns)
+
+    def answer(self, output: str | None) -> LoopText | None:
+        """An answer ready for comparison; None for none and for the empty one."""
+        if not output:
+            return None
+        return LoopText.of(output[:MAX_ANSWER_CHARACTERS], self.vector(output))
+
+
+class TraceEvaluator(Protocol):
+    """Turns a trace into an outcome. `version` rises whenever the same trace could now score differently."""
+
+    name: str
+    version: str
+    method: Method
+    threshold: float
+    """A score of at least this is a success, unless the settings say otherwise."""
+
+    def evaluate(self, context: EvaluationContext) -> Outcome:
+        """The outcome; whatever it raises becomes a Failure of this evaluator and of no other."""
+        ...
+
+
+def unanswered(trace: Trace) -> Unscored:
+    """Why there is no answer to evaluate: there was no turn, the last turn failed, or content was not recorded."""
+    if not trace.turns:
+        what = "no turn of an agent" if trace.dialects else "no telemetry of an agent"
+        return Unscored(status=Status.NOT_APPLICABLE, reason=f"there is {what} in this trace")
+    if trace.output is not None:
+        return Unscored(status=Status.NOT_APPLICABLE, reason="the answer is empty")
+    if trace.turns[-1].error is not None:
+        return Unscored(status=Status.NOT_APPLICABLE, reason="the turn failed without an answer")
+    return Unscored(status=Status.NO_CONTENT, reason="the answer was not recorded")

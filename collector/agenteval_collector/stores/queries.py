@@ -1,0 +1,148 @@
+"""The reading side of the store: the documents of docs/api.md."""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row, select, tuple_
+
+from agenteval_collector.clock import Clock
+from agenteval_collector.documents import outcome_document, rfc3339, with_outcomes
+from agenteval_collector.errors import InvalidRequest
+from agenteval_collector.pipeline import Document, Page
+from agenteval_collector.stores.schema import outcomes, sessions, traces
+from agenteval_collector.stores.store import TENANT
+from otel_agenteval.metrics import SIGNAL_NAMES
+from otel_agenteval.metrics.session import FLAG_ABOVE
+from otel_agenteval.outcome import Status, Subject
+
+
+class StoreQueries:
+    """`Queries` on the store's file, with connections of its own pool: readers never wait for the writer.
+
+    `running` gives the document of a trace that is not complete yet. `idle` is the time in seconds without a trace
+    after which a session is idle.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock, running: Callable[[str], Document | None], *, idle: float) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._running = running
+        self._idle = round(idle * 1e9)
+
+    def trace(self, trace_id: str) -> Document | None:
+        running = self._running(trace_id)
+        if running is not None:
+            return running
+        with self._engine.connect() as connection:
+            query = select(traces.c.document).where(traces.c.tenant == TENANT, traces.c.trace_id == trace_id)
+            stored = connection.execute(query).scalar()
+            if stored is None:
+                return None
+            return with_outcomes(json.loads(stored), _outcomes(connection, Subject.TRACE, [trace_id])[trace_id])
+
+    def session(self, session_id: str) -> Document | None:
+        with self._engine.connect() as connection:
+            query = select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id)
+            row = connection.execute(query).first()
+            if row is None:
+                return None
+            members = connection.execute(
+                select(traces.c.trace_id, traces.c.risk)
+                .where(traces.c.tenant == TENANT, traces.c.session_id == session_id)
+                .order_by(traces.c.started_at, traces.c.trace_id)
+            ).all()
+            signals: dict[str, dict[str, float]] = {member.trace_id: {} for member in members}
+            for outcome in connection.execute(
+                select(outcomes.c.subject_id, outcomes.c.name, outcomes.c.score).where(
+                    outcomes.c.tenant == TENANT,
+                    outcomes.c.session_id == session_id,
+                    outcomes.c.subject == Subject.TRACE,
+                    outcomes.c.status == Status.SCORED,
+                    outcomes.c.name.in_(SIGNAL_NAMES),
+                )
+            ):
+                signals.setdefault(outcome.subject_id, {})[outcome.name] = outcome.score
+            document = self._session(row)
+            del document["trace_count"]
+            return {
+                **document,
+                "trace_ids": [member.trace_id for member in members],
+                "outcomes": _outcomes(connection, Subject.SESSION, [session_id])[session_id],
+                "signals": signals,
+                "flagged_traces": [m.trace_id for m in members if m.risk is not None and m.risk > FLAG_ABOVE],
+            }
+
+    def sessions(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
+        query = select(sessions).where(sessions.c.tenant == TENANT)
+        if agent is not None:
+            query = query.where(sessions.c.agent == agent)
+        if cursor is not None:
+            query = query.where(tuple_(sessions.c.last_seen_at, sessions.c.session_id) < _decode(cursor))
+        query = query.order_by(sessions.c.last_seen_at.desc(), sessions.c.session_id.desc()).limit(limit + 1)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query).all()
+            more, rows = len(rows) > limit, rows[:limit]
+            ids = [row.session_id for row in rows]
+            found = _outcomes(connection, Subject.SESSION, ids)
+            flagged: dict[str, list[str]] = {session_id: [] for session_id in ids}
+            for member in connection.execute(
+                select(traces.c.session_id, traces.c.trace_id)
+                .where(traces.c.tenant == TENANT, traces.c.session_id.in_(ids), traces.c.risk > FLAG_ABOVE)
+                .order_by(traces.c.started_at, traces.c.trace_id)
+            ):
+                flagged[member.session_id].append(member.trace_id)
+        items = [
+            {
+                **self._session(row),
+                "outcomes": found[row.session_id],
+                "flagged_traces": flagged[row.session_id],
+            }
+            for row in rows
+        ]
+        return Page(items=items, next_cursor=_encode(rows[-1]) if more else None)
+
+    def _session(self, row: Row[Any]) -> Document:
+        return {
+            "session_id": row.session_id,
+            "user_id": row.user_id,
+            "agent": row.agent,
+            "services": json.loads(row.services),
+            "status": self._status(row),
+            "started_at": rfc3339(row.started_at),
+            "last_seen_at": rfc3339(row.last_seen_at),
+            "trace_count": row.trace_count,
+        }
+
+    def _status(self, row: Row[Any]) -> str:
+        if row.ended_at is not None and row.ended_at >= row.last_seen_at:
+            return "ended"
+        return "idle" if self._clock.now() - row.last_seen_at >= self._idle else "active"
+
+
+def _outcomes(connection: Connection, subject: Subject, ids: Sequence[str]) -> Mapping[str, list[Document]]:
+    found: dict[str, list[Document]] = {subject_id: [] for subject_id in ids}
+    query = (
+        select(outcomes)
+        .where(outcomes.c.tenant == TENANT, outcomes.c.subject == subject, outcomes.c.subject_id.in_(ids))
+        .order_by(outcomes.c.name, outcomes.c.method, outcomes.c.version)
+    )
+    for row in connection.execute(query).mappings():
+        found[row["subject_id"]].append(outcome_document(row))  # type: ignore[arg-type]
+    return found
+
+
+def _encode(row: Row[Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps([row.last_seen_at, row.session_id]).encode()).decode()
+
+
+def _decode(cursor: str) -> tuple[int, str]:
+    try:
+        last_seen_at, session_id = json.loads(base64.urlsafe_b64decode(cursor))
+        if isinstance(last_seen_at, int) and isinstance(session_id, str):
+            return last_seen_at, session_id
+    except (ValueError, TypeError, binascii.Error):
+        pass
+    raise InvalidRequest(f"cursor {cursor[:80]!r} is none that this collector gave")

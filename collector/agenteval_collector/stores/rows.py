@@ -1,0 +1,117 @@
+"""Between the objects of the pipeline and the rows of the tables."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agenteval_collector.records import SessionRecord, TraceRecord
+from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, Status, Subject, Unscored
+
+
+def trace_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "trace_id": trace.trace_id,
+        "session_id": trace.session_id,
+        "started_at": trace.started_at,
+        "revision": trace.revision,
+        "document": json.dumps(trace.document),
+        "offsets": json.dumps(list(trace.offsets)),
+        "risk": trace.risk,
+        "task_id": trace.run.task_id if trace.run else None,
+        "run_id": trace.run.run_id if trace.run else None,
+        "condition": trace.run.condition if trace.run else None,
+        "scored_at": trace.scored_at,
+    }
+
+
+def outcome_row(tenant: str, evaluation: Evaluation) -> dict[str, Any]:
+    outcome = evaluation.outcome
+    return {
+        "tenant": tenant,
+        "subject": evaluation.subject,
+        "subject_id": evaluation.subject_id,
+        "name": evaluation.name,
+        "method": evaluation.method,
+        "version": evaluation.version,
+        "revision": evaluation.revision,
+        "session_id": evaluation.session_id,
+        "trace_id": evaluation.trace_id,
+        "span_id": evaluation.span_id,
+        "agent": evaluation.agent,
+        "service": evaluation.service,
+        "service_version": evaluation.service_version,
+        "status": outcome.status,
+        "score": outcome.value if isinstance(outcome, Score) else None,
+        "threshold": evaluation.threshold,
+        "success": evaluation.success,
+        "reason": outcome.reason,
+        "error_type": outcome.error_type if isinstance(outcome, Failure) else None,
+        "coverage": outcome.coverage,
+        "metadata": json.dumps(dict(outcome.metadata)),
+        "model": evaluation.model,
+        "evaluated_at": evaluation.evaluated_at,
+    }
+
+
+def evaluation_of(row: Mapping[Any, Any]) -> Evaluation:
+    """The evaluation that a row of `outcomes` was made from."""
+    return Evaluation(
+        name=row["name"],
+        version=row["version"],
+        method=Method(row["method"]),
+        subject=Subject(row["subject"]),
+        subject_id=row["subject_id"],
+        revision=row["revision"],
+        outcome=_outcome(row),
+        threshold=row["threshold"],
+        session_id=row["session_id"],
+        trace_id=row["trace_id"],
+        span_id=row["span_id"],
+        agent=row["agent"],
+        service=row["service"],
+        service_version=row["service_version"],
+        model=row["model"],
+        evaluated_at=row["evaluated_at"],
+    )
+
+
+def _outcome(row: Mapping[Any, Any]) -> Outcome:
+    about = {"reason": row["reason"], "coverage": row["coverage"], "metadata": json.loads(row["metadata"])}
+    match Status(row["status"]):
+        case Status.SCORED:
+            return Score(value=row["score"], **about)
+        case Status.FAILED:
+            return Failure(error_type=row["error_type"], **about)
+        case status:
+            return Unscored(status=status, **about)
+
+
+def session_row(tenant: str, session: SessionRecord) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "session_id": session.session_id,
+        "user_id": session.user_id,
+        "agent": session.agent,
+        "services": json.dumps(list(session.services)),
+        "started_at": session.started_at,
+        "last_seen_at": session.last_seen_at,
+        "trace_count": session.trace_count,
+        "finalized_at": session.finalized_at,
+        "ended_at": session.ended_at,
+    }
+
+
+def session_record(row: Mapping[Any, Any]) -> SessionRecord:
+    """The session that a row of `sessions` was made from."""
+    return SessionRecord(
+        session_id=row["session_id"],
+        user_id=row["user_id"],
+        agent=row["agent"],
+        services=json.loads(row["services"]),
+        started_at=row["started_at"],
+        last_seen_at=row["last_seen_at"],
+        trace_count=row["trace_count"],
+        finalized_at=row["finalized_at"],
+        ended_at=row["ended_at"],
+    )

@@ -1,0 +1,272 @@
+"""The writing side of the store, and what the pipeline itself has to look up again."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection, Engine, Table, delete, select, update
+from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy.exc import SQLAlchemyError
+
+from agenteval_collector.clock import Clock
+from agenteval_collector.database import open_database
+from agenteval_collector.errors import Unavailable
+from agenteval_collector.pipeline import CommittedEvaluation, RunReport
+from agenteval_collector.records import Commit, StoredSession, StoredTrace
+from agenteval_collector.stores.migration import migrate
+from agenteval_collector.stores.rows import evaluation_of, outcome_row, session_record, session_row, trace_row
+from agenteval_collector.stores.schema import outcomes, progress, runs, sessions, traces
+from otel_agenteval.metrics import SIGNAL_NAMES
+from otel_agenteval.outcome import Evaluation, Subject
+
+TENANT = "default"
+NEWEST = 16
+"""Newest traces of a session whose answers are read again when the session is opened again."""
+
+
+class Store:
+    """One SQLite file. `commit` and the look-ups belong to the pipeline's threads, reports to any thread.
+
+    What a replay of the log finds again for nothing is committed NORMAL; what came from outside (reports) FULL.
+    Every method raises Unavailable where the database refuses.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self.engine: Engine = open_database(path, synchronous="NORMAL")
+        self._durable: Engine = open_database(path, synchronous="FULL", pool_size=1)
+        migrate(self.engine)
+
+    def shutdown(self) -> None:
+        self.engine.dispose()
+        self._durable.dispose()
+
+    def commit(self, commit: Commit) -> list[CommittedEvaluation]:
+        """Keep all of `commit`; its evaluations, each with whether it is its subject's first."""
+        evaluations = list(commit.evaluations)
+        for session in commit.sessions.values():
+            evaluations += session.evaluations
+        with self._writing() as connection:
+            known = _outcomes_known(connection, commit)
+            _upsert(connection, traces, [trace_row(TENANT, trace) for trace in commit.traces])
+            _upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
+            rows = [session_row(TENANT, session.record) for session in commit.sessions.values()]
+            # Going on is no reason to forget that a session's scores were counted, or that it was reported ended.
+            _upsert(connection, sessions, rows, keep=("finalized_at", "ended_at"))
+            for trace_id, risk in commit.risks.items():
+                connection.execute(
+                    update(traces).where(traces.c.tenant == TENANT, traces.c.trace_id == trace_id).values(risk=risk)
+                )
+            for session_id in commit.emptied:
+                _forget_session(connection, session_id)
+        committed = []
+        for each in evaluations:
+            identity = _identity(each)
+            committed.append(CommittedEvaluation(evaluation=each, first=identity not in known))
+            known.add(identity)
+        return committed
+
+    def save_checkpoint(self, offset: int) -> None:
+        """The offset of the log below which everything is scored."""
+        with self._writing() as connection:
+            _upsert(connection, progress, [{"tenant": TENANT, "checkpoint": offset}])
+
+    def checkpoint(self) -> int:
+        """The saved checkpoint; 0 for a new store."""
+        with self._reading() as connection:
+            query = select(progress.c.checkpoint).where(progress.c.tenant == TENANT)
+            return connection.execute(query).scalar() or 0
+
+    def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, tuple[int, frozenset[int]]]:
+        """Revision and log offsets of those of the traces that were scored before."""
+        found: dict[str, tuple[int, frozenset[int]]] = {}
+        with self._reading() as connection:
+            for first in range(0, len(trace_ids), 500):  # SQLite bounds the number of bound parameters
+                query = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
+                    traces.c.tenant == TENANT, traces.c.trace_id.in_(trace_ids[first : first + 500])
+                )
+                for row in connection.execute(query):
+                    found[row.trace_id] = (row.revision, frozenset(json.loads(row.offsets)))
+        return found
+
+    def session_of(self, trace_id: str) -> str | None:
+        """The session that the stored revision of a trace belongs to."""
+        with self._reading() as connection:
+            query = select(traces.c.session_id).where(traces.c.tenant == TENANT, traces.c.trace_id == trace_id)
+            return connection.execute(query).scalar()
+
+    def session(self, session_id: str) -> StoredSession | None:
+        """All that is needed to go on with a session; None where it is new."""
+        with self._reading() as connection:
+            row = connection.execute(
+                select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id)
+            ).first()
+            if row is None:
+                return None
+            members = connection.execute(
+                select(traces.c.trace_id, traces.c.started_at)
+                .where(traces.c.tenant == TENANT, traces.c.session_id == session_id)
+                .order_by(traces.c.started_at, traces.c.trace_id)
+            ).all()
+            signals: dict[str, dict[str, Evaluation]] = {}
+            for outcome in connection.execute(
+                select(outcomes).where(
+                    outcomes.c.tenant == TENANT,
+                    outcomes.c.session_id == session_id,
+                    outcomes.c.subject == Subject.TRACE,
+                    outcomes.c.name.in_(SIGNAL_NAMES),
+                )
+            ).mappings():
+                signals.setdefault(outcome["subject_id"], {})[outcome["name"]] = evaluation_of(outcome)
+            newest = [member.trace_id for member in members[-NEWEST:]]
+            documents = connection.execute(
+                select(traces.c.trace_id, traces.c.document).where(
+                    traces.c.tenant == TENANT, traces.c.trace_id.in_(newest)
+                )
+            ).all()
+        return StoredSession(
+            record=session_record(row._mapping),
+            traces=[
+                StoredTrace(
+                    trace_id=member.trace_id,
+                    started_at=member.started_at,
+                    signals=signals.get(member.trace_id, {}),
+                )
+                for member in members
+            ],
+            answers={
+                trace_id: [turn["output"] for turn in json.loads(document)["turns"]] for trace_id, document in documents
+            },
+        )
+
+    def session_evaluations(self, session_id: str) -> list[Evaluation]:
+        """The newest scores of a session."""
+        with self._reading() as connection:
+            query = select(outcomes).where(
+                outcomes.c.tenant == TENANT,
+                outcomes.c.subject == Subject.SESSION,
+                outcomes.c.subject_id == session_id,
+            )
+            return [evaluation_of(row) for row in connection.execute(query).mappings()]
+
+    def live_sessions(self) -> list[str]:
+        """Ids of the sessions whose scores have not entered the histogram yet."""
+        with self._reading() as connection:
+            query = select(sessions.c.session_id).where(sessions.c.tenant == TENANT, sessions.c.finalized_at.is_(None))
+            return list(connection.execute(query).scalars())
+
+    def finalize(self, session_ids: Sequence[str]) -> list[str]:
+        """Mark that the sessions' scores enter the histogram now; those of them for which that is the first time."""
+        marked: list[str] = []
+        with self._writing() as connection:
+            for session_id in session_ids:
+                statement = (
+                    update(sessions)
+                    .where(
+                        sessions.c.tenant == TENANT,
+                        sessions.c.session_id == session_id,
+                        sessions.c.finalized_at.is_(None),
+                    )
+                    .values(finalized_at=self._clock.now())
+                )
+                if connection.execute(statement).rowcount:
+                    marked.append(session_id)
+        return marked
+
+    def report_run(self, report: RunReport) -> None:
+        """Keep what came of a run. A repeated report changes nothing; a later one adds what it says."""
+        row = {
+            "tenant": TENANT,
+            "task_id": report.task_id,
+            "run_id": report.run_id,
+            "condition": report.condition,
+            "success": report.success,
+            "confidence": report.confidence,
+            "session_id": report.session_id,
+            "reported_at": self._clock.now(),
+        }
+        said = {key: value for key, value in row.items() if value is not None}
+        statement = insert(runs).values(row)
+        statement = statement.on_conflict_do_update(index_elements=list(runs.primary_key), set_=said)
+        with self._writing(durable=True) as connection:
+            connection.execute(statement)
+
+    def end_session(self, session_id: str) -> bool:
+        """Mark a session as ended; False where it is unknown."""
+        statement = (
+            update(sessions)
+            .where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id)
+            .values(ended_at=self._clock.now())
+        )
+        with self._writing(durable=True) as connection:
+            return connection.execute(statement).rowcount > 0
+
+    @contextmanager
+    def _writing(self, *, durable: bool = False) -> Iterator[Connection]:
+        try:
+            with (self._durable if durable else self.engine).begin() as connection:
+                # A write that starts as a read would fail, not wait, when another one gets in between.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                yield connection
+        except SQLAlchemyError as error:
+            raise Unavailable(f"the store could not be written: {error}") from error
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        try:
+            with self.engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise Unavailable(f"the store could not be read: {error}") from error
+
+
+def _upsert(
+    connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], *, keep: Sequence[str] = ()
+) -> None:
+    if rows:
+        connection.execute(_UPSERTS.setdefault((table.name, tuple(keep)), _upsert_statement(table, keep)), rows)
+
+
+_UPSERTS: dict[tuple[str, tuple[str, ...]], Insert] = {}
+
+
+def _upsert_statement(table: Table, keep: Sequence[str]) -> Insert:
+    statement = insert(table)
+    replaced = {
+        column.name: statement.excluded[column.name]
+        for column in table.columns
+        if not column.primary_key and column.name not in keep
+    }
+    return statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=replaced)
+
+
+_Identity: TypeAlias = tuple[str, str, str, str, str]
+
+
+def _identity(evaluation: Evaluation) -> _Identity:
+    return (evaluation.subject, evaluation.subject_id, evaluation.name, evaluation.method, evaluation.version)
+
+
+def _outcomes_known(connection: Connection, commit: Commit) -> set[_Identity]:
+    """The identities that outcomes are stored under already, of the traces that were evaluated before."""
+    new = {trace.trace_id for trace in commit.traces if trace.revision == 1}
+    again = {each.subject_id for each in commit.evaluations} - new
+    key = (outcomes.c.subject, outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.version)
+    known: set[_Identity] = set()
+    for trace_id in again:
+        query = select(*key).where(
+            outcomes.c.tenant == TENANT, outcomes.c.subject == Subject.TRACE, outcomes.c.subject_id == trace_id
+        )
+        known.update(row._tuple() for row in connection.execute(query))
+    return known
+
+
+def _forget_session(connection: Connection, session_id: str) -> None:
+    connection.execute(delete(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id))
+    connection.execute(
+        delete(outcomes).where(
+            outcomes.c.tenant == TENANT, outcomes.c.subject == Subject.SESSION, outcomes.c.subject_id == session_id
+        )
+    )

@@ -1,4 +1,3 @@
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,25 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.outcome import Failure, Score, Status, Subject, Unscored
 from tests.support.evaluations import committed
+from tests.support.sessions import Level, Sessions
 
 LOW = Score(value=0.2, reason="repeats itself")
-
-
-@dataclass(frozen=True)
-class Level:
-    agent: str | None
-    service: str | None
-    evaluator: str | None
-    active: int
-    low: int
-
-
-@dataclass(frozen=True)
-class Sessions:
-    levels: tuple[Level, ...]
-
-    def session_levels(self) -> Iterable[Level]:
-        return self.levels
 
 
 def output(labels: IdentityLabels | None = None) -> TelemetryOutput:
@@ -137,7 +120,7 @@ def test_loops_are_counted(changes: dict[str, Any], loops: int) -> None:
 def test_session_levels_are_read_at_each_scrape() -> None:
     telemetry = output()
     telemetry.evaluations.observe_sessions(
-        Sessions((Level("planner", "shop", None, 7, 0), Level("planner", "shop", "agent_reliability", 6, 2)))
+        Sessions(Level("planner", "shop", None, 7, 0), Level("planner", "shop", "agent_reliability", 6, 2))
     )
     whom = {"gen_ai_agent_name": "planner", "service_name": "shop"}
     scored = {**whom, "gen_ai_evaluation_name": "agent_reliability"}
@@ -150,9 +133,7 @@ def test_session_levels_are_read_at_each_scrape() -> None:
 
 def test_sessions_of_agents_past_the_bound_add_up() -> None:
     telemetry = output(IdentityLabels(agents=1))
-    telemetry.evaluations.observe_sessions(
-        Sessions(tuple(Level(agent, "shop", "r", 5, 1) for agent in ("a", "b", "c")))
-    )
+    telemetry.evaluations.observe_sessions(Sessions(*(Level(agent, "shop", "r", 5, 1) for agent in ("a", "b", "c"))))
     low = samples(telemetry, "agenteval_sessions_low")
     assert {dict(labels)["gen_ai_agent_name"]: count for labels, count in low.items()} == {"a": 1, "_other": 2}
 
@@ -181,17 +162,18 @@ def test_the_sdk_never_merges_what_the_labels_let_through() -> None:
             for v in range(3)
         ]
     )
-    counts = samples(telemetry, "gen_ai_evaluation_score_count")
-    assert len(counts) == 10 * 100 * 3, "more than the SDK's default limit of 2000"
-    assert "otel_metric_overflow" not in telemetry.render()[0].decode()
+    page = telemetry.render()[0].decode()
+    series = [line for line in page.splitlines() if line.startswith("gen_ai_evaluation_score_count")]
+    assert len(series) == 10 * 100 * 3, "more than the SDK's default limit of 2000"
+    assert "otel_metric_overflow" not in page
 
 
-def test_a_hundred_thousand_agents_make_a_bounded_page() -> None:
+def test_twenty_thousand_agents_make_a_bounded_page() -> None:
     telemetry = output()
-    telemetry.evaluations.accept([committed(agent=f"agent-{n}") for n in range(100_000)])
+    telemetry.evaluations.accept([committed(agent=f"agent-{n}") for n in range(20_000)])
     counts = samples(telemetry, "gen_ai_evaluation_score_count")
     assert len(counts) <= 101
-    assert sum(counts.values()) == 100_000
+    assert sum(counts.values()) == 20_000
 
 
 @dataclass(frozen=True)

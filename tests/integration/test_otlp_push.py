@@ -1,0 +1,287 @@
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import grpc
+import pytest
+from agenteval_collector.emit.push import PushTarget
+from agenteval_collector.emit.telemetry import TelemetryOutput
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service_pb2_grpc
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric
+
+from tests.support.evaluations import SPAN_ID, TRACE_ID, committed
+from tests.support.eventually import eventually
+
+
+class Backend:
+    """An OTLP/gRPC receiver that keeps requests with their metadata, and answers while `answers` is set."""
+
+    def __init__(self, credentials: grpc.ServerCredentials | None = None) -> None:
+        self.metrics: Queue[tuple[metrics_service_pb2.ExportMetricsServiceRequest, dict[str, Any]]] = Queue()
+        self.logs: Queue[tuple[logs_service_pb2.ExportLogsServiceRequest, dict[str, Any]]] = Queue()
+        self.answers = threading.Event()
+        self.answers.set()
+        self._server = grpc.server(ThreadPoolExecutor(4))
+        logs_service_pb2_grpc.add_LogsServiceServicer_to_server(_Logs(self), self._server)
+        metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(_Metrics(self), self._server)
+        if credentials is None:
+            self.port = self._server.add_insecure_port("127.0.0.1:0")
+        else:
+            self.port = self._server.add_secure_port("127.0.0.1:0", credentials)
+        self._server.start()
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def stop(self) -> None:
+        self.answers.set()
+        self._server.stop(grace=None).wait(5)
+
+
+class _Metrics(metrics_service_pb2_grpc.MetricsServiceServicer):
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def Export(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        self._backend.metrics.put((request, dict(context.invocation_metadata())))
+        self._backend.answers.wait(30)
+        return metrics_service_pb2.ExportMetricsServiceResponse()
+
+
+class _Logs(logs_service_pb2_grpc.LogsServiceServicer):
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def Export(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
+        self._backend.logs.put((request, dict(context.invocation_metadata())))
+        self._backend.answers.wait(30)
+        return logs_service_pb2.ExportLogsServiceResponse()
+
+
+@pytest.fixture
+def backend() -> Iterator[Backend]:
+    backend = Backend()
+    yield backend
+    backend.stop()
+
+
+def output(target: PushTarget) -> TelemetryOutput:
+    return TelemetryOutput(version="9.8.7", instance_id="i-1", push=target)
+
+
+def emit(telemetry: TelemetryOutput, count: int = 1) -> None:
+    batch = [committed()]
+    assert telemetry.events is not None
+    for _ in range(count):
+        telemetry.evaluations.accept(batch)
+        telemetry.events.accept(batch)
+
+
+def attributes(pairs: Any) -> dict[str, Any]:
+    def value(pair: KeyValue) -> Any:
+        return getattr(pair.value, str(pair.value.WhichOneof("value")))
+
+    return {pair.key: value(pair) for pair in pairs}
+
+
+def metrics_by_name(request: metrics_service_pb2.ExportMetricsServiceRequest) -> dict[str, Metric]:
+    [resource_metrics] = request.resource_metrics
+    [scope_metrics] = resource_metrics.scope_metrics
+    return {metric.name: metric for metric in scope_metrics.metrics}
+
+
+def test_metrics_and_events_reach_the_backend(backend: Backend) -> None:
+    telemetry = output(PushTarget(endpoint=backend.endpoint, headers={"X-Api-Key": "ours"}))
+    emit(telemetry)
+    telemetry.shutdown(timeout=10)
+    request, metadata = backend.metrics.get(timeout=5)
+    assert metadata["x-api-key"] == "ours"
+    assert attributes(request.resource_metrics[0].resource.attributes) == {
+        "service.name": "otel-agenteval-collector",
+        "service.version": "9.8.7",
+        "service.instance.id": "i-1",
+    }
+    score = metrics_by_name(request)["gen_ai.evaluation.score"]
+    assert score.unit == "1"
+    assert score.histogram.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+    [point] = score.histogram.data_points
+    assert list(point.explicit_bounds) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    assert (point.count, point.sum) == (1, 0.75)
+    assert attributes(point.attributes)["service.name"] == "shop"
+
+    events, metadata = backend.logs.get(timeout=5)
+    assert metadata["x-api-key"] == "ours"
+    [scope_logs] = events.resource_logs[0].scope_logs
+    assert scope_logs.scope.name == "agenteval_collector"
+    [record] = scope_logs.log_records
+    assert record.event_name == "gen_ai.evaluation.result"
+    assert (record.trace_id.hex(), record.span_id.hex()) == (TRACE_ID, SPAN_ID)
+    assert record.time_unix_nano == 1_700_000_000_000_000_000
+    assert attributes(record.attributes)["gen_ai.evaluation.score.value"] == 0.75
+
+
+def test_metrics_are_pushed_every_interval(backend: Backend) -> None:
+    telemetry = output(PushTarget(endpoint=backend.endpoint, interval=0.05))
+    backend.metrics.get(timeout=10)
+    backend.metrics.get(timeout=10)
+    telemetry.shutdown(timeout=10)
+
+
+def test_the_environment_of_the_agents_has_no_effect(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    vendor = Backend()
+    hostile = {
+        "OTEL_SDK_DISABLED": "true",
+        "OTEL_RESOURCE_ATTRIBUTES": "service.name=theirs,secret=1",
+        "OTEL_SERVICE_NAME": "theirs",
+        "OTEL_METRICS_EXEMPLAR_FILTER": "nonsense",
+        "OTEL_METRIC_EXPORT_INTERVAL": "nonsense",
+        "OTEL_BLRP_MAX_QUEUE_SIZE": "1",
+        "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE": "nonsense",
+        "OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT": "3",
+        "OTEL_ATTRIBUTE_COUNT_LIMIT": "2",
+        "OTEL_PYTHON_EXPORTER_OTLP_GRPC_CREDENTIAL_PROVIDER": "missing",
+        "OTEL_PYTHON_EXPORTER_OTLP_GRPC_RETRYABLE_ERROR_CODES": "NONSENSE",
+        "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "DELTA",
+        "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION": "base2_exponential_bucket_histogram",
+    }
+    for signal in ("", "METRICS_", "LOGS_"):
+        hostile |= {
+            f"OTEL_EXPORTER_OTLP_{signal}ENDPOINT": vendor.endpoint,
+            f"OTEL_EXPORTER_OTLP_{signal}HEADERS": "authorization=vendor-key",
+            f"OTEL_EXPORTER_OTLP_{signal}COMPRESSION": "nonsense",
+            f"OTEL_EXPORTER_OTLP_{signal}CERTIFICATE": "/does/not/exist",
+            f"OTEL_EXPORTER_OTLP_{signal}CLIENT_KEY": "/does/not/exist",
+            f"OTEL_EXPORTER_OTLP_{signal}CLIENT_CERTIFICATE": "/does/not/exist",
+            f"OTEL_EXPORTER_OTLP_{signal}TIMEOUT": "nonsense",
+            f"OTEL_EXPORTER_OTLP_{signal}INSECURE": "false",
+            f"OTEL_EXPORTER_OTLP_{signal}PROTOCOL": "http/json",
+        }
+    for name, value in hostile.items():
+        monkeypatch.setenv(name, value)
+
+    telemetry = output(PushTarget(endpoint=backend.endpoint))
+    emit(telemetry)
+    page = telemetry.render()[0].decode()
+    telemetry.shutdown(timeout=10)
+
+    assert {name: os.environ.get(name) for name in hostile} == hostile, "other libraries still see theirs"
+    assert "gen_ai_evaluation_score_bucket" in page
+    request, metadata = backend.metrics.get(timeout=5)
+    assert "authorization" not in metadata
+    assert attributes(request.resource_metrics[0].resource.attributes)["service.name"] == "otel-agenteval-collector"
+    score = metrics_by_name(request)["gen_ai.evaluation.score"]
+    assert score.histogram.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+    events, metadata = backend.logs.get(timeout=5)
+    assert "authorization" not in metadata
+    [record] = events.resource_logs[0].scope_logs[0].log_records
+    assert attributes(record.attributes)["gen_ai.evaluation.explanation"] == "answers the question"
+    assert vendor.metrics.empty()
+    assert vendor.logs.empty()
+    vendor.stop()
+
+
+def test_delivered_events_leave_the_queue(backend: Backend) -> None:
+    telemetry = output(PushTarget(endpoint=backend.endpoint))
+    emit(telemetry, 1000)
+    eventually(lambda: '_queue_size{agenteval_queue="events"} 0.0' in telemetry.render()[0].decode())
+    telemetry.shutdown(timeout=10)
+
+
+def test_without_a_target_nothing_is_pushed(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", backend.endpoint)
+    telemetry = TelemetryOutput(version="9.8.7", instance_id="i-1")
+    telemetry.evaluations.accept([committed()])
+    assert telemetry.events is None
+    telemetry.shutdown(timeout=10)
+    assert backend.metrics.empty()
+
+
+def test_a_backend_that_is_down_blocks_nothing_and_is_counted() -> None:
+    gone = Backend()
+    gone.stop()
+    telemetry = output(PushTarget(endpoint=gone.endpoint, interval=0.1, timeout=0.2))
+    started = time.monotonic()
+    emit(telemetry, 1000)
+    assert time.monotonic() - started < 5
+
+    def failed_signals() -> bool:
+        page = telemetry.render()[0].decode()
+        failures = re.findall(r'push_failures_total{agenteval_signal="(\w+)"} (\d+)', page)
+        return {signal for signal, count in failures if int(count) > 0} == {"metrics", "logs"}
+
+    eventually(failed_signals)
+    telemetry.shutdown(timeout=2)
+    assert time.monotonic() - started < 20
+
+
+def test_a_backend_that_hangs_loses_events_past_the_bound_and_ends_in_time(backend: Backend) -> None:
+    backend.answers.clear()
+    telemetry = output(PushTarget(endpoint=backend.endpoint, timeout=60))
+    emit(telemetry, 9000)
+    page = telemetry.render()[0].decode()
+    assert 'agenteval_collector_queue_dropped_total{agenteval_queue="events"} 808.0' in page
+    assert 'agenteval_collector_queue_size{agenteval_queue="events"} 8192.0' in page
+    started = time.monotonic()
+    telemetry.shutdown(timeout=0.5)
+    assert time.monotonic() - started < 5
+    eventually(lambda: not [t.name for t in threading.enumerate() if t.name.startswith(("Otel", "agenteval-stop"))])
+
+
+def test_tls_uses_the_given_authority(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    command += ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    try:
+        subprocess.run(
+            [*command, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True, timeout=30
+        )
+    except FileNotFoundError:
+        pytest.skip("openssl is not installed; it makes the certificate of this test")
+    pair = (key.read_bytes(), certificate.read_bytes())
+    backend = Backend(grpc.ssl_server_credentials([pair]))
+    target = PushTarget(
+        endpoint=f"https://127.0.0.1:{backend.port}", headers={"x-api-key": "ours"}, ca_certificate=pair[1]
+    )
+    telemetry = output(target)
+    emit(telemetry)
+    telemetry.shutdown(timeout=10)
+    assert backend.metrics.get(timeout=5)[1]["x-api-key"] == "ours"
+    assert backend.logs.get(timeout=5)[1]["x-api-key"] == "ours"
+    backend.stop()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        pytest.param({"endpoint": "127.0.0.1:4317"}, "http://host:port", id="no scheme"),
+        pytest.param({"endpoint": "http://"}, "http://host:port", id="no host"),
+        pytest.param({"endpoint": "http://h:1/v1/metrics"}, "without a path", id="the path of OTLP over HTTP"),
+        pytest.param({"client_key": b"k"}, "its certificate", id="a key without its certificate"),
+        pytest.param({"ca_certificate": b"c"}, "not https", id="a certificate for a plain connection"),
+        pytest.param({"headers": {"bad name": "v"}}, "'bad name'", id="a header name that gRPC refuses"),
+        pytest.param({"headers": {"x-bin": "v"}}, "'x-bin'", id="a binary header"),
+        pytest.param({"headers": {"x": "a\nb"}}, "printable ASCII", id="a header value of two lines"),
+        pytest.param({"interval": 0}, "above 0", id="no interval"),
+        pytest.param({"timeout": -1}, "above 0", id="no time"),
+    ],
+)
+def test_a_target_that_cannot_work_is_refused(arguments: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        PushTarget(**{"endpoint": "http://h:1", **arguments})
+
+
+def test_a_target_does_not_show_its_secrets() -> None:
+    target = PushTarget(
+        endpoint="https://h:1", headers={"x-api-key": "secret"}, client_key=b"secret", client_certificate=b"c"
+    )
+    assert "secret" not in repr(target)

@@ -1,0 +1,133 @@
+"""The one place that touches private names of `opentelemetry.trace`, and why.
+
+The API lets a tracer provider be set once per process and tells nobody when it happens. Two things follow for a
+client that must attach in one line, at any moment: to be there when the application sets its provider later, and to
+make spans flow where it never sets one, without using up that one chance. So, while none is set, a placeholder
+stands in the API's variable. It is a `ProxyTracerProvider`, hence libraries that ask still find "none set" and set
+their own; its tracers look at each start of a span for the provider of that moment.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
+
+from opentelemetry import trace as trace_api
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import ProxyTracer, ProxyTracerProvider, Tracer
+from opentelemetry.util import types
+
+_logger = logging.getLogger("otel_agenteval")
+
+
+def is_set() -> bool:
+    """Whether the application, or a library for it, has set a tracer provider."""
+    return not isinstance(trace_api.get_tracer_provider(), ProxyTracerProvider)
+
+
+def processors_of(provider: object) -> tuple[SpanProcessor, ...]:
+    """The span processors of an SDK provider; none where its inside is not as we know it."""
+    multi = getattr(provider, "_active_span_processor", None)
+    found = getattr(multi, "_span_processors", ())
+    return tuple(found)
+
+
+def follow(hook: Callable[[trace_api.TracerProvider], None]) -> None:
+    """Call `hook` with the global provider once it is set; until then make spans of its tracers flow to it as well.
+
+    `hook` may be called more than once with one provider.
+    """
+    if not hasattr(trace_api, "_TRACER_PROVIDER") or not hasattr(trace_api, "_set_tracer_provider"):
+        _logger.warning("this opentelemetry-api is unknown to agenteval: setting a tracer provider for the process")
+        provider = provider_from_environment()
+        trace_api.set_tracer_provider(provider)
+        hook(provider)
+        return
+    set_provider = trace_api._set_tracer_provider
+
+    def set_and_hook(tracer_provider: trace_api.TracerProvider, log: bool) -> None:
+        set_provider(tracer_provider, log)
+        if is_set():
+            hook(trace_api.get_tracer_provider())
+
+    trace_api._set_tracer_provider = set_and_hook
+    trace_api._TRACER_PROVIDER = PlaceholderProvider(hook)
+
+
+class PlaceholderProvider(ProxyTracerProvider):
+    """Stands where no provider is set. Its first span makes one from OTEL_*, unless the application was faster."""
+
+    def __init__(self, hook: Callable[[trace_api.TracerProvider], None]) -> None:
+        self._hook = hook
+        self._fallback: TracerProvider | None = None
+        self._lock = threading.Lock()
+
+    def get_tracer(
+        self,
+        instrumenting_module_name: str,
+        instrumenting_library_version: str | None = None,
+        schema_url: str | None = None,
+        attributes: types.Attributes = None,
+    ) -> Tracer:
+        return FollowingTracer(self, instrumenting_module_name, instrumenting_library_version, schema_url, attributes)
+
+    def resolve(self) -> trace_api.TracerProvider:
+        """The provider whose turn it is: the application's, else ours."""
+        current = trace_api._TRACER_PROVIDER
+        if current is not None and current is not self:
+            return current
+        with self._lock:
+            if self._fallback is None:
+                fallback = provider_from_environment()
+                self._hook(fallback)
+                self._fallback = fallback
+            return self._fallback
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """As the SDK's provider: applications call it on whatever is the global one."""
+        return self._fallback is None or self._fallback.force_flush(timeout_millis)
+
+    def shutdown(self) -> None:
+        """As the SDK's provider."""
+        if self._fallback is not None:
+            self._fallback.shutdown()
+
+
+class FollowingTracer(ProxyTracer):
+    """A tracer that asks at each start of a span which provider it belongs to."""
+
+    def __init__(self, placeholder: PlaceholderProvider, *scope: Any) -> None:
+        super().__init__(*scope)
+        self._placeholder = placeholder
+        self._scope = scope
+        self._followed: tuple[trace_api.TracerProvider, Tracer] | None = None
+
+    @property
+    def _tracer(self) -> Tracer:
+        provider = self._placeholder.resolve()
+        followed = self._followed
+        if followed is None or followed[0] is not provider:
+            followed = self._followed = (provider, provider.get_tracer(*self._scope))
+        return followed[1]
+
+
+def provider_from_environment() -> TracerProvider:
+    """An SDK provider by OTEL_*: resource, sampler and limits as the SDK reads them, and OTEL_TRACES_EXPORTER."""
+    provider = TracerProvider()
+    for name in os.environ.get("OTEL_TRACES_EXPORTER", "none").split(","):
+        if (name := name.strip()) in ("", "none"):
+            continue
+        if name == "otlp":
+            protocol = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or os.environ.get(
+                "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"
+            )
+            name = "otlp_proto_http" if protocol.strip() == "http/protobuf" else "otlp_proto_grpc"  # noqa: PLW2901
+        found = entry_points(group="opentelemetry_traces_exporter", name=name)
+        if not found:
+            _logger.warning("OTEL_TRACES_EXPORTER names %r, and no installed package provides it", name)
+            continue
+        provider.add_span_processor(BatchSpanProcessor(next(iter(found)).load()()))
+    return provider

@@ -1,0 +1,117 @@
+"""The bounded buffer between the agent's threads and the sender thread."""
+
+from collections import deque
+from collections.abc import Iterable
+from sys import getsizeof
+from typing import Any, Final, NamedTuple
+
+from opentelemetry.sdk.trace import ReadableSpan
+
+from otel_agenteval.context import Identity
+
+_SPAN_OVERHEAD: Final = 1024
+_FLAT: Final = frozenset((str, int, float, bool, bytes, type(None)))
+
+
+class EndedSpan(NamedTuple):
+    """A span on its way out. `span_count` is set on the span that closed its trace in this process."""
+
+    span: ReadableSpan
+    identity: Identity | None
+    span_count: int | None
+    size: int
+
+
+def estimated_size(span: ReadableSpan) -> int:
+    """About how many bytes of memory the span holds, found without encoding it."""
+    size = _SPAN_OVERHEAD
+    if span.attributes:
+        size += _sizes(span.attributes.copy().values())  # type: ignore[attr-defined]
+    for event in span.events:
+        size += _SPAN_OVERHEAD + _sizes((event.attributes or {}).values())
+    for link in span.links:
+        size += _SPAN_OVERHEAD + _sizes((link.attributes or {}).values())
+    return size
+
+
+def _sizes(values: Iterable[Any]) -> int:
+    total = 0
+    for value in values:
+        total += getsizeof(value)
+        if type(value) not in _FLAT:
+            total += _sizes(value.values() if hasattr(value, "values") else value)
+    return total
+
+
+class SpanBuffer:
+    """Keeps ended spans until the collector has answered for them; when full, the newest are refused.
+
+    The newest, because the counts in completion markers that are already in the buffer must stay true. Both bounds
+    include the spans of the request in flight. Every counter has one writer: the agent's threads, one at a time
+    under the processor's lock, write `accepted`, `accepted_bytes`, `refused` and `urgent`; the sender thread the
+    others.
+    """
+
+    def __init__(self, max_spans: int, max_bytes: int) -> None:
+        self._max_spans = max_spans
+        self._max_bytes = max_bytes
+        self._waiting: deque[EndedSpan] = deque()
+        self.accepted = 0
+        self.accepted_bytes = 0
+        self.refused = 0
+        self.urgent = 0
+        self.taken = 0
+        self.taken_bytes = 0
+        self.settled = 0
+        self.settled_bytes = 0
+
+    def has_room(self, size: int) -> bool:
+        """Whether a span of `size` bytes may be added; if not, it counts as refused."""
+        if (
+            self.accepted - self.settled < self._max_spans
+            and self.accepted_bytes - self.settled_bytes + size <= self._max_bytes
+        ):
+            return True
+        self.refused += 1
+        return False
+
+    def add(self, ended: EndedSpan) -> None:
+        """Take the span; ask `has_room` first."""
+        self._waiting.append(ended)
+        self.accepted += 1
+        self.accepted_bytes += ended.size
+
+    def hurry(self) -> None:
+        """Let nothing that is in the buffer now linger."""
+        self.urgent = self.accepted
+
+    @property
+    def is_urgent(self) -> bool:
+        return self.taken < self.urgent
+
+    @property
+    def waiting(self) -> int:
+        """Spans that are in no request yet."""
+        return len(self._waiting)
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self.accepted_bytes - self.taken_bytes
+
+    def take(self, max_spans: int, max_bytes: int) -> list[EndedSpan]:
+        """The oldest spans, at least one where there is any; they count as buffered until they are settled."""
+        batch: list[EndedSpan] = []
+        size = 0
+        while self._waiting and len(batch) < max_spans:
+            size += self._waiting[0].size
+            if batch and size > max_bytes:
+                break
+            batch.append(self._waiting.popleft())
+        self.taken += len(batch)
+        self.taken_bytes += sum(ended.size for ended in batch)
+        return batch
+
+    def settle(self, batch: list[EndedSpan]) -> None:
+        """The spans were delivered or given up: make room."""
+        self.settled += len(batch)
+        self.settled_bytes += sum(ended.size for ended in batch)

@@ -1,0 +1,97 @@
+"""The console script `agenteval`: `run` needs the client alone, every other command the collector's packages."""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NoReturn
+
+from otel_agenteval.config import AGENTEVAL_ENDPOINT
+
+_COMMANDS: Final = {
+    "collector": "receive spans, score them, serve metrics, API and page",
+    "demo": "start a collector with a few sample agents and show their scores",
+    "run": "run a command with its Python processes attached, without a change to their code",
+    "replay": "evaluate recorded traces",
+    "sessions": "list sessions and their scores",
+    "trace": "show a trace with its outcomes",
+    "why": "explain the outcomes of a trace",
+    "reliability": "show reliability per agent and version",
+    "config": "print the effective settings",
+}
+_USAGE: Final = (
+    "usage: agenteval COMMAND [OPTIONS]\n\ncommands:\n"
+    + "".join(f"  {name:<12}{text}\n" for name, text in _COMMANDS.items())
+    + "\n`agenteval COMMAND --help` tells more of a command.\n"
+)
+_RUN_USAGE: Final = f"""usage: agenteval run [--endpoint URL] -- COMMAND [ARGUMENT ...]
+
+Runs COMMAND; each Python process below it streams its spans to the collector. Nothing changes in its code.
+
+options:
+  --endpoint URL  the collector, as http://host:port (default: {AGENTEVAL_ENDPOINT}, else as `attach()` finds it)
+"""
+_AUTOLOAD: Final = Path(__file__).parent / "_autoload"
+_NOT_RUNNABLE: Final = 126
+_NOT_FOUND: Final = 127
+
+
+def main() -> None:
+    """Run the command line of this process; ends with SystemExit, or as the command it became."""
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        sys.stdout.write(_USAGE)
+        raise SystemExit(0 if arguments else 2)
+    command = arguments[0]
+    if command == "run":
+        _run(arguments[1:])
+    if not command.startswith("-") and command not in _COMMANDS:
+        _fail(f"there is no command {command!r}: `agenteval --help` lists them")
+    try:
+        from agenteval_collector.cli import main as collector_main  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        _fail(f"`agenteval {command}` needs {error.name}: run pip install 'otel-agenteval[collector]'")
+    collector_main()
+
+
+def _run(arguments: Sequence[str]) -> None:
+    """Become the command given, with an environment in which Python imports our sitecustomize."""
+    endpoint, command = _parse_run(list(arguments))
+    environ = dict(os.environ)
+    if endpoint is not None:
+        environ[AGENTEVAL_ENDPOINT] = endpoint
+    environ["AGENTEVAL_ATTACH"] = "1"
+    paths = [str(_AUTOLOAD), *filter(None, [environ.get("PYTHONPATH")])]
+    environ["PYTHONPATH"] = os.pathsep.join(paths)
+    program = shutil.which(command[0])
+    if program is None:
+        _fail(f"there is no program {command[0]!r}", _NOT_FOUND)
+    try:
+        os.execve(program, command, environ)
+    except OSError as error:
+        _fail(f"cannot run {program!r}: {error.strerror}", _NOT_RUNNABLE)
+
+
+def _parse_run(arguments: list[str]) -> tuple[str | None, list[str]]:
+    endpoint = None
+    while arguments and arguments[0].startswith("-"):
+        option, _, value = arguments.pop(0).partition("=")
+        if option == "--":
+            break
+        if option in ("-h", "--help"):
+            sys.stdout.write(_RUN_USAGE)
+            raise SystemExit(0)
+        if option != "--endpoint":
+            _fail(f"`agenteval run` has no option {option!r}: `agenteval run --help` lists them")
+        endpoint = value or (arguments.pop(0) if arguments else "")
+        if not endpoint:
+            _fail("--endpoint needs a URL, such as http://127.0.0.1:4317")
+    if not arguments:
+        _fail("`agenteval run` needs a command: agenteval run -- python app.py")
+    return endpoint, arguments
+
+
+def _fail(message: str, code: int = 2) -> NoReturn:
+    sys.stderr.write(f"agenteval: {message}\n")
+    raise SystemExit(code)

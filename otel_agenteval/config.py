@@ -1,0 +1,156 @@
+"""Where the client sends: argument, `AGENTEVAL_*` and `OTEL_*` brought together into one destination."""
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from opentelemetry.sdk.environment_variables import (
+    OTEL_EXPORTER_OTLP_CERTIFICATE,
+    OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE,
+    OTEL_EXPORTER_OTLP_CLIENT_KEY,
+    OTEL_EXPORTER_OTLP_COMPRESSION,
+    OTEL_EXPORTER_OTLP_ENDPOINT,
+    OTEL_EXPORTER_OTLP_HEADERS,
+    OTEL_EXPORTER_OTLP_INSECURE,
+    OTEL_EXPORTER_OTLP_PROTOCOL,
+)
+from opentelemetry.util.re import parse_env_headers
+
+AGENTEVAL_ENDPOINT: Final = "AGENTEVAL_ENDPOINT"
+AGENTEVAL_HEADERS: Final = "AGENTEVAL_HEADERS"
+AGENTEVAL_API_KEY: Final = "AGENTEVAL_API_KEY"
+DEFAULT_ENDPOINT: Final = "http://127.0.0.1:4317"
+
+_DEFAULT_PORT: Final = 4317
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_EXPORTER_VARIABLES: Final = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER")
+_EXPORTER_MODULES: Final = tuple(
+    f"opentelemetry.exporter.otlp.proto.{protocol}.{signal}_exporter"
+    for protocol in ("grpc", "http")
+    for signal in ("trace", "metric", "_log")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the caller gave; None: not given. `certificate` is the path of a PEM file with the roots to trust."""
+
+    endpoint: str | None = None
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
+    insecure: bool | None = None
+    certificate: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """One collector and how to reach it. `source` says which setting chose it."""
+
+    target: str
+    source: str
+    secure: bool = False
+    loopback: bool = False
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    certificate: str | None = None
+    client_key: str | None = None
+    client_certificate: str | None = None
+    gzip: bool = False
+
+
+def resolve(options: Options, environ: Mapping[str, str], modules: Container[str]) -> Destination:
+    """The destination by precedence: argument, AGENTEVAL_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT, 127.0.0.1:4317.
+
+    The OTEL endpoint counts only for gRPC and only where no other OTLP exporter of the process uses it, and only
+    together with it count the OTEL headers, TLS and compression: a vendor's key must never reach us. `modules` are
+    the names of the loaded modules. Raises ValueError for an endpoint or options that cannot be meant.
+    """
+    if options.endpoint is not None:
+        return _ours("the endpoint argument", options.endpoint, options, environ)
+    if endpoint := environ.get(AGENTEVAL_ENDPOINT):
+        return _ours(AGENTEVAL_ENDPOINT, endpoint, options, environ)
+    if (endpoint := environ.get(OTEL_EXPORTER_OTLP_ENDPOINT)) and _otel_endpoint_is_free(environ, modules):
+        return _otel(endpoint, options, environ)
+    return _ours("the default", DEFAULT_ENDPOINT, options, environ)
+
+
+def _otel_endpoint_is_free(environ: Mapping[str, str], modules: Container[str]) -> bool:
+    """Whether the OTEL endpoint speaks gRPC and nothing else in this process sends to it.
+
+    An exporter named in the environment, or a loaded exporter module (we load none), counts as a user of it: better
+    to miss an endpoint that could have been meant for us than to send conversations to a vendor.
+    """
+    if environ.get(OTEL_EXPORTER_OTLP_PROTOCOL, "grpc").strip().lower() not in ("", "grpc"):
+        return False
+    named = ",".join(environ.get(variable, "") for variable in _EXPORTER_VARIABLES)
+    if any(name.strip().startswith("otlp") for name in named.split(",")):
+        return False
+    return not any(module in modules for module in _EXPORTER_MODULES)
+
+
+def _ours(source: str, endpoint: str, options: Options, environ: Mapping[str, str]) -> Destination:
+    scheme, host, target = _parse(source, endpoint)
+    secure = _is_secure(source, endpoint, scheme, options, by_default=False)
+    return Destination(
+        target=target,
+        source=source,
+        secure=secure,
+        loopback=host in _LOOPBACK,
+        headers=_headers(options, environ),
+        certificate=options.certificate,
+    )
+
+
+def _otel(endpoint: str, options: Options, environ: Mapping[str, str]) -> Destination:
+    source = OTEL_EXPORTER_OTLP_ENDPOINT
+    scheme, host, target = _parse(source, endpoint)
+    insecure = environ.get(OTEL_EXPORTER_OTLP_INSECURE, "").strip().lower() == "true"
+    secure = _is_secure(source, endpoint, scheme, options, by_default=not insecure)
+    compression = environ.get(OTEL_EXPORTER_OTLP_COMPRESSION, "").strip().lower()
+    return Destination(
+        target=target,
+        source=source,
+        secure=secure,
+        loopback=host in _LOOPBACK,
+        headers=_headers(options, environ, environ.get(OTEL_EXPORTER_OTLP_HEADERS, "")),
+        certificate=options.certificate or environ.get(OTEL_EXPORTER_OTLP_CERTIFICATE),
+        client_key=environ.get(OTEL_EXPORTER_OTLP_CLIENT_KEY),
+        client_certificate=environ.get(OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE),
+        gzip=compression == "gzip",
+    )
+
+
+def _parse(source: str, endpoint: str) -> tuple[str, str, str]:
+    """Scheme ("" where there is none), host and host:port."""
+    url = urlsplit(endpoint.strip() if "://" in endpoint else f"//{endpoint.strip()}")
+    try:
+        port = url.port or _DEFAULT_PORT
+    except ValueError:
+        port = 0
+    if url.scheme not in ("", "http", "https") or not url.hostname or not port:
+        raise ValueError(
+            f"{source} is {endpoint!r}: give http://host:port (plain) or https://host:port (TLS), gRPC's port, "
+            f"for example {DEFAULT_ENDPOINT}"
+        )
+    host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
+    return url.scheme, url.hostname, f"{host}:{port}"
+
+
+def _is_secure(source: str, endpoint: str, scheme: str, options: Options, *, by_default: bool) -> bool:
+    secure = by_default if scheme == "" else scheme == "https"
+    if scheme == "" and options.insecure is not None:
+        secure = not options.insecure
+    if options.insecure is not None and options.insecure is secure:
+        raise ValueError(f"{source} is {endpoint!r}, which contradicts insecure={options.insecure}: leave one out")
+    if options.certificate is not None and not secure:
+        raise ValueError(f"{source} is {endpoint!r}, plain text, yet a certificate is given: use https://")
+    return secure
+
+
+def _headers(options: Options, environ: Mapping[str, str], otel: str = "") -> tuple[tuple[str, str], ...]:
+    headers = dict(parse_env_headers(otel, liberal=True))
+    headers.update(parse_env_headers(environ.get(AGENTEVAL_HEADERS, ""), liberal=True))
+    if key := environ.get(AGENTEVAL_API_KEY):
+        headers["authorization"] = f"Bearer {key}"
+    # gRPC takes metadata keys in lower case only.
+    headers.update({name.lower(): value for name, value in (options.headers or {}).items()})
+    return tuple(headers.items())

@@ -1,0 +1,100 @@
+"""Who a span belongs to: the session, user and run that the application named, carried in the OpenTelemetry context."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from opentelemetry import baggage as baggage_api
+from opentelemetry import context as context_api
+from opentelemetry.context import Context
+
+from otel_agenteval.semconv import (
+    AGENTEVAL_CONDITION,
+    AGENTEVAL_RUN_ID,
+    AGENTEVAL_SESSION_ID,
+    AGENTEVAL_TASK_ID,
+    AGENTEVAL_USER_ID,
+)
+
+_IDENTITY_KEY: Final = context_api.create_key("agenteval-identity")
+_MAX_BAGGAGE_ID: Final = 256
+
+
+class Identity(NamedTuple):
+    """What is known of a span's owner; None: not said. A user comes with a session, a condition with a run."""
+
+    session_id: str | None = None
+    user_id: str | None = None
+    task_id: str | None = None
+    run_id: str | None = None
+    condition: str | None = None
+
+    def attributes(self) -> dict[str, str]:
+        """The attributes that stand for this identity on an exported span."""
+        named = (
+            (AGENTEVAL_SESSION_ID, self.session_id),
+            (AGENTEVAL_USER_ID, self.user_id),
+            (AGENTEVAL_TASK_ID, self.task_id),
+            (AGENTEVAL_RUN_ID, self.run_id),
+            (AGENTEVAL_CONDITION, self.condition),
+        )
+        return {key: value for key, value in named if value is not None}
+
+    def completed_by(self, other: "Identity") -> "Identity":
+        """This identity with the session, or the run, of `other` where it names none itself."""
+        session = self if self.session_id is not None else other
+        run = self if self.run_id is not None else other
+        return Identity(session.session_id, session.user_id, run.task_id, run.run_id, run.condition)
+
+
+def identity_in(context: Context | None) -> Identity | None:
+    """The identity in `context`, None: the current one."""
+    found = context_api.get_value(_IDENTITY_KEY, context)
+    return found if isinstance(found, Identity) else None
+
+
+def identity_in_baggage(context: Context | None) -> Identity | None:
+    """The session that another process put into the baggage of `context`; ids that are too long are not ours."""
+    session_id = baggage_api.get_baggage(AGENTEVAL_SESSION_ID, context)
+    if not isinstance(session_id, str) or not 0 < len(session_id) <= _MAX_BAGGAGE_ID:
+        return None
+    user_id = baggage_api.get_baggage(AGENTEVAL_USER_ID, context)
+    known_user = isinstance(user_id, str) and 0 < len(user_id) <= _MAX_BAGGAGE_ID
+    return Identity(session_id=session_id, user_id=str(user_id) if known_user else None)
+
+
+def with_identity(identity: Identity, context: Context | None = None) -> Context:
+    """`context` (None: the current one) carrying `identity`."""
+    return context_api.set_value(_IDENTITY_KEY, identity, context)
+
+
+def required(name: str, value: object) -> str:
+    """`value` as the id called `name`; raises ValueError unless it is a text with something in it."""
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name} is {value!r}: give a non-empty string")
+    return value
+
+
+@contextmanager
+def session(session_id: str, user_id: str | None = None, *, baggage: bool = False) -> Iterator[None]:
+    """Spans started inside belong to the session, and to the user where one is given.
+
+    `baggage` also puts both ids into the OpenTelemetry baggage, so that services called from here that run this
+    processor join the session. Baggage leaves with every outgoing call, to third parties too: hence not by default.
+    Raises ValueError for an id that is not a non-empty string.
+    """
+    session_id = required("session_id", session_id)
+    if user_id is not None:
+        user_id = required("user_id", user_id)
+    outer = identity_in(None) or Identity()
+    context = with_identity(outer._replace(session_id=session_id, user_id=user_id))
+    if baggage:
+        context = baggage_api.set_baggage(AGENTEVAL_SESSION_ID, session_id, context)
+        context = baggage_api.remove_baggage(AGENTEVAL_USER_ID, context)
+        if user_id is not None:
+            context = baggage_api.set_baggage(AGENTEVAL_USER_ID, user_id, context)
+    token = context_api.attach(context)
+    try:
+        yield
+    finally:
+        context_api.detach(token)

@@ -1,0 +1,291 @@
+"""The span processor: notes whose span it is when it starts, hands it to the sender when it ends."""
+
+import atexit
+import logging
+import os
+import secrets
+import sys
+import threading
+import time
+import weakref
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.trace import SpanContext
+
+from otel_agenteval.buffer import EndedSpan, SpanBuffer, estimated_size
+from otel_agenteval.config import Destination, Options, resolve
+from otel_agenteval.context import identity_in, identity_in_baggage
+from otel_agenteval.encoding import Encoder
+from otel_agenteval.export import Sender
+from otel_agenteval.traces import TraceTable
+from otel_agenteval.transport import GrpcTransport, Transport
+
+MAX_BUFFER_SPANS: Final = 32_768
+MAX_BUFFER_BYTES: Final = 64 * 1024 * 1024
+SHUTDOWN_TIMEOUT: Final = 5.0
+
+_logger = logging.getLogger("otel_agenteval")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """Counts since the processor was made, or since the fork that made this process.
+
+    Every span handed over is exported, rejected, dropped or still buffered.
+    """
+
+    handed_over: int
+    """Sampled spans that ended, whatever came of them."""
+    exported: int
+    """Spans the collector acknowledged and took."""
+    rejected: int
+    """Spans the collector acknowledged and refused (`partial_success`)."""
+    dropped: Mapping[str, int]
+    """Spans given up, by reason: buffer_full, shutdown, refused, too_large, not_encodable, internal_error."""
+    buffered: int
+    """Spans not answered for yet, those of the request in flight included."""
+    buffered_bytes: int
+    """About what they hold in memory."""
+    reports: Mapping[str, int]
+    """Run reports by what came of them: waiting, delivered, or dropped (queue_full, shutdown, refused)."""
+    evicted: int
+    """Open spans whose entry went because too many were open: exported without completion marker."""
+    lost_attributes: int
+    """Attributes left out because OTLP has no form for their value."""
+    faults: int
+    """Bugs of ours that were kept from the agent; the first was logged."""
+
+
+class AgentEvalSpanProcessor(SpanProcessor):
+    """Streams every sampled span to the collector, with its session, user and run, and says when a trace is done.
+
+    It stands beside the exporters a provider has and changes nothing for them. `on_start` and `on_end` do constant
+    work, wait for nothing and raise nothing; encoding and sending happen on a thread of our own, which starts with
+    the first span. When the buffer is full, new spans are dropped and counted.
+
+    Without `endpoint` the collector is found by AGENTEVAL_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT (gRPC, and used by
+    no other exporter), 127.0.0.1:4317, in this order. `headers` go with every request; AGENTEVAL_HEADERS and
+    AGENTEVAL_API_KEY (sent as a bearer token) do too. `insecure` decides for an endpoint without scheme;
+    `certificate` is a PEM file of roots to trust. `stamp` also writes the identity on the spans themselves, for the
+    other exporters to see. `max_buffer_spans` and `max_buffer_bytes` bound what waits for the collector,
+    `shutdown_timeout` (seconds) what the last delivery at exit may take.
+
+    Raises ValueError for an endpoint or options that cannot be meant.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        insecure: bool | None = None,
+        certificate: str | None = None,
+        stamp: bool = False,
+        max_buffer_spans: int = MAX_BUFFER_SPANS,
+        max_buffer_bytes: int = MAX_BUFFER_BYTES,
+        shutdown_timeout: float = SHUTDOWN_TIMEOUT,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        for name, bound in (("max_buffer_spans", max_buffer_spans), ("max_buffer_bytes", max_buffer_bytes)):
+            if bound < 1:
+                raise ValueError(f"{name} is {bound}: give at least 1")
+        self._options = Options(endpoint=endpoint, headers=headers, insecure=insecure, certificate=certificate)
+        # Reports what cannot be meant now. Which endpoint it is, is settled at the first request: an exporter that
+        # is made after us may claim the OTEL endpoint.
+        resolve(self._options, os.environ, sys.modules)
+        self._destination: Destination | None = None
+        self._stamp = stamp
+        self._max_buffer = (max_buffer_spans, max_buffer_bytes)
+        self._shutdown_timeout = shutdown_timeout
+        self._monotonic = monotonic
+        self._table = TraceTable(monotonic)
+        self._stopped = False
+        self._faults = 0
+        self._begin()
+        _register(self)
+
+    def _begin(self) -> None:
+        """Everything that a fork must not share with its parent process."""
+        # Re-entrant: a span may end inside a garbage collection that interrupts a span's end on this same thread.
+        self._lock = threading.RLock()
+        self._buffer = SpanBuffer(*self._max_buffer)
+        self._transport: Transport = GrpcTransport(self._resolve)
+        self._encoder = Encoder(process_id())
+        self._sender = Sender(self._buffer, self._transport, self._encoder, self._monotonic)
+        self._dropped: Counter[str] = Counter()
+
+    @property
+    def destination(self) -> Destination:
+        """Where the spans go."""
+        return self._resolve()
+
+    @property
+    def stats(self) -> Stats:
+        """What has become of the spans so far."""
+        sender, buffer = self._sender, self._buffer
+        with self._lock:
+            settled = self._dropped + sender.dropped
+            if buffer.refused:
+                settled["buffer_full"] = buffer.refused
+            dropped = {reason: count for reason, count in settled.items() if not reason.startswith("report_")}
+            reports = {reason.removeprefix("report_"): n for reason, n in settled.items() if reason not in dropped}
+            reports["waiting"] = sender.reports_accepted - sender.reports_settled
+            reports["delivered"] = sender.reports_delivered
+            return Stats(
+                handed_over=buffer.accepted + buffer.refused + self._dropped["shutdown"],
+                exported=sender.exported,
+                rejected=sender.rejected,
+                dropped=dropped,
+                buffered=buffer.accepted - buffer.settled,
+                buffered_bytes=buffer.accepted_bytes - buffer.settled_bytes,
+                reports=reports,
+                evicted=self._table.evicted_spans,
+                lost_attributes=self._encoder.lost_attributes,
+                faults=self._faults + sender.faults,
+            )
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Note whose span this is."""
+        try:
+            context = span.get_span_context()
+            if context is not None and context.trace_flags.sampled and not self._stopped:
+                self._start(span, context, parent_context)
+        except Exception as error:  # noqa: BLE001 - no bug of ours may reach the agent; counted and logged
+            self._fault(error)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Hand the span to the sender."""
+        try:
+            context = span.get_span_context()
+            if context is not None and context.trace_flags.sampled:
+                self._end(span, context)
+        except Exception as error:  # noqa: BLE001 - no bug of ours may reach the agent; counted and logged
+            self._fault(error)
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Wait until the collector has answered for every span and report handed over so far; False: not in time."""
+        with self._lock:
+            self._buffer.hurry()
+        return self._sender.flush(timeout_millis / 1000)
+
+    def shutdown(self) -> None:
+        """Deliver what is buffered, within `shutdown_timeout`; what remains, and every later span, is dropped."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+        _forget(self)
+        self._sender.stop(self._shutdown_timeout)
+
+    def report_run(self, request: bytes) -> None:
+        """Queue an encoded ReportRunRequest behind the spans; never waits. A full queue drops and counts it."""
+        with self._lock:
+            if self._stopped:
+                self._dropped["report_shutdown"] += 1
+            elif not self._sender.add_report(request):
+                self._dropped["report_queue_full"] += 1
+            else:
+                self._sender.start()
+
+    def _start(self, span: Span, context: SpanContext, parent_context: Context | None) -> None:
+        parent_id = span.parent.span_id if span.parent is not None else None
+        identity = identity_in(parent_context)
+        with self._lock:
+            inherited = self._table.inherited(context.trace_id, parent_id)
+            if identity is None:
+                # A context made from nothing still runs inside what the application named around it.
+                identity = inherited or identity_in(None) or identity_in_baggage(parent_context)
+            elif inherited is not None and inherited is not identity:
+                identity = identity.completed_by(inherited)
+            self._table.start(context.trace_id, context.span_id, identity)
+            self._sender.start()
+        if self._stamp and identity is not None:
+            span.set_attributes(identity.attributes())
+
+    def _end(self, span: ReadableSpan, context: SpanContext) -> None:
+        size = estimated_size(span)
+        with self._lock:
+            entry, identity = self._table.end(context.trace_id, context.span_id)
+            if self._stopped:
+                self._dropped["shutdown"] += 1
+                return
+            if not self._buffer.has_room(size):
+                return
+            span_count = None
+            closes = entry is not None and not entry.open
+            if entry is not None:
+                entry.handed_over += 1
+                span_count = entry.handed_over if closes else None
+            self._buffer.add(EndedSpan(span, identity, span_count, size))
+            if closes:
+                self._buffer.hurry()
+            if closes or self._sender.wants_waking():
+                self._sender.wake()
+
+    def _resolve(self) -> Destination:
+        if self._destination is None:
+            self._destination = resolve(self._options, os.environ, sys.modules)
+        return self._destination
+
+    def _fault(self, error: Exception) -> None:
+        self._faults += 1
+        if self._faults == 1:
+            _logger.error("agenteval failed on a span and goes on; this is logged once", exc_info=error)
+
+    def _after_fork(self) -> None:
+        # The parent sends what it holds. Its connection stays referenced: closing it here would disturb the parent.
+        _inherited_connections.append(self._transport)
+        self._table.disown()
+        self._destination = None
+        self._faults = 0
+        self._begin()
+
+
+_live_lock = threading.Lock()
+_live: weakref.WeakSet[AgentEvalSpanProcessor] = weakref.WeakSet()
+_inherited_connections: list[Transport] = []
+_process_id = secrets.token_hex(8)
+
+
+def process_id() -> str:
+    """Names this process in the completion markers: random, and another one after a fork."""
+    return _process_id
+
+
+def live_processors() -> list[AgentEvalSpanProcessor]:
+    """The processors of this process that were not shut down."""
+    with _live_lock:
+        return list(_live)
+
+
+def _register(processor: AgentEvalSpanProcessor) -> None:
+    with _live_lock:
+        _live.add(processor)
+
+
+def _forget(processor: AgentEvalSpanProcessor) -> None:
+    with _live_lock:
+        _live.discard(processor)
+
+
+@atexit.register
+def _shut_down_all() -> None:
+    for processor in live_processors():
+        processor.shutdown()
+
+
+def _renew_after_fork() -> None:
+    global _live_lock, _process_id  # noqa: PLW0603 - one process, one id
+    _live_lock = threading.Lock()
+    _process_id = secrets.token_hex(8)
+    for processor in list(_live):
+        processor._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_after_fork)

@@ -85,6 +85,15 @@ def test_every_length_of_a_growing_session(session: list[dict[str, float]], weig
         assert_current(scores, so_far, weights)
 
 
+def test_the_smallest_risks_are_not_rounded_away() -> None:
+    weights = dict.fromkeys(SIGNAL_NAMES, 5e-324)
+    scores, session = SessionScores(weights), {str(trace): {"confidence": 0.0} for trace in range(20)}
+    for trace, signals in session.items():
+        scores.put(trace, signals)
+    assert scores.reliability().metadata["mean_top_k_risk"] == 5e-324
+    assert_current(scores, session, weights)
+
+
 def test_no_drift_over_many_replacements() -> None:
     scores = SessionScores()
     for step in range(3000):

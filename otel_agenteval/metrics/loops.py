@@ -37,7 +37,7 @@ class LoopText:
         return cls(TokenSets(text, compatible), unit_vector(vector, name)) if text else None
 
 
-def loop_detection(  # noqa: PLR0917 - the published order of arguments
+def loop_detection(
     current: str,
     previous: Sequence[str],
     current_vector: Vector | None,

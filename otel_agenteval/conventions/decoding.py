@@ -13,8 +13,9 @@ MAX_DEPTH = 64
 """Levels of arrays and objects that a value we pass on may have: whoever writes it as JSON recurses."""
 
 _ESCAPED_SURROGATES = re.compile(r"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u[dD][89a-fA-F]\w\w")
+_BEGINNING = re.compile(r'\{\s*(?:["}]|\Z)|\[\s*(?:[\[\]{"\d-]|\Z)')
 _TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
-_DANGLING_ESCAPE = re.compile(r"\\(?:u\w{0,3})?\Z")
+_DANGLING_ESCAPE = re.compile(r"(?:\\u[dD][89abAB]\w\w)?\\(?:u\w{0,3})?\Z|\\u[dD][89abAB]\w\w\Z")
 _REDACTED = re.compile(r"\s*(?:__REDACTED__|[\[<(]?REDACTED[\])>]?|\[Scrubbed due to .*|)\s*", re.DOTALL)
 
 
@@ -61,8 +62,10 @@ def decode_prefix(text: str) -> Json:
 
 
 def is_cut(value: Json) -> bool:
-    """Whether `value` begins like a JSON array or object and does not end like one."""
-    return isinstance(value, str) and value[:1] in ("[", "{") and value.rstrip()[-1:] not in ("]", "}")
+    """Whether `value` is text that begins like a JSON array or object and does not end like one."""
+    if not isinstance(value, str) or value[:1] not in ("[", "{") or value.rstrip()[-1:] in ("]", "}"):
+        return False
+    return _BEGINNING.match(value) is not None
 
 
 def recorded(text: Json) -> str | None:
@@ -139,14 +142,14 @@ def _text_of_blocks(value: Json) -> str | None:
     return "\n".join(texts)
 
 
-def _is_deep(value: Json) -> bool:
+def _is_deep(value: dict[str, Json] | list[Json]) -> bool:
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [
             child
-            for item in level
-            if isinstance(item, dict | list)
-            for child in (item.values() if isinstance(item, dict) else item)
+            for container in level
+            for child in (container.values() if isinstance(container, dict) else container)
+            if isinstance(child, dict | list)
         ]
         if not level:
             return False

@@ -4,6 +4,7 @@
 form of the chat APIs (`content`, `tool_calls`) and LangChain's serialisations of either.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -20,6 +21,7 @@ from otel_agenteval.model import Json
 
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
 
+_STRUCTURE = re.compile(r'\s*"?\s*(?:\[\s*\{|\{)')
 _ROLES = {
     "human": USER,
     "ai": ASSISTANT,
@@ -171,6 +173,8 @@ def _items(value: Json, role: str) -> Sequence[Item]:
     if isinstance(value, dict):
         messages = value.get("messages")
         return messages if isinstance(messages, list) else [value]
+    if value is not None and (not isinstance(value, str) or _STRUCTURE.match(value)):
+        return [value]  # meant to be messages, but not readable as such: no words of anybody's
     text = recorded(value)
     return [Message(role=role, texts=[text])] if text else []
 

@@ -33,6 +33,7 @@ _ROLES = {
 }
 _INPUT, _OUTPUT = "input.value", "output.value"
 _INPUT_MESSAGES, _OUTPUT_MESSAGES = "llm.input_messages", "llm.output_messages"
+_FIRST_REPLY = "llm.output_messages.0.message.role"
 _MODEL_NAME = "llm.model_name"
 _FINISH_REASON = "llm.finish_reason"
 _PROMPT_TOKENS, _COMPLETION_TOKENS = "llm.token_count.prompt", "llm.token_count.completion"
@@ -65,7 +66,7 @@ class OpenInference:
             is_cut(attributes.get(key)) for key in (_INPUT, _OUTPUT, _FIRST_TOOL) if _is_json(attributes, key)
         )
         if facts.role is Role.MODEL:
-            _read_model(facts, attributes)
+            _read_model(facts, span)
         elif facts.role is Role.TOOL:
             _read_tool(facts, span)
         elif facts.role in (Role.AGENT, Role.CHAIN):
@@ -89,8 +90,11 @@ def _read_agent(facts: SpanFacts, span: SpanRecord) -> None:
         facts.tool_names = tuple(name for name in names_of_tools if isinstance(name, str))
 
 
-def _read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
-    facts.input = Content(_messages(attributes, _INPUT_MESSAGES))
+def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
+    attributes = span.attributes
+    # SDKs that drop the newest attributes beyond the limit end the history anywhere, and leave nothing after it.
+    is_ended = span.dropped_attributes_count > 0 and _FIRST_REPLY not in attributes and _PROMPT_TOKENS not in attributes
+    facts.input = Content(_sent(attributes), cut=is_ended)
     facts.output = Content(_reply(attributes))
     facts.model = recorded(attributes.get(_MODEL_NAME))
     if reason := recorded(attributes.get(_FINISH_REASON)):
@@ -126,30 +130,41 @@ def _langchain_message(value: Json) -> Message | None:
     return None
 
 
-def _messages(attributes: Mapping[str, Json], prefix: str) -> Callable[[], list[Item]]:
-    """Decoder of a message list in indexed attributes."""
+def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Item]:
+    """The messages in indexed attributes."""
+    found: list[Item] = []
+    for item in unflatten(attributes, prefix):
+        message = read_message(_plain(item))
+        found.append(message or item)
+        if message and message.role == USER:
+            message.texts = [text.removeprefix(_NEW_TASK) for text in message.texts]
+    return found
 
-    def read() -> list[Item]:
-        found: list[Item] = []
-        for item in unflatten(attributes, prefix):
-            message = read_message(_plain(item))
-            found.append(message or item)
-            if message and message.role == USER:
-                message.texts = [text.removeprefix(_NEW_TASK) for text in message.texts]
-        return found
+
+def _sent(attributes: Mapping[str, Json]) -> Callable[[], Sequence[Item]]:
+    """Decoder of what a model was sent: its messages, else the prompt in `input.value`."""
+
+    def read() -> Sequence[Item]:
+        messages = _messages(attributes, _INPUT_MESSAGES)
+        prompt = None if messages else _exchange(attributes, _INPUT, USER, _ASKED)
+        return prompt.messages if prompt else messages
 
     return read
 
 
-def _reply(attributes: Mapping[str, Json]) -> Callable[[], list[Item]]:
+def _reply(attributes: Mapping[str, Json]) -> Callable[[], Sequence[Item]]:
     """Decoder of a model's reply.
 
     Reasoning is not told apart in the messages: it is only in the raw response, or stands as a further text
     beside the one that the raw response has as its content.
     """
 
-    def read() -> list[Item]:
-        messages = _messages(attributes, _OUTPUT_MESSAGES)()
+    def read() -> Sequence[Item]:
+        messages = _messages(attributes, _OUTPUT_MESSAGES)
+        if not messages:
+            text = _exchange(attributes, _OUTPUT, ASSISTANT, _ANSWERED)
+            original = _raw_message(decode_structure(attributes.get(_OUTPUT)))
+            return [original] if original else text.messages if text else []
         reply = messages[0] if len(messages) == 1 else None
         raw = attributes.get(_OUTPUT)
         if not isinstance(reply, Message) or not isinstance(raw, str):

@@ -1,0 +1,131 @@
+"""OpenInference: shapes that its libraries put into `input.value`, `output.value` and indexed attributes."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_agenteval.conventions import SpanRecord, read_trace
+from otel_agenteval.conventions.indexed import unflatten
+from otel_agenteval.model import Trace
+
+
+def span(span_id: str, kind: str, parent: str | None = None, at: int = 0, **attributes: Any) -> SpanRecord:
+    given = {key.replace("__", "."): value for key, value in attributes.items()}
+    return SpanRecord(
+        span_id=span_id, parent_id=parent, name="bot.run", started_at=at, ended_at=at + 5,
+        attributes={"openinference.span.kind": kind, **given},
+    )  # fmt: skip
+
+
+def read(*spans: SpanRecord) -> Trace:
+    return read_trace("t", spans)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param("Hi", "Hi", id="plain text"),
+        pytest.param('"Hi"', "Hi", id="a JSON string"),
+        pytest.param('{"task": "Hi", "stream": false}', "Hi", id="the task of an agent"),
+        pytest.param('{"messages": [{"role": "user", "content": "Hi"}]}', "Hi", id="messages of a chat API"),
+        pytest.param('{"messages": [{"type": "human", "data": {"content": "Hi"}}]}', "Hi", id="LangChain's messages"),
+        pytest.param('{"input": [{"role": "user", "content": "Hi"}]}', "Hi", id="messages as input"),
+        pytest.param("[draft] Hi", "[draft] Hi", id="text that begins like JSON"),
+        pytest.param('{"memory_step": "ActionStep(...)"}', None, id="a framework's state is not what the user said"),
+        pytest.param('{"messages": ["ChatMessage(role=...)"]}', None, id="a Python object is not what the user said"),
+        pytest.param('{"messages": [{"role": "user", "con', None, id="cut JSON"),
+        pytest.param("__REDACTED__", None, id="redacted"),
+        pytest.param(7, None, id="not text"),
+    ],
+)
+def test_what_an_agent_was_asked(value: Any, expected: str | None) -> None:
+    assert read(span("a", "AGENT", input__value=value)).input == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param("Hello", "Hello", id="plain text"),
+        pytest.param('{"output": "Hello"}', "Hello", id="a named answer"),
+        pytest.param('{"messages": [{"type": "ai", "data": {"content": "Hello"}}]}', "Hello", id="the last message"),
+        pytest.param(
+            '{"messages": [{"type": "tool", "data": {"content": "x"}}]}', None, id="a tool result is no answer"
+        ),
+        pytest.param('{"city": "Rome"}', None, id="some other object"),
+    ],
+)
+def test_what_an_agent_answered(value: str, expected: str | None) -> None:
+    assert read(span("a", "AGENT", output__value=value)).output == expected
+
+
+def test_a_chain_is_a_turn_only_where_it_carries_an_exchange() -> None:
+    llm = {
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "inner",
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "deep",
+    }
+    plain = read(span("c", "CHAIN", input__value='{"state": 1}'), span("m", "LLM", "c", at=1, **llm))
+    exchange = read(span("c", "CHAIN", input__value="Hi", output__value="Hello"), span("m", "LLM", "c", at=1, **llm))
+    assert [(trace.input, trace.output) for trace in (plain, exchange)] == [("inner", "deep"), ("Hi", "Hello")]
+
+
+def test_a_langchain_tool_result_is_unwrapped_and_names_its_call() -> None:
+    wrapped = {"type": "tool", "data": {"content": "Error: no such city", "type": "tool", "tool_call_id": "c1"}}
+    [call] = read(span("t", "TOOL", tool__name="f", output__value=json.dumps(wrapped))).tool_calls
+    assert (call.name, call.result, call.call_id, call.error) == (
+        "f",
+        "Error: no such city",
+        "c1",
+        "Error: no such city",
+    )
+
+
+def test_a_model_span_without_indexed_messages_is_read_from_its_values() -> None:
+    raw = {"choices": [{"message": {"role": "assistant", "content": "Hello", "reasoning_content": "Hm."}}]}
+    trace = read(span("m", "LLM", input__value="Hi", output__value=json.dumps(raw)))
+    assert (trace.input, trace.output, trace.turns[0].reasoning) == ("Hi", "Hello", ("Hm.",))
+
+
+def test_reasoning_beside_the_answer_is_not_part_of_it() -> None:
+    prefix = "llm.output_messages.0.message"
+    parts = {f"{prefix}.contents.{n}.message_content.text": text for n, text in enumerate(("Hello", "Hm."))}
+    raw = json.dumps({"role": "assistant", "content": "Hello"})
+    trace = read(span("m", "LLM", output__value=raw, **{f"{prefix}.role": "assistant"}, **parts))
+    assert (trace.output, trace.turns[0].reasoning) == ("Hello", ("Hm.",))
+
+
+def test_a_history_whose_end_was_dropped_says_nothing_of_the_last_message() -> None:
+    first = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "Hi"}
+    record = span("m", "LLM", **first)
+    assert read(record).input == "Hi"
+    record.dropped_attributes_count = 9
+    trace = read(record)
+    assert (trace.input, trace.partial) == (None, True)
+
+
+LISTS = st.lists(st.dictionaries(st.sampled_from("abc"), st.integers() | st.lists(st.text(), min_size=1), min_size=1))
+
+
+def flatten(value: Any, name: str) -> dict[str, Any]:
+    """The inverse of what is tested."""
+    if isinstance(value, list):
+        return {key: leaf for index, item in enumerate(value) for key, leaf in flatten(item, f"{name}.{index}").items()}
+    if isinstance(value, dict):
+        return {key: leaf for field, item in value.items() for key, leaf in flatten(item, f"{name}.{field}").items()}
+    return {name: value}
+
+
+@given(value=LISTS, seed=st.randoms())
+def test_what_was_flattened_is_found_again_in_any_order(value: list[Any], seed: Any) -> None:
+    flat = list(flatten(value, "list").items())
+    seed.shuffle(flat)
+    assert unflatten({"other.0.a": 1, **dict(flat)}, "list") == value
+
+
+def test_indexes_are_numbers_and_contradictions_are_left_out() -> None:
+    odd = {"l.10.a": "ten", "l.9.a": "nine", "l.9.a.b": "contradicts", "l.x": "no index", "l": "no list"}
+    assert unflatten(odd, "l") == [{"a": "nine"}, {"a": "ten"}]

@@ -1,0 +1,158 @@
+"""Calls of the user's tools: joined, counted once, with results and errors."""
+
+from typing import Any
+
+import pytest
+
+from otel_agenteval.conventions import SpanRecord, read_trace
+from otel_agenteval.conventions.failures import result_error
+from otel_agenteval.model import ToolCall
+from tests.support.spans import agent, answer, asks, chat, failed, span, told, tool, user
+
+
+def calls(*spans: SpanRecord) -> tuple[ToolCall, ...]:
+    return read_trace("t", spans).tool_calls
+
+
+def test_a_request_and_its_execution_are_one_call() -> None:
+    [call] = calls(
+        agent("a", "bot"),
+        chat("m", [user("?")], [asks("f", {"x": 1}, "c1")], "a", at=1),
+        tool("t", "f", {"x": 1}, "ok", "a", at=20, call_id="c1"),
+    )
+    assert (call.name, call.arguments, call.result, call.call_id, call.span_id) == ("f", {"x": 1}, "ok", "c1", "t")
+
+
+def test_without_ids_equal_calls_are_joined_in_order_and_unequal_ones_by_arguments() -> None:
+    both = {"role": "assistant", "parts": asks("f", {"x": 1})["parts"] + asks("f", {"x": 2})["parts"]}
+    found = calls(
+        agent("a", "bot"),
+        chat("m", [user("?")], [both], "a", at=1),
+        tool("t2", "f", {"x": 2}, "two", "a", at=20),
+        tool("t1", "f", {"x": 1}, "one", "a", at=21),
+    )
+    assert [(call.arguments, call.result) for call in found] == [({"x": 1}, "one"), ({"x": 2}, "two")]
+
+
+def test_requests_alone_count_and_take_results_from_what_the_model_was_told_next() -> None:
+    request, response = asks("f", {"x": 1}, "c1"), told("Error: no such x", "c1")
+    [call] = calls(
+        chat("m1", [user("?")], [request], at=1),
+        chat("m2", [user("?"), request, response], [answer("sorry")], at=20),
+    )
+    assert (call.arguments, call.result, call.error) == ({"x": 1}, "Error: no such x", "Error: no such x")
+
+
+def test_requests_without_ids_take_results_in_order() -> None:
+    requests = [asks("f", {"x": 1}), asks("f", {"x": 2})]
+    found = calls(
+        chat("m1", [user("?")], requests, at=1),
+        chat("m2", [user("?"), *requests, told("one"), told("two")], [answer("done")], at=20),
+    )
+    assert [call.result for call in found] == ["one", "two"]
+
+
+def test_calls_of_earlier_turns_in_the_history_are_not_calls_of_this_turn() -> None:
+    history = [user("?"), asks("f", {"x": 1}, "c1"), told("1", "c1"), answer("1"), user("again")]
+    assert calls(chat("m", history, [answer("2")])) == ()
+
+
+def test_a_request_repeated_under_its_id_is_one_call() -> None:
+    request = asks("f", {"x": 1}, "c1")
+    assert len(calls(chat("m1", [user("?")], [request], at=1), chat("m2", [user("?")], [request], at=20))) == 1
+
+
+def test_parallel_calls_stand_in_the_order_of_their_requests() -> None:
+    parts = asks("f", {}, "c1")["parts"] + asks("g", {}, "c2")["parts"]
+    found = calls(
+        agent("a", "bot"),
+        chat("m", [user("?")], [{"role": "assistant", "parts": parts}], "a", at=1),
+        tool("t2", "g", {}, "2", "a", at=20, call_id="c2"),
+        tool("t1", "f", {}, "1", "a", at=21, call_id="c1"),
+    )
+    assert [call.name for call in found] == ["f", "g"]
+
+
+def test_an_mcp_span_inside_the_execution_is_the_same_call() -> None:
+    mcp = span("u", None, "t", at=21, attributes={"mcp.method.name": "tools/call", "gen_ai.tool.name": "f"})
+    [call] = calls(agent("a", "bot"), tool("t", "f", {}, "1", "a", at=20), mcp)
+    assert call.span_id == "t"
+
+
+@pytest.mark.parametrize(
+    "request_message",
+    [
+        pytest.param(asks("transfer_to_booker", {}), id="the agent's name in the tool's"),
+        pytest.param(asks("transfer_to_agent", {"agent_name": "booker"}), id="the agent's name in the arguments"),
+        pytest.param(asks("final_answer", {"answer": "x"}), id="the answer as a call"),
+    ],
+)
+def test_tools_of_the_framework_are_not_the_users(request_message: dict[str, Any]) -> None:
+    spans = [agent("a", "desk"), chat("m", [user("?")], [request_message], "a", at=1), agent("b", "booker", at=20)]
+    assert calls(*spans) == ()
+
+
+def test_a_transfer_to_what_is_no_agent_is_a_tool_of_the_users() -> None:
+    [call] = calls(agent("a", "desk"), chat("m", [user("?")], [asks("transfer_to_savings", {"eur": 5})], "a", at=1))
+    assert call.name == "transfer_to_savings"
+
+
+@pytest.mark.parametrize(
+    ("record", "error"),
+    [
+        pytest.param(failed(tool("t", "f"), "no such city"), "no such city", id="the exception's message"),
+        pytest.param(tool("t", "f", status=2, status_message="boom"), "boom", id="the status text"),
+        pytest.param(
+            tool("t", "f", result="Something broke.", status=2, status_message="Error details are redacted."),
+            "Something broke.",
+            id="what the model was told, where details were withheld",
+        ),
+        pytest.param(tool("t", "f", status=2, attributes={"error.type": "timeout"}), "timeout", id="the error's type"),
+        pytest.param(tool("t", "f", status=2), "error", id="nothing but the status"),
+        pytest.param(tool("t", "f", result='{"status": "error", "error_message": "no"}'), "no", id="an error returned"),
+        pytest.param(tool("t", "f", result="sunny"), None, id="no error"),
+    ],
+)
+def test_the_error_of_a_call(record: SpanRecord, error: str | None) -> None:
+    assert [call.error for call in calls(record)] == [error]
+
+
+@pytest.mark.parametrize(
+    ("result", "is_error"),
+    [
+        ("Error: unknown airport", True),
+        ("Error executing tool f", True),
+        ("ValueError: bad", True),
+        ("error", True),
+        ("An error occurred while running the tool.", True),
+        ({"error": "no"}, True),
+        ('{"status": "ERROR"}', True),
+        ("Error handling in Python is done with try", False),
+        ("No errors: all good", False),
+        ({"error": None, "ok": 1}, False),
+        ({"status": "ok"}, False),
+        ("[1, 2]", False),
+        (None, False),
+        (7, False),
+    ],
+)
+def test_results_that_tell_of_an_error(result: Any, is_error: bool) -> None:
+    assert (result_error(result) is not None) is is_error
+
+
+def offered(**attributes: Any) -> list[str]:
+    spans = [agent("a", "bot", attributes=attributes), tool("t", "used", {}, "1", "a", at=1)]
+    return [each.name for each in read_trace("t", spans).available_tools]
+
+
+def test_tools_on_offer_come_from_definitions_then_from_names_then_from_use() -> None:
+    definition = {"type": "function", "name": "defined", "parameters": {"type": "object"}}
+    names = {"gen_ai.agent.tools": '["named"]'}
+    assert offered(**{"gen_ai.tool.definitions": [definition]}, **names) == ["defined"]
+    assert offered(**names) == ["named"]
+    assert offered() == ["used"]
+
+
+def test_of_cut_definitions_the_complete_ones_are_known() -> None:
+    text = '[{"name": "whole", "type": "function"}, {"name": "half", "parameters": {"ty'
+    assert offered(**{"gen_ai.tool.definitions": text}) == ["whole"]

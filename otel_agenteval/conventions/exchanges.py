@@ -80,7 +80,7 @@ def _split(roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
         node = pending.pop()
         if _is_run(node):
             runs.append(node)
-        elif node.role in _CALLS and not any(map(_is_run, node.children)):
+        elif node.role in _CALLS:
             strays.append(node)
         else:
             pending.extend(node.children)

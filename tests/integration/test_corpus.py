@@ -163,9 +163,10 @@ def test_agents_tools_and_instructions_are_those_of_the_application(path: Path) 
         assert {tool.name for trace in traces.values() for tool in trace.available_tools} == offered
 
 
-@pytest.mark.parametrize(
-    "path", [path for name in COMPATIBLE for path in recordings(SHARED) if name in path.name], ids=name_of
-)
-def test_current_conventions_are_never_read_wrongly_in_other_instrumentations(path: Path) -> None:
-    expected, traces = read(path)
-    assert [fact for fact in facts(expected, traces) if not fact.holds and not fact.is_missing] == []
+@pytest.mark.parametrize("instrumentation", COMPATIBLE)
+def test_current_conventions_are_never_read_wrongly_in_other_instrumentations(instrumentation: str) -> None:
+    if not SHARED.is_dir():
+        pytest.skip(f"the complete corpus is not at {SHARED}; set AGENTEVAL_SHARED to the folder that has it")
+    for path in SHARED.glob(f"{instrumentation}*.expected.json"):
+        expected, traces = read(path)
+        assert [fact for fact in facts(expected, traces) if not fact.holds and not fact.is_missing] == [], path.name

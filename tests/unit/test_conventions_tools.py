@@ -156,3 +156,25 @@ def test_tools_on_offer_come_from_definitions_then_from_names_then_from_use() ->
 def test_of_cut_definitions_the_complete_ones_are_known() -> None:
     text = '[{"name": "whole", "type": "function"}, {"name": "half", "parameters": {"ty'
     assert offered(**{"gen_ai.tool.definitions": text}) == ["whole"]
+
+
+def test_an_execution_that_no_reply_asked_for_stands_at_its_start() -> None:
+    found = calls(
+        agent("a", "bot"),
+        tool("t1", "lookup", {}, "1", "a", at=1),
+        chat("m", [user("?")], [asks("f", {}, "c")], "a", at=20),
+        tool("t2", "f", {}, "2", "a", at=40, call_id="c"),
+    )
+    assert [call.name for call in found] == ["lookup", "f"]
+
+
+def test_where_a_tools_executions_are_recorded_they_count_and_not_its_requests() -> None:
+    request = {"role": "assistant", "parts": asks("f", {})["parts"] * 2 + asks("hosted", {})["parts"]}
+    found = calls(agent("a", "bot"), chat("m", [user("?")], [request], "a", at=1), tool("t", "f", {}, "1", "a", at=20))
+    assert sorted(call.name for call in found) == ["f", "hosted"]
+
+
+def test_a_tool_that_an_agent_inside_it_calls_again_is_called_twice() -> None:
+    inner = [agent("b", "helper", "t1", at=2), tool("t2", "ask", {"level": 2}, "2", "b", at=3)]
+    found = calls(agent("a", "bot"), tool("t1", "ask", {"level": 1}, "1", "a", at=1, until=20), *inner)
+    assert [call.arguments for call in found] == [{"level": 1}, {"level": 2}]

@@ -84,7 +84,7 @@ def inputs_and_outputs(trace: Trace) -> list[tuple[str | None, str | None]]:
             [agent("a", "bot"), span("b", "chat", "a", at=1)], [(None, None)], id="without content nothing is said"
         ),
         pytest.param(
-            [agent("a", "bot"), chat("b", [user("Hi")], [asks("f", {}, "c")], "a", at=1)],
+            [agent("a", "bot"), chat("b", [user("Hi")], [asks("f", {}, "c", text="Let me see.")], "a", at=1)],
             [("Hi", None)],
             id="a turn that ends with a request has no answer",
         ),
@@ -158,6 +158,14 @@ def test_a_model_call_recorded_by_two_instrumentations_counts_once_and_completes
     trace = read(agent("a", "bot"), outer, inner)
     assert len(trace.model_calls) == 1
     assert (trace.model_calls[0].output, trace.model_calls[0].usage is not None) == ("Hello", True)
+
+
+@pytest.mark.parametrize(("second_at", "calls"), [(5, 1), (50, 2)])
+def test_one_response_recorded_twice_at_a_time_counts_once_and_a_reused_id_does_not(second_at: int, calls: int) -> None:
+    response = {"gen_ai.response.id": "r"}
+    first = span("m1", "chat", "a", at=1, until=30, attributes=response)
+    second = span("m2", "chat", "a", at=second_at, attributes=response)
+    assert len(read(agent("a", "bot"), first, second).model_calls) == calls
 
 
 def test_agents_are_listed_by_appearance_the_outermost_first() -> None:

@@ -37,6 +37,15 @@ class KnownTrace:
     offsets: frozenset[int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLag:
+    """Requests from the oldest one that is not fully scored to the newest one, and the age in seconds of the trace
+    that has waited for longest."""
+
+    requests: int
+    oldest_age: float
+
+
 class Assembler:
     """The open traces, and those that are being scored; owned by one thread.
 
@@ -127,6 +136,15 @@ class Assembler:
         pending = [*self._open.values(), *self._scoring.values()]
         return min((trace.unscored_from for trace in pending), default=self._next_offset)
 
+    def lag(self) -> LogLag:
+        """How far scoring is behind the log; safe from any thread."""
+        pending = [*self._open.values(), *self._scoring.values()]
+        oldest = min((trace.opened_at for trace in pending), default=None)
+        return LogLag(
+            requests=self._next_offset - min((trace.unscored_from for trace in pending), default=self._next_offset),
+            oldest_age=0.0 if oldest is None else self._clock.monotonic() - oldest,
+        )
+
     def peek(self, trace_id: str) -> AssembledTrace | None:
         """A look at a trace that is not complete; safe from any thread."""
         trace = self._open.get(bytes.fromhex(trace_id))
@@ -159,7 +177,8 @@ class Assembler:
                 self._restore(trace, scored)
         self._open[trace_id] = trace
         self._open_bytes += trace.size
-        heapq.heappush(self._deadlines, (self._due_at(trace), trace_id))
+        # The earliest it can be due; a look at that time finds out about everything that comes until then.
+        heapq.heappush(self._deadlines, (now + self._quiet_period, trace_id))
         return trace
 
     def _restore(self, trace: OpenTrace, scored: KnownTrace) -> None:

@@ -56,8 +56,8 @@ class OpenTrace:
     def delivered(self) -> bool:
         """Whether every process that reported how many spans it handed over has delivered that many.
 
-        False where no process reported since the trace was opened. Spans that name no process may belong to a process that is known from its
-        markers only; they never stand in for the spans of a process that names itself on all of them.
+        False where no process reported since the trace was opened. Spans that name no process may belong to a
+        process that is known from its markers only; they never stand in for the spans of one that names itself.
         """
         if not self._marked or self._unended:
             return False

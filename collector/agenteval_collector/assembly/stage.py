@@ -91,6 +91,11 @@ class AssemblyStage:
             raise Overloaded("the collector is behind with assembling traces; send again later")
 
     @property
+    def alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
     def waiting(self) -> int:
         """Requests that are committed and not assembled."""
         return len(self._inbox)

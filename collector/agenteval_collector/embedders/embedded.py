@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import wordllama
 
 MAX_CHARACTERS = 4000
 """Longer texts are embedded by their beginning: the mean over more tokens says little more, and takes longer."""
@@ -16,6 +15,9 @@ class EmbeddedEmbedder:
     model = "wordllama/l2_supercat_256"
 
     def __init__(self) -> None:
+        # Imported when it is needed: it takes half a second, and configures the root logger if nobody has.
+        import wordllama  # noqa: PLC0415
+
         # Its loader would look for the weights in a cache folder and then download them; the wheel has them.
         self._model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
 

@@ -92,6 +92,11 @@ class EvaluationStage:
         self._inbox.put_regardless(_Ended(session_id), 0)
 
     @property
+    def alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
+
+    @property
     def waiting(self) -> int:
         """Complete traces that are not evaluated yet."""
         return len(self._inbox)

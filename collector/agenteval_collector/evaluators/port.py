@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +15,17 @@ MAX_ANSWER_CHARACTERS = 20_000
 """Longer answers are compared word by word up to here, so that a hostile one cannot hold up the others."""
 
 
+Embed: TypeAlias = Callable[[str], npt.NDArray[np.float32]]
+"""Text to vector."""
+
+
 class EvaluationContext:
     """One trace with what evaluators share, so that nothing is embedded twice.
 
     `previous` are the session's answers before this trace, oldest first; None stands for a turn without an answer.
     """
 
-    def __init__(
-        self, trace: Trace, previous: Sequence[LoopText | None], embed: Callable[[str], npt.NDArray[np.float32]]
-    ) -> None:
+    def __init__(self, trace: Trace, previous: Sequence[LoopText | None], embed: Embed) -> None:
         self.trace = trace
         self.previous = previous
         self._embed = embed
@@ -38,13 +40,7 @@ class EvaluationContext:
     @cached_property
     def answers(self) -> tuple[LoopText | None, ...]:
         """The trace's own answers, turn by turn, ready for comparison."""
-        return tuple(self.answer(turn.output) for turn in self.trace.turns)
-
-    def answer(self, output: str | None) -> LoopText | None:
-        """An answer ready for comparison; None for none and for the empty one."""
-        if not output:
-            return None
-        return LoopText.of(output[:MAX_ANSWER_CHARACTERS], self.vector(output))
+        return tuple(comparable(turn.output, self.vector) for turn in self.trace.turns)
 
 
 class TraceEvaluator(Protocol):
@@ -71,3 +67,8 @@ def unanswered(trace: Trace) -> Unscored:
     if trace.turns[-1].error is not None:
         return Unscored(status=Status.NOT_APPLICABLE, reason="the turn failed without an answer")
     return Unscored(status=Status.NO_CONTENT, reason="the answer was not recorded")
+
+
+def comparable(output: str | None, embed: Embed) -> LoopText | None:
+    """An answer made ready for comparison with others; None for none and for the empty one."""
+    return LoopText.of(output[:MAX_ANSWER_CHARACTERS], embed(output)) if output else None

@@ -1,0 +1,5 @@
+"""The command line."""
+
+from agenteval_collector.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,55 @@
+"""`agenteval collector`."""
+
+import json
+import logging
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agenteval_collector.cli.settings import ConfigFile, effective, fail
+from agenteval_collector.config import ConfigError
+from agenteval_collector.errors import CollectorError
+from agenteval_collector.service import Collector
+
+
+def collector(
+    grpc_address: Annotated[str | None, typer.Option(help="OTLP/gRPC and our own service [127.0.0.1:4317].")] = None,
+    http_address: Annotated[str | None, typer.Option(help="OTLP/HTTP [127.0.0.1:4318].")] = None,
+    web_address: Annotated[str | None, typer.Option(help="API, metrics, page [127.0.0.1:4319].")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder for the log and the store.")] = None,
+    file: ConfigFile = None,
+) -> None:
+    """Take OTLP, score traces and sessions, serve the scores. Port 0 picks a free port.
+
+    Prints one JSON line with the addresses on stdout when it is ready; logs go to stderr. SIGTERM drains and ends it.
+    """
+    logging.basicConfig(
+        force=True, stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    server = {"grpc_address": grpc_address, "http_address": http_address, "web_address": web_address}
+    flags: dict[str, Any] = {"server": {name: address for name, address in server.items() if address is not None}}
+    if data_dir is not None:
+        flags["data_dir"] = str(data_dir)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    settings = effective(file, flags)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        service = Collector(settings)
+    except (ConfigError, CollectorError, OSError) as error:
+        fail(str(error))
+    try:
+        addresses = service.start()
+        while not service.ready and not stop.wait(0.01):
+            pass
+        print(json.dumps(dict(addresses)), flush=True)
+        stop.wait()
+    except OSError as error:
+        fail(str(error))
+    finally:
+        service.shutdown()

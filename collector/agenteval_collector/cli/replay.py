@@ -1,0 +1,80 @@
+"""`agenteval replay`."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import grpc
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from agenteval_collector.cli.settings import ConfigFile, effective, fail
+from agenteval_collector.cli.tables import session_table, trace_table
+from agenteval_collector.config import Settings
+from agenteval_collector.errors import InvalidRequest
+from agenteval_collector.pipeline import Document
+from agenteval_collector.receiver.grpc import SERVICES
+from agenteval_collector.replay import Recorded, read_recording
+from agenteval_collector.replay import replay as evaluate
+
+SEND_TIMEOUT = 30.0
+
+
+def replay(
+    files: Annotated[list[Path], typer.Argument(help="X.otlp.pb (with X.logs.otlp.pb beside it) or OTLP/JSON.")],
+    endpoint: Annotated[
+        str | None, typer.Option(help="Send to this collector (http://host:port, gRPC) instead.")
+    ] = None,
+    file: ConfigFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print {traces, sessions} as the API has them.")] = False,
+) -> None:
+    """Evaluate recorded telemetry in this process, or send it to a collector."""
+    try:
+        if endpoint is not None:
+            _send(files, endpoint)
+        else:
+            _show(_evaluate(files, effective(file)), as_json=as_json)
+    except InvalidRequest as error:
+        fail(str(error))
+
+
+def _evaluate(files: Sequence[Path], settings: Settings) -> Document:
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        reading = progress.add_task("reading", total=len(files))
+        scoring = progress.add_task("scoring", total=None)
+
+        def requests() -> Iterator[Recorded]:
+            for path in files:
+                yield from read_recording(path)
+                progress.advance(reading)
+
+        return evaluate(requests(), settings, lambda traces: progress.advance(scoring, traces))
+
+
+def _show(document: Document, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(document))
+        return
+    console = Console()
+    console.print(trace_table(document["traces"]))
+    console.print(session_table(document["sessions"]))
+
+
+def _send(files: Sequence[Path], endpoint: str) -> None:
+    target = endpoint.removeprefix("http://").rstrip("/")
+    with grpc.insecure_channel(target) as channel, Progress(console=Console(stderr=True)) as progress:
+        sending = progress.add_task("sending", total=len(files))
+        for path in files:
+            for recorded in read_recording(path):
+                _export(channel, recorded, endpoint)
+            progress.advance(sending)
+
+
+def _export(channel: grpc.Channel, recorded: Recorded, endpoint: str) -> None:
+    export = channel.unary_unary(f"/{SERVICES[recorded.signal]}/Export", bytes, bytes)
+    try:
+        export(recorded.body, timeout=SEND_TIMEOUT)
+    except grpc.RpcError as error:
+        fail(f"{endpoint} did not take the recording: {error.code().name}: {error.details()}")

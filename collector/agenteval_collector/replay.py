@@ -1,0 +1,163 @@
+"""Recordings evaluated in this process, by the same parts as live, without waiting for anything."""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.assembly import Assembler
+from agenteval_collector.clock import Clock, SystemClock
+from agenteval_collector.config import Settings
+from agenteval_collector.core import EvaluationCore
+from agenteval_collector.errors import InvalidRequest
+from agenteval_collector.evaluation import EvaluationStage
+from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, Document, LoggedRequest, Signal
+from agenteval_collector.receiver.otlp_json import parse_json
+from agenteval_collector.receiver.validity import Limits, check
+from agenteval_collector.stores import Store, StoreQueries
+
+BATCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One recorded export request."""
+
+    signal: Signal
+    body: bytes
+
+
+def read_recording(path: Path) -> Iterator[Recorded]:
+    """The requests of a recording; raises InvalidRequest naming the file and the place in it.
+
+    `X.otlp.pb` holds requests that are each prefixed with their length as a varint, `X.logs.otlp.pb` beside it the
+    log records of the same run. Anything else is read as OTLP/JSON, one request a line or one in the file.
+    """
+    if path.name.endswith(".logs.otlp.pb"):
+        yield from _delimited(path, Signal.LOGS)
+    elif path.name.endswith(".pb"):
+        yield from _delimited(path, Signal.TRACES)
+        beside = path.with_name(path.name.removesuffix(".otlp.pb") + ".logs.otlp.pb")
+        if path.name.endswith(".otlp.pb") and beside.exists():
+            yield from _delimited(beside, Signal.LOGS)
+    else:
+        yield from _json(path)
+
+
+def replay(
+    requests: Iterable[Recorded], settings: Settings, progress: Callable[[int], None] = lambda _traces: None
+) -> Document:
+    """`{traces, sessions}` in the shapes of docs/api.md. `progress` is told how many traces were scored just now."""
+    with tempfile.TemporaryDirectory(prefix="agenteval-replay-") as folder:
+        clock = SystemClock()
+        store = Store(Path(folder) / "agenteval.db", clock)
+        try:
+            return _replay(requests, settings, store, clock, progress)
+        finally:
+            store.shutdown()
+
+
+def _replay(
+    requests: Iterable[Recorded], settings: Settings, store: Store, clock: Clock, progress: Callable[[int], None]
+) -> Document:
+    core = EvaluationCore(settings, store, clock)
+    stage = EvaluationStage(core.evaluation, core.sessions, store, _NoSink(), lambda _trace_id, _revision: None)
+    assembler = Assembler(
+        clock, _NoTelemetry(), lambda _: {}, lambda _: (), quiet_period=1.0, max_age=1.0, max_open_bytes=2**63
+    )
+    limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
+    newest: dict[str, AssembledTrace] = {}
+    for offset, recorded in enumerate(requests, 1):
+        body = check(recorded.signal, recorded.body, limits).body
+        if body is not None:
+            request = LoggedRequest(offset, "default", recorded.signal, clock.now(), body)
+            newest |= {trace.trace_id: trace for trace in assembler.take([request])}
+    newest |= {trace.trace_id: trace for trace in assembler.complete_all()}
+    # All is known before anything is scored: every trace has one revision, and sessions grow in order of time.
+    traces = sorted((replace(trace, revision=1) for trace in newest.values()), key=_place)
+    for first in range(0, len(traces), BATCH):
+        batch = traces[first : first + BATCH]
+        stage.process(batch)
+        progress(len(batch))
+    queries = StoreQueries(store.engine, clock, lambda _: None, idle=settings.session.idle)
+    return {
+        "traces": [queries.trace(trace.trace_id) for trace in traces],
+        "sessions": [queries.session(session_id) for session_id in store.live_sessions()],
+    }
+
+
+def _place(trace: AssembledTrace) -> tuple[int, str]:
+    """Where the trace stands in time: when its first span started."""
+    starts = [Span.FromString(raw).start_time_unix_nano for raw, _ in trace.spans]
+    return min(starts, default=0), trace.trace_id
+
+
+def _delimited(path: Path, signal: Signal) -> Iterator[Recorded]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
+    start = 0
+    while start < len(data):
+        try:
+            size, first = _varint(data, start)
+        except IndexError as error:
+            raise InvalidRequest(f"{path}: ends within a length, at byte {start}") from error
+        if first + size > len(data):
+            raise InvalidRequest(f"{path}: ends within a request of {size} bytes, at byte {first}")
+        yield Recorded(signal, data[first : first + size])
+        start = first + size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A protobuf varint at `at`, and the position behind it."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+def _json(path: Path) -> Iterator[Recorded]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"{path}: cannot be read as text: {error}") from error
+    try:
+        documents = [json.loads(text)]
+    except ValueError:
+        documents = []
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                documents += [json.loads(line)] if line.strip() else []
+            except ValueError as error:
+                raise InvalidRequest(f"{path}: line {number} is not JSON: {error}") from error
+    for document in documents:
+        signal = Signal.LOGS if isinstance(document, dict) and "resourceLogs" in document else Signal.TRACES
+        try:
+            yield Recorded(signal, parse_json(signal, json.dumps(document)).SerializeToString())
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{path}: {error}") from error
+
+
+class _NoSink:
+    """Nothing listens to a replay."""
+
+    def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None: ...
+
+
+class _NoTelemetry:
+    """Nothing counts a replay."""
+
+    def received(self, spans: int) -> None: ...
+    def rejected(self, spans: int) -> None: ...
+    def own_scope(self, spans: int) -> None: ...
+    def late(self, spans: int) -> None: ...
+    def replayed(self, requests: int) -> None: ...
+    def released_early(self, traces: int) -> None: ...

@@ -1,0 +1,204 @@
+"""The composition root: the way of a span, from top to bottom.
+
+receiver -> log -> assembly -> evaluation -> store -> emit
+                                  |    ^
+                               sessions
+"""
+
+import fcntl
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO
+
+from agenteval_collector.api.http import make_app
+from agenteval_collector.api.security import is_loopback
+from agenteval_collector.api.service import EvaluationService
+from agenteval_collector.assembly import Assembler, AssemblyStage, KnownTrace
+from agenteval_collector.clock import Clock, SystemClock
+from agenteval_collector.config import ConfigError, Settings
+from agenteval_collector.core import EvaluationCore
+from agenteval_collector.documents import trace_document
+from agenteval_collector.emit.fanout import Fanout
+from agenteval_collector.emit.feed import Feed
+from agenteval_collector.emit.push import PushTarget
+from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.errors import NotFound
+from agenteval_collector.evaluation import EvaluationStage
+from agenteval_collector.evaluation.reading import read
+from agenteval_collector.log import RequestLog
+from agenteval_collector.pipeline import Document, EvaluationSink, LoggedRequest, RunReport, Telemetry
+from agenteval_collector.receiver.ingest import Ingest
+from agenteval_collector.receiver.validity import Limits
+from agenteval_collector.servers import make_servers, refuse_open_doors, split_address
+from agenteval_collector.stores import Store, StoreQueries
+
+logger = logging.getLogger(__name__)
+
+
+class Collector:
+    """Everything, wired; nothing runs before `start`, and `shutdown` stops it source first."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        """Raises ConfigError where the settings are not safe, and OSError where the data folder cannot be used."""
+        refuse_open_doors(settings.server)
+        clock = clock or SystemClock()
+        self._lock = _own(settings.data_dir)
+
+        # What leaves.
+        self.output = TelemetryOutput(
+            version=version("otel-agenteval"), instance_id=str(uuid.uuid4()), push=_push_target(settings)
+        )
+        telemetry = self.output.collector
+        feed = Feed(telemetry)
+        sinks: dict[str, EvaluationSink] = {"instruments": self.output.evaluations, "feed": feed}
+        if self.output.events is not None:
+            sinks["events"] = self.output.events
+
+        # From the store backwards to the receiver.
+        self.store = Store(settings.data_dir / "agenteval.db", clock)
+        core = EvaluationCore(settings, self.store, clock)
+        self.evaluation = EvaluationStage(
+            core.evaluation, core.sessions, self.store, Fanout(sinks, telemetry), self._scored
+        )
+        self.log = RequestLog(
+            settings.data_dir / "log.db", clock, self._deliver, max_pending_bytes=settings.log.max_pending_bytes
+        )
+        self.assembler = make_assembler(settings, clock, telemetry, self.store, self.log)
+        self.assembly = AssemblyStage(
+            self.assembler,
+            log=self.log,
+            evaluate=self.evaluation.put,
+            save_checkpoint=self.store.save_checkpoint,
+            clock=clock,
+            telemetry=telemetry,
+            max_pending_bytes=settings.log.max_pending_bytes,
+            retention=settings.log.retention,
+        )
+        limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
+        ingest = Ingest(self.log, self.assembly.admit, limits, telemetry)
+
+        # What is asked and told from outside.
+        self.queries = StoreQueries(self.store.engine, clock, self._running, idle=settings.session.idle)
+        reports = _Reports(self.store, self.evaluation)
+        self._feed = feed
+        self._servers = make_servers(
+            settings.server,
+            ingest,
+            EvaluationService(self.queries, reports, feed),
+            lambda grpc_address: make_app(
+                self.queries,
+                metrics=self.output.render,
+                ready=lambda: self.ready,
+                keys=[key.get_secret_value() for key in settings.server.keys],
+                loopback=is_loopback(split_address(settings.server.web_address)[0]),
+                clock=clock,
+                grpc_endpoint=f"http://{grpc_address}",
+            ),
+        )
+
+        self.output.evaluations.observe_sessions(core.live)
+        telemetry.observe_open_traces(lambda: self.assembler.open_traces)
+        telemetry.observe_log_lag(self.assembler.lag)
+        telemetry.observe_queue("log", lambda: self.log.waiting)
+        telemetry.observe_queue("assembly", lambda: self.assembly.waiting)
+        telemetry.observe_queue("evaluation", lambda: self.evaluation.waiting)
+
+    def start(self) -> Mapping[str, str]:
+        """Take up what the last run left, then open the ports; their addresses by name (grpc, http, web)."""
+        self.evaluation.start()
+        self.assembly.start(self.store.checkpoint())
+        self.log.start()
+        addresses = self._servers.start()
+        logger.info("listening: %s", ", ".join(f"{name} on {address}" for name, address in addresses.items()))
+        return addresses
+
+    @property
+    def ready(self) -> bool:
+        """Whether every port accepts and every stage works."""
+        return self._servers.running and self.assembly.alive and self.evaluation.alive
+
+    def shutdown(self) -> None:
+        """Answer what was begun, commit and score what is complete, push what waits; safe twice, within 20 s."""
+        self._feed.close()
+        self._servers.shutdown(3.0)
+        self.log.shutdown(3.0)
+        self.assembly.shutdown(3.0)
+        self.evaluation.shutdown(3.0)
+        self.output.shutdown(3.0)
+        self.store.shutdown()
+        self._lock.close()
+
+    # The log and the evaluation are made before the stage that they report to.
+    def _deliver(self, request: LoggedRequest) -> None:
+        self.assembly.deliver(request)
+
+    def _scored(self, trace_id: str, revision: int) -> None:
+        self.assembly.scored(trace_id, revision)
+
+    def _running(self, trace_id: str) -> Document | None:
+        open_trace = self.assembler.peek(trace_id)
+        return trace_document(read(open_trace), revision=open_trace.revision, complete=False) if open_trace else None
+
+
+class _Reports:
+    """`Reports` on the store and the evaluation."""
+
+    def __init__(self, store: Store, evaluation: EvaluationStage) -> None:
+        self._store = store
+        self._evaluation = evaluation
+
+    def report_run(self, report: RunReport) -> None:
+        self._store.report_run(report)
+
+    def end_session(self, session_id: str) -> None:
+        if not self._store.end_session(session_id):
+            raise NotFound(f"no session {session_id[:200]!r} is known")
+        self._evaluation.end_session(session_id)
+
+
+def make_assembler(settings: Settings, clock: Clock, telemetry: Telemetry, store: Store, log: RequestLog) -> Assembler:
+    """The assembler over a store and a log, as the settings want it."""
+
+    def known(trace_ids: Sequence[str]) -> dict[str, KnownTrace]:
+        found = store.known_traces(trace_ids)
+        return {key: KnownTrace(revision=revision, offsets=offsets) for key, (revision, offsets) in found.items()}
+
+    return Assembler(
+        clock,
+        telemetry,
+        known,
+        log.get,
+        quiet_period=settings.assembly.quiet_period,
+        max_age=settings.assembly.max_age,
+        max_open_bytes=settings.assembly.max_open_bytes,
+    )
+
+
+def _own(data_dir: Path) -> IO[str]:
+    """The data folder for this process alone, until the returned file is closed."""
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = (data_dir / "lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        raise ConfigError(f"data_dir: another collector uses {data_dir}; give this one another --data-dir") from error
+    return lock
+
+
+def _push_target(settings: Settings) -> PushTarget | None:
+    export = settings.export
+    if export.endpoint is None:
+        return None
+    try:
+        return PushTarget(
+            endpoint=export.endpoint,
+            headers={name: value.get_secret_value() for name, value in export.headers.items()},
+            ca_certificate=export.certificate.read_bytes() if export.certificate else None,
+            interval=export.interval,
+        )
+    except (ValueError, OSError) as error:
+        raise ConfigError(f"export: {error}") from error

@@ -1,0 +1,122 @@
+"""Why a trace has the scores it has: plain sentences from its document, for the page and for `agenteval why`."""
+
+from dataclasses import dataclass
+
+from agenteval_collector.pipeline import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One sentence about a trace; `advice` says what to do about it where something can be done."""
+
+    text: str
+    advice: str | None = None
+
+
+_STATUS = {
+    "running": "is still running: its scores come once it is complete",
+    "pending": "is complete, but not every evaluator has answered yet",
+    "scored": "is scored",
+    "failed": "has no score, because evaluation failed",
+    "unscored": "has no score",
+}
+
+_CAPTURE = (
+    "Let the instrumentation record content: OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY for "
+    "OpenTelemetry's own (older ones take `true`), no OPENINFERENCE_HIDE_* for OpenInference."
+)
+
+_ADVICE = {
+    "no_content": _CAPTURE,
+    "not_applicable": None,
+    "sampled_out": "Raise judge.sample in the collector's settings to judge more traces.",
+    "over_budget": "Raise judge.budget in the collector's settings.",
+    "pending": "Ask again in a moment.",
+    "failed": "The collector's log has the details; check judge.base_url, judge.api_key and judge.model.",
+}
+
+_MEANING = {
+    "no_content": "has no score, because the content it reads was not recorded",
+    "not_applicable": "does not apply to this trace",
+    "sampled_out": "was left out by sampling",
+    "over_budget": "was left out, because the budget is spent",
+    "pending": "has not answered yet",
+    "failed": "failed",
+}
+
+
+def about_trace(trace: Document) -> list[Note]:
+    """Where the trace stands: status, completeness, what is missing from it, its session."""
+    notes = [Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}.")]
+    notes.append(_completeness(trace))
+    if trace["partial"]:
+        notes.append(
+            Note(
+                "Part of its content was cut on the way, so scores rest on less than was said.",
+                "Raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT and OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT in the agent.",
+            )
+        )
+    if not trace["turns"]:
+        notes.append(
+            Note(
+                f"None of its {_spans(trace)} is GenAI telemetry that is understood here.",
+                "Instrument the agent by the OpenTelemetry GenAI conventions or OpenInference.",
+            )
+        )
+    elif trace["input"] is None and trace["output"] is None:
+        notes.append(Note("It has neither an input nor an output.", _CAPTURE))
+    if trace["complete"] and not trace["outcomes"]:
+        notes.append(Note("No evaluator has said anything about it.", "`agenteval config` shows which are enabled."))
+    notes.append(_session(trace))
+    return notes
+
+
+def about_outcome(outcome: Document) -> Note:
+    """What one evaluator says, with the reason it gives."""
+    who = f"{outcome['name']} ({outcome['method']}, version {outcome['evaluator_version']})"
+    status = outcome["status"]
+    if status == "scored":
+        text = f"{who} scored {outcome['score']:.2f}{_against_threshold(outcome)}"
+    else:
+        text = f"{who} {_MEANING.get(status, 'is ' + status)}"
+    text += f": {outcome['reason']}" if outcome["reason"] else "."
+    advice = _ADVICE.get(status)
+    if status == "scored" and outcome["coverage"] is not None and outcome["coverage"] < 1:
+        advice = f"It rests on {outcome['coverage']:.0%} of its signals: missing ones make it look better."
+    return Note(text, advice)
+
+
+def _completeness(trace: Document) -> Note:
+    if trace["complete"]:
+        again = f", and was read {trace['revision']} times as late spans came" if trace["revision"] > 1 else ""
+        return Note(f"It is complete with {_spans(trace)}{again}.")
+    return Note(
+        f"It is not complete: {_spans(trace)} so far, and more may come.",
+        "It counts as complete when every process has delivered its spans; without our processor in the agent, "
+        "after assembly.quiet_period without a new span; at the latest after assembly.max_age.",
+    )
+
+
+def _session(trace: Document) -> Note:
+    session_id = trace["session_id"]
+    if session_id is None or session_id == trace["trace_id"]:
+        return Note(
+            "None of its spans names a session, so it is a session of its own.",
+            'Wrap the conversation in otel_agenteval.session("ID"), or set gen_ai.conversation.id or session.id.',
+        )
+    return Note(
+        f"It belongs to session {session_id}, as its spans say (agenteval.session.id comes before "
+        "gen_ai.conversation.id, and that before session.id)."
+    )
+
+
+def _spans(trace: Document) -> str:
+    count = trace["span_count"]
+    return "1 span" if count == 1 else f"{count} spans"
+
+
+def _against_threshold(outcome: Document) -> str:
+    if outcome["threshold"] is None:
+        return ""
+    relation = "at or above" if outcome["success"] else "below"
+    return f", {relation} its threshold of {outcome['threshold']:.2f}"

@@ -1,0 +1,201 @@
+"""Our own gRPC service: the documents of the HTTP API, the watch stream, and what the outside reports."""
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Protocol, TypeVar
+
+import grpc
+
+from agenteval_collector.api.wire import DEFAULT_LIMIT, checked_limit, encode, found, trace_id_of
+from agenteval_collector.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
+from agenteval_collector.pipeline import Queries, Reports, RunReport
+from agenteval_collector.rpc import abort
+from otel_agenteval.outcome import Evaluation, Score
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceServicer
+
+CONDITIONS = ("baseline", "fault", "structural", "prompt")
+MAX_ID_LENGTH = 1024
+_WAKE_SECONDS = 1.0
+
+Response = TypeVar("Response")
+
+
+class Lost(Protocol):
+    """So many evaluations were lost at this point of a subscription."""
+
+    @property
+    def count(self) -> int: ...
+
+
+class Subscription(Protocol):
+    """What one watcher has not read yet, bounded; `get` returns None when nothing came within `timeout` seconds."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def get(self, timeout: float) -> Evaluation | Lost | None: ...
+
+    def close(self) -> None: ...
+
+
+class Feed(Protocol):
+    """Where subscriptions come from."""
+
+    def subscribe(self, session_id: str | None = None, names: Collection[str] = ()) -> Subscription: ...
+
+
+class EvaluationService(EvaluationServiceServicer):
+    """The servicer for a synchronous `grpc.server`.
+
+    A watcher holds one thread of the server's pool for as long as it watches. At most `max_watchers` may; beyond
+    that they get RESOURCE_EXHAUSTED. The pool must have that many threads more than ingestion needs.
+    """
+
+    def __init__(self, queries: Queries, reports: Reports, feed: Feed, *, max_watchers: int = 8) -> None:
+        self._queries = queries
+        self._reports = reports
+        self._feed = feed
+        self._max_watchers = max_watchers
+        self._watchers = threading.BoundedSemaphore(max_watchers)
+
+    def GetTrace(self, request: pb.GetTraceRequest, context: grpc.ServicerContext) -> pb.Document:  # noqa: N802
+        def answer() -> pb.Document:
+            trace_id = trace_id_of(request.trace_id)
+            return pb.Document(json=encode(found(self._queries.trace(trace_id), f"trace {trace_id}")))
+
+        return _answered(context, answer)
+
+    def GetSession(self, request: pb.GetSessionRequest, context: grpc.ServicerContext) -> pb.Document:  # noqa: N802
+        def answer() -> pb.Document:
+            session_id = _id("session_id", request.session_id)
+            return pb.Document(json=encode(found(self._queries.session(session_id), f"session {session_id!r}")))
+
+        return _answered(context, answer)
+
+    def ListSessions(  # noqa: N802
+        self, request: pb.ListSessionsRequest, context: grpc.ServicerContext
+    ) -> pb.ListSessionsResponse:
+        def answer() -> pb.ListSessionsResponse:
+            limit = checked_limit(request.limit or DEFAULT_LIMIT)
+            page = self._queries.sessions(agent=request.agent or None, limit=limit, cursor=request.cursor or None)
+            items = [encode(item) for item in page.items]
+            return pb.ListSessionsResponse(items_json=items, next_cursor=page.next_cursor or "")
+
+        return _answered(context, answer)
+
+    def ReportRun(  # noqa: N802
+        self, request: pb.ReportRunRequest, context: grpc.ServicerContext
+    ) -> pb.ReportRunResponse:
+        def answer() -> pb.ReportRunResponse:
+            self._reports.report_run(_run_report(request))
+            return pb.ReportRunResponse()
+
+        return _answered(context, answer)
+
+    def EndSession(  # noqa: N802
+        self, request: pb.EndSessionRequest, context: grpc.ServicerContext
+    ) -> pb.EndSessionResponse:
+        def answer() -> pb.EndSessionResponse:
+            self._reports.end_session(_id("session_id", request.session_id))
+            return pb.EndSessionResponse()
+
+        return _answered(context, answer)
+
+    def Watch(  # noqa: N802
+        self, request: pb.WatchRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.WatchResponse]:
+        if not self._watchers.acquire(blocking=False):
+            abort(context, Overloaded(f"{self._max_watchers} watchers are connected already", retry_after=10.0))
+        try:
+            subscription = _answered(
+                context, lambda: self._feed.subscribe(request.session_id or None, tuple(request.names))
+            )
+            try:
+                yield from _responses(subscription, context)
+            finally:
+                subscription.close()
+        finally:
+            self._watchers.release()
+
+
+def _responses(subscription: Subscription, context: grpc.ServicerContext) -> Iterator[pb.WatchResponse]:
+    # Closing wakes `get` at once when the client goes; False: it went before we came to listen for it.
+    if not context.add_callback(subscription.close):
+        return
+    # The client sees the headers only now that nothing can pass it by unnoticed.
+    context.send_initial_metadata(())
+    while context.is_active():
+        match subscription.get(_WAKE_SECONDS):
+            case None if subscription.closed:
+                if context.is_active():
+                    abort(context, Unavailable("the collector is stopping; watch again when it is back"))
+                return
+            case None:
+                continue
+            case Evaluation() as evaluation:
+                yield pb.WatchResponse(outcome=outcome_message(evaluation))
+            case lost:
+                yield pb.WatchResponse(lost=lost.count)
+
+
+def outcome_message(evaluation: Evaluation) -> pb.Outcome:
+    """An evaluation as the watch stream sends it; what there is none of stays unset."""
+    outcome = evaluation.outcome
+    message = pb.Outcome(
+        name=evaluation.name,
+        subject=evaluation.subject,
+        subject_id=evaluation.subject_id,
+        session_id=evaluation.session_id,
+        trace_id=evaluation.trace_id or "",
+        span_id=evaluation.span_id or "",
+        status=outcome.status,
+        score=outcome.value if isinstance(outcome, Score) else None,
+        threshold=evaluation.threshold,
+        # A reason may quote content, and decoded JSON may hold lone surrogates, which a protobuf string cannot.
+        reason=outcome.reason.encode(errors="replace").decode(),
+        method=evaluation.method,
+        coverage=outcome.coverage,
+        evaluator_version=evaluation.version,
+        revision=evaluation.revision,
+        evaluated_at_unix_nano=evaluation.evaluated_at,
+    )
+    if evaluation.success is not None:
+        message.success = evaluation.success
+    return message
+
+
+def _answered(context: grpc.ServicerContext, answer: Callable[[], Response]) -> Response:
+    try:
+        return answer()
+    except CollectorError as error:
+        abort(context, error)
+
+
+def _run_report(request: pb.ReportRunRequest) -> RunReport:
+    condition = request.condition or CONDITIONS[0]
+    if condition not in CONDITIONS:
+        raise InvalidRequest(f"condition is {condition[:64]!r}, not one of {', '.join(CONDITIONS)}")
+    confidence = _optional(request, "confidence")
+    if confidence is not None and not 0.0 <= confidence <= 1.0:
+        raise InvalidRequest(f"confidence is {confidence}, not a number from 0 to 1")
+    return RunReport(
+        task_id=_id("task_id", request.task_id),
+        run_id=_id("run_id", request.run_id),
+        condition=condition,
+        success=_optional(request, "success"),
+        confidence=confidence,
+        session_id=_id("session_id", request.session_id) if request.session_id else None,
+    )
+
+
+def _optional(request: pb.ReportRunRequest, field: str) -> Any:
+    return getattr(request, field) if request.HasField(field) else None
+
+
+def _id(field: str, value: str) -> str:
+    if not value:
+        raise InvalidRequest(f"{field} is empty")
+    if len(value) > MAX_ID_LENGTH:
+        raise InvalidRequest(f"{field} has {len(value)} characters, more than {MAX_ID_LENGTH}")
+    return value

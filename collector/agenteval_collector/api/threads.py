@@ -1,0 +1,48 @@
+"""Blocking reads for coroutines: in few threads, with bounded waiting and bounded time."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from agenteval_collector.errors import Overloaded, Unavailable
+
+T = TypeVar("T")
+
+
+class ReadingThreads:
+    """Runs reads in `threads` threads; at most `waiting` more wait their turn, beyond that they are refused.
+
+    A read that takes longer than `timeout` seconds is answered with an error. Its thread cannot be stopped, so
+    its place stays taken until it returns: abandoned reads never add up to more threads. `refused` and
+    `timed_out` count both cases.
+    """
+
+    def __init__(self, name: str, *, threads: int, waiting: int, timeout: float) -> None:
+        self.refused = 0
+        self.timed_out = 0
+        self._timeout = timeout
+        self._places = threading.BoundedSemaphore(threads + waiting)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+
+    async def run(self, read: Callable[[], T]) -> T:
+        """What `read()` returns. Raises Overloaded, Unavailable after the timeout, or what `read` raises."""
+        if not self._places.acquire(blocking=False):
+            self.refused += 1
+            raise Overloaded("too many requests are waiting; ask again in a second")
+        try:
+            future = self._pool.submit(read)
+        except RuntimeError as error:
+            self._places.release()
+            raise Unavailable("the collector is stopping") from error
+        future.add_done_callback(lambda _: self._places.release())
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), self._timeout)
+        except TimeoutError as error:
+            self.timed_out += 1
+            raise Unavailable(f"no answer from the store within {self._timeout:g} s; ask again") from error
+
+    def close(self) -> None:
+        """Takes no more reads and gives up those that wait; does not wait for those that run."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

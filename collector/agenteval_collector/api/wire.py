@@ -1,0 +1,66 @@
+"""Documents on the wire and the arguments that ask for them: the same rules over HTTP and over gRPC."""
+
+import json
+import math
+import re
+from typing import Any
+
+from agenteval_collector.errors import InvalidRequest, NotFound
+from agenteval_collector.pipeline import Document
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 500
+_TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
+
+
+def encode(document: Document) -> bytes:
+    """`document` as JSON in ASCII.
+
+    ASCII because recorded content may hold lone surrogates, which have no UTF-8, and C1 control characters,
+    which a terminal obeys. NaN and the infinities, which JSON does not have, become their names.
+    """
+    try:
+        text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        text = json.dumps(_finite(document), allow_nan=False, separators=(",", ":"))
+    return text.encode("ascii")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return value
+
+
+def trace_id_of(text: str) -> str:
+    """The trace id in `text`, in lower case. Raises InvalidRequest for anything but 32 hex digits."""
+    if not _TRACE_ID.fullmatch(text):
+        raise InvalidRequest(f"trace_id is {text[:64]!r}, not 32 hexadecimal digits")
+    return text.lower()
+
+
+def limit_of(text: str | None) -> int:
+    """The page size in the query parameter `text`; None is the default. Raises InvalidRequest outside 1..500."""
+    if text is None:
+        return DEFAULT_LIMIT
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise InvalidRequest(f"limit is {text[:64]!r}, not a number from 1 to {MAX_LIMIT}")
+    return checked_limit(int(text))
+
+
+def checked_limit(limit: int) -> int:
+    """`limit` itself. Raises InvalidRequest outside 1..500."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidRequest(f"limit is {limit}, not a number from 1 to {MAX_LIMIT}")
+    return limit
+
+
+def found(document: Document | None, what: str) -> Document:
+    """`document` itself. Raises NotFound that names `what` where there is none."""
+    if document is None:
+        raise NotFound(f"{what} is not known to this collector")
+    return document

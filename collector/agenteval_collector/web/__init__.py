@@ -1,0 +1,1 @@
+"""The page: sessions, a session, a trace; rendered on the server, without scripts."""

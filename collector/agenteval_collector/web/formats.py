@@ -1,0 +1,120 @@
+"""Values as people read them: the filters of the templates."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from agenteval_collector.pipeline import Document
+
+SHOWN_CHARACTERS = 20_000
+SHOWN_ITEMS = 200
+PREVIEW_CHARACTERS = 400
+
+
+def ago(time: str | None, now: int) -> str:
+    """How long before `now` (nanoseconds) an RFC 3339 time was; times ahead, by another clock, are `just now`."""
+    if time is None:
+        return "never"
+    seconds = (datetime.fromtimestamp(now / 1e9, UTC) - datetime.fromisoformat(time)).total_seconds()
+    if seconds < 2:
+        return "just now"
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit} ago"
+    raise AssertionError("a second is the smallest unit")
+
+
+def moment(time: str | None) -> str:
+    """An RFC 3339 time to the second, in UTC."""
+    return "unknown" if time is None else datetime.fromisoformat(time).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def between(started_at: str | None, ended_at: str | None) -> str:
+    """The time from one RFC 3339 time to another."""
+    if started_at is None or ended_at is None:
+        return "unknown"
+    seconds = (datetime.fromisoformat(ended_at) - datetime.fromisoformat(started_at)).total_seconds()
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def number(value: float) -> str:
+    """A score with two digits."""
+    return f"{value:.2f}"
+
+
+def percent(share: float | None) -> str:
+    """A share of one; a dash where there is none."""
+    return "–" if share is None else f"{share:.0%}"
+
+
+def readable(value: Any) -> str:
+    """JSON as text: a string as it is, anything else indented; cut where it is too long for a page."""
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    return f"{text[:SHOWN_CHARACTERS]}\n… {len(text) - SHOWN_CHARACTERS} more characters in the JSON"
+
+
+def oneline(value: Any) -> str:
+    """The beginning of a value on one line, for previews."""
+    if value is None:
+        return "not recorded"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text[:PREVIEW_CHARACTERS].split())
+
+
+def shown(items: Sequence[Any]) -> Sequence[Any]:
+    """As many items as a page can take; the template says how many are left out."""
+    return items[:SHOWN_ITEMS]
+
+
+def path(segment: str) -> str:
+    """An id as one segment of a URL's path."""
+    return quote(segment, safe="")
+
+
+def named(outcomes: Sequence[Document], name: str) -> Document | None:
+    """The outcome called `name`, by the `llm` method where there are several; None where there is none."""
+    of_that_name = [outcome for outcome in outcomes if outcome["name"] == name]
+    judged = [outcome for outcome in of_that_name if outcome["method"] == "llm"]
+    return next(iter(judged + of_that_name), None)
+
+
+def words(identifier: str) -> str:
+    """`agent_reliability` as `agent reliability`."""
+    return identifier.replace("_", " ")
+
+
+def is_risk(name: str) -> bool:
+    """Whether lower is better."""
+    return name in ("max_risk", "flagged_share")
+
+
+def tone(outcome: Document) -> str:
+    """`good` or `bad` where the outcome is judged against a threshold, `risk` where lower is better, else `plain`."""
+    if is_risk(outcome["name"]):
+        return "risk"
+    return {True: "good", False: "bad", None: "plain"}[outcome["success"]]
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "between": between,
+    "is_risk": is_risk,
+    "moment": moment,
+    "named": named,
+    "number": number,
+    "oneline": oneline,
+    "path": path,
+    "percent": percent,
+    "readable": readable,
+    "shown": shown,
+    "tone": tone,
+    "words": words,
+}

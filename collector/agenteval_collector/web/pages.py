@@ -1,0 +1,122 @@
+"""Renders the page from the documents of the API. Whatever they hold is hostile: templates escape everything."""
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from agenteval_collector.api.explanation import about_outcome, about_trace
+from agenteval_collector.api.wire import found
+from agenteval_collector.clock import Clock
+from agenteval_collector.errors import InvalidRequest
+from agenteval_collector.pipeline import Document, Queries
+from agenteval_collector.web import formats
+
+REFRESH_SECONDS = 5
+TRACES_PER_PAGE = 50
+_MOVING = ("running", "active", "pending")
+
+
+@cache
+def asset(name: str) -> bytes:
+    """A file that lies beside this module: `style.css` or `icon.svg`."""
+    return files(__package__).joinpath(name).read_bytes()
+
+
+class Pages:
+    """Each method returns a page of HTML, or raises the error that the error page then shows."""
+
+    def __init__(self, queries: Queries, *, clock: Clock, grpc_endpoint: str) -> None:
+        self._queries = queries
+        self._clock = clock
+        self._templates = Environment(
+            loader=PackageLoader(__package__),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(formats.FILTERS)
+        self._templates.filters["ago"] = lambda time: formats.ago(time, self._clock.now())
+        self._templates.globals.update(
+            grpc_endpoint=grpc_endpoint,
+            style_url="/style.css?" + hashlib.sha256(asset("style.css")).hexdigest()[:16],
+            about_outcome=about_outcome,
+        )
+
+    def sessions(self, *, agent: str | None, cursor: str | None) -> str:
+        """The sessions by time last seen, newest first."""
+        page = self._queries.sessions(agent=agent, cursor=cursor)
+        older = {"cursor": page.next_cursor, **({"agent": agent} if agent else {})} if page.next_cursor else None
+        return self._render(
+            "sessions.html",
+            # An older page stays what it is; only the newest one moves.
+            refresh=None if cursor else REFRESH_SECONDS,
+            sessions=page.items,
+            agent=agent,
+            older="/?" + urlencode(older) if older else None,
+            newest=cursor is None,
+        )
+
+    def session(self, session_id: str, *, older_than: str | None) -> str:
+        """A session with its traces, newest first; those before trace number `older_than` where it is given."""
+        session = found(self._queries.session(session_id), f"session {session_id!r}")
+        end = _trace_number(older_than, default=len(session["trace_ids"]) + 1) - 1
+        start = max(0, end - TRACES_PER_PAGE)
+        traces = [
+            self._trace_row(session, number, trace_id)
+            for number, trace_id in enumerate(session["trace_ids"][start:end], start + 1)
+        ]
+        return self._render(
+            "session.html",
+            refresh=REFRESH_SECONDS if session["status"] in _MOVING and older_than is None else None,
+            session=session,
+            traces=traces,
+            signal_names=sorted({name for row in traces for name in row["signals"]}),
+            older=f"/sessions/{quote(session_id, safe='')}?older_than={start + 1}" if start else None,
+            newest=older_than is None,
+        )
+
+    def trace(self, trace_id: str) -> str:
+        """A trace as a conversation, with what was found about it."""
+        trace = found(self._queries.trace(trace_id), f"trace {trace_id}")
+        return self._render(
+            "trace.html",
+            refresh=REFRESH_SECONDS if trace["status"] in _MOVING else None,
+            trace=trace,
+            notes=about_trace(trace),
+        )
+
+    def error(self, status: int, message: str) -> str:
+        """What went wrong, in one sentence."""
+        return self._render("error.html", refresh=None, status=status, message=message)
+
+    def _trace_row(self, session: Document, number: int, trace_id: str) -> Document:
+        # A session outlives the traces whose retention has passed: the row then has its signals only.
+        trace = self._queries.trace(trace_id)
+        failed = {o["name"] for o in trace["outcomes"] if o["success"] is False} if trace else set()
+        signals = session["signals"].get(trace_id, {})
+        return {
+            "number": number,
+            "trace_id": trace_id,
+            "trace": trace,
+            "signals": {
+                name: {"value": value, "tone": "bad" if name in failed else "plain"} for name, value in signals.items()
+            },
+            "flagged": trace_id in session["flagged_traces"],
+        }
+
+    def _render(self, template: str, **values: object) -> str:
+        page = self._templates.get_template(template).render(**values)
+        # Recorded content may hold lone surrogates, which have no UTF-8.
+        return page.encode(errors="replace").decode()
+
+
+def _trace_number(text: str | None, *, default: int) -> int:
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise InvalidRequest(f"older_than is {text[:64]!r}, not the number of a trace")
+    return min(max(int(text), 1), default)

@@ -1,0 +1,302 @@
+"""`Queries` and `Reports` over dictionaries, and documents such as a small travel agent leaves behind."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from agenteval_collector.errors import InvalidRequest
+from agenteval_collector.pipeline import Document, Page, RunReport
+
+START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+NOW = int((START + timedelta(minutes=4)).timestamp()) * 1_000_000_000
+
+
+class MemoryQueries:
+    """Holds documents as they are; the newest session is the one seen last."""
+
+    def __init__(self) -> None:
+        self.traces: dict[str, Document] = {}
+        self.all_sessions: dict[str, Document] = {}
+
+    def add(self, session: Document, *traces: Document) -> None:
+        self.all_sessions[session["session_id"]] = session
+        self.traces.update((trace["trace_id"], trace) for trace in traces)
+
+    def trace(self, trace_id: str) -> Document | None:
+        return self.traces.get(trace_id)
+
+    def session(self, session_id: str) -> Document | None:
+        return self.all_sessions.get(session_id)
+
+    def sessions(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
+        if cursor is not None and not cursor.removeprefix("after-").isdecimal():
+            raise InvalidRequest(f"cursor is {cursor!r}, not one that this API gave")
+        start = int(cursor.removeprefix("after-")) if cursor else 0
+        wanted = [s for s in self.all_sessions.values() if agent is None or s["agent"] == agent]
+        wanted.sort(key=lambda session: session["last_seen_at"], reverse=True)
+        items = [_list_item(session) for session in wanted[start : start + limit]]
+        return Page(items=items, next_cursor=f"after-{start + limit}" if start + limit < len(wanted) else None)
+
+
+class MemoryReports:
+    """Keeps what was reported."""
+
+    def __init__(self) -> None:
+        self.runs: list[RunReport] = []
+        self.ended: list[str] = []
+
+    def report_run(self, report: RunReport) -> None:
+        self.runs.append(report)
+
+    def end_session(self, session_id: str) -> None:
+        self.ended.append(session_id)
+
+
+def _list_item(session: Document) -> Document:
+    item = {name: value for name, value in session.items() if name not in ("trace_ids", "signals")}
+    return {**item, "trace_count": len(session["trace_ids"])}
+
+
+def at(seconds: float) -> str:
+    """A time so many seconds after the first session began."""
+    return (START + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+def call(name: str, arguments: Any = None, result: Any = None, error: str | None = None) -> Document:
+    return {"name": name, "arguments": arguments, "result": result, "error": error}
+
+
+def turn(input_: str | None, output: str | None, *calls: Document, error: str | None = None) -> Document:
+    return {"input": input_, "output": output, "tools_called": list(calls), "error": error}
+
+
+def outcome(name: str, score: float | None, reason: str, **changes: Any) -> Document:
+    threshold = changes.pop("threshold", 0.5)
+    document = {
+        "name": name,
+        "status": "not_applicable" if score is None else "scored",
+        "score": score,
+        "success": None if score is None or threshold is None else score >= threshold,
+        "threshold": threshold,
+        "reason": reason,
+        "method": "embedding",
+        "coverage": None,
+        "evaluator_version": "1",
+    }
+    return {**document, **changes}
+
+
+def trace(trace_id: str, session_id: str | None, *turns: Document, began: float, **changes: Any) -> Document:
+    document = {
+        "trace_id": trace_id,
+        "session_id": session_id,
+        "user_id": "u-7",
+        "service": "travel",
+        "agent": "travel_agent",
+        "agents": ["travel_agent"],
+        "input": turns[0]["input"] if turns else None,
+        "output": turns[-1]["output"] if turns else None,
+        "turns": list(turns),
+        "complete": True,
+        "partial": False,
+        "revision": 1,
+        "status": "scored",
+        "started_at": at(began),
+        "ended_at": at(began + 2.37),
+        "span_count": 3 + 2 * sum(len(turn["tools_called"]) for turn in turns),
+        "tools_called": [call for turn in turns for call in turn["tools_called"]],
+        "available_tools": [{"name": "get_weather"}, {"name": "search_flights"}, {"name": "book_flight"}],
+        "model_calls": sum(1 + len(turn["tools_called"]) for turn in turns),
+        "outcomes": [],
+    }
+    return {**document, **changes}
+
+
+def session(session_id: str, *traces: Document, outcomes: list[Document], **changes: Any) -> Document:
+    document = {
+        "session_id": session_id,
+        "user_id": "u-7",
+        "agent": "travel_agent",
+        "services": ["travel"],
+        "status": "active",
+        "started_at": min(trace["started_at"] for trace in traces),
+        "last_seen_at": max(trace["ended_at"] for trace in traces),
+        "trace_ids": [trace["trace_id"] for trace in traces],
+        "outcomes": outcomes,
+        "signals": {
+            trace["trace_id"]: {o["name"]: o["score"] for o in trace["outcomes"] if o["score"] is not None}
+            for trace in traces
+        },
+        "flagged_traces": [],
+    }
+    return {**document, **changes}
+
+
+def session_outcomes(reliability: float, flagged: float, risk: float, coverage: float) -> list[Document]:
+    return [
+        outcome(
+            "agent_reliability",
+            reliability,
+            f"the worst trace has a risk of {risk:.2f}",
+            method="exact",
+            coverage=coverage,
+        ),
+        outcome("agent_consistency", None, "no trace has a confidence", method="exact", coverage=0.0),
+        outcome("max_risk", risk, "the worst signal of any trace", method="exact", threshold=None),
+        outcome("flagged_share", flagged, "share of traces with a risk above 0.5", method="exact", threshold=None),
+    ]
+
+
+GOOD_TRACE = "5b8efff798038103d269b633813fc60c"
+TOOL_TRACE = "0af7651916cd43dd8448eb211c80319c"
+LOOP_TRACES = tuple(f"{number}817712651a51c41b7eacc5ae93b638{number}" for number in range(1, 6))
+SILENT_TRACE = "994babf42cd5e96f92051989a1d30d1c"
+RUNNING_TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+def travel_agent() -> MemoryQueries:
+    """Five sessions: one goes well, a tool fails, one repeats itself, one has no content, one is running."""
+    queries = MemoryQueries()
+    _add_good(queries)
+    _add_tool_error(queries)
+    _add_loop(queries)
+    _add_silent(queries)
+    _add_running(queries)
+    return queries
+
+
+def _add_good(queries: MemoryQueries) -> None:
+    good = trace(
+        GOOD_TRACE,
+        "booking/2026-03/αθήνα",
+        turn(
+            "Will it rain in Athens on Friday?",
+            "No: Friday in Athens is sunny with a high of 19 °C.",
+            call("get_weather", {"city": "Athens", "date": "2026-03-06"}, {"sky": "sunny", "high_c": 19}),
+        ),
+        turn(
+            "Then book the cheapest morning flight from Berlin for two.",
+            "Done. You are booked on A3 821 from Berlin to Athens, Friday 08:15, two passengers, 318 € in total. "
+            "The confirmation is on its way to your inbox.",
+            call(
+                "search_flights",
+                {"origin": "BER", "destination": "ATH", "date": "2026-03-06"},
+                [
+                    {"flight_id": "A3-821", "departs": "08:15", "price_eur": 159},
+                    {"flight_id": "LH-1754", "price_eur": 204},
+                ],
+            ),
+            call("book_flight", {"flight_id": "A3-821", "passengers": 2}, {"confirmation": "QX7K2"}),
+        ),
+        began=30,
+        outcomes=[
+            outcome("coherence", 0.71, "input and output are close: cosine similarity 0.71", threshold=0.3),
+            outcome("loop_detection", 0.98, "no answer of the last 3 traces is repeated"),
+        ],
+    )
+    queries.add(
+        session("booking/2026-03/αθήνα", good, outcomes=session_outcomes(0.98, 0.0, 0.02, 0.5), status="idle"), good
+    )
+
+
+def _add_tool_error(queries: MemoryQueries) -> None:
+    failed = trace(
+        TOOL_TRACE,
+        "s-42",
+        turn(
+            "What's the weather in Reykjavik tomorrow?",
+            "I could not reach the weather service. Shall I try again in a minute?",
+            call("get_weather", {"city": "Reykjavik", "date": "2026-03-03"}, error="TimeoutError: no answer in 10 s"),
+            call("get_weather", "city=Reykjavik, date=", error="ValueError: date is missing"),
+        ),
+        began=60,
+        user_id=None,
+        revision=2,
+        partial=True,
+        outcomes=[
+            outcome("coherence", 0.22, "input and output have little in common", threshold=0.3, coverage=0.5),
+            outcome("loop_detection", None, "the session has no earlier trace to compare with"),
+            outcome("tool_correctness", None, "the judge answered with 503 three times", status="failed", method="llm"),
+        ],
+    )
+    queries.add(
+        session(
+            "s-42",
+            failed,
+            outcomes=session_outcomes(0.22, 1.0, 0.78, 0.25),
+            user_id=None,
+            flagged_traces=[TOOL_TRACE],
+        ),
+        failed,
+    )
+
+
+def _add_loop(queries: MemoryQueries) -> None:
+    refusal = "I'm sorry, I could not find that. Could you please tell me your booking reference?"
+    asked = (
+        "Where is my refund?",
+        "My booking reference is QX7K2.",
+        "I just told you: QX7K2.",
+        "Q-X-7-K-2!",
+        "Is anybody there?",
+    )
+    traces = [
+        trace(
+            trace_id,
+            "refund-1187",
+            turn(question, refusal),
+            began=100 + 20 * number,
+            outcomes=[
+                outcome(
+                    "coherence", max(0.05, 0.44 - 0.09 * number), "cosine similarity of input and output", threshold=0.3
+                ),
+                outcome("loop_detection", 1.0, "first answer of the session")
+                if number == 0
+                else outcome("loop_detection", 0.0, f"repeats the answer of trace {LOOP_TRACES[0][:8]} word for word"),
+            ],
+        )
+        for number, (trace_id, question) in enumerate(zip(LOOP_TRACES, asked, strict=True))
+    ]
+    queries.add(
+        session(
+            "refund-1187",
+            *traces,
+            outcomes=session_outcomes(0.0, 0.8, 1.0, 0.5),
+            flagged_traces=list(LOOP_TRACES[1:]),
+        ),
+        *traces,
+    )
+
+
+def _add_silent(queries: MemoryQueries) -> None:
+    reason = "neither input nor output was recorded"
+    silent = trace(
+        SILENT_TRACE,
+        None,
+        turn(None, None, call("search_flights")),
+        began=15,
+        agent="flight_search",
+        agents=["flight_search"],
+        user_id=None,
+        status="unscored",
+        available_tools=[],
+        outcomes=[
+            outcome("coherence", None, reason, status="no_content", threshold=0.3),
+            outcome("loop_detection", None, reason, status="no_content"),
+        ],
+    )
+    unscored = [outcome("agent_reliability", None, "no trace has a signal", method="exact", coverage=0.0)]
+    queries.add(
+        session(SILENT_TRACE, silent, outcomes=unscored, agent="flight_search", user_id=None, status="ended"), silent
+    )
+
+
+def _add_running(queries: MemoryQueries) -> None:
+    running = trace(
+        RUNNING_TRACE,
+        "s-43",
+        turn("Find me a train from Lisbon to Porto tonight.", None, call("search_trains", {"from": "Lisbon"})),
+        began=236,
+        complete=False,
+        status="running",
+    )
+    queries.add(session("s-43", running, outcomes=[], status="running"), running)

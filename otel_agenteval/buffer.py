@@ -1,7 +1,7 @@
 """The bounded buffer between the agent's threads and the sender thread."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from sys import getsizeof
 from typing import Any, Final, NamedTuple
 
@@ -25,8 +25,9 @@ class EndedSpan(NamedTuple):
 def estimated_size(span: ReadableSpan) -> int:
     """About how many bytes of memory the span holds, found without encoding it."""
     size = _SPAN_OVERHEAD
-    if span.attributes:
-        size += _sizes(span.attributes.copy().values())  # type: ignore[attr-defined]
+    if (attributes := span.attributes) is not None:
+        # A plain dict, because an SDK mapping runs Python code for every item.
+        size += _sizes(attributes.copy().values())  # type: ignore[attr-defined]
     for event in span.events:
         size += _SPAN_OVERHEAD + _sizes((event.attributes or {}).values())
     for link in span.links:
@@ -34,12 +35,14 @@ def estimated_size(span: ReadableSpan) -> int:
     return size
 
 
-def _sizes(values: Iterable[Any]) -> int:
-    total = 0
-    for value in values:
-        total += getsizeof(value)
-        if type(value) not in _FLAT:
-            total += _sizes(value.values() if hasattr(value, "values") else value)
+def _sizes(values: Collection[Any]) -> int:
+    total = sum(map(getsizeof, values))
+    if not _FLAT.issuperset(map(type, values)):
+        for value in values:
+            if isinstance(value, Mapping):
+                total += _sizes(value.values())
+            elif isinstance(value, (tuple, list)):
+                total += _sizes(value)
     return total
 
 

@@ -24,6 +24,7 @@ MAX_DEPTH: Final = 30
 mapping takes three."""
 
 _CACHE_SIZE: Final = 1024
+_SHORT: Final = 64
 _UINT64: Final = (1 << 64) - 1
 _DOUBLE: Final = Struct("<d").pack
 _FIXED32: Final = Struct("<I").pack
@@ -43,6 +44,7 @@ class Encoder:
     def __init__(self, process_id: str | None = None) -> None:
         self._process = {} if process_id is None else {AGENTEVAL_PROCESS_ID: process_id}
         self._keys: dict[str, bytes] = {}
+        self._pairs: dict[tuple[str, str], bytes] = {}
         self._identities: dict[Identity, tuple[bytes, frozenset[str]]] = {}
         self._resources = _Heads()
         self._scopes = _Heads()
@@ -55,12 +57,7 @@ class Encoder:
         context = span.get_span_context()
         if context is None:
             raise ValueError(f"span {span.name!r} has no context")
-        parts = [
-            b"\x0a\x10",
-            context.trace_id.to_bytes(16, "big"),
-            b"\x12\x08",
-            context.span_id.to_bytes(8, "big"),
-        ]
+        parts = [_ids(context)]
         if context.trace_state:
             state = ",".join([f"{key}={value}" for key, value in context.trace_state.items()])
             parts.append(_text(b"\x1a", state))
@@ -160,12 +157,7 @@ class Encoder:
         return b"".join(parts)
 
     def _link(self, link: Link) -> bytes:
-        parts = [
-            b"\x0a\x10",
-            link.context.trace_id.to_bytes(16, "big"),
-            b"\x12\x08",
-            link.context.span_id.to_bytes(8, "big"),
-        ]
+        parts = [_ids(link.context)]
         self._attributes(parts, b"\x22", link.attributes or {})
         _count(parts, b"\x28", link.dropped_attributes)
         parts += (b"\x35", _FIXED32(_flags(link.context)))
@@ -178,19 +170,27 @@ class Encoder:
 
     def _attributes(self, parts: list[bytes], tag: bytes, attributes: Mapping[str, Any]) -> None:
         """Append each attribute as a `KeyValue` field; one whose value has no form in OTLP is left out."""
-        keys = self._keys
+        keys, pairs = self._keys, self._pairs
         for key, value in attributes.items():
+            short = type(value) is str and len(value) <= _SHORT
+            if short and (pair := pairs.get((key, value))) is not None:
+                # Names of models, agents and operations, on span after span.
+                parts += (tag, pair)
+                continue
             head = keys.get(key)
             if head is None:
                 head = _text(b"\x0a", key)
                 _remember(keys, key, head)
             if type(value) is str:
-                # Long texts are the bulk of a GenAI span: they are copied once, by the join.
                 text = _utf8(value)
                 size = len(text)
                 prefix = b"\x0a" + _varint(size)
                 prefix = b"%b\x12%b%b" % (head, _varint(len(prefix) + size), prefix)
-                parts += (tag, _varint(len(prefix) + size), prefix, text)
+                prefix = _varint(len(prefix) + size) + prefix
+                # Long texts are the bulk of a GenAI span: they are copied once, by the join.
+                parts += (tag, prefix, text)
+                if short:
+                    _remember(pairs, (key, value), prefix + text)
                 continue
             try:
                 encoded = _any_value(value, MAX_DEPTH)
@@ -268,6 +268,10 @@ def _any_value(value: Any, depth: int) -> bytes:  # noqa: PLR0911
             _message(parts, b"\x0a", b"%b\x12%b%b" % (_text(b"\x0a", str(key)), _varint(len(encoded)), encoded))
         return _joined(b"\x32", parts)
     raise TypeError(f"no attribute type: {type(value).__name__}")
+
+
+def _ids(context: SpanContext) -> bytes:
+    return b"\x0a\x10%b\x12\x08%b" % (context.trace_id.to_bytes(16, "big"), context.span_id.to_bytes(8, "big"))
 
 
 def _flags(parent: SpanContext | None) -> int:

@@ -18,6 +18,10 @@ from otel_agenteval.throttle import ThrottledLog
 from otel_agenteval.transport import Answer, Delivered, Refused, Retry, Transport
 
 LINGER: Final = 0.05
+MIN_INTERVAL: Final = 0.005
+"""Seconds from one request to the next unless it is full: a request costs as much as ten spans, so traces that close
+in quick succession share one, and a trace that closes alone goes at once."""
+
 MAX_REQUEST_SPANS: Final = 512
 MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
 MAX_SPAN_BYTES: Final = 16 * 1024 * 1024
@@ -64,6 +68,7 @@ class Sender:
         self._done = threading.Event()
         self._reports: deque[bytes] = deque()
         self._report_due = 0.0
+        self._next_request = 0.0
         self._logged_refused = 0
         self._report_attempts = 0
         self.reports_accepted = 0
@@ -169,12 +174,14 @@ class Sender:
     def _await_batch(self) -> None:
         """Return when a batch is due: urgent, full, lingered long enough, or the sender is stopping."""
         linger_until: float | None = None
-        while self._deadline is None and not self._buffer.is_urgent and not self._is_full():
+        while self._deadline is None and not self._is_full():
             now = self._monotonic()
             timeout = _IDLE
             if self._reports:
                 timeout = self._report_due - now
-            if self._buffer.waiting:
+            if self._buffer.is_urgent:
+                timeout = min(timeout, self._next_request - now)
+            elif self._buffer.waiting:
                 linger_until = linger_until or now + LINGER
                 timeout = min(timeout, linger_until - now)
             if timeout <= 0:
@@ -189,6 +196,9 @@ class Sender:
 
     def _send_batch(self) -> None:
         batch = self._buffer.take(MAX_REQUEST_SPANS, MAX_REQUEST_BYTES)
+        if not batch:
+            return
+        self._next_request = self._monotonic() + MIN_INTERVAL
         accounted = self._accounted()
         try:
             for part in _parts(self._encoded(batch)):

@@ -221,10 +221,12 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if entry is not None:
                 entry.handed_over += 1
                 span_count = entry.handed_over if closes else None
+            # A sender that has something urgent to do knows it: waking it again would only cost a thread switch.
+            wake = closes and not self._buffer.is_urgent
             self._buffer.add(EndedSpan(span, identity, span_count, size))
             if closes:
                 self._buffer.hurry()
-            if closes or self._sender.wants_waking():
+            if wake or self._sender.wants_waking():
                 self._sender.wake()
 
     def _resolve(self) -> Destination:

@@ -82,7 +82,7 @@ def about_outcome(outcome: Document) -> Note:
     text += f": {outcome['reason']}" if outcome["reason"] else "."
     advice = _ADVICE.get(status)
     if status == "scored" and outcome["coverage"] is not None and outcome["coverage"] < 1:
-        advice = f"It rests on {outcome['coverage']:.0%} of its signals: missing ones make it look better."
+        advice = f"It rests on {outcome['coverage']:.0%} of its signals: missing ones can make it look better."
     return Note(text, advice)
 
 

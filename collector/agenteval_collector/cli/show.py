@@ -1,0 +1,137 @@
+"""Documents of the API as tables and text on a terminal."""
+
+from collections.abc import Sequence
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from agenteval_collector.api.explanation import Note
+from agenteval_collector.cli.terminal import console, content
+from agenteval_collector.pipeline import Document
+from agenteval_collector.web.formats import ago, between, moment, named, number, percent, readable, tone
+
+_STYLES = {"good": "green", "bad": "red", "risk": "yellow", "plain": ""}
+
+
+def show_sessions(page: Document, *, now: int) -> None:
+    """A table of a page of sessions; `now` in nanoseconds since the Unix epoch."""
+    out = console()
+    if not page["items"]:
+        out.print("No sessions. Attach an agent: `agenteval run -- python app.py`; or see some with `agenteval demo`.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("session", overflow="fold")
+    table.add_column("agent", overflow="fold")
+    for name in ("status", "traces", "reliability", "consistency", "coverage", "flagged", "last seen"):
+        table.add_column(name, justify="left" if name == "status" else "right")
+    for session in page["items"]:
+        reliability = named(session["outcomes"], "agent_reliability")
+        table.add_row(
+            content(session["session_id"]),
+            content(session["agent"] or "unnamed", "" if session["agent"] else "dim"),
+            content(session["status"]),
+            str(session["trace_count"]),
+            _score(reliability),
+            _score(named(session["outcomes"], "agent_consistency")),
+            percent(reliability["coverage"] if reliability else None),
+            str(len(session["flagged_traces"])),
+            ago(session["last_seen_at"], now),
+        )
+    out.print(table)
+    if page["next_cursor"]:
+        out.print(Text("There are older ones: raise --limit, or follow next_cursor in the API.", "dim"))
+
+
+def show_trace(trace: Document) -> None:
+    """What was said and done in a trace, and its outcomes."""
+    out = console()
+    facts = Table.grid(padding=(0, 2))
+    for name, value in (
+        ("trace", trace["trace_id"]),
+        ("session", trace["session_id"]),
+        ("agent", ", ".join(trace["agents"]) or None),
+        ("service", trace["service"]),
+        ("user", trace["user_id"]),
+        ("status", trace["status"] + (", partial" if trace["partial"] else "")),
+        ("started", f"{moment(trace['started_at'])}, took {between(trace['started_at'], trace['ended_at'])}"),
+        (
+            "spans",
+            f"{trace['span_count']}, {trace['model_calls']} model calls, {len(trace['tools_called'])} tool calls",
+        ),
+    ):
+        if value is not None:
+            facts.add_row(Text(name, "dim"), content(value))
+    out.print(facts)
+    for turn in trace["turns"]:
+        out.print()
+        _show_said("user", turn["input"])
+        for call in turn["tools_called"]:
+            _show_call(call)
+        if turn["error"] is not None:
+            _show_said("error", turn["error"], "red")
+        if turn["output"] is not None or turn["error"] is None:
+            _show_said("agent", turn["output"])
+    out.print()
+    _show_outcomes(trace["outcomes"])
+
+
+def show_explanation(notes: Sequence[Note]) -> None:
+    """Each note as a paragraph, its advice below it; the same advice is given once."""
+    out = console()
+    given = set()
+    for note in notes:
+        out.print(content(note.text))
+        if note.advice is not None and note.advice not in given:
+            given.add(note.advice)
+            out.print(Padding(content(note.advice, "dim"), (0, 0, 0, 2)))
+
+
+def _show_said(who: str, text: str | None, style: str = "") -> None:
+    said = Table.grid(padding=(0, 2))
+    said.add_column(width=7)
+    said.add_column()
+    said.add_row(
+        Text(who, "dim"), Text("not recorded", "dim italic") if text is None else content(readable(text), style)
+    )
+    console().print(said)
+
+
+def _show_call(call: Document) -> None:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(width=7)
+    table.add_column(width=9)
+    table.add_column()
+    table.add_row(Text("tool", "dim"), "", content(call["name"], "bold"))
+    for name in ("arguments", "error", "result"):
+        if call[name] is not None:
+            table.add_row("", Text(name, "dim"), content(readable(call[name]), "red" if name == "error" else ""))
+    console().print(table)
+
+
+def _show_outcomes(outcomes: Sequence[Document]) -> None:
+    if not outcomes:
+        console().print("No outcomes yet; `agenteval why` says what is missing.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("outcome", "score", "threshold", "method", "coverage"):
+        table.add_column(name, justify="left" if name in ("outcome", "method") else "right")
+    table.add_column("reason", overflow="fold")
+    for outcome in outcomes:
+        table.add_row(
+            content(outcome["name"]),
+            _score(outcome),
+            "–" if outcome["threshold"] is None else number(outcome["threshold"]),
+            content(outcome["method"]),
+            percent(outcome["coverage"]),
+            content(readable(outcome["reason"] or "")),
+        )
+    console().print(table)
+
+
+def _score(outcome: Document | None) -> Text:
+    if outcome is None:
+        return Text("–", "dim")
+    if outcome["score"] is None:
+        return content(outcome["status"].replace("_", " "), "dim")
+    return Text(number(outcome["score"]), _STYLES[tone(outcome)])

@@ -1,0 +1,34 @@
+"""Recorded content on a terminal: nothing in it may move the cursor, change colours, or reorder what is read."""
+
+import os
+import re
+import sys
+from typing import TypeAlias
+
+from rich.console import Console
+from rich.text import Text
+
+PIPE_WIDTH = 200
+_UNSAFE = re.compile(
+    # All control characters but tab and line feed; what reverses the direction of text; lone surrogates.
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+Cell: TypeAlias = Text | str
+
+
+def clean(text: str) -> str:
+    """`text` with every unsafe character spelled out, such as `\\u001b`."""
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def content(text: str, style: str = "") -> Text:
+    """Recorded content, cleaned and free of markup."""
+    return Text(clean(text), style)
+
+
+def console() -> Console:
+    """Standard output. Markup is off: styles are given to `Text`, never written into strings."""
+    # A pipe has no width; rich would fold ids at 80 columns, which then no grep finds.
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    return Console(markup=False, highlight=False, emoji=False, width=width)

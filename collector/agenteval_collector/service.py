@@ -29,7 +29,7 @@ from agenteval_collector.errors import NotFound
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.evaluation.reading import read
 from agenteval_collector.log import RequestLog
-from agenteval_collector.pipeline import Document, EvaluationSink, LoggedRequest, RunReport, Telemetry
+from agenteval_collector.pipeline import Document, EvaluationSink, LoggedRequest, Reports, RunReport, Telemetry
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.servers import make_servers, refuse_open_doors, split_address
@@ -82,12 +82,12 @@ class Collector:
 
         # What is asked and told from outside.
         self.queries = StoreQueries(self.store.engine, clock, self._running, idle=settings.session.idle)
-        reports = _Reports(self.store, self.evaluation)
+        self.reports: Reports = _Reports(self.store, self.evaluation)
         self._feed = feed
         self._servers = make_servers(
             settings.server,
             ingest,
-            EvaluationService(self.queries, reports, feed),
+            EvaluationService(self.queries, self.reports, feed),
             lambda grpc_address: make_app(
                 self.queries,
                 metrics=self.output.render,

@@ -1,0 +1,56 @@
+# Everything runs in a virtual environment of its own; PYTHON chooses the interpreter (3.11 or newer).
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SHARED ?= ../shared
+
+.PHONY: demo test lint test-slow acceptance bench proto clean help
+
+help:               ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+demo: $(VENV)/.collector  ## a collector, four sample agents and their scores, live
+	$(BIN)/agenteval demo
+
+test: $(VENV)/.dev lint   ## what every commit must pass
+	$(BIN)/pytest
+
+lint: $(VENV)/.dev        ## style, types, import directions
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test-slow: $(VENV)/.dev   ## crashes, a real Prometheus, a real browser (each skipped where it is not installed)
+	$(BIN)/pytest -m slow --timeout 600
+
+acceptance: $(VENV)/.dev  ## the checks from outside, where $(SHARED) is there
+	$(BIN)/python $(SHARED)/acceptance/corpus_check.py $(SHARED)/corpus otel-genai openinference
+	$(BIN)/python $(SHARED)/acceptance/crash_check.py 20
+
+bench: $(VENV)/.dev       ## ratios against named baselines, see benchmarks/README.md
+	for script in client_cpu collector_cpu latency memory; do $(BIN)/python -m benchmarks.$$script || exit 1; done
+
+# An old generator, so that the stubs load with every protobuf and grpcio that the project allows.
+proto:                    ## generate the stubs of evaluation.proto again
+	$(PYTHON) -m venv $(VENV)-proto
+	$(VENV)-proto/bin/pip install --quiet grpcio-tools==1.49.1 'setuptools<70'
+	$(VENV)-proto/bin/python -m grpc_tools.protoc -Iproto --python_out=. --pyi_out=. --grpc_python_out=. \
+		proto/otel_agenteval/proto/v1/evaluation.proto
+
+clean:                    ## remove what was installed and cached
+	rm -rf $(VENV) $(VENV)-proto .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.collector: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[collector]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[collector]' --group dev
+	@touch $@ $(VENV)/.collector

@@ -1,0 +1,158 @@
+"""`agenteval demo`."""
+
+import json
+import logging
+import socket
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from agenteval_collector.cli.settings import effective, fail
+from agenteval_collector.cli.tables import session_table, trace_table
+from agenteval_collector.config import ServerConfig
+from agenteval_collector.demo.agents import play
+from agenteval_collector.demo.scripts import SCRIPTS
+from agenteval_collector.pipeline import Document
+from agenteval_collector.servers import split_address
+from agenteval_collector.service import Collector
+
+SCORED_WITHIN = 20.0
+"""Seconds to wait for the last scores after the agents are done."""
+REFRESH = 0.25
+DEFAULT_URL = f"http://{ServerConfig().web_address}"
+
+
+def demo(
+    once: Annotated[bool, typer.Option("--once", help="End when the sample agents are done and scored.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print {sessions, loops, metrics_url} at the end.")] = False,
+) -> None:
+    """Start a collector, let four sample agents talk to it, and watch their scores; needs no key and no network."""
+    logging.basicConfig(force=True, stream=sys.stderr, level=logging.WARNING)
+    console = Console(stderr=as_json)
+    with tempfile.TemporaryDirectory(prefix="agenteval-demo-") as folder:
+        settings = effective(None, {"data_dir": folder, "server": _addresses()})
+        collector = Collector(settings)
+        try:
+            addresses = collector.start()
+            _watch_agents(collector, addresses, console)
+            result = _result(collector, addresses)
+            if as_json:
+                print(json.dumps(result), flush=True)
+            else:
+                console.print(Text(_where_next(addresses, serving=_stays(once))))
+                if _stays(once):
+                    _until_interrupted()
+        finally:
+            collector.shutdown()
+
+
+def _addresses() -> dict[str, str]:
+    """The default ports where they are free, any other where they are not."""
+    wanted = ServerConfig().model_dump(include={"grpc_address", "http_address", "web_address"})
+    return {name: address if _free(address) else "127.0.0.1:0" for name, address in wanted.items()}
+
+
+def _free(address: str) -> bool:
+    try:
+        with socket.create_server(split_address(address)):
+            return True
+    except OSError:
+        return False
+
+
+def _watch_agents(collector: Collector, addresses: Mapping[str, str], console: Console) -> None:
+    """Run the sample agents side by side, and show what the collector says of them meanwhile."""
+    endpoint = f"http://{addresses['grpc']}"
+    with (
+        ThreadPoolExecutor(len(SCRIPTS), "sample-agent") as pool,
+        Live(console=console, auto_refresh=False) as live,
+    ):
+        playing = [pool.submit(play, script, endpoint, time.sleep) for script in SCRIPTS]
+        while wait(playing, timeout=REFRESH).not_done:
+            live.update(_view(collector), refresh=True)
+        expected = sum(done.result() for done in playing)
+        deadline = time.monotonic() + SCORED_WITHIN
+        while len(_traces(collector)) < expected:
+            if time.monotonic() > deadline:
+                fail(f"only {len(_traces(collector))} of {expected} traces were scored within {SCORED_WITHIN:.0f} s")
+            time.sleep(REFRESH)
+            live.update(_view(collector), refresh=True)
+        for script in SCRIPTS:
+            collector.reports.end_session(script.session)
+        live.update(_view(collector), refresh=True)
+
+
+def _view(collector: Collector) -> Group:
+    sessions = sorted(collector.queries.sessions().items, key=lambda session: session["started_at"])
+    traces = sorted(_traces(collector), key=lambda trace: trace["started_at"])
+    loops = Text(f"Loops: {_loops(traces)}", style="bold red" if _loops(traces) else "bold")
+    return Group(session_table(sessions), trace_table(traces), loops)
+
+
+def _traces(collector: Collector) -> list[Document]:
+    """The traces of the sample agents that are scored."""
+    found: list[Document] = []
+    for script in SCRIPTS:
+        session = collector.queries.session(script.session)
+        ids = session["trace_ids"] if session else []
+        found += [trace for trace in map(collector.queries.trace, ids) if trace is not None]
+    return found
+
+
+def _loops(traces: Sequence[Document]) -> int:
+    """Answers that repeat an earlier one: loop_detection below its threshold."""
+    outcomes = [outcome for trace in traces for outcome in trace["outcomes"] if outcome["name"] == "loop_detection"]
+    return sum(outcome["success"] is False for outcome in outcomes)
+
+
+def _result(collector: Collector, addresses: Mapping[str, str]) -> Document:
+    """What `--json` prints. The metrics were fetched from the URL it names, and hold the scores."""
+    metrics_url = f"http://{addresses['web']}/metrics"
+    with urllib.request.urlopen(metrics_url, timeout=10) as response:
+        metrics = response.read().decode()
+    if "gen_ai_evaluation_score_count{" not in metrics:
+        fail(f"{metrics_url} answers, but has no scores")
+    sessions = [collector.queries.session(script.session) for script in SCRIPTS]
+    return {"sessions": sessions, "loops": _loops(_traces(collector)), "metrics_url": metrics_url}
+
+
+def _where_next(addresses: Mapping[str, str], *, serving: bool) -> str:
+    web = f"http://{addresses['web']}"
+    flag = "" if web == DEFAULT_URL else f" --url {web}"
+    now = f"""
+The collector goes on until you press Ctrl-C. Meanwhile
+  look            {web}/
+  scrape          {web}/metrics
+  list sessions   agenteval sessions{flag}
+  ask why         agenteval why TRACE{flag}
+"""
+    return (
+        (now if serving else "")
+        + f"""
+Your own agent, instrumented by any OpenTelemetry GenAI instrumentation:
+  agenteval collector                       # scores and /metrics on {DEFAULT_URL}
+  agenteval run -- python your_agent.py     # or: import otel_agenteval; otel_agenteval.attach()
+"""
+    )
+
+
+def _stays(once: bool) -> bool:
+    """Whether somebody is there to look and to press Ctrl-C."""
+    return not once and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _until_interrupted() -> None:
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        typer.echo()

@@ -1,0 +1,114 @@
+"""Sample agents that emit OpenTelemetry spans by the current GenAI conventions.
+
+What they say is scripted; the spans, the processor that exports them and the wire are the real ones.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer
+
+import otel_agenteval
+from otel_agenteval import semconv
+
+MODEL = "sample-model"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call: its arguments, and either its result or the error it raises."""
+
+    tool: str
+    arguments: dict[str, Any]
+    result: str = ""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What the user says, what the agent does about it, and what it answers."""
+
+    user: str
+    answer: str
+    calls: Sequence[Call] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One conversation with one sample agent."""
+
+    agent: str
+    session: str
+    about: str
+    exchanges: Sequence[Exchange]
+
+
+def play(script: Script, endpoint: str, pause: Callable[[float], object]) -> int:
+    """Hold the conversation; the number of traces it made. `pause` stands for the time that thinking takes, in
+    seconds. Returns when the collector at `endpoint` has every span, or after a few seconds without it."""
+    provider = TracerProvider(resource=Resource.create({"service.name": script.agent, "service.version": "1.0"}))
+    provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor(endpoint=endpoint))
+    tracer = provider.get_tracer("agenteval.samples")
+    try:
+        with otel_agenteval.session(script.session, user_id="demo"):
+            for exchange in script.exchanges:
+                _exchange(tracer, script, exchange, pause)
+                provider.force_flush(5_000)
+    finally:
+        provider.shutdown()
+    return len(script.exchanges)
+
+
+def _exchange(tracer: Tracer, script: Script, exchange: Exchange, pause: Callable[[float], object]) -> None:
+    """One trace: an agent run with its model calls and tool calls."""
+    said = [_message("user", {"type": "text", "content": exchange.user})]
+    with tracer.start_as_current_span(f"invoke_agent {script.agent}") as run:
+        _describe(run, "invoke_agent", {semconv.GEN_AI_AGENT_NAME: script.agent})
+        run.set_attribute(semconv.GEN_AI_INPUT_MESSAGES, json.dumps(said))
+        for number, call in enumerate(exchange.calls):
+            call_id = f"call_{number}"
+            request = {"type": "tool_call", "id": call_id, "name": call.tool, "arguments": call.arguments}
+            said.append(_chat(tracer, said, request, pause))
+            response = _execute(tracer, call, call_id, pause)
+            said.append(_message("tool", {"type": "tool_call_response", "id": call_id, "response": response}))
+        answer = _chat(tracer, said, {"type": "text", "content": exchange.answer}, pause)
+        run.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([answer]))
+
+
+def _chat(
+    tracer: Tracer, said: Sequence[dict[str, Any]], part: dict[str, Any], pause: Callable[[float], object]
+) -> dict[str, Any]:
+    """A model call that replies with `part`; the reply."""
+    reply = _message("assistant", part)
+    with tracer.start_as_current_span(f"chat {MODEL}", kind=SpanKind.CLIENT) as span:
+        _describe(span, "chat", {semconv.GEN_AI_REQUEST_MODEL: MODEL, semconv.GEN_AI_PROVIDER_NAME: "sample"})
+        span.set_attribute(semconv.GEN_AI_INPUT_MESSAGES, json.dumps(said))
+        span.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([reply]))
+        pause(0.4)
+    return reply
+
+
+def _execute(tracer: Tracer, call: Call, call_id: str, pause: Callable[[float], object]) -> str:
+    """Run a tool; what the model gets to see of it."""
+    with tracer.start_as_current_span(f"execute_tool {call.tool}") as span:
+        _describe(span, "execute_tool", {semconv.GEN_AI_TOOL_NAME: call.tool, semconv.GEN_AI_TOOL_CALL_ID: call_id})
+        span.set_attribute(semconv.GEN_AI_TOOL_CALL_ARGUMENTS, json.dumps(call.arguments))
+        pause(0.25)
+        if call.error is not None:
+            span.set_attribute(semconv.ERROR_TYPE, "ToolError")
+            span.set_status(Status(StatusCode.ERROR, call.error))
+            return f"Error: {call.error}"
+        span.set_attribute(semconv.GEN_AI_TOOL_CALL_RESULT, call.result)
+        return call.result
+
+
+def _describe(span: Any, operation: str, attributes: dict[str, str]) -> None:
+    span.set_attributes({semconv.GEN_AI_OPERATION_NAME: operation, **attributes})
+
+
+def _message(role: str, part: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "parts": [part]}

@@ -13,7 +13,7 @@ from typing import Any, Final
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import Link, SpanContext
+from opentelemetry.trace import Link, SpanContext, StatusCode
 
 from otel_agenteval.buffer import EndedSpan
 from otel_agenteval.context import Identity
@@ -44,7 +44,7 @@ class Encoder:
     def __init__(self, process_id: str | None = None) -> None:
         self._process = {} if process_id is None else {AGENTEVAL_PROCESS_ID: process_id}
         self._keys: dict[str, bytes] = {}
-        self._pairs: dict[tuple[str, str], bytes] = {}
+        self._pairs: dict[tuple[str, str | int], bytes] = {}
         self._identities: dict[Identity, tuple[bytes, frozenset[str]]] = {}
         self._resources = _Heads()
         self._scopes = _Heads()
@@ -79,10 +79,13 @@ class Encoder:
         for link in span.links:
             _message(parts, b"\x6a", self._link(link))
         _count(parts, b"\x70", span.dropped_links)
-        status = _varint_field(b"\x18", span.status.status_code.value)
-        if span.status.description:
-            status = _text(b"\x12", span.status.description) + status
-        _message(parts, b"\x7a", status)
+        status = span.status
+        if status.status_code is StatusCode.UNSET and not status.description:
+            parts.append(b"\x7a\x00")
+        else:
+            _message(
+                parts, b"\x7a", _text(b"\x12", status.description or "") + b"\x18" + _varint(status.status_code.value)
+            )
         parts += (b"\x85\x01", _FIXED32(_flags(parent)))
         return b"".join(parts)
 
@@ -172,16 +175,17 @@ class Encoder:
         """Append each attribute as a `KeyValue` field; one whose value has no form in OTLP is left out."""
         keys, pairs = self._keys, self._pairs
         for key, value in attributes.items():
-            short = type(value) is str and len(value) <= _SHORT
+            kind = type(value)
+            short = kind is int or (kind is str and len(value) <= _SHORT)
             if short and (pair := pairs.get((key, value))) is not None:
-                # Names of models, agents and operations, on span after span.
+                # Names of models, agents and operations, and counts, on span after span.
                 parts += (tag, pair)
                 continue
             head = keys.get(key)
             if head is None:
                 head = _text(b"\x0a", key)
                 _remember(keys, key, head)
-            if type(value) is str:
+            if kind is str:
                 text = _utf8(value)
                 size = len(text)
                 prefix = b"\x0a" + _varint(size)
@@ -197,7 +201,10 @@ class Encoder:
             except (ValueError, TypeError):
                 self.lost_attributes += 1
                 continue
-            _message(parts, tag, b"%b\x12%b%b" % (head, _varint(len(encoded)), encoded))
+            encoded = b"%b\x12%b%b" % (head, _varint(len(encoded)), encoded)
+            _message(parts, tag, encoded)
+            if short:
+                _remember(pairs, (key, value), _varint(len(encoded)) + encoded)
 
 
 class _Head:
@@ -301,10 +308,6 @@ def _utf8(text: str) -> bytes:
 def _text(tag: bytes, text: str) -> bytes:
     encoded = _utf8(text)
     return tag + _varint(len(encoded)) + encoded
-
-
-def _varint_field(tag: bytes, n: int) -> bytes:
-    return tag + _varint(n) if n else b""
 
 
 def _count(parts: list[bytes], tag: bytes, n: int) -> None:

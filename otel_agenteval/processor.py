@@ -19,7 +19,7 @@ from opentelemetry.trace import SpanContext
 
 from otel_agenteval.buffer import EndedSpan, SpanBuffer, estimated_size
 from otel_agenteval.config import Destination, Options, resolve
-from otel_agenteval.context import identity_in, identity_in_baggage
+from otel_agenteval.context import Identity, identity_in, identity_in_baggage
 from otel_agenteval.encoding import Encoder
 from otel_agenteval.export import Sender
 from otel_agenteval.traces import TraceTable
@@ -193,13 +193,12 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 self._sender.start()
 
     def _start(self, span: Span, context: SpanContext, parent_context: Context | None) -> None:
-        parent_id = span.parent.span_id if span.parent is not None else None
+        parent = span.parent
         identity = identity_in(parent_context)
         with self._lock:
-            inherited = self._table.inherited(context.trace_id, parent_id)
+            inherited = self._table.inherited(context.trace_id, parent.span_id if parent is not None else None)
             if identity is None:
-                # A context made from nothing still runs inside what the application named around it.
-                identity = inherited or identity_in(None) or identity_in_baggage(parent_context)
+                identity = inherited or _identity_around(parent, parent_context)
             elif inherited is not None and inherited is not identity:
                 identity = identity.completed_by(inherited)
             self._table.start(context.trace_id, context.span_id, identity)
@@ -246,6 +245,15 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._destination = None
         self._faults = 0
         self._begin()
+
+
+def _identity_around(parent: SpanContext | None, parent_context: Context | None) -> Identity | None:
+    """The identity of a span that neither its context nor its trace names."""
+    # A context made from nothing still runs inside what the application named around it.
+    identity = identity_in(None) if parent_context is not None else None
+    if identity is None and (parent is None or parent.is_remote):
+        identity = identity_in_baggage(parent_context)
+    return identity
 
 
 _live_lock = threading.Lock()

@@ -1,0 +1,270 @@
+"""Our own gRPC service, over a real channel and a real server."""
+
+import json
+from collections.abc import Iterator
+from concurrent import futures
+from contextlib import contextmanager
+
+import grpc
+import pytest
+from agenteval_collector.api.service import EvaluationService
+from agenteval_collector.emit.feed import Feed
+from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.errors import Overloaded, Unavailable
+from agenteval_collector.pipeline import Document, RunReport
+from google.rpc import error_details_pb2, status_pb2
+
+from otel_agenteval.outcome import Failure, Status, Unscored
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.proto.v1.evaluation_pb2_grpc import (
+    EvaluationServiceStub,
+    add_EvaluationServiceServicer_to_server,
+)
+from tests.support.evaluations import SPAN_ID, TRACE_ID, committed
+from tests.support.eventually import eventually
+from tests.support.memory_queries import GOOD_TRACE, MemoryQueries, MemoryReports, travel_agent
+
+DEADLINE = 20
+THREADS = 4
+
+
+@contextmanager
+def serve(service: EvaluationService) -> Iterator[EvaluationServiceStub]:
+    server = grpc.server(futures.ThreadPoolExecutor(THREADS))
+    add_EvaluationServiceServicer_to_server(service, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield EvaluationServiceStub(channel)
+    finally:
+        server.stop(grace=0).wait(DEADLINE)
+
+
+@pytest.fixture
+def reports() -> MemoryReports:
+    return MemoryReports()
+
+
+@pytest.fixture
+def feed() -> Feed:
+    return Feed(TelemetryOutput(version="1", instance_id="i").collector, capacity=4)
+
+
+@pytest.fixture
+def stub(reports: MemoryReports, feed: Feed) -> Iterator[EvaluationServiceStub]:
+    with serve(EvaluationService(travel_agent(), reports, feed, max_watchers=2)) as stub:
+        yield stub
+
+
+def watch(stub: EvaluationServiceStub, **request: object) -> grpc.Call:
+    """A watch that is known to have begun: the server sends its headers after it has subscribed."""
+    call = stub.Watch(pb.WatchRequest(**request), timeout=DEADLINE)
+    call.initial_metadata()
+    return call
+
+
+def test_documents_are_those_of_the_http_api(stub: EvaluationServiceStub) -> None:
+    trace = stub.GetTrace(pb.GetTraceRequest(trace_id=GOOD_TRACE.upper()), timeout=DEADLINE)
+    session = stub.GetSession(pb.GetSessionRequest(session_id="booking/2026-03/αθήνα"), timeout=DEADLINE)
+    assert json.loads(trace.json) == travel_agent().trace(GOOD_TRACE)
+    assert json.loads(session.json) == travel_agent().session("booking/2026-03/αθήνα")
+
+
+def test_sessions_are_listed_page_by_page(stub: EvaluationServiceStub) -> None:
+    first = stub.ListSessions(pb.ListSessionsRequest(limit=3), timeout=DEADLINE)
+    second = stub.ListSessions(pb.ListSessionsRequest(limit=3, cursor=first.next_cursor), timeout=DEADLINE)
+    items = [json.loads(item) for page in (first, second) for item in page.items_json]
+    assert items == travel_agent().sessions().items
+    assert second.next_cursor == ""
+
+
+@pytest.mark.parametrize(
+    ("method", "request_", "code", "names"),
+    [
+        pytest.param("GetTrace", pb.GetTraceRequest(trace_id="0" * 32), "NOT_FOUND", "trace", id="unknown trace"),
+        pytest.param("GetTrace", pb.GetTraceRequest(), "INVALID_ARGUMENT", "trace_id", id="no trace id"),
+        pytest.param("GetSession", pb.GetSessionRequest(session_id="x"), "NOT_FOUND", "session", id="unknown session"),
+        pytest.param("GetSession", pb.GetSessionRequest(), "INVALID_ARGUMENT", "session_id", id="no session id"),
+        pytest.param("ListSessions", pb.ListSessionsRequest(limit=501), "INVALID_ARGUMENT", "limit", id="large limit"),
+        pytest.param("ListSessions", pb.ListSessionsRequest(cursor="?"), "INVALID_ARGUMENT", "cursor", id="odd cursor"),
+        pytest.param("ReportRun", pb.ReportRunRequest(run_id="1"), "INVALID_ARGUMENT", "task_id", id="no task id"),
+        pytest.param("ReportRun", pb.ReportRunRequest(task_id="t"), "INVALID_ARGUMENT", "run_id", id="no run id"),
+        pytest.param(
+            "ReportRun",
+            pb.ReportRunRequest(task_id="t", run_id="1", condition="chaos"),
+            "INVALID_ARGUMENT",
+            "condition",
+            id="a condition that does not exist",
+        ),
+        pytest.param(
+            "ReportRun",
+            pb.ReportRunRequest(task_id="t", run_id="1", confidence=1.01),
+            "INVALID_ARGUMENT",
+            "confidence",
+            id="more than certain",
+        ),
+        pytest.param(
+            "ReportRun",
+            pb.ReportRunRequest(task_id="t", run_id="1", confidence=float("nan")),
+            "INVALID_ARGUMENT",
+            "confidence",
+            id="a confidence that is no number",
+        ),
+        pytest.param(
+            "ReportRun",
+            pb.ReportRunRequest(task_id="t" * 1025, run_id="1"),
+            "INVALID_ARGUMENT",
+            "task_id",
+            id="an id of more than 1024 characters",
+        ),
+        pytest.param("EndSession", pb.EndSessionRequest(), "INVALID_ARGUMENT", "session_id", id="end of no session"),
+    ],
+)
+def test_refusals_have_their_status_and_name_the_field(
+    stub: EvaluationServiceStub, reports: MemoryReports, method: str, request_: object, code: str, names: str
+) -> None:
+    with pytest.raises(grpc.RpcError) as error:
+        getattr(stub, method)(request_, timeout=DEADLINE)
+    assert error.value.code().name == code
+    assert names in error.value.details()
+    assert not reports.runs
+    assert not reports.ended
+
+
+def test_what_is_reported_arrives_as_it_was_said(stub: EvaluationServiceStub, reports: MemoryReports) -> None:
+    stub.ReportRun(pb.ReportRunRequest(task_id="refund", run_id="1"), timeout=DEADLINE)
+    stub.ReportRun(
+        pb.ReportRunRequest(
+            task_id="refund", run_id="2", condition="fault", success=False, confidence=0.0, session_id="s-42"
+        ),
+        timeout=DEADLINE,
+    )
+    stub.EndSession(pb.EndSessionRequest(session_id="s-42"), timeout=DEADLINE)
+    assert reports.runs == [
+        RunReport(task_id="refund", run_id="1"),
+        RunReport(task_id="refund", run_id="2", condition="fault", success=False, confidence=0.0, session_id="s-42"),
+    ]
+    assert reports.ended == ["s-42"]
+
+
+class Refusing(MemoryQueries):
+    """Wants its readers to come back later."""
+
+    def trace(self, trace_id: str) -> Document | None:
+        raise Unavailable("the disk is full", retry_after=2.5)
+
+    def session(self, session_id: str) -> Document | None:
+        raise Overloaded("too many readers", retry_after=0.25)
+
+
+@pytest.mark.parametrize(
+    ("method", "request_", "code", "seconds"),
+    [
+        ("GetTrace", pb.GetTraceRequest(trace_id=GOOD_TRACE), "UNAVAILABLE", 2.5),
+        ("GetSession", pb.GetSessionRequest(session_id="s"), "RESOURCE_EXHAUSTED", 0.25),
+    ],
+)
+def test_retryable_errors_say_when_to_come_back(
+    reports: MemoryReports, feed: Feed, method: str, request_: object, code: str, seconds: float
+) -> None:
+    with serve(EvaluationService(Refusing(), reports, feed)) as stub, pytest.raises(grpc.RpcError) as error:
+        getattr(stub, method)(request_, timeout=DEADLINE)
+    assert error.value.code().name == code
+    details = status_pb2.Status.FromString(dict(error.value.trailing_metadata())["grpc-status-details-bin"])
+    retry = error_details_pb2.RetryInfo()
+    assert details.details[0].Unpack(retry)
+    assert retry.retry_delay.ToNanoseconds() / 1e9 == seconds
+
+
+def test_a_watcher_gets_what_is_committed_after_it_came(stub: EvaluationServiceStub, feed: Feed) -> None:
+    call = watch(stub)
+    feed.accept([committed(revision=7)])
+    assert next(call) == pb.WatchResponse(
+        outcome=pb.Outcome(
+            name="coherence",
+            subject="trace",
+            subject_id=TRACE_ID,
+            session_id="s-1",
+            trace_id=TRACE_ID,
+            span_id=SPAN_ID,
+            status="scored",
+            score=0.75,
+            success=True,
+            threshold=0.5,
+            reason="answers the question",
+            method="embedding",
+            coverage=1.0,
+            evaluator_version="1",
+            revision=7,
+            evaluated_at_unix_nano=1_700_000_000_000_000_000,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        (Unscored(status=Status.NO_CONTENT, reason="said \ud800"), "no_content"),
+        (Failure(error_type="timeout", reason="judge"), "failed"),
+    ],
+)
+def test_what_there_is_none_of_is_absent(
+    stub: EvaluationServiceStub, feed: Feed, outcome: Unscored | Failure, status: str
+) -> None:
+    call = watch(stub)
+    feed.accept([committed(outcome=outcome, trace_id=None, span_id=None, threshold=None)])
+    message = next(call).outcome
+    assert message.status == status
+    assert [name for name in ("score", "success", "threshold", "coverage") if message.HasField(name)] == []
+    assert (message.trace_id, message.span_id) == ("", "")
+
+
+def test_a_watcher_gets_only_the_session_and_names_it_asked_for(stub: EvaluationServiceStub, feed: Feed) -> None:
+    call = watch(stub, session_id="mine", names=["loop_detection", "coherence"])
+    feed.accept([committed(session_id="other"), committed(session_id="mine", name="max_risk")])
+    feed.accept([committed(session_id="mine", name="loop_detection")])
+    assert next(call).outcome.name == "loop_detection"
+
+
+def test_a_watcher_learns_how_much_it_lost(stub: EvaluationServiceStub, feed: Feed) -> None:
+    call = watch(stub)
+    # One batch of more than the queue holds cannot be read in time by anyone.
+    feed.accept([committed(revision=n) for n in range(1, 8)])
+    assert next(call).lost == 3
+    assert [next(call).outcome.revision for _ in range(4)] == [4, 5, 6, 7]
+
+
+def test_watchers_are_bounded_and_make_room_when_they_go(stub: EvaluationServiceStub, feed: Feed) -> None:
+    first, second = watch(stub), watch(stub)
+    with pytest.raises(grpc.RpcError) as error:
+        next(stub.Watch(pb.WatchRequest(), timeout=DEADLINE))
+    assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    # Two of the four threads are held; the others still answer.
+    assert stub.GetTrace(pb.GetTraceRequest(trace_id=GOOD_TRACE), timeout=DEADLINE).json
+
+    first.cancel()
+
+    def admitted() -> grpc.Call | None:
+        call = stub.Watch(pb.WatchRequest(), timeout=DEADLINE)
+        # Refused calls have their status at once; admitted ones have headers and no status.
+        call.initial_metadata()
+        return call if call.is_active() else None
+
+    third = eventually(admitted)
+    feed.accept([committed(revision=5)])
+    assert next(third).outcome.revision == 5
+    assert next(second).outcome.revision == 5
+
+
+def test_the_end_of_the_feed_ends_the_watch_after_what_was_said(stub: EvaluationServiceStub, feed: Feed) -> None:
+    call = watch(stub)
+    feed.accept([committed(revision=1)])
+    feed.close()
+    assert next(call).outcome.revision == 1
+    with pytest.raises(grpc.RpcError) as error:
+        next(call)
+    assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+    with pytest.raises(grpc.RpcError) as late:
+        next(stub.Watch(pb.WatchRequest(), timeout=DEADLINE))
+    assert late.value.code() is grpc.StatusCode.UNAVAILABLE

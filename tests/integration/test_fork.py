@@ -1,0 +1,84 @@
+"""Processes that fork: workers of web servers, multiprocessing."""
+
+import pytest
+
+from tests.support.agents import run_agent
+from tests.support.fake_collector import FakeCollector, attributes
+
+FORKING = """
+    import os, sys
+    import otel_agenteval
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
+    provider = TracerProvider()
+    processor = otel_agenteval.AgentEvalSpanProcessor(sys.argv[1] if len(sys.argv) > 1 else None)
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer("agent")
+    {before}
+    with otel_agenteval.session("s1"):
+        root = tracer.start_span("parent root")
+        held = tracer.start_span("parent held", context=trace.set_span_in_context(root))
+        held.end()
+        children = []
+        for n in range(3):
+            child = os.fork()
+            if child == 0:
+                stats = processor.stats
+                assert stats.buffered == 0 and stats.handed_over == 0, stats
+                with tracer.start_as_current_span(f"child {{n}}", context=trace.set_span_in_context(root)):
+                    pass
+                assert processor.force_flush(10_000)
+                assert processor.stats.exported == 1, processor.stats
+                processor.shutdown()
+                os._exit(0)
+            children.append(child)
+        for child in children:
+            assert os.waitpid(child, 0)[1] == 0
+        root.end()
+    assert processor.force_flush(10_000)
+    print(processor.stats.exported)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "exported"),
+    [
+        pytest.param("pass", 2, id="before the parent sent anything"),
+        pytest.param(
+            "tracer.start_span('first').end(); assert processor.force_flush()", 3, id="with the parent connected"
+        ),
+    ],
+)
+def test_each_process_sends_what_is_its_own(before: str, exported: int) -> None:
+    with FakeCollector() as collector:
+        agent = run_agent(
+            FORKING.format(before=before), environ={"AGENTEVAL_ENDPOINT": collector.endpoint}, check=False
+        )
+        assert agent.returncode == 0, agent.stderr
+        assert agent.stdout.strip() == str(exported)
+        spans = {span.name: (resource, attributes(span)) for resource, span in collector.spans_with_resource()}
+        assert len(collector.spans()) == len(spans), "nothing arrives twice"
+    assert set(spans) - {"first"} == {"parent root", "parent held", "child 0", "child 1", "child 2"}
+    processes = {name: resource["agenteval.process.id"] for name, (resource, _) in spans.items()}
+    assert processes["parent root"] == processes["parent held"]
+    assert len(set(processes.values())) == 4
+    counts = {name: found.get("agenteval.trace.span_count") for name, (_, found) in spans.items() if name != "first"}
+    assert counts == {"parent root": 2, "parent held": None, "child 0": 1, "child 1": 1, "child 2": 1}
+    assert {found["agenteval.session.id"] for name, (_, found) in spans.items() if name != "first"} == {"s1"}
+    assert "Wrong file descriptor generation" not in agent.stderr
+
+
+def test_spans_of_a_process_that_just_ends_arrive() -> None:
+    code = """
+        import otel_agenteval
+        from opentelemetry.sdk.trace import TracerProvider
+
+        provider = TracerProvider({options})
+        provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor())
+        provider.get_tracer("agent").start_span("last").end()
+    """
+    with FakeCollector() as collector:
+        for options in ("shutdown_on_exit=True", "shutdown_on_exit=False"):
+            run_agent(code.format(options=options), environ={"AGENTEVAL_ENDPOINT": collector.endpoint})
+        assert [span.name for span in collector.spans()] == ["last", "last"]

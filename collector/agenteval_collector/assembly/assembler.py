@@ -6,10 +6,13 @@ A trace is complete
 - after a quiet period without anything new, once no span is known to be open; in any case
 - at `max_age` after its first span, or earlier when memory is needed: it is scored as it stands.
 
-What comes later opens the trace again, with all it had, and completes as the next revision.
+What comes later opens the trace again, with all it had, and completes as the next revision. Once the log has
+forgotten a request of the scored revision, later spans are counted as late and passed over: a revision of
+fragments must not replace a whole one.
 """
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +30,7 @@ _PROCESS = AGENTEVAL_PROCESS_ID.encode()
 # Only log records that carry GenAI content are part of a trace; searching their bytes for the namespace lets the
 # application's other log records pass without being read.
 _GEN_AI = b"gen_ai."
+_NO_TRACE = (b"", bytes(16))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +74,18 @@ class Assembler:
         self._quiet_period = quiet_period
         self._max_age = max_age
         self._max_open_bytes = max_open_bytes
-        self._open: dict[bytes, OpenTrace] = {}
+        # In the order they were opened; unlike a dict as fast at its front when many have left from there.
+        self._open: OrderedDict[bytes, OpenTrace] = OrderedDict()
         self._scoring: dict[bytes, OpenTrace] = {}
         self._deadlines: list[tuple[float, bytes]] = []
         self._open_bytes = 0
         self._next_offset = 0
 
     def take(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
-        """Sort the requests' spans and log records into traces; the traces that are complete by that."""
+        """Sort the requests' spans and log records into traces; the traces that are complete by that.
+
+        What `known` and `reload` raise passes through; the same requests can be given again then.
+        """
         parsed = [(request, list(_items(request))) for request in requests]
         unseen = {
             trace_id
@@ -87,13 +95,17 @@ class Assembler:
         }
         known = self._known([trace_id.hex() for trace_id in unseen]) if unseen else {}
         touched: dict[bytes, OpenTrace] = {}
+        forgotten: set[bytes] = set()
         for request, items in parsed:
             for trace_id, item, origin in items:
-                trace = self._find(trace_id, request, known)
-                if trace is not None and self._add(trace, item, origin, request.offset):
+                trace = None if trace_id in forgotten else self._find(trace_id, request, known, forgotten)
+                if trace is not None:
+                    self._add(trace, item, origin, request.offset)
                     touched[trace_id] = trace
+                elif trace_id in forgotten:
+                    self._telemetry.late(1)
             self._next_offset = request.offset + 1
-        complete = [self._complete(trace) for trace in touched.values() if trace.delivered]
+        complete = [self._complete(trace) for trace in touched.values() if trace.changed and trace.delivered]
         return complete + self._within_memory()
 
     def due(self) -> list[AssembledTrace]:
@@ -113,7 +125,7 @@ class Assembler:
                     self._telemetry.released_early(1)
                 complete.append(self._complete(trace))
             else:
-                self._close(trace)
+                self._settle(trace)
         return complete
 
     def next_due(self) -> float | None:
@@ -127,8 +139,11 @@ class Assembler:
     def scored(self, trace_id: str, revision: int) -> None:
         """The revision is committed: nothing of it has to be replayed any more."""
         key = bytes.fromhex(trace_id)
-        trace = self._scoring.get(key)
-        if trace is not None and trace.revision == revision:
+        trace = self._open.get(key) or self._scoring.get(key)
+        if trace is None:
+            return
+        trace.committed(revision)
+        if key in self._scoring and trace.scored == trace.revision:
             del self._scoring[key]
 
     def checkpoint(self) -> int:
@@ -146,8 +161,12 @@ class Assembler:
         )
 
     def peek(self, trace_id: str) -> AssembledTrace | None:
-        """A look at a trace that is not complete; safe from any thread."""
-        trace = self._open.get(bytes.fromhex(trace_id))
+        """A look at a trace that is open or being scored; safe from any thread.
+
+        The store may hold the same revision by now, and has the better answer then.
+        """
+        key = bytes.fromhex(trace_id)
+        trace = self._open.get(key) or self._scoring.get(key)
         return _assembled(trace, complete=False) if trace else None
 
     @property
@@ -159,8 +178,13 @@ class Assembler:
         """Serialized bytes of the spans and log records of open traces."""
         return self._open_bytes
 
-    def _find(self, trace_id: bytes, request: LoggedRequest, known: Mapping[str, KnownTrace]) -> OpenTrace | None:
-        """The open trace that the request's items belong to; None where a scored revision has them already."""
+    def _find(
+        self, trace_id: bytes, request: LoggedRequest, known: Mapping[str, KnownTrace], forgotten: set[bytes]
+    ) -> OpenTrace | None:
+        """The open trace that the request's items belong to; None where a scored revision has them already.
+
+        Also None, and the trace is added to `forgotten`, where the log does not hold that revision any more.
+        """
         trace = self._open.get(trace_id)
         if trace is not None:
             return trace
@@ -174,31 +198,34 @@ class Assembler:
             if scored is not None:
                 if request.offset in scored.offsets:
                     return None
-                self._restore(trace, scored)
+                if not self._restore(trace, scored):
+                    forgotten.add(trace_id)
+                    return None
+                trace.unscored_from = request.offset
         self._open[trace_id] = trace
         self._open_bytes += trace.size
         # The earliest it can be due; a look at that time finds out about everything that comes until then.
         heapq.heappush(self._deadlines, (now + self._quiet_period, trace_id))
         return trace
 
-    def _restore(self, trace: OpenTrace, scored: KnownTrace) -> None:
-        """Bring back from the log what the scored revision was made of."""
+    def _restore(self, trace: OpenTrace, scored: KnownTrace) -> bool:
+        """Bring back from the log what the scored revision was made of; False where some of it is gone."""
+        found = 0
         for request in self._reload(sorted(scored.offsets)):
+            found += 1
             for trace_id, item, origin in _items(request):
                 if trace_id == trace.trace_id:
                     trace.add(item, origin, request.offset)
-        trace.revision = scored.revision
-        trace.reopen(self._clock.monotonic())
+        trace.restored(scored.revision, self._clock.monotonic())
+        return found == len(scored.offsets)
 
-    def _add(self, trace: OpenTrace, item: Span | bytes, origin: Origin, offset: int) -> bool:
+    def _add(self, trace: OpenTrace, item: Span | bytes, origin: Origin, offset: int) -> None:
         before = trace.size
-        if not trace.add(item, origin, offset):
-            return False
-        self._open_bytes += trace.size - before
-        trace.touched_at = self._clock.monotonic()
-        if trace.revision > 1:
-            self._telemetry.late(1)
-        return True
+        if trace.add(item, origin, offset):
+            self._open_bytes += trace.size - before
+            trace.touched_at = self._clock.monotonic()
+            if trace.revision > 1:
+                self._telemetry.late(1)
 
     def _due_at(self, trace: OpenTrace) -> float:
         at_latest = trace.opened_at + self._max_age
@@ -211,6 +238,13 @@ class Assembler:
         self._close(trace)
         self._scoring[trace.trace_id] = trace
         return _assembled(trace, complete=True)
+
+    def _settle(self, trace: OpenTrace) -> None:
+        """Nothing but repetitions came since the trace was opened again."""
+        self._close(trace)
+        trace.unchanged()
+        if trace.scored < trace.revision:
+            self._scoring[trace.trace_id] = trace
 
     def _close(self, trace: OpenTrace) -> None:
         del self._open[trace.trace_id]
@@ -225,7 +259,7 @@ class Assembler:
                 released.append(self._complete(oldest))
                 self._telemetry.released_early(1)
             else:
-                self._close(oldest)
+                self._settle(oldest)
         return released
 
 
@@ -233,7 +267,8 @@ def _assembled(trace: OpenTrace, *, complete: bool) -> AssembledTrace:
     return AssembledTrace(
         trace_id=trace.trace_id.hex(),
         tenant=trace.tenant,
-        revision=trace.revision,
+        # Opened again without anything new yet, it is still the revision before.
+        revision=trace.revision if trace.changed else trace.revision - 1,
         spans=list(trace.spans.values()),
         logs=list(trace.logs.items()),
         offsets=list(trace.offsets),
@@ -256,7 +291,7 @@ def _items(request: LoggedRequest) -> Iterator[tuple[bytes, Span | bytes, Origin
         for scope_logs in resource_logs.scope_logs:
             origin = Origin(resource, scope_logs.scope.name, process)
             for record in scope_logs.log_records:
-                if record.trace_id and _GEN_AI in (raw := record.SerializeToString()):
+                if record.trace_id not in _NO_TRACE and _GEN_AI in (raw := record.SerializeToString()):
                     yield record.trace_id, raw, origin
 
 

@@ -11,8 +11,9 @@ _MARKER = AGENTEVAL_SPAN_COUNT.encode()
 class OpenTrace:
     """The spans and log records of one trace, each kept as the bytes it came in: no decoded copy waits in memory.
 
-    `revision` is the one that the next completion makes. `unscored_from` is the offset of the first request that
-    is in no scored revision yet; `changed` says whether there is anything new since the last one.
+    `revision` is the one that the next completion makes, `changed` says whether there is anything new for it, and
+    `scored` is the newest revision that is committed, 0 before the first. `unscored_from` is the offset of the first
+    request with anything that is in no committed revision yet.
     """
 
     def __init__(self, trace_id: bytes, tenant: str, *, now: float, offset: int) -> None:
@@ -22,11 +23,13 @@ class OpenTrace:
         self.touched_at = now
         self.unscored_from = offset
         self.revision = 1
+        self.scored = 0
         self.spans: dict[bytes, tuple[bytes, Origin]] = {}
         self.logs: dict[bytes, Origin] = {}
         self.offsets: dict[int, None] = {}
         self.size = 0
         self.changed = False
+        self._new_from = offset
         self._unended: set[bytes] = set()
         self._expected: dict[str, int] = {}
         self._delivered: dict[str, int] = {}
@@ -46,6 +49,22 @@ class OpenTrace:
         self.changed = False
         self.opened_at = self.touched_at = now
         self._marked = False
+
+    def restored(self, revision: int, now: float) -> None:
+        """What was added until now is what the committed `revision` was made of."""
+        self.revision = self.scored = revision
+        self.reopen(now)
+
+    def unchanged(self) -> None:
+        """Nothing came since it was opened again: the revision before stands, as it was."""
+        self.revision -= 1
+        self.changed = True
+
+    def committed(self, revision: int) -> None:
+        """The store holds `revision` now; what came before its completion needs no replay any more."""
+        self.scored = max(self.scored, revision)
+        if self.changed and self.scored == self.revision - 1:
+            self.unscored_from = self._new_from
 
     @property
     def running(self) -> bool:
@@ -82,8 +101,7 @@ class OpenTrace:
             self._unended.add(span.span_id)
         self.spans[span.span_id] = (raw, origin)
         self.size += len(raw)
-        self.offsets[offset] = None
-        self.changed = True
+        self._added(offset)
         self._attribute(span, raw, origin, again=known is not None)
         return True
 
@@ -92,9 +110,16 @@ class OpenTrace:
             return False
         self.logs[raw] = origin
         self.size += len(raw)
-        self.offsets[offset] = None
-        self.changed = True
+        self._added(offset)
         return True
+
+    def _added(self, offset: int) -> None:
+        self.offsets[offset] = None
+        if not self.changed:
+            self.changed = True
+            self._new_from = offset
+            if self.scored == self.revision - 1:
+                self.unscored_from = offset
 
     def _attribute(self, span: Span, raw: bytes, origin: Origin, *, again: bool) -> None:
         process = origin.process

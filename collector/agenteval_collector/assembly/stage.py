@@ -2,8 +2,10 @@
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from itertools import islice
+from typing import Protocol, TypeVar
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.clock import Clock
@@ -12,6 +14,7 @@ from agenteval_collector.inbox import Inbox
 from agenteval_collector.pipeline import AssembledTrace, LoggedRequest, Telemetry
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 BATCH = 64
 """Requests assembled in one go; they share one look-up in the store."""
@@ -56,7 +59,9 @@ class AssemblyStage:
         self._clock = clock
         self._telemetry = telemetry
         self._retention = retention
-        self._inbox: Inbox[LoggedRequest | tuple[str, int]] = Inbox(max_pending_bytes)
+        self._inbox: Inbox[LoggedRequest] = Inbox(max_pending_bytes)
+        # Beside the inbox, because a replay does not read that one; bounded by the traces that are being scored.
+        self._scored: deque[tuple[str, int]] = deque()
         self._checkpoint = 0
         self._next_housekeeping = 0.0
         self._stopping = threading.Event()
@@ -76,6 +81,7 @@ class AssemblyStage:
         if self._thread is not None:
             self._thread.join(timeout)
             self._stopping.set()
+            self._thread.join(1.0)
 
     def deliver(self, request: LoggedRequest) -> None:
         """A committed request, from the log."""
@@ -83,7 +89,7 @@ class AssemblyStage:
 
     def scored(self, trace_id: str, revision: int) -> None:
         """From the evaluation: this revision is committed."""
-        self._inbox.put_regardless((trace_id, revision), 0)
+        self._scored.append((trace_id, revision))
 
     def admit(self) -> None:
         """Raises Overloaded while more waits for assembly than the bound allows."""
@@ -101,45 +107,66 @@ class AssemblyStage:
         return len(self._inbox)
 
     def _run(self, replay_to: int) -> None:
-        self._replay(replay_to)
-        while True:
-            items = self._inbox.take(BATCH, self._patience())
-            requests = [item for item in items if isinstance(item, LoggedRequest)]
-            for item in items:
-                if isinstance(item, tuple):
-                    self._assembler.scored(*item)
-            if requests:
-                self._hand_over(self._assemble(requests))
-            self._hand_over(self._assembler.due())
-            self._housekeeping()
-            if self._inbox.closed and not items:
-                return
+        try:
+            self._replay(replay_to)
+            self._assemble_deliveries()
+        except RetryableError as error:
+            logger.error("assembly stops, the next start goes on from the log: %s", error)
 
     def _replay(self, replay_to: int) -> None:
-        batch: list[LoggedRequest] = []
-        for request in self._log.read(self._checkpoint):
-            if request.offset > replay_to:
-                break
-            batch.append(request)
-            if len(batch) == BATCH:
-                self._replay_batch(batch)
-                batch = []
-        self._replay_batch(batch)
-
-    def _replay_batch(self, batch: Sequence[LoggedRequest]) -> None:
-        if batch:
+        start = self._checkpoint
+        while not self._inbox.closed:
+            page = self._insist(lambda: list(islice(self._log.read(start), BATCH)))  # noqa: B023
+            batch = [request for request in page if request.offset <= replay_to]
+            if not batch:
+                return
             self._telemetry.replayed(len(batch))
-            self._hand_over(self._assemble(batch))
+            self._survive(lambda: self._hand_over(self._assemble(batch)))  # noqa: B023
+            self._survive(self._housekeeping)
+            start = batch[-1].offset + 1
+
+    def _assemble_deliveries(self) -> None:
+        while True:
+            requests = self._inbox.take(BATCH, self._patience())
+            self._survive(lambda: self._hand_over(self._assemble(requests)))  # noqa: B023
+            self._survive(lambda: self._hand_over(self._assembler.due()))
+            self._survive(self._housekeeping)
+            if self._inbox.closed and not requests:
+                return
 
     def _assemble(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
         """Tried again until the store answers: spans that were taken by a failed attempt are recognised."""
+        if not requests:
+            return []
+        try:
+            return self._insist(lambda: self._assembler.take(requests))
+        except RetryableError:
+            raise
+        except Exception:  # A request that cannot be assembled is a defect of ours; the others must not wait for it.
+            if len(requests) > 1:
+                return [trace for request in requests for trace in self._assemble([request])]
+            logger.exception("request %d of the log cannot be assembled and is passed over", requests[0].offset)
+            return []
+
+    def _insist(self, attempt: Callable[[], T]) -> T:
+        """Try until log and store answer: nothing is lost meanwhile, and senders wait once the inbox is full."""
         while True:
             try:
-                return self._assembler.take(requests)
+                return attempt()
             except RetryableError as error:
                 logger.error("assembling waits: %s", error)
                 if self._stopping.wait(error.retry_after):
-                    return []
+                    raise
+
+    @staticmethod
+    def _survive(step: Callable[[], None]) -> None:
+        """A defect costs one step, never the thread: what was in its hands stays below the checkpoint."""
+        try:
+            step()
+        except RetryableError:
+            raise
+        except Exception:
+            logger.exception("assembling goes on after an unexpected failure")
 
     def _patience(self) -> float:
         due = self._assembler.next_due()
@@ -154,12 +181,20 @@ class AssemblyStage:
                     return  # It is in the log and not below the checkpoint: the next start scores it.
 
     def _housekeeping(self) -> None:
+        while self._scored:
+            self._assembler.scored(*self._scored.popleft())
         now = self._clock.monotonic()
         if now < self._next_housekeeping:
             return
         self._next_housekeeping = now + HOUSEKEEPING
+        try:
+            self._save_progress()
+        except RetryableError as error:
+            logger.error("progress is not saved, next attempt in %g s: %s", HOUSEKEEPING, error)
+
+    def _save_progress(self) -> None:
         checkpoint = self._assembler.checkpoint()
         if checkpoint > self._checkpoint:
-            self._checkpoint = checkpoint
             self._save_checkpoint(checkpoint)
+            self._checkpoint = checkpoint
         self._log.trim(self._checkpoint, older_than=self._clock.now() - round(self._retention * 1e9))

@@ -8,12 +8,14 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    Connection,
     Integer,
     LargeBinary,
     MetaData,
@@ -60,7 +62,7 @@ class _Append:
 
 
 class RequestLog:
-    """The log on one SQLite file, written by one thread of its own.
+    """The log on one SQLite file, written by one thread of its own. Reading raises Unavailable where the file refuses.
 
     `deliver` gets every committed request in the order of offsets, on the log's thread, after the one who appended
     it was answered.
@@ -102,7 +104,7 @@ class RequestLog:
         """Requests from offset `start` on, as far as they are committed now."""
         while True:
             query = select(_requests).where(_requests.c.offset >= start).order_by(_requests.c.offset).limit(page)
-            with self._engine.connect() as connection:
+            with self._reading() as connection:
                 rows = connection.execute(query).all()
             for row in rows:
                 yield LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, row.body)
@@ -110,32 +112,38 @@ class RequestLog:
                 return
             start = rows[-1].offset + 1
 
-    def get(self, offsets: Sequence[int]) -> list[LoggedRequest]:
+    def get(self, offsets: Sequence[int], page: int = 64) -> Iterator[LoggedRequest]:
         """The requests at these offsets that are still kept, in order."""
-        found: list[LoggedRequest] = []
-        with self._engine.connect() as connection:
-            for first in range(0, len(offsets), 500):  # SQLite bounds the number of bound parameters
-                query = select(_requests).where(_requests.c.offset.in_(offsets[first : first + 500]))
-                found += [
-                    LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, row.body)
-                    for row in connection.execute(query)
-                ]
-        return sorted(found, key=lambda request: request.offset)
+        wanted = sorted(offsets)
+        for first in range(0, len(wanted), page):
+            query = select(_requests).where(_requests.c.offset.in_(wanted[first : first + page]))
+            with self._reading() as connection:
+                rows = connection.execute(query.order_by(_requests.c.offset)).all()
+            for row in rows:
+                yield LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, row.body)
 
     def last_offset(self) -> int:
         """The newest offset; 0 for an empty log."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return connection.execute(select(func.max(_requests.c.offset))).scalar() or 0
 
     def trim(self, below: int, older_than: int, batch: int = 256) -> int:
         """Forget requests below offset `below` received before `older_than` (ns); the number forgotten.
 
-        At most `batch` at a time, so that an append never waits long for the file.
+        At most `batch` at a time, so that an append never waits long for the file. Raises Unavailable.
         """
         old = select(_requests.c.offset).where(_requests.c.offset < below, _requests.c.received_at < older_than)
         victims = old.order_by(_requests.c.offset).limit(batch)
-        with self._engine.begin() as connection:
-            return connection.execute(delete(_requests).where(_requests.c.offset.in_(victims))).rowcount
+        try:
+            with self._engine.begin() as connection:
+                return connection.execute(delete(_requests).where(_requests.c.offset.in_(victims))).rowcount
+        except SQLAlchemyError as error:
+            raise Unavailable(f"the log could not be trimmed: {error}") from error
+
+    @property
+    def alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
 
     @property
     def waiting(self) -> int:
@@ -149,7 +157,7 @@ class RequestLog:
                 return
             try:
                 offsets = self._commit(group)
-            except SQLAlchemyError as error:
+            except Exception as error:  # Whatever it is, those who wait must hear of it, and the next group is tried.
                 logger.error("the log could not be written, requests are refused: %s", error)
                 for entry in group:
                     entry.offset.set_exception(Unavailable(f"the log could not be written: {error}"))
@@ -158,6 +166,14 @@ class RequestLog:
                 entry.offset.set_result(offset)
             for entry, offset in zip(group, offsets, strict=True):
                 self._deliver(LoggedRequest(offset, entry.tenant, entry.signal, entry.received_at, entry.body))
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise Unavailable(f"the log could not be read: {error}") from error
 
     def _commit(self, group: Sequence[_Append]) -> range:
         rows = [

@@ -49,7 +49,10 @@ class Collector:
 
         # What leaves.
         self.output = TelemetryOutput(
-            version=version("otel-agenteval"), instance_id=str(uuid.uuid4()), push=_push_target(settings)
+            version=version("otel-agenteval"),
+            instance_id=str(uuid.uuid4()),
+            push=_push_target(settings),
+            count_loops=settings.loops.repeated_answer.mode == "alarm",
         )
         telemetry = self.output.collector
         feed = Feed(telemetry)

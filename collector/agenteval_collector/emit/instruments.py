@@ -53,9 +53,11 @@ class SessionLevels(Protocol):
 class EvaluationInstruments:
     """An EvaluationSink that records scores, outcomes and loops."""
 
-    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
+    def __init__(self, meter: Meter, labels: IdentityLabels, *, count_loops: bool = True) -> None:
+        """`count_loops` False leaves `agenteval.loops` at zero: loops are to be observed, not to raise an alarm."""
         self._meter = meter
         self._labels = labels
+        self._count_loops = count_loops
         self._scores = meter.create_histogram(
             "gen_ai.evaluation.score",
             unit="1",
@@ -129,7 +131,7 @@ class EvaluationInstruments:
             },
         )
         loop_kind = _LOOP_KINDS.get(evaluation.name)
-        if loop_kind is not None and evaluation.success is False:
+        if self._count_loops and loop_kind is not None and evaluation.success is False:
             self._loops.add(1, {**whom, semconv.AGENTEVAL_LOOP_KIND: loop_kind})
 
     def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> Iterable[Observation]:

@@ -47,6 +47,7 @@ class TelemetryOutput:
         instance_id: str,
         push: PushTarget | None = None,
         labels: IdentityLabels | None = None,
+        count_loops: bool = True,
     ) -> None:
         labels = labels or IdentityLabels()
         resource = Resource(
@@ -78,7 +79,7 @@ class TelemetryOutput:
                 ],
             )
             meter = self._meters.get_meter(_SCOPE, version)
-            self.evaluations = EvaluationInstruments(meter, labels)
+            self.evaluations = EvaluationInstruments(meter, labels, count_loops=count_loops)
             self.collector = CollectorTelemetry(meter, version)
             self._loggers = LoggerProvider(resource, shutdown_on_exit=False)
             self.events: EvaluationEvents | None = None

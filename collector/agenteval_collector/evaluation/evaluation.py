@@ -10,7 +10,7 @@ from typing import Protocol
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import trace_document
-from agenteval_collector.embedders import Embedder
+from agenteval_collector.embedders.port import Embedder
 from agenteval_collector.evaluation.reading import read
 from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition

@@ -6,6 +6,7 @@ answer (failed, or not recorded) take their place in the window, but are not com
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from agenteval_collector.evaluators.port import EvaluationContext, unanswered
 from otel_agenteval.metrics import LoopText, MetricResult, loop_score
@@ -31,12 +32,19 @@ class LoopDetection:
 def repetition(answers: Sequence[LoopText | None], previous: Sequence[LoopText | None]) -> Outcome:
     """The outcome for a trace with these `answers` after the `previous` ones of its session, oldest first."""
     said = list(previous[-WINDOW:])
-    worst: MetricResult | None = None
+    worst: Score | None = None
     for answer in answers:
         result = loop_score(answer, said, window=WINDOW)
-        if result.evaluated and (worst is None or (result.score or 0.0) < (worst.score or 0.0)):
-            worst = result
+        if result.score is not None and result.evaluated and (worst is None or result.score < worst.value):
+            worst = Score(value=result.score, reason=_reason(result, len(said)), metadata=result.metadata)
         said.append(answer)
-    if worst is None or worst.score is None:
-        return Unscored(status=Status.NOT_APPLICABLE, reason="no earlier answer in the session to compare with")
-    return Score(value=worst.score, reason=worst.reason, metadata=worst.metadata)
+    return worst or Unscored(status=Status.NOT_APPLICABLE, reason="no earlier answer in the session to compare with")
+
+
+def _reason(result: MetricResult, turn: int) -> str:
+    """Says how many turns back the closest answer is; `turn` is the position of the answer that was compared."""
+    comparisons: Any = result.metadata["comparisons"]
+    closest = max(comparisons, key=lambda comparison: (comparison["hybrid_score"], comparison["trace_index"]))
+    back = turn - closest["trace_index"]
+    earlier = "the answer before" if back == 1 else f"the answer {back} turns before"
+    return f"closest to {earlier}: repetition {closest['hybrid_score']:.4f}"

@@ -1,18 +1,17 @@
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
+import grpc
 import pytest
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.demo.agents import play
+from agenteval_collector.demo.scripts import SCRIPTS
 
+from otel_agenteval.proto.v1.evaluation_pb2 import EndSessionRequest
+from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support import prometheus
-from tests.support.evaluations import committed
+from tests.support.collector_process import collector_process
 from tests.support.eventually import eventually
-from tests.support.sessions import Level, Sessions
 
 pytestmark = [
     pytest.mark.slow,
@@ -22,49 +21,32 @@ pytestmark = [
     ),
 ]
 
-
-@contextmanager
-def serving(telemetry: TelemetryOutput) -> Iterator[str]:
-    """The page of `telemetry` over HTTP; yields its address."""
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body, content_type = telemetry.render()
-            self.send_response(200)
-            self.send_header("Content-Type", content_type)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args: Any) -> None:
-            """Say nothing of requests that went well."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/metrics"
-    finally:
-        server.shutdown()
-        thread.join(10)
-        server.server_close()
+STUCK = next(script for script in SCRIPTS if script.session == "demo-stuck")
+GOOD = next(script for script in SCRIPTS if script.session == "demo-good")
 
 
-def test_prometheus_scrapes_scores_and_the_rule_fires_and_resolves(tmp_path: Path) -> None:
-    telemetry = TelemetryOutput(version="9.8.7", instance_id="i-1")
-    sessions = Sessions(Level("planner", "shop", "agent_reliability", 10, 6))
-    telemetry.evaluations.observe_sessions(sessions)
-    telemetry.evaluations.accept([committed()])
-    with serving(telemetry) as metrics_url, prometheus.start(metrics_url, tmp_path) as server:
-        mean = "gen_ai_evaluation_score_sum / gen_ai_evaluation_score_count"
-        [score] = eventually(lambda: server.query(mean), within=30)
-        assert score["value"][1] == "0.75"
-        assert score["metric"]["gen_ai_evaluation_name"] == "coherence"
+def test_an_alert_fires_while_sessions_of_an_agent_are_stuck_and_resolves_when_they_end(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "prometheus").mkdir()
+    with (
+        collector_process(tmp_path / "data") as addresses,
+        prometheus.start(f"http://{addresses['web']}/metrics", tmp_path / "prometheus") as server,
+    ):
+        endpoint = f"http://{addresses['grpc']}"
+        for number in range(6):
+            play(replace(STUCK, session=f"stuck-{number}"), endpoint, lambda _seconds: None)
+            play(replace(GOOD, session=f"good-{number}"), endpoint, lambda _seconds: None)
 
-        [alert] = eventually(lambda: [alert for alert in server.alerts() if alert["state"] == "firing"], within=30)
+        [alert] = eventually(lambda: [alert for alert in server.alerts() if alert["state"] == "firing"], within=60)
         assert alert["labels"]["alertname"] == "AgentSessionsLow"
-        assert alert["labels"]["gen_ai_agent_name"] == "planner"
-        assert alert["annotations"]["summary"].startswith("6 active sessions of agent planner (shop) are low")
+        assert alert["labels"]["gen_ai_agent_name"] == STUCK.agent
+        assert alert["annotations"]["summary"].startswith(f"6 active sessions of agent {STUCK.agent}")
+        [loops] = server.query(f'agenteval_loops_total{{gen_ai_agent_name="{STUCK.agent}"}}')
+        assert loops["value"][1] == "18"
 
-        sessions.levels = (Level("planner", "shop", "agent_reliability", 10, 1),)
-        eventually(lambda: not server.alerts(), within=30)
+        with grpc.insecure_channel(addresses["grpc"]) as channel:
+            for number in range(6):
+                EvaluationServiceStub(channel).EndSession(EndSessionRequest(session_id=f"stuck-{number}"), timeout=10)
+        eventually(lambda: not server.alerts(), within=60)
+        finals = server.query('gen_ai_evaluation_score_count{gen_ai_evaluation_name="agent_reliability"}')
+        assert [series["value"][1] for series in finals] == ["6"]

@@ -17,7 +17,7 @@ import yaml
 from tests.support.eventually import eventually
 
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "prometheus"
-_INTERVAL = "200ms"
+_INTERVAL = "500ms"
 
 
 class Prometheus:

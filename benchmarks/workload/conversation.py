@@ -1,0 +1,58 @@
+"""A conversation with an agent, whatever it came from."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool call and what came of it: `arguments` is JSON text, the result of a failed call starts with "Error"."""
+
+    call_id: str
+    name: str
+    arguments: str
+    result: str
+
+    @property
+    def failed(self) -> bool:
+        return self.result.startswith("Error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One model call: what it said (None: nothing) and which tools it asked for."""
+
+    text: str | None
+    calls: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One message of the user and all that the agent did about it; it becomes one trace."""
+
+    question: str
+    steps: tuple[Step, ...]
+
+    @property
+    def answer(self) -> str | None:
+        """The last thing the agent said; None where it said nothing."""
+        return next((step.text for step in reversed(self.steps) if step.text), None)
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        return tuple(call for step in self.steps for call in step.calls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """One session, which is one run of a task; `success` is what its user would report."""
+
+    session_id: str
+    task_id: str
+    run_id: str
+    success: bool
+    turns: tuple[Turn, ...]
+
+    @property
+    def span_count(self) -> int:
+        """Spans that it becomes: one for each turn, model call and tool call."""
+        return sum(1 + len(turn.steps) + len(turn.calls) for turn in self.turns)

@@ -1,0 +1,49 @@
+"""Conversations recorded by tau-bench (https://github.com/sierra-research/tau-bench, MIT licence)."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.workload.conversation import Call, Conversation, Step, Turn
+
+
+def read(path: Path) -> list[Conversation]:
+    """The conversations of a tau-bench result file: a JSON list of `{task_id, trial, reward, traj}`.
+
+    A task's trials are its runs; a reward of 1 is success. Messages before the first one of the user are left out.
+    """
+    return [
+        Conversation(
+            session_id=f"tau-{recorded['task_id']}-{recorded['trial']}",
+            task_id=str(recorded["task_id"]),
+            run_id=str(recorded["trial"]),
+            success=recorded["reward"] == 1,
+            turns=tuple(_turns(recorded["traj"])),
+        )
+        for recorded in json.loads(path.read_text(encoding="utf-8"))
+    ]
+
+
+def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[Turn]:
+    starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    for start, end in zip(starts, [*starts[1:], len(messages)], strict=True):
+        reply = messages[start + 1 : end]
+        results = {message["tool_call_id"]: message["content"] for message in reply if message["role"] == "tool"}
+        steps = tuple(_step(message, results) for message in reply if message["role"] == "assistant")
+        yield Turn(question=messages[start]["content"], steps=steps)
+
+
+def _step(message: dict[str, Any], results: dict[str, str]) -> Step:
+    return Step(
+        text=message.get("content"),
+        calls=tuple(
+            Call(
+                call_id=call["id"],
+                name=call["function"]["name"],
+                arguments=call["function"]["arguments"],
+                result=results[call["id"]],
+            )
+            for call in message.get("tool_calls") or ()
+        ),
+    )

@@ -43,7 +43,7 @@ class TraceTable:
         # Dicts keep order: `_open` by first start, `_closed` by time of closing.
         self._open: dict[int, TraceEntry] = {}
         self._closed: dict[int, TraceEntry] = {}
-        self._open_spans = 0
+        self.open_spans = 0
         self.evicted_spans = 0
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class TraceTable:
 
     def start(self, trace_id: int, span_id: int, identity: Identity | None) -> None:
         """Note that the span is open and whose it is."""
-        if self._open_spans >= self._max_open_spans:
+        if self.open_spans >= self._max_open_spans:
             self._evict_open()
         entry = self._open.get(trace_id)
         if entry is None:
@@ -68,7 +68,7 @@ class TraceTable:
                 self._evict()
             self._open[trace_id] = entry
         entry.open[span_id] = identity
-        self._open_spans += 1
+        self.open_spans += 1
         if entry.identity is None:
             entry.identity = identity
 
@@ -81,7 +81,7 @@ class TraceTable:
         if span_id not in entry.open:
             return entry, entry.identity
         identity = entry.open.pop(span_id)
-        self._open_spans -= 1
+        self.open_spans -= 1
         if not entry.open:
             entry.closed_at = self._monotonic()
             self._closed[trace_id] = self._open.pop(trace_id)
@@ -93,7 +93,7 @@ class TraceTable:
         now = self._monotonic()
         self._closed.update(self._open)
         self._open.clear()
-        self._open_spans = 0
+        self.open_spans = 0
         for entry in self._closed.values():
             entry.open = {}
             entry.handed_over = 0
@@ -113,5 +113,5 @@ class TraceTable:
 
     def _evict_open(self) -> None:
         entry = self._open.pop(next(iter(self._open)))
-        self._open_spans -= len(entry.open)
+        self.open_spans -= len(entry.open)
         self.evicted_spans += len(entry.open)

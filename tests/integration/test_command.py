@@ -1,0 +1,49 @@
+"""The console script without the collector's packages, and what it says when misused."""
+
+import subprocess
+import sys
+
+import pytest
+
+WITHOUT_EXTRAS = (
+    "import sys; sys.modules['agenteval_collector'] = None; sys.argv[0] = 'agenteval'; "
+    "from otel_agenteval.command import main; main()"
+)
+
+
+def agenteval(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, *arguments], capture_output=True, text=True, check=False, timeout=30
+    )
+
+
+def test_help_lists_every_command_without_the_extras() -> None:
+    shown = agenteval("--help")
+    assert shown.returncode == 0
+    for command in ("collector", "demo", "run", "replay", "sessions", "trace", "why", "reliability", "config"):
+        assert f"\n  {command} " in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        pytest.param(
+            ("sessions", "--json"), 2, "pip install 'otel-agenteval[collector]'", id="a command that needs the extras"
+        ),
+        pytest.param(("sesions",), 2, "no command 'sesions'", id="a misspelt command"),
+        pytest.param(("run",), 2, "needs a command", id="run without a command"),
+        pytest.param(("run", "--endpiont", "x", "--", "true"), 2, "no option '--endpiont'", id="a misspelt option"),
+        pytest.param(("run", "--endpoint"), 2, "needs a URL", id="an endpoint without a value"),
+        pytest.param(("run", "--", "no-such-program"), 127, "no program 'no-such-program'", id="an unknown program"),
+    ],
+)
+def test_misuse_is_named_in_one_sentence(arguments: tuple[str, ...], code: int, message: str) -> None:
+    shown = agenteval(*arguments)
+    assert shown.returncode == code
+    assert message in shown.stderr
+    assert len(shown.stderr.splitlines()) == 1
+
+
+def test_run_needs_no_separator_and_passes_options_of_the_program_on() -> None:
+    shown = agenteval("run", sys.executable, "-c", "import sys; print(sys.argv[1:])", "--help")
+    assert shown.stdout == "['--help']\n"

@@ -77,7 +77,8 @@ def shown(items: Sequence[Any]) -> Sequence[Any]:
 
 def path(segment: str) -> str:
     """An id as one segment of a URL's path."""
-    return quote(segment, safe="")
+    # A lone surrogate has no UTF-8; no id that holds one can be asked for.
+    return quote(segment, safe="", errors="replace")
 
 
 def named(outcomes: Sequence[Document], name: str) -> Document | None:
@@ -105,6 +106,7 @@ def tone(outcome: Document) -> str:
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
+    "ago": ago,
     "between": between,
     "is_risk": is_risk,
     "moment": moment,

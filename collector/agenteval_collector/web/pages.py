@@ -3,7 +3,7 @@
 import hashlib
 from functools import cache
 from importlib.resources import files
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -25,26 +25,30 @@ def asset(name: str) -> bytes:
     return files(__package__).joinpath(name).read_bytes()
 
 
+@cache
+def _templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters.update(formats.FILTERS)
+    templates.globals.update(
+        style_url="/style.css?" + hashlib.sha256(asset("style.css")).hexdigest()[:16],
+        about_outcome=about_outcome,
+    )
+    return templates
+
+
 class Pages:
     """Each method returns a page of HTML, or raises the error that the error page then shows."""
 
     def __init__(self, queries: Queries, *, clock: Clock, grpc_endpoint: str) -> None:
         self._queries = queries
         self._clock = clock
-        self._templates = Environment(
-            loader=PackageLoader(__package__),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters.update(formats.FILTERS)
-        self._templates.filters["ago"] = lambda time: formats.ago(time, self._clock.now())
-        self._templates.globals.update(
-            grpc_endpoint=grpc_endpoint,
-            style_url="/style.css?" + hashlib.sha256(asset("style.css")).hexdigest()[:16],
-            about_outcome=about_outcome,
-        )
+        self._grpc_endpoint = grpc_endpoint
 
     def sessions(self, *, agent: str | None, cursor: str | None) -> str:
         """The sessions by time last seen, newest first."""
@@ -54,9 +58,10 @@ class Pages:
             "sessions.html",
             # An older page stays what it is; only the newest one moves.
             refresh=None if cursor else REFRESH_SECONDS,
+            grpc_endpoint=self._grpc_endpoint,
             sessions=page.items,
             agent=agent,
-            older="/?" + urlencode(older) if older else None,
+            older="/?" + urlencode(older, errors="replace") if older else None,
             newest=cursor is None,
         )
 
@@ -75,7 +80,7 @@ class Pages:
             session=session,
             traces=traces,
             signal_names=sorted({name for row in traces for name in row["signals"]}),
-            older=f"/sessions/{quote(session_id, safe='')}?older_than={start + 1}" if start else None,
+            older=f"/sessions/{formats.path(session_id)}?older_than={start + 1}" if start else None,
             newest=older_than is None,
         )
 
@@ -109,7 +114,7 @@ class Pages:
         }
 
     def _render(self, template: str, **values: object) -> str:
-        page = self._templates.get_template(template).render(**values)
+        page = _templates().get_template(template).render(now=self._clock.now(), **values)
         # Recorded content may hold lone surrogates, which have no UTF-8.
         return page.encode(errors="replace").decode()
 

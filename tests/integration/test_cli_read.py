@@ -1,0 +1,272 @@
+"""`agenteval sessions`, `trace` and `why` against a real web port."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+
+import httpx
+import pytest
+import typer
+from agenteval_collector.api.http import make_app
+from agenteval_collector.api.responses import json_response
+from agenteval_collector.cli.read import register
+from agenteval_collector.clock import ManualClock
+from click.testing import Result
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+from typer.testing import CliRunner
+
+from tests.support.memory_queries import (
+    GOOD_TRACE,
+    NOW,
+    RUNNING_TRACE,
+    SILENT_TRACE,
+    TOOL_TRACE,
+    MemoryQueries,
+    call,
+    outcome,
+    session,
+    trace,
+    travel_agent,
+    turn,
+)
+from tests.support.web_server import serve
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]markup[/] \u202egnp.exe \x9b1A\r:skull:"
+
+
+def web(queries: MemoryQueries, **options: object) -> Starlette:
+    return make_app(
+        queries,
+        metrics=lambda: (b"", "text/plain"),
+        ready=lambda: True,
+        clock=ManualClock(NOW),
+        **options,  # type: ignore[arg-type]
+    )
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serve(web(travel_agent())) as url:
+        yield url
+
+
+def agenteval(*arguments: str, **environ: str) -> Result:
+    app = typer.Typer()
+    register(app)
+    clean = {"AGENTEVAL_URL": None, "AGENTEVAL_API_KEY": None, "COLUMNS": "200"}
+    result = CliRunner().invoke(app, list(arguments), env={**clean, **environ})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        (("sessions",), "/api/v1/sessions"),
+        (("sessions", "--agent", "flight_search", "--limit", "1"), "/api/v1/sessions?agent=flight_search&limit=1"),
+        (("trace", GOOD_TRACE), f"/api/v1/traces/{GOOD_TRACE}"),
+    ],
+)
+def test_json_is_what_the_api_says(url: str, command: tuple[str, ...], path: str) -> None:
+    result = agenteval(*command, "--json", "--url", url)
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == httpx.get(url + path).json()
+
+
+def test_sessions_are_a_table(url: str) -> None:
+    output = agenteval("sessions", "--url", url).stdout
+    row = next(line for line in output.splitlines() if line.startswith("refund-1187"))
+    assert row.split()[:7] == ["refund-1187", "travel_agent", "active", "5", "0.00", "not", "applicable"]
+    assert "50%" in row
+
+
+def test_a_further_page_is_mentioned(url: str) -> None:
+    assert "raise --limit" in agenteval("sessions", "--limit", "2", "--url", url).stdout
+    assert "raise --limit" not in agenteval("sessions", "--url", url).stdout
+
+
+def test_a_trace_is_shown_as_it_happened(url: str) -> None:
+    output = agenteval("trace", TOOL_TRACE, AGENTEVAL_URL=url).stdout
+    said = ["What's the weather", "get_weather", "TimeoutError: no answer in 10 s", "I could not reach", "0.22"]
+    places = [output.index(text) for text in said]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("trace_id", "sentences"),
+    [
+        pytest.param(
+            TOOL_TRACE,
+            [
+                "is scored.",
+                "read 2 times as late spans came",
+                "cut on the way",
+                "It belongs to session s-42",
+                "coherence (embedding, version 1) scored 0.22, below its threshold of 0.30: input and output",
+                "It rests on 50% of its signals",
+                "loop_detection (embedding, version 1) does not apply to this trace: the session has no earlier trace",
+                "tool_correctness (llm, version 1) failed: the judge answered with 503 three times",
+                "judge.base_url",
+            ],
+            id="a trace with a score, a gap and a failure",
+        ),
+        pytest.param(
+            SILENT_TRACE,
+            [
+                "has no score.",
+                "neither an input nor an output",
+                "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+                "it is a session of its own",
+                "otel_agenteval.session(",
+                "the content it reads was not recorded",
+            ],
+            id="a trace without content or session",
+        ),
+        pytest.param(
+            RUNNING_TRACE, ["is still running", "not complete: 5 spans so far", "quiet_period"], id="a running trace"
+        ),
+    ],
+)
+def test_why_explains(url: str, trace_id: str, sentences: list[str]) -> None:
+    result = agenteval("why", trace_id, "--url", url)
+    assert result.exit_code == 0
+    output = " ".join(result.stdout.split())
+    places = [output.index(sentence) for sentence in sentences]
+    assert places == sorted(places)
+
+
+def test_why_in_json_is_the_trace_and_its_explanation(url: str) -> None:
+    document = json.loads(agenteval("why", GOOD_TRACE, "--json", "--url", url).stdout)
+    explanation = document.pop("explanation")
+    assert document == travel_agent().trace(GOOD_TRACE)
+    assert all(set(note) == {"text", "advice"} for note in explanation)
+
+
+def test_nothing_that_was_recorded_reaches_the_terminal_unescaped() -> None:
+    hostile = trace(
+        GOOD_TRACE,
+        HOSTILE,
+        turn(
+            HOSTILE,
+            HOSTILE,
+            call(HOSTILE, {HOSTILE: HOSTILE}, HOSTILE),
+            call("t", HOSTILE, error=HOSTILE),
+            error=HOSTILE,
+        ),
+        began=0,
+        agents=[HOSTILE],
+        service=HOSTILE,
+        user_id=HOSTILE,
+        outcomes=[outcome("coherence", 0.1, HOSTILE)],
+    )
+    queries = MemoryQueries()
+    queries.add(session(HOSTILE, hostile, outcomes=[], agent=HOSTILE), hostile)
+    with serve(web(queries)) as url:
+        outputs = [
+            agenteval(*command, "--url", url).output
+            for command in (("sessions",), ("trace", GOOD_TRACE), ("why", GOOD_TRACE), ("trace", HOSTILE))
+        ]
+        outputs += [
+            agenteval(*command, "--json", "--url", url).output for command in (("sessions",), ("why", GOOD_TRACE))
+        ]
+    for output in outputs:
+        assert not set("\x1b\x07\x9b\r\u202e") & set(output)
+    assert "\\u001b[2J" in outputs[1]
+    assert "[bold red]markup[/]" in outputs[1]
+    assert ":skull:" in outputs[1]
+
+
+def foreign(request: Request) -> Response:
+    return PlainTextResponse("hello")
+
+
+def elsewhere(request: Request) -> Response:
+    return RedirectResponse("http://127.0.0.1:9/")
+
+
+def odd(request: Request) -> Response:
+    return json_response(b"[1]")
+
+
+@pytest.fixture(scope="module")
+def foreign_url() -> Iterator[str]:
+    routes = [
+        Route("/api/v1/sessions", foreign),
+        Route("/moved/api/v1/sessions", elsewhere),
+        Route("/odd/api/v1/sessions", odd),
+    ]
+    with serve(Starlette(routes=routes)) as url:
+        yield url
+
+
+def test_a_collector_that_is_not_there_is_said_in_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    result = agenteval("sessions", "--url", url)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"agenteval: no collector answers at {url}; start one with `agenteval collector`\n"
+
+
+@pytest.mark.parametrize("path", ["", "/moved", "/odd", "/nothing"])
+def test_what_is_not_a_collector_is_told_apart(foreign_url: str, path: str) -> None:
+    result = agenteval("sessions", "--url", foreign_url + path)
+    assert result.exit_code == 1
+    assert "is not a collector" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        pytest.param(("trace", "0" * 32), "is not known to this collector", id="an unknown trace"),
+        pytest.param(("why", "12"), "not 32 hexadecimal digits", id="no trace id"),
+        pytest.param(("trace", "a/../../../metrics"), "nothing at", id="a path instead of an id"),
+        pytest.param(("sessions", "--url", "file:///etc/passwd"), "--url is", id="a URL that is not HTTP"),
+        pytest.param(("sessions", "--url", "http://[::1"), "--url is", id="a URL that is none"),
+    ],
+)
+def test_errors_are_one_sentence(url: str, arguments: tuple[str, ...], says: str) -> None:
+    result = agenteval(*arguments, AGENTEVAL_URL=url)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_keys_are_given_by_option_or_environment() -> None:
+    with serve(web(travel_agent(), keys=("secret",))) as url:
+        assert agenteval("sessions", "--url", url, "--api-key", "secret").exit_code == 0
+        assert agenteval("sessions", "--url", url, AGENTEVAL_API_KEY="secret").exit_code == 0
+        none, wrong = agenteval("sessions", "--url", url), agenteval("sessions", "--url", url, "--api-key", "guess")
+        broken = agenteval("sessions", "--url", url, "--api-key", "two\nlines")
+    assert (none.exit_code, wrong.exit_code, broken.exit_code) == (1, 1, 1)
+    assert "wants a key: give it with --api-key or AGENTEVAL_API_KEY" in none.stderr
+    assert "does not accept this key" in wrong.stderr
+    assert "no HTTP header can carry" in broken.stderr
+
+
+def test_a_proxy_in_the_environment_does_not_stand_before_this_machine(url: str) -> None:
+    assert (
+        agenteval("sessions", "--url", url, HTTP_PROXY="http://127.0.0.1:9", http_proxy="http://127.0.0.1:9").exit_code
+        == 0
+    )
+
+
+def test_the_installed_command_reads_too(url: str) -> None:
+    command = shutil.which("agenteval")
+    assert command, "the project is not installed"
+    result = subprocess.run(
+        [command, "why", GOOD_TRACE, "--url", url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+    )
+    assert result.returncode == 0, result.stderr
+    assert "is scored." in result.stdout

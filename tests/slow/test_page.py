@@ -1,0 +1,158 @@
+"""The page in a real browser: nothing recorded runs, nothing is loaded from elsewhere, nothing overflows."""
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+from agenteval_collector.api.http import make_app
+from agenteval_collector.clock import ManualClock
+
+from tests.support.browser import Tab, chromium, open_tab
+from tests.support.memory_queries import (
+    GOOD_TRACE,
+    LOOP_TRACES,
+    NOW,
+    SILENT_TRACE,
+    TOOL_TRACE,
+    MemoryQueries,
+    call,
+    outcome,
+    session,
+    trace,
+    travel_agent,
+    turn,
+)
+from tests.support.web_server import serve
+
+pytestmark = pytest.mark.slow
+
+ATTACK = (
+    "<script>window.owned=1</script><img src=x onerror='window.owned=1'><svg onload='window.owned=1'>"
+    "\"' onmouseover='window.owned=1' autofocus onfocus='window.owned=1' <iframe srcdoc='<script>top.owned=1</script>'>"
+)
+HOSTILE_TRACE = "deadbeef" * 4
+LONG = "W" * 400
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    binary = chromium()
+    if binary is None:
+        pytest.skip("no Chromium on this machine: install the package `chromium` to test the page in a browser")
+    with open_tab(binary, tmp_path_factory.mktemp("profile")) as tab:
+        yield tab
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    queries = travel_agent()
+    for trace_id, text in ((HOSTILE_TRACE, ATTACK), ("f" * 32, LONG)):
+        odd = trace(
+            trace_id,
+            text,
+            turn(text, text, call(text, {text: text}, text), call("t", text, error=text), error=text),
+            began=200,
+            agent=text,
+            agents=[text],
+            service=text,
+            user_id=text,
+            available_tools=[{"name": text}],
+            outcomes=[outcome("coherence", 0.3, text), outcome(text, 0.9, text)],
+        )
+        queries.add(
+            session(text, odd, outcomes=[outcome("agent_reliability", 0.3, text)], agent=text, services=[text]), odd
+        )
+    with serve(server(queries)) as url:
+        yield url
+
+
+def server(queries: MemoryQueries) -> object:
+    return make_app(queries, metrics=lambda: (b"", "text/plain"), ready=lambda: True, clock=ManualClock(NOW))
+
+
+PATHS = [
+    pytest.param("/", id="sessions"),
+    pytest.param("/?agent=nobody", id="no sessions of an agent"),
+    pytest.param("/sessions/refund-1187", id="a session that repeats itself"),
+    pytest.param(f"/traces/{GOOD_TRACE}", id="a trace that went well"),
+    pytest.param(f"/traces/{TOOL_TRACE}", id="a trace whose tool failed"),
+    pytest.param(f"/traces/{LOOP_TRACES[1]}", id="a trace that repeats another"),
+    pytest.param(f"/traces/{SILENT_TRACE}", id="a trace without content"),
+    pytest.param(f"/sessions/{quote(ATTACK, safe='')}", id="a session that attacks"),
+    pytest.param(f"/traces/{HOSTILE_TRACE}", id="a trace that attacks"),
+    pytest.param(f"/sessions/{LONG}", id="a session of very long words"),
+    pytest.param(f"/traces/{'f' * 32}", id="a trace of very long words"),
+    pytest.param("/nothing", id="an error"),
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_runs_and_nothing_is_loaded_from_elsewhere(tab: Tab, url: str, path: str) -> None:
+    tab.open(url + path)
+    assert tab.evaluate("document.querySelector('main').innerText.length") > 0
+    assert tab.evaluate("window.owned") is None
+    assert tab.evaluate("document.scripts.length") == 0
+    requests = [event["request"]["url"] for event in tab.seen("Network.requestWillBeSent")]
+    assert any("/style.css" in requested for requested in requests)
+    assert [requested for requested in requests if not requested.startswith(url)] == []
+    # A refused style or script would be logged here.
+    log = [event["entry"]["text"] for event in tab.seen("Log.entryAdded")]
+    assert [text for text in log if "status of 404" not in text] == []
+    assert tab.evaluate("getComputedStyle(document.querySelector('.top')).display") == "flex"
+
+
+@pytest.mark.parametrize("width", [320, 400, 1080, 1100, 1280])
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_is_wider_than_the_window(tab: Tab, url: str, path: str, width: int) -> None:
+    tab.resize(width)
+    tab.open(url + path)
+    widest = "Math.max(...[...document.querySelectorAll('main > *')].map(e => e.getBoundingClientRect().right))"
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.evaluate(widest) <= width
+
+
+CONTRAST = """
+(() => {
+  const channels = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(c => c / 255)
+    .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = element => {
+    for (; element; element = element.parentElement) {
+      const colour = channels(getComputedStyle(element).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour;
+    }
+    throw new Error("the page has no background");
+  };
+  const worst = [...document.querySelectorAll("main *")]
+    .filter(e => [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) && e.checkVisibility())
+    .filter(e => !e.closest("svg"))
+    .map(e => {
+      const [a, b] = [light(channels(getComputedStyle(e).color)), light(ground(e))];
+      return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), e.outerHTML.slice(0, 80)];
+    })
+    .sort((x, y) => x[0] - y[0])[0];
+  return worst;
+})()
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PATHS)
+def test_text_can_be_read_on_its_ground(tab: Tab, url: str, path: str, scheme: str) -> None:
+    tab.prefer(scheme)
+    tab.open(url + path)
+    ratio, element = tab.evaluate(CONTRAST)
+    # WCAG 2.2, criterion 1.4.3 (AA).
+    assert ratio >= 4.5, element
+    ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (max(map(int, ground[4:-1].split(","))) < 64) is (scheme == "dark")
+
+
+def test_a_page_can_be_used_by_keyboard_alone(tab: Tab, url: str) -> None:
+    tab.open(f"{url}/traces/{GOOD_TRACE}")
+    assert tab.evaluate(
+        "[...document.querySelectorAll('details:not([open])')].every(d => d.firstElementChild.matches('summary'))"
+    )
+    assert tab.evaluate("[...document.querySelectorAll('input')].every(i => i.labels.length === 1)")
+    assert tab.evaluate("document.documentElement.lang") == "en"

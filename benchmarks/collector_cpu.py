@@ -1,0 +1,77 @@
+"""Collector CPU per span, as a ratio to a bare grpcio server that only parses the same requests.
+
+Three processes take the same requests in turn, several rounds in one run: the bare server, the receiver with the log
+(a span is checked and committed when it is acknowledged), and the whole collector until every trace is scored.
+
+    python -m benchmarks.collector_cpu [--conversations N] [--rounds N] [--json]
+"""
+
+import statistics
+import time
+from collections.abc import Sequence
+
+from benchmarks.harness import Served, arguments, collector, report, send, server
+from benchmarks.workload.generator import generate
+from benchmarks.workload.otlp import requests
+
+SPANS_PER_REQUEST = 64
+
+
+def main() -> None:
+    """Run as a script."""
+    given = arguments(__doc__, conversations=100, rounds=7)
+    used: dict[str, list[float]] = {"bare": [], "accept": [], "collector": []}
+    spans = sizes = scored = 0
+    with server("bare") as bare, server("accept") as accept, collector() as whole:
+        for number in range(given.rounds + 1):
+            conversations = list(generate(given.conversations, seed=number))
+            bodies = list(requests(conversations, started_at=time.time_ns(), spans_per_request=SPANS_PER_REQUEST))
+            count = sum(each.span_count for each in conversations)
+            scored += sum(len(each.turns) for each in conversations)
+            round_used = {
+                "bare": cost(bare, bodies),
+                "accept": cost(accept, bodies),
+                "collector": cost(whole, bodies, scored),
+            }
+            if number == 0:
+                continue  # what starts lazily and what is cached has warmed up
+            spans += count
+            sizes += sum(map(len, bodies))
+            for name, seconds in round_used.items():
+                used[name].append(seconds / count * 1e6)
+    accepted, whole_ratios = ratios(used["accept"], used["bare"]), ratios(used["collector"], used["bare"])
+    report(
+        "Collector CPU per span",
+        {
+            "spans": spans,
+            "bytes per span": round(sizes / spans),
+            "bare parse, us": statistics.median(used["bare"]),
+            "accept + persist, us": statistics.median(used["accept"]),
+            "whole collector, us": statistics.median(used["collector"]),
+            "accept + persist, ratio": statistics.median(accepted),
+            "accept + persist, ratio from": min(accepted),
+            "accept + persist, ratio to": max(accepted),
+            "whole collector, ratio": statistics.median(whole_ratios),
+            "whole collector, ratio from": min(whole_ratios),
+            "whole collector, ratio to": max(whole_ratios),
+        },
+        as_json=given.json,
+    )
+
+
+def cost(served: Served, bodies: Sequence[bytes], scored: int = 0) -> float:
+    """CPU seconds of the server for the requests, until it has stored `scored` traces altogether."""
+    before = served.cpu_seconds
+    send(served.address, bodies)
+    if scored:
+        served.wait_scored(scored)
+    return served.cpu_seconds - before
+
+
+def ratios(costs: Sequence[float], baseline: Sequence[float]) -> list[float]:
+    """Round by round, because neighbours on the machine slow all of a round down alike."""
+    return [cost / base for cost, base in zip(costs, baseline, strict=True)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Servers to compare with: python -m benchmarks.servers KIND FOLDER
+
+`bare` is a grpcio server that parses every request and forgets it. `accept` is the receiver and the log of the
+collector, with nothing behind them: a request is checked and committed before it is answered.
+"""
+
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import grpc
+from agenteval_collector.clock import SystemClock
+from agenteval_collector.config import Settings
+from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.log import RequestLog
+from agenteval_collector.pipeline import Signal
+from agenteval_collector.receiver.grpc import SERVICES, otlp_handlers
+from agenteval_collector.receiver.ingest import Ingest
+from agenteval_collector.receiver.validity import Limits
+from agenteval_collector.servers import INGEST_THREADS
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+
+Handlers: TypeAlias = "list[grpc.GenericRpcHandler[Any, Any]]"  # generic in its stubs only
+
+
+def bare(_folder: Path) -> Handlers:
+    """Parse and answer."""
+    answer = ExportTraceServiceResponse().SerializeToString()
+
+    def export(body: bytes, _context: grpc.ServicerContext) -> bytes:
+        ExportTraceServiceRequest.FromString(body)
+        return answer
+
+    methods = {"Export": grpc.unary_unary_rpc_method_handler(export)}
+    return [grpc.method_handlers_generic_handler(SERVICES[Signal.TRACES], methods)]
+
+
+def accept(folder: Path) -> Handlers:
+    """Check, commit and answer."""
+    settings = Settings()
+    log = RequestLog(
+        folder / "log.db",
+        SystemClock(),
+        deliver=lambda _request: None,
+        max_pending_bytes=settings.log.max_pending_bytes,
+    )
+    log.start()
+    limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
+    telemetry = TelemetryOutput(version="0", instance_id="benchmark").collector
+    return otlp_handlers(Ingest(log, lambda: None, limits, telemetry))
+
+
+KINDS: dict[str, Callable[[Path], Handlers]] = {"bare": bare, "accept": accept}
+
+
+def main() -> None:
+    """Serve until SIGTERM; the address is printed when the port is open."""
+    kind, folder = sys.argv[1:]
+    server = grpc.server(ThreadPoolExecutor(INGEST_THREADS), options=[("grpc.max_receive_message_length", -1)])
+    server.add_generic_rpc_handlers(tuple(KINDS[kind](Path(folder))))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    # Blocked, so that sigwait gets it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    print(f"127.0.0.1:{port}", flush=True)
+    signal.sigwait({signal.SIGTERM})
+    server.stop(1.0).wait(2.0)
+
+
+if __name__ == "__main__":
+    main()

@@ -33,7 +33,7 @@ def get(url: str, path: str, key: str | None) -> str:
     proxies = [ProxyHandler({})] if is_loopback(urlsplit(url).hostname or "") else []
     try:
         with build_opener(_NoRedirects, *proxies).open(request, timeout=TIMEOUT_SECONDS) as response:
-            body = response.read(MAX_BODY_BYTES + 1)
+            body: bytes = response.read(MAX_BODY_BYTES + 1)
     except HTTPError as error:
         with error:
             raise ApiError(_refusal(url, error, key)) from error

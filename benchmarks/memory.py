@@ -1,0 +1,115 @@
+"""Memory per open span in the collector, as a ratio to its size on the wire.
+
+A real collector process gets traces that do not end: their roots are held back, and its quiet period is long. What
+it grows by in resident memory is divided by the bytes that were sent. It has taken and scored other traces before,
+so that what any load leaves behind (arenas, caches) is in the baseline. Beside it stands what the assembler alone
+allocates for the same requests.
+
+    python -m benchmarks.memory [--mebibytes N] [--json]
+"""
+
+import time
+import tracemalloc
+
+from agenteval_collector.assembly import Assembler
+from agenteval_collector.clock import SystemClock
+from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.pipeline import LoggedRequest, Signal
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from benchmarks.harness import MIB, TIMEOUT, Served, arguments, collector, report, send
+from benchmarks.workload.generator import generate
+from benchmarks.workload.otlp import requests
+
+LONG = 3600.0
+"""Seconds of quiet period and age: longer than the benchmark."""
+STILL = 2.0
+"""Seconds that resident memory has to stand still before it is read."""
+MANY = 10**6
+"""Conversations: more than are ever taken."""
+
+
+def main() -> None:
+    """Run as a script."""
+    given = arguments(__doc__, mebibytes=64)
+    bodies, spans = open_traces(given.mebibytes * MIB)
+    wire = sum(map(len, bodies))
+    settings = {"AGENTEVAL_ASSEMBLY__QUIET_PERIOD": f"{LONG:.0f}", "AGENTEVAL_ASSEMBLY__MAX_AGE": f"{LONG:.0f}"}
+    with collector(settings) as served:
+        before = warmed_up(served)
+        send(served.address, bodies)
+        resident = settled(served) - before
+    allocated = assembled(bodies)
+    report(
+        "Memory per open span",
+        {
+            "open spans": spans,
+            "wire, bytes per span": wire / spans,
+            "collector process, bytes per span": resident / spans,
+            "assembler alone, bytes per span": allocated / spans,
+            "collector process, ratio": resident / wire,
+            "assembler alone, ratio": allocated / wire,
+        },
+        as_json=given.json,
+    )
+
+
+def open_traces(size: int) -> tuple[list[bytes], int]:
+    """Requests of at least `size` bytes altogether whose traces have no root, and how many spans they hold."""
+    bodies: list[bytes] = []
+    spans = taken = 0
+    for body in requests(generate(MANY, seed=1), started_at=time.time_ns(), marker=False):
+        request = ExportTraceServiceRequest.FromString(body)
+        held = request.resource_spans[0].scope_spans[0].spans
+        children = [span for span in held if span.parent_span_id]
+        del held[:]
+        held.extend(children)
+        bodies.append(request.SerializeToString())
+        spans += len(children)
+        taken += len(bodies[-1])
+        if taken >= size:
+            break
+    return bodies, spans
+
+
+def warmed_up(served: Served) -> int:
+    """Resident memory after the collector has scored what it was sent."""
+    conversations = list(generate(200, seed=0))
+    send(served.address, list(requests(conversations, started_at=time.time_ns())))
+    served.wait_scored(sum(len(each.turns) for each in conversations))
+    return settled(served)
+
+
+def settled(served: Served) -> int:
+    """Resident memory once it stands still, in bytes. Raises TimeoutError where it never does."""
+    deadline = time.monotonic() + TIMEOUT
+    seen = served.resident_bytes
+    while time.monotonic() < deadline:
+        time.sleep(STILL)
+        before, seen = seen, served.resident_bytes
+        if abs(seen - before) < MIB:
+            return seen
+    raise TimeoutError(f"the collector's memory still grows after {TIMEOUT:.0f} s")
+
+
+def assembled(bodies: list[bytes]) -> int:
+    """Bytes that an assembler allocates and keeps for the requests."""
+    assembler = Assembler(
+        SystemClock(),
+        TelemetryOutput(version="0", instance_id="benchmark").collector,
+        known=lambda _trace_ids: {},
+        reload=lambda _offsets: (),
+        quiet_period=LONG,
+        max_age=LONG,
+        max_open_bytes=1 << 40,
+    )
+    tracemalloc.start()
+    for offset, body in enumerate(bodies, 1):
+        assembler.take([LoggedRequest(offset, "default", Signal.TRACES, 0, body)])
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return kept
+
+
+if __name__ == "__main__":
+    main()

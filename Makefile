@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SHARED ?= ../shared
 
-.PHONY: demo test lint test-slow acceptance bench proto clean help
+.PHONY: demo test lint test-lowest test-slow acceptance bench proto clean help
 
 help:               ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -20,6 +20,13 @@ lint: $(VENV)/.dev        ## style, types, import directions
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+test-lowest: $(VENV)/.dev ## the tests with the oldest versions that pyproject.toml allows
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)-lowest
+	$(BIN)/uv pip install --quiet --python $(VENV)-lowest --resolution lowest-direct --editable '.[collector]'
+	$(BIN)/uv pip install --quiet --python $(VENV)-lowest --group dev
+	$(VENV)-lowest/bin/pytest tests/unit
 
 test-slow: $(VENV)/.dev   ## crashes, a real Prometheus, a real browser (each skipped where it is not installed)
 	$(BIN)/pytest -m slow --timeout 600
@@ -39,7 +46,7 @@ proto:                    ## generate the stubs of evaluation.proto again
 		proto/otel_agenteval/proto/v1/evaluation.proto
 
 clean:                    ## remove what was installed and cached
-	rm -rf $(VENV) $(VENV)-proto .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(VENV)-proto $(VENV)-lowest .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from agenteval_collector.cli.settings import effective, fail
 from agenteval_collector.cli.tables import session_table, trace_table
+from agenteval_collector.clock import SystemClock
 from agenteval_collector.config import ServerConfig
 from agenteval_collector.demo.agents import play
 from agenteval_collector.demo.scripts import SCRIPTS
@@ -49,7 +50,7 @@ def demo(
             if as_json:
                 print(json.dumps(result), flush=True)
             else:
-                console.print(Text(_where_next(addresses, serving=_stays(once))))
+                console.print(Text(_where_next(addresses, serving=_stays(once))), soft_wrap=True)
                 if _stays(once):
                     _until_interrupted()
         finally:
@@ -96,7 +97,8 @@ def _view(collector: Collector) -> Group:
     sessions = sorted(collector.queries.sessions().items, key=lambda session: session["started_at"])
     traces = sorted(_traces(collector), key=lambda trace: trace["started_at"])
     loops = Text(f"Loops: {_loops(traces)}", style="bold red" if _loops(traces) else "bold")
-    return Group(session_table(sessions), trace_table(traces), loops)
+    tables = session_table(sessions, now=SystemClock().now()), Text(), trace_table(traces), Text()
+    return Group(*tables, loops)
 
 
 def _traces(collector: Collector) -> list[Document]:

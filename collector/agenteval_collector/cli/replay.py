@@ -12,6 +12,8 @@ from rich.progress import Progress
 
 from agenteval_collector.cli.settings import ConfigFile, effective, fail
 from agenteval_collector.cli.tables import session_table, trace_table
+from agenteval_collector.cli.terminal import console
+from agenteval_collector.clock import SystemClock
 from agenteval_collector.config import Settings
 from agenteval_collector.errors import InvalidRequest
 from agenteval_collector.pipeline import Document
@@ -57,9 +59,10 @@ def _show(document: Document, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(document))
         return
-    console = Console()
-    console.print(trace_table(document["traces"]))
-    console.print(session_table(document["sessions"]))
+    out = console()
+    out.print(trace_table(document["traces"]))
+    out.print()
+    out.print(session_table(document["sessions"], now=SystemClock().now()))
 
 
 def _send(files: Sequence[Path], endpoint: str) -> None:

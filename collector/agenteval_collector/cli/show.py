@@ -7,11 +7,10 @@ from rich.table import Table
 from rich.text import Text
 
 from agenteval_collector.api.explanation import Note
+from agenteval_collector.cli.tables import score, session_table
 from agenteval_collector.cli.terminal import console, content
 from agenteval_collector.pipeline import Document
-from agenteval_collector.web.formats import ago, between, moment, named, number, percent, readable, tone
-
-_STYLES = {"good": "green", "bad": "red", "risk": "yellow", "plain": ""}
+from agenteval_collector.web.formats import between, moment, number, percent, readable
 
 
 def show_sessions(page: Document, *, now: int) -> None:
@@ -20,25 +19,7 @@ def show_sessions(page: Document, *, now: int) -> None:
     if not page["items"]:
         out.print("No sessions. Attach an agent: `agenteval run -- python app.py`; or see some with `agenteval demo`.")
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("session", overflow="fold")
-    table.add_column("agent", overflow="fold")
-    for name in ("status", "traces", "reliability", "consistency", "coverage", "flagged", "last seen"):
-        table.add_column(name, justify="left" if name == "status" else "right")
-    for session in page["items"]:
-        reliability = named(session["outcomes"], "agent_reliability")
-        table.add_row(
-            content(session["session_id"]),
-            content(session["agent"] or "unnamed", "" if session["agent"] else "dim"),
-            content(session["status"]),
-            str(session["trace_count"]),
-            _score(reliability),
-            _score(named(session["outcomes"], "agent_consistency")),
-            percent(reliability["coverage"] if reliability else None),
-            str(len(session["flagged_traces"])),
-            ago(session["last_seen_at"], now),
-        )
-    out.print(table)
+    out.print(session_table(page["items"], now=now))
     if page["next_cursor"]:
         out.print(Text("There are older ones: raise --limit, or follow next_cursor in the API.", "dim"))
 
@@ -120,18 +101,10 @@ def _show_outcomes(outcomes: Sequence[Document]) -> None:
     for outcome in outcomes:
         table.add_row(
             content(outcome["name"]),
-            _score(outcome),
+            score(outcome),
             "–" if outcome["threshold"] is None else number(outcome["threshold"]),
             content(outcome["method"]),
             percent(outcome["coverage"]),
             content(readable(outcome["reason"] or "")),
         )
     console().print(table)
-
-
-def _score(outcome: Document | None) -> Text:
-    if outcome is None:
-        return Text("–", "dim")
-    if outcome["score"] is None:
-        return content(outcome["status"].replace("_", " "), "dim")
-    return Text(number(outcome["score"]), _STYLES[tone(outcome)])

@@ -1,85 +1,79 @@
-"""Tables of traces and sessions for people. What telemetry says is shown as text, never obeyed."""
+"""Tables of sessions and traces for a terminal."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from agenteval_collector.cli.terminal import content
 from agenteval_collector.pipeline import Document
+from agenteval_collector.web.formats import ago, named, number, percent, tone
+
+_STYLES = {"good": "green", "bad": "bold red", "risk": "yellow", "plain": ""}
 
 
-def session_table(sessions: Iterable[Document], title: str = "Sessions") -> Table:
-    """Sessions with their scores, in the given order."""
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("session", "agent"):
-        table.add_column(heading, overflow="ellipsis", no_wrap=True, max_width=36)
-    for heading in ("status", "traces", "flagged", "reliability", "consistency", "coverage"):
-        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
+def session_table(sessions: Sequence[Document], *, now: int) -> Table:
+    """Sessions with their scores, in the given order; `now` in nanoseconds since the Unix epoch."""
+    table = _table("session", "agent", "status")
+    for name in ("traces", "reliability", "consistency", "coverage", "flagged", "last seen"):
+        table.add_column(name, justify="right", no_wrap=True)
     for session in sessions:
-        outcomes = {outcome["name"]: outcome for outcome in session["outcomes"]}
-        reliability = outcomes.get("agent_reliability", {})
+        reliability = named(session["outcomes"], "agent_reliability")
+        flagged = len(session["flagged_traces"])
         table.add_row(
-            plain(session["session_id"]),
-            plain(session["agent"]),
-            session["status"],
-            str(session.get("trace_count", len(session.get("trace_ids", ())))),
-            flagged(session),
+            content(session["session_id"]),
+            content(session["agent"] or "unnamed", "" if session["agent"] else "dim"),
+            content(session["status"]),
+            # Items of a listing carry the number, whole sessions the traces.
+            str(session["trace_count"] if "trace_count" in session else len(session["trace_ids"])),
             score(reliability),
-            score(outcomes.get("agent_consistency", {})),
-            number(reliability.get("coverage")),
+            score(named(session["outcomes"], "agent_consistency")),
+            percent(reliability["coverage"] if reliability else None),
+            Text(str(flagged), "bold red" if flagged else "dim"),
+            ago(session["last_seen_at"], now),
         )
     return table
 
 
-def trace_table(traces: Iterable[Document], title: str = "Traces") -> Table:
-    """Traces with their scores, in the given order."""
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, expand=True)
-    table.add_column("session", overflow="ellipsis", no_wrap=True, ratio=2)
-    table.add_column("asked", overflow="ellipsis", no_wrap=True, ratio=3)
-    table.add_column("answered", overflow="ellipsis", no_wrap=True, ratio=3)
-    for heading in ("tools", "coherence", "loop_detection"):
-        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
+def trace_table(traces: Sequence[Document]) -> Table:
+    """Traces with what was said and their scores, in the given order; long texts are cut."""
+    table = _table()
+    table.expand = True
+    for name, ratio in (("session", 2), ("asked", 3), ("answered", 3)):
+        table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio)
+    for name in ("tools", "coherence", "loop_detection"):
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     for trace in traces:
-        outcomes = {outcome["name"]: outcome for outcome in trace["outcomes"]}
         failed = sum(call["error"] is not None for call in trace["tools_called"])
         tools = Text(str(len(trace["tools_called"])))
         if failed:
-            tools.append(f", {failed} failed", style="red")
+            tools.append(f", {failed} failed", "red")
         table.add_row(
-            plain(trace["session_id"]),
-            plain(trace["input"]),
-            plain(trace["output"]),
+            _line(trace["session_id"]),
+            _line(trace["input"]),
+            _line(trace["output"]),
             tools,
-            score(outcomes.get("coherence", {})),
-            score(outcomes.get("loop_detection", {})),
+            score(named(trace["outcomes"], "coherence")),
+            score(named(trace["outcomes"], "loop_detection")),
         )
     return table
 
 
-def flagged(session: Document) -> Text:
-    """How many traces of the session are risky; red where any is."""
-    count = len(session["flagged_traces"])
-    return Text(str(count), style="bold red" if count else "dim")
+def score(outcome: Document | None) -> Text:
+    """An outcome's score, coloured by success; its status where it has none, a dash where none is to be expected."""
+    if outcome is None or outcome["status"] == "not_applicable":
+        return Text("–", "dim")
+    if outcome["score"] is None:
+        return content(outcome["status"].replace("_", " "), "dim")
+    return Text(number(outcome["score"]), _STYLES[tone(outcome)])
 
 
-def score(outcome: Document) -> Text:
-    """A score, red where it fails; a dash where there is none."""
-    value = outcome.get("score")
-    if value is None:
-        return Text("-" if outcome.get("status") != "failed" else "failed", style="dim")
-    style = {True: "green", False: "bold red", None: ""}[outcome["success"]]
-    return Text(number(value), style=style)
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in columns:
+        table.add_column(name, overflow="ellipsis", no_wrap=True)
+    return table
 
 
-def number(value: float | None) -> str:
-    """Two decimals; a dash for none."""
-    return "-" if value is None else f"{value:.2f}"
-
-
-def plain(value: Any) -> Text:
-    """Content as one line of text without markup and control characters; a dash for none."""
-    if value is None:
-        return Text("-", style="dim")
-    return Text("".join(letter if letter.isprintable() else " " for letter in str(value)))
+def _line(text: str | None) -> Text:
+    return Text("not recorded", "dim") if text is None else content(" ".join(text.split()))

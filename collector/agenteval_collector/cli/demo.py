@@ -80,24 +80,24 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], console: C
     ):
         playing = [pool.submit(play, script, endpoint, time.sleep) for script in SCRIPTS]
         while wait(playing, timeout=REFRESH).not_done:
-            live.update(_view(collector), refresh=True)
+            live.update(_view(collector, console.width), refresh=True)
         expected = sum(done.result() for done in playing)
         deadline = time.monotonic() + SCORED_WITHIN
         while len(_traces(collector)) < expected:
             if time.monotonic() > deadline:
                 fail(f"only {len(_traces(collector))} of {expected} traces were scored within {SCORED_WITHIN:.0f} s")
             time.sleep(REFRESH)
-            live.update(_view(collector), refresh=True)
+            live.update(_view(collector, console.width), refresh=True)
         for script in SCRIPTS:
             collector.reports.end_session(script.session)
-        live.update(_view(collector), refresh=True)
+        live.update(_view(collector, console.width), refresh=True)
 
 
-def _view(collector: Collector) -> Group:
+def _view(collector: Collector, width: int) -> Group:
     sessions = sorted(collector.queries.sessions().items, key=lambda session: session["started_at"])
     traces = sorted(_traces(collector), key=lambda trace: trace["started_at"])
     loops = Text(f"Loops: {_loops(traces)}", style="bold red" if _loops(traces) else "bold")
-    tables = session_table(sessions, now=SystemClock().now()), Text(), trace_table(traces), Text()
+    tables = session_table(sessions, now=SystemClock().now(), width=width), Text(), trace_table(traces), Text()
     return Group(*tables, loops)
 
 

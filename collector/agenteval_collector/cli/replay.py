@@ -62,7 +62,7 @@ def _show(document: Document, *, as_json: bool) -> None:
     out = console()
     out.print(trace_table(document["traces"]))
     out.print()
-    out.print(session_table(document["sessions"], now=SystemClock().now()))
+    out.print(session_table(document["sessions"], now=SystemClock().now(), width=out.width))
 
 
 def _send(files: Sequence[Path], endpoint: str) -> None:

@@ -19,7 +19,7 @@ def show_sessions(page: Document, *, now: int) -> None:
     if not page["items"]:
         out.print("No sessions. Attach an agent: `agenteval run -- python app.py`; or see some with `agenteval demo`.")
         return
-    out.print(session_table(page["items"], now=now))
+    out.print(session_table(page["items"], now=now, width=out.width))
     if page["next_cursor"]:
         out.print(Text("There are older ones: raise --limit, or follow next_cursor in the API.", "dim"))
 

@@ -12,26 +12,38 @@ from agenteval_collector.web.formats import ago, named, number, percent, tone
 _STYLES = {"good": "green", "bad": "bold red", "risk": "yellow", "plain": ""}
 
 
-def session_table(sessions: Sequence[Document], *, now: int) -> Table:
-    """Sessions with their scores, in the given order; `now` in nanoseconds since the Unix epoch."""
-    table = _table("session", "agent", "status")
-    for name in ("traces", "reliability", "consistency", "coverage", "flagged", "last seen"):
-        table.add_column(name, justify="right", no_wrap=True)
+WIDE = 100
+"""Columns of a terminal from which there is room for everything."""
+
+
+def session_table(sessions: Sequence[Document], *, now: int, width: int) -> Table:
+    """Sessions with their scores, in the given order; `now` in nanoseconds since the Unix epoch.
+
+    A terminal narrower than `WIDE` columns does without the time last seen: names and scores matter more.
+    """
+    table = _table("session", "agent")
+    if width < WIDE:
+        table.expand = True  # Then the first two share what the others leave.
+        table.columns[0].ratio, table.columns[1].ratio = 3, 2
+    columns = ["status", "traces", "reliability", "consistency", "coverage", "flagged", "last seen"]
+    for name in columns if width >= WIDE else columns[:-1]:
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     for session in sessions:
         reliability = named(session["outcomes"], "agent_reliability")
         flagged = len(session["flagged_traces"])
-        table.add_row(
+        cells = [
             content(session["session_id"]),
             content(session["agent"] or "unnamed", "" if session["agent"] else "dim"),
             content(session["status"]),
             # Items of a listing carry the number, whole sessions the traces.
-            str(session["trace_count"] if "trace_count" in session else len(session["trace_ids"])),
+            Text(str(session["trace_count"] if "trace_count" in session else len(session["trace_ids"]))),
             score(reliability),
             score(named(session["outcomes"], "agent_consistency")),
-            percent(reliability["coverage"] if reliability else None),
+            Text(percent(reliability["coverage"] if reliability else None)),
             Text(str(flagged), "bold red" if flagged else "dim"),
-            ago(session["last_seen_at"], now),
-        )
+            Text(ago(session["last_seen_at"], now)),
+        ]
+        table.add_row(*cells[: len(table.columns)])
     return table
 
 
@@ -69,7 +81,7 @@ def score(outcome: Document | None) -> Text:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name in columns:
         table.add_column(name, overflow="ellipsis", no_wrap=True)
     return table

@@ -41,20 +41,20 @@ class SessionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTrace:
-    """What a session has to know again of one of its traces."""
+    """What a session has to know again of one of its traces; `answers` only where they were asked for."""
 
     trace_id: str
     started_at: int
     signals: dict[str, Evaluation]
+    answers: Sequence[str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
-    """A session as the store holds it; `answers` are the outputs of the turns of its newest traces, by trace."""
+    """A session as the store holds it: its traces by start, the newest of them with their answers."""
 
     record: SessionRecord
     traces: Sequence[StoredTrace]
-    answers: dict[str, Sequence[str | None]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,3 +105,7 @@ class Commit:
     sessions: dict[str, SessionUpdate] = field(default_factory=dict)
     risks: dict[str, float | None] = field(default_factory=dict)
     emptied: set[str] = field(default_factory=set)
+
+    def add(self, update: SessionUpdate) -> None:
+        """Keep a session as it is now, instead of as it was earlier in this pass."""
+        self.sessions[update.record.session_id] = update

@@ -127,9 +127,9 @@ class GrpcServer:
         self.running = True
 
     def shutdown(self, timeout: float) -> None:
-        if self.running:
-            self.running = False
-            self._server.stop(timeout).wait(timeout + 1)
+        self.running = False
+        # Also where it never started: it may hold a port.
+        self._server.stop(timeout).wait(timeout + 1)
         self._pool.shutdown(wait=False)
 
 
@@ -144,7 +144,14 @@ class HttpServers:
 
     def start(self, grpc_address: str) -> dict[str, str]:
         """Bind and serve; the addresses by name. Raises OSError naming the one that is taken."""
-        sockets = {name: self._bind(name) for name in self._apps}
+        sockets: dict[str, socket.socket] = {}
+        try:
+            for name in self._apps:
+                sockets[name] = self._bind(name)
+        except OSError:
+            for bound in sockets.values():
+                bound.close()
+            raise
         for name, app in self._apps.items():
             self._servers[name] = uvicorn.Server(
                 uvicorn.Config(
@@ -164,15 +171,14 @@ class HttpServers:
 
     @property
     def running(self) -> bool:
-        return bool(self._servers) and all(
-            server.started and not server.should_exit for server in self._servers.values()
-        )
+        serving = self._thread is not None and self._thread.is_alive()
+        return serving and all(server.started and not server.should_exit for server in self._servers.values())
 
     def shutdown(self, timeout: float) -> None:
         for server in self._servers.values():
             server.should_exit = True
         if self._thread is not None:
-            self._thread.join(timeout)
+            self._thread.join(timeout + 1)
 
     def _run(self, sockets: Mapping[str, socket.socket]) -> None:
         async def serve() -> None:

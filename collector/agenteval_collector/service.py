@@ -42,11 +42,17 @@ class Collector:
     """Everything, wired; nothing runs before `start`, and `shutdown` stops it source first."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
-        """Raises ConfigError where the settings are not safe, and OSError where the data folder cannot be used."""
+        """Raises ConfigError where the settings are not safe, PermanentError where the data is not ours, and OSError
+        where the data folder cannot be used."""
         refuse_open_doors(settings.server)
-        clock = clock or SystemClock()
         self._lock = _own(settings.data_dir)
+        try:
+            self._wire(settings, clock or SystemClock())
+        except BaseException:
+            self._lock.close()
+            raise
 
+    def _wire(self, settings: Settings, clock: Clock) -> None:
         # What leaves.
         self.output = TelemetryOutput(
             version=version("otel-agenteval"),
@@ -121,13 +127,16 @@ class Collector:
     @property
     def ready(self) -> bool:
         """Whether every port accepts and every stage works."""
-        return self._servers.running and self.assembly.alive and self.evaluation.alive
+        stages = (self.log, self.assembly, self.evaluation)
+        return self._servers.running and all(stage.alive for stage in stages)
 
     def shutdown(self) -> None:
         """Answer what was begun, commit and score what is complete, push what waits; safe twice, within 20 s."""
+        if self._lock.closed:
+            return
         self._feed.close()
-        self._servers.shutdown(3.0)
-        self.log.shutdown(3.0)
+        self._servers.shutdown(2.0)
+        self.log.shutdown(2.0)
         self.assembly.shutdown(3.0)
         self.evaluation.shutdown(3.0)
         self.output.shutdown(3.0)

@@ -1,11 +1,15 @@
 """The sessions that are active now: how many of them are low, and which have become idle."""
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 MAX_LIVE = 200_000
 """Above it the session that was quiet for longest counts as idle at once."""
+
+SPARE_COUNTS = 1_000
+"""Counts of zero that are kept at least; agents' names come from outside and may never come again."""
 
 Key = tuple[str | None, str | None, str | None]
 
@@ -38,8 +42,10 @@ class LiveSessions:
     def __init__(self, idle: float) -> None:
         """`idle`: seconds without a trace after which a session is idle."""
         self._idle = idle
-        self._sessions: dict[str, _Live] = {}
+        # The one that was quiet for longest comes first; unlike a dict as fast there when many have left.
+        self._sessions: OrderedDict[str, _Live] = OrderedDict()
         self._counts: dict[Key, tuple[int, int]] = {}
+        self._counts_bound = SPARE_COUNTS
         self._deadlines: list[tuple[float, str]] = []
 
     def seen(
@@ -100,3 +106,6 @@ class LiveSessions:
         before = self._counts.get(key, (0, 0))
         # A count of zero stays: a gauge that falls to zero must say so once more than one that vanishes.
         self._counts[key] = (before[0] + active, before[1] + low)
+        if len(self._counts) > self._counts_bound:
+            self._counts = {key: count for key, count in self._counts.items() if count[0]}
+            self._counts_bound = 2 * len(self._counts) + SPARE_COUNTS

@@ -1,7 +1,7 @@
 """The sessions whose traces are arriving: their windows of answers and their scores, current after every trace."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +9,7 @@ from agenteval_collector.aggregation.live import LiveSessions
 from agenteval_collector.aggregation.scores import SessionEvaluators
 from agenteval_collector.aggregation.window import AnswerWindow
 from agenteval_collector.clock import Clock
-from agenteval_collector.records import Member, SessionRecord, SessionUpdate, StoredSession
+from agenteval_collector.records import Member, SessionRecord, SessionUpdate, StoredSession, StoredTrace
 from otel_agenteval.metrics import LoopText, SessionScores
 from otel_agenteval.metrics.signals import contribution, merge_weights
 from otel_agenteval.model import Trace
@@ -25,6 +25,8 @@ class SessionStore(Protocol):
     """What the aggregation knows of the store."""
 
     def session(self, session_id: str) -> StoredSession | None: ...
+
+    def neighbours(self, session_id: str, place: tuple[int, str]) -> Sequence[StoredTrace]: ...
 
 
 @dataclass(slots=True)
@@ -64,12 +66,27 @@ class Sessions:
     def previous(self, session_id: str, place: tuple[int, str]) -> list[LoopText | None]:
         """The answers of the last turns of the session before `place`, oldest first; None for turns without one."""
         session = self._open(session_id)
-        return session.window.before(place) if session else []
+        return self._window(session, place).before(place) if session else []
 
-    def followers(self, session_id: str, place: tuple[int, str]) -> list[Member]:
-        """The traces of the session whose window of answers reaches back to `place`."""
+    def followers(
+        self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
+    ) -> list[tuple[Member, list[LoopText | None]]]:
+        """The traces of the session whose windows reach back to one of `places`, each with the answers before it.
+
+        `trace` is the one that was put last; None where one has left.
+        """
         session = self._open(session_id)
-        return session.window.after(place) if session else []
+        found: dict[str, tuple[Member, list[LoopText | None]]] = {}
+        if session is None:
+            return []
+        for place in places:
+            window = self._window(session, place)
+            if trace is not None and window is not session.window:
+                window.put(trace)
+            for member in window.after(place):
+                if trace is None or member.trace_id != trace.trace_id:
+                    found[member.trace_id] = (member, window.before(member.place))
+        return list(found.values())
 
     def put(self, session_id: str, trace: Trace, member: Member) -> SessionUpdate:
         """Add a trace to its session, or replace it by its newer revision."""
@@ -101,6 +118,10 @@ class Sessions:
         self._live.forget(session_id)
         session = self._open(session_id)
         return self._update(session) if session and session.scores.traces else None
+
+    def forget_all(self) -> None:
+        """Memory may be ahead of the store: read every session again when it goes on."""
+        self._sessions.clear()
 
     def idle(self) -> list[str]:
         """The sessions that have become idle since the last call."""
@@ -144,19 +165,34 @@ class Sessions:
     def _restored(self, stored: StoredSession) -> _Session:
         session = _Session(stored.record, SessionScores(self._weights), AnswerWindow())
         for trace in stored.traces:
-            member = Member(
-                trace_id=trace.trace_id,
-                started_at=trace.started_at,
-                answers=[self._answer(output) for output in stored.answers.get(trace.trace_id, ())],
-                signals=trace.signals,
-            )
+            member = self._member(trace)
             session.scores.put(member.trace_id, member.values, member.not_applicable)
-            if trace.trace_id in stored.answers:
+            if trace.answers is None:
+                session.window.cut()
+            else:
                 session.window.put(member)
             for evaluation in trace.signals.values():
                 session.service_version = evaluation.service_version
                 session.last_turn = (member.place, evaluation.span_id)
         return session
+
+    def _member(self, trace: StoredTrace) -> Member:
+        return Member(
+            trace_id=trace.trace_id,
+            started_at=trace.started_at,
+            answers=[self._answer(output) for output in trace.answers or ()],
+            signals=trace.signals,
+        )
+
+    def _window(self, session: _Session, place: tuple[int, str]) -> AnswerWindow:
+        """What memory has of the newest traces; for a place far back, what the store has around it."""
+        if session.window.reaches(place):
+            return session.window
+        window = AnswerWindow()
+        window.cut()
+        for trace in self._store.neighbours(session.record.session_id, place):
+            window.put(self._member(trace))
+        return window
 
     def _bound(self) -> None:
         while len(self._sessions) > MAX_SESSIONS:

@@ -7,7 +7,7 @@ from otel_agenteval.metrics import LoopText
 from otel_agenteval.metrics.loops import DEFAULT_WINDOW as TURNS
 
 KEPT = 16
-"""Traces remembered; one that started before all of them is compared with nothing earlier."""
+"""Traces remembered."""
 
 
 class AnswerWindow:
@@ -15,17 +15,29 @@ class AnswerWindow:
 
     def __init__(self) -> None:
         self._members: list[Member] = []
+        self._cut = False
 
     def put(self, member: Member) -> None:
         """Insert a trace, or replace it."""
         self._members = [other for other in self._members if other.trace_id != member.trace_id]
         insort(self._members, member, key=lambda other: other.place)
+        self._cut = self._cut or len(self._members) > KEPT
         del self._members[:-KEPT]
+
+    def cut(self) -> None:
+        """There are earlier traces than those that were put."""
+        self._cut = True
+
+    def reaches(self, place: tuple[int, str]) -> bool:
+        """Whether all answers that count before `place` are here."""
+        return not self._cut or len(self.before(place)) == TURNS
 
     def before(self, place: tuple[int, str]) -> list[LoopText | None]:
         """The answers of the last `TURNS` turns before `place`, oldest first."""
         answers: list[LoopText | None] = []
         for member in reversed(self._members[: self._index(place)]):
+            if member.trace_id == place[1]:
+                continue  # Its earlier revision, which started later.
             answers[:0] = member.answers
             if len(answers) >= TURNS:
                 break

@@ -12,6 +12,7 @@ fragments must not replace a whole one.
 """
 
 import heapq
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,6 +106,8 @@ class Assembler:
                 elif trace_id in forgotten:
                     self._telemetry.late(1)
             self._next_offset = request.offset + 1
+        for trace in touched.values():
+            self._schedule(trace)
         complete = [self._complete(trace) for trace in touched.values() if trace.changed and trace.delivered]
         return complete + self._within_memory()
 
@@ -113,13 +116,13 @@ class Assembler:
         now = self._clock.monotonic()
         complete: list[AssembledTrace] = []
         while self._deadlines and self._deadlines[0][0] <= now:
-            _, trace_id = heapq.heappop(self._deadlines)
+            deadline, trace_id = heapq.heappop(self._deadlines)
             trace = self._open.get(trace_id)
-            if trace is None:
-                continue  # Completed meanwhile; this deadline was left behind.
-            due = self._due_at(trace)
-            if due > now:
-                heapq.heappush(self._deadlines, (due, trace_id))
+            if trace is None or trace.deadline != deadline:
+                continue  # Completed meanwhile, or due earlier by now; this deadline was left behind.
+            trace.deadline = math.inf
+            if self._due_at(trace) > now:
+                self._schedule(trace)
             elif trace.changed:
                 if now >= trace.opened_at + self._max_age:
                     self._telemetry.released_early(1)
@@ -204,8 +207,7 @@ class Assembler:
                 trace.unscored_from = request.offset
         self._open[trace_id] = trace
         self._open_bytes += trace.size
-        # The earliest it can be due; a look at that time finds out about everything that comes until then.
-        heapq.heappush(self._deadlines, (now + self._quiet_period, trace_id))
+        self._schedule(trace)
         return trace
 
     def _restore(self, trace: OpenTrace, scored: KnownTrace) -> bool:
@@ -226,6 +228,13 @@ class Assembler:
             trace.touched_at = self._clock.monotonic()
             if trace.revision > 1:
                 self._telemetry.late(1)
+
+    def _schedule(self, trace: OpenTrace) -> None:
+        """Look at the trace when it is due, or earlier: a look finds out about what came since and looks again."""
+        due = self._due_at(trace)
+        if due < trace.deadline:
+            trace.deadline = due
+            heapq.heappush(self._deadlines, (due, trace.trace_id))
 
     def _due_at(self, trace: OpenTrace) -> float:
         at_latest = trace.opened_at + self._max_age

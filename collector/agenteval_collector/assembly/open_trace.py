@@ -1,5 +1,7 @@
 """A trace while its spans arrive: what came, from which process, and whether that is all."""
 
+import math
+
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.pipeline import Origin
@@ -21,6 +23,7 @@ class OpenTrace:
         self.tenant = tenant
         self.opened_at = now
         self.touched_at = now
+        self.deadline = math.inf
         self.unscored_from = offset
         self.revision = 1
         self.scored = 0
@@ -48,6 +51,7 @@ class OpenTrace:
         self.revision += 1
         self.changed = False
         self.opened_at = self.touched_at = now
+        self.deadline = math.inf
         self._marked = False
 
     def restored(self, revision: int, now: float) -> None:

@@ -5,16 +5,16 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.clock import Clock
+from agenteval_collector.endurance import Endurance
 from agenteval_collector.errors import Overloaded, RetryableError
 from agenteval_collector.inbox import Inbox
 from agenteval_collector.pipeline import AssembledTrace, LoggedRequest, Telemetry
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 BATCH = 64
 """Requests assembled in one go; they share one look-up in the store."""
@@ -64,7 +64,7 @@ class AssemblyStage:
         self._scored: deque[tuple[str, int]] = deque()
         self._checkpoint = 0
         self._next_housekeeping = 0.0
-        self._stopping = threading.Event()
+        self._endurance = Endurance(logger)
         self._thread: threading.Thread | None = None
 
     def start(self, checkpoint: int) -> None:
@@ -80,7 +80,7 @@ class AssemblyStage:
         self._inbox.close()
         if self._thread is not None:
             self._thread.join(timeout)
-            self._stopping.set()
+            self._endurance.give_up()
             self._thread.join(1.0)
 
     def deliver(self, request: LoggedRequest) -> None:
@@ -116,21 +116,21 @@ class AssemblyStage:
     def _replay(self, replay_to: int) -> None:
         start = self._checkpoint
         while not self._inbox.closed:
-            page = self._insist(lambda: list(islice(self._log.read(start), BATCH)))  # noqa: B023
+            page = self._endurance.insist(lambda: list(islice(self._log.read(start), BATCH)))  # noqa: B023
             batch = [request for request in page if request.offset <= replay_to]
             if not batch:
                 return
             self._telemetry.replayed(len(batch))
-            self._survive(lambda: self._hand_over(self._assemble(batch)))  # noqa: B023
-            self._survive(self._housekeeping)
+            self._endurance.survive(lambda: self._hand_over(self._assemble(batch)))  # noqa: B023
+            self._endurance.survive(self._housekeeping)
             start = batch[-1].offset + 1
 
     def _assemble_deliveries(self) -> None:
         while True:
             requests = self._inbox.take(BATCH, self._patience())
-            self._survive(lambda: self._hand_over(self._assemble(requests)))  # noqa: B023
-            self._survive(lambda: self._hand_over(self._assembler.due()))
-            self._survive(self._housekeeping)
+            self._endurance.survive(lambda: self._hand_over(self._assemble(requests)))  # noqa: B023
+            self._endurance.survive(lambda: self._hand_over(self._assembler.due()))
+            self._endurance.survive(self._housekeeping)
             if self._inbox.closed and not requests:
                 return
 
@@ -139,7 +139,7 @@ class AssemblyStage:
         if not requests:
             return []
         try:
-            return self._insist(lambda: self._assembler.take(requests))
+            return self._endurance.insist(lambda: self._assembler.take(requests))
         except RetryableError:
             raise
         except Exception:  # A request that cannot be assembled is a defect of ours; the others must not wait for it.
@@ -147,26 +147,6 @@ class AssemblyStage:
                 return [trace for request in requests for trace in self._assemble([request])]
             logger.exception("request %d of the log cannot be assembled and is passed over", requests[0].offset)
             return []
-
-    def _insist(self, attempt: Callable[[], T]) -> T:
-        """Try until log and store answer: nothing is lost meanwhile, and senders wait once the inbox is full."""
-        while True:
-            try:
-                return attempt()
-            except RetryableError as error:
-                logger.error("assembling waits: %s", error)
-                if self._stopping.wait(error.retry_after):
-                    raise
-
-    @staticmethod
-    def _survive(step: Callable[[], None]) -> None:
-        """A defect costs one step, never the thread: what was in its hands stays below the checkpoint."""
-        try:
-            step()
-        except RetryableError:
-            raise
-        except Exception:
-            logger.exception("assembling goes on after an unexpected failure")
 
     def _patience(self) -> float:
         due = self._assembler.next_due()

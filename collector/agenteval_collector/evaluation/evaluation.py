@@ -5,7 +5,7 @@ All of it belongs to one thread. These evaluators compute, and Python's threads 
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agenteval_collector.clock import Clock
@@ -18,9 +18,12 @@ from agenteval_collector.pipeline import AssembledTrace
 from agenteval_collector.records import Commit, Member, SessionUpdate, TraceRecord
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Failure, Outcome, Score, Subject
+from otel_agenteval.outcome import Evaluation, Failure, Outcome, Subject
 
 logger = logging.getLogger(__name__)
+
+MAX_REASON = 500
+"""Characters of an error that are kept."""
 
 
 class SessionAggregation(Protocol):
@@ -28,7 +31,9 @@ class SessionAggregation(Protocol):
 
     def previous(self, session_id: str, place: tuple[int, str]) -> list[LoopText | None]: ...
 
-    def followers(self, session_id: str, place: tuple[int, str]) -> list[Member]: ...
+    def followers(
+        self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
+    ) -> list[tuple[Member, list[LoopText | None]]]: ...
 
     def put(self, session_id: str, trace: Trace, member: Member) -> SessionUpdate: ...
 
@@ -40,7 +45,15 @@ class SessionAggregation(Protocol):
 class TraceLookup(Protocol):
     """What the evaluation asks of the store."""
 
-    def session_of(self, trace_id: str) -> str | None: ...
+    def standing(self, trace_id: str) -> tuple[str, int] | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A trace has left the session in which it stood at `place`."""
+
+    session_id: str
+    place: tuple[int, str]
 
 
 class TraceEvaluation:
@@ -62,11 +75,14 @@ class TraceEvaluation:
         self._clock = clock
         self._thresholds = thresholds
 
-    def evaluate(self, assembled: AssembledTrace, commit: Commit) -> str | None:
-        """Add to `commit` all that follows from the trace; the session it has left by this revision, if it has."""
+    def evaluate(self, assembled: AssembledTrace, commit: Commit, defect: Exception | None = None) -> Left | None:
+        """Add to `commit` all that follows from the trace; what it has left by this revision, if it has.
+
+        `defect` is what an earlier attempt at the trace raised: it is kept as failed then, without being read.
+        """
         # Everything that may have to be tried again comes before anything is changed.
-        before = self._store.session_of(assembled.trace_id) if assembled.revision > 1 else None
-        trace, unreadable = _read(assembled)
+        before = self._standing(assembled, commit)
+        trace, unreadable = _read(assembled) if defect is None else _unread(assembled, defect)
         session_id = trace.session_id or trace.trace_id
         place = (trace.started_at, trace.trace_id)
         context = EvaluationContext(trace, self._sessions.previous(session_id, place), self._embedder.embed)
@@ -84,8 +100,10 @@ class TraceEvaluation:
         commit.evaluations += evaluations
         # Telemetry of no agent is stored with its status, but is nobody's session.
         if trace.turns or trace.session_id is not None:
-            self._add(self._sessions.put(session_id, trace, member), commit)
-            self._rescore_followers(session_id, place, commit)
+            commit.add(self._sessions.put(session_id, trace, member))
+            stayed = before is not None and before.session_id == session_id
+            places = [before.place, place] if before is not None and stayed else [place]
+            self._rescore_behind(session_id, places, member, commit)
         commit.traces.append(
             TraceRecord(
                 trace_id=trace.trace_id,
@@ -99,14 +117,28 @@ class TraceEvaluation:
                 scored_at=self._clock.now(),
             )
         )
-        return before if before != session_id else None
+        return before if before is not None and before.session_id != session_id else None
+
+    def rescore_behind(self, left: Left, commit: Commit) -> None:
+        """Evaluate again what a trace that has left its session stood before."""
+        self._rescore_behind(left.session_id, [left.place], None, commit)
+
+    def _standing(self, assembled: AssembledTrace, commit: Commit) -> Left | None:
+        """Where the revision before stands; None for the first one."""
+        if assembled.revision == 1:
+            return None
+        for record in reversed(commit.traces):
+            if record.trace_id == assembled.trace_id:
+                return Left(session_id=record.session_id, place=(record.started_at, record.trace_id))
+        stored = self._store.standing(assembled.trace_id)
+        return Left(session_id=stored[0], place=(stored[1], assembled.trace_id)) if stored else None
 
     def _outcome(self, evaluator: TraceEvaluator, context: EvaluationContext) -> Outcome:
         try:
             return evaluator.evaluate(context)
         except Exception as error:  # Whatever one evaluator does, the others go on.
             logger.exception("%s failed on trace %s", evaluator.name, context.trace.trace_id)
-            return Failure(error_type=type(error).__qualname__, reason=f"the evaluator failed: {error}")
+            return Failure(error_type=type(error).__qualname__, reason=_shortened(f"the evaluator failed: {error}"))
 
     def _evaluation(
         self, evaluator: TraceEvaluator, trace: Trace, session_id: str, revision: int, outcome: Outcome
@@ -130,13 +162,17 @@ class TraceEvaluation:
             evaluated_at=self._clock.now(),
         )
 
-    def _rescore_followers(self, session_id: str, place: tuple[int, str], commit: Commit) -> None:
-        """A trace that arrives out of order, or again, changes what the ones behind it repeat."""
-        for follower in self._sessions.followers(session_id, place):
+    def _rescore_behind(
+        self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None, commit: Commit
+    ) -> None:
+        """A trace that arrives out of order, again, or leaves, changes what the ones behind it repeat."""
+        for follower, previous in self._sessions.followers(session_id, places, trace):
             known = follower.signals.get(LoopDetection.name)
-            outcome = repetition(follower.answers, self._sessions.previous(session_id, follower.place))
             # Nothing earlier can make an answer out of none: those outcomes stay.
-            if known is None or outcome == known.outcome or not isinstance(outcome, Score):
+            if known is None or not any(follower.answers):
+                continue
+            outcome = repetition(follower.answers, previous)
+            if outcome == known.outcome:
                 continue
             rescored = replace(known, outcome=outcome, evaluated_at=self._clock.now())
             follower.signals[LoopDetection.name] = rescored
@@ -144,11 +180,7 @@ class TraceEvaluation:
             commit.risks[follower.trace_id] = self._sessions.risk(follower)
             update = self._sessions.rescore(session_id, follower)
             if update is not None:
-                self._add(update, commit)
-
-    @staticmethod
-    def _add(update: SessionUpdate, commit: Commit) -> None:
-        commit.sessions[update.record.session_id] = update
+                commit.add(update)
 
 
 def _read(assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
@@ -157,5 +189,14 @@ def _read(assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
         return read(assembled), None
     except Exception as error:
         logger.exception("trace %s could not be read", assembled.trace_id)
-        failure = Failure(error_type=type(error).__qualname__, reason=f"the trace could not be read: {error}")
-        return Trace(trace_id=assembled.trace_id, span_count=len(assembled.spans)), failure
+        return _unread(assembled, error)
+
+
+def _unread(assembled: AssembledTrace, error: Exception) -> tuple[Trace, Failure]:
+    failure = Failure(error_type=type(error).__qualname__, reason=_shortened(f"the trace could not be read: {error}"))
+    return Trace(trace_id=assembled.trace_id, span_count=len(assembled.spans)), failure
+
+
+def _shortened(reason: str) -> str:
+    """Errors quote what they stumbled over, and that may be of any size."""
+    return reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "..."

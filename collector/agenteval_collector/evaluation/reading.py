@@ -1,5 +1,7 @@
-"""Serialized spans and log records to a `Trace`."""
+"""Serialized spans and log records to a `Trace` that can be stored and shown."""
 
+import hashlib
+from dataclasses import replace
 from functools import lru_cache
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
@@ -10,9 +12,51 @@ from agenteval_collector.pipeline import AssembledTrace
 from otel_agenteval.conventions import attributes, log_record, read_trace, span_record
 from otel_agenteval.model import Json, Trace
 
+MAX_NAME = 1024
+"""Characters of an id or a name; a longer one is cut, and told from others like it by a digest."""
+
+LATEST = 2**63 - 1
+"""The last nanosecond that the store's integers hold, in the year 2262; OTLP has room for twice as many."""
+
 
 def read(assembled: AssembledTrace) -> Trace:
     """What the dialects make of the trace's telemetry; never raises on content."""
+    return _storable(_read(assembled))
+
+
+def _storable(trace: Trace) -> Trace:
+    """The same with times, ids and names that the store and UTF-8 can hold."""
+    return replace(
+        trace,
+        session_id=_name(trace.session_id),
+        user_id=_name(trace.user_id),
+        service=_name(trace.service),
+        service_version=_name(trace.service_version),
+        agents=tuple(_name(agent) or "" for agent in trace.agents),
+        run=replace(
+            trace.run,
+            task_id=_name(trace.run.task_id) or "",
+            run_id=_name(trace.run.run_id) or "",
+            condition=_name(trace.run.condition) or "",
+        )
+        if trace.run
+        else None,
+        started_at=min(trace.started_at, LATEST),
+        ended_at=min(trace.ended_at, LATEST),
+    )
+
+
+def _name(text: str | None) -> str | None:
+    if text is None:
+        return None
+    clean = text.encode(errors="replace").decode()
+    if len(clean) <= MAX_NAME:
+        return clean
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return f"{clean[: MAX_NAME - len(digest) - 1]}#{digest}"
+
+
+def _read(assembled: AssembledTrace) -> Trace:
     return read_trace(
         assembled.trace_id,
         [

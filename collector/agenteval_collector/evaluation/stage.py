@@ -4,20 +4,20 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
+from agenteval_collector.endurance import Endurance
 from agenteval_collector.errors import RetryableError
-from agenteval_collector.evaluation.evaluation import TraceEvaluation
+from agenteval_collector.evaluation.evaluation import Left, TraceEvaluation
 from agenteval_collector.inbox import Inbox
 from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, EvaluationSink
 from agenteval_collector.records import Commit, SessionUpdate
 from otel_agenteval.outcome import Evaluation
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
-CAPACITY = 1024
-"""Complete traces that may wait; then assembly waits, and then senders are told to come back later."""
+CAPACITY = 64 * 1024 * 1024
+"""Bytes of complete traces that may wait; then assembly waits, and then senders are told to come back later."""
 BATCH = 64
 """Traces in one commit at most."""
 HOUSEKEEPING = 1.0
@@ -40,6 +40,8 @@ class SessionLifetimes(Protocol):
     """What the stage knows of sessions that come and go."""
 
     def reload(self, session_id: str) -> SessionUpdate | None: ...
+
+    def forget_all(self) -> None: ...
 
     def idle(self) -> list[str]: ...
 
@@ -70,7 +72,7 @@ class EvaluationStage:
         self._sink = sink
         self._scored = scored
         self._inbox: Inbox[AssembledTrace | _Ended] = Inbox(CAPACITY)
-        self._stopping = threading.Event()
+        self._endurance = Endurance(logger)
         self._thread = threading.Thread(target=self._run, name="agenteval-evaluation", daemon=True)
 
     def start(self) -> None:
@@ -81,11 +83,13 @@ class EvaluationStage:
         self._inbox.close()
         if self._thread.is_alive():
             self._thread.join(timeout)
-        self._stopping.set()
+            self._endurance.give_up()
+            self._thread.join(1.0)
 
     def put(self, trace: AssembledTrace, timeout: float) -> bool:
         """Hand over a complete trace; False where there was no room within `timeout` seconds."""
-        return self._inbox.put(trace, timeout=timeout)
+        size = sum(len(raw) for raw, _ in trace.spans) + sum(len(raw) for raw, _ in trace.logs)
+        return self._inbox.put(trace, size, timeout=timeout)
 
     def end_session(self, session_id: str) -> None:
         """The session was marked as ended: its scores are final."""
@@ -103,65 +107,92 @@ class EvaluationStage:
 
     def process(self, traces: Sequence[AssembledTrace]) -> None:
         """Evaluate and commit; what the thread does with each batch."""
+        try:
+            self._process(traces)
+        except RetryableError:
+            raise
+        except Exception:  # A defect of ours: one trace must not be the end of the others.
+            logger.exception("%d traces could not be evaluated together, they are evaluated one by one", len(traces))
+            self._sessions.forget_all()
+            for trace in traces:
+                self._process_alone(trace)
+
+    def _process_alone(self, trace: AssembledTrace) -> None:
+        try:
+            self._process([trace])
+        except RetryableError:
+            raise
+        except Exception as defect:
+            logger.exception("trace %s could not be evaluated", trace.trace_id)
+            self._sessions.forget_all()
+            self._process([trace], defect)
+
+    def _process(self, traces: Sequence[AssembledTrace], defect: Exception | None = None) -> None:
         commit = Commit()
-        left = {self._insist(lambda: self._evaluation.evaluate(trace, commit)) for trace in traces} - {None}  # noqa: B023
+        left = [self._endurance.insist(lambda: self._evaluation.evaluate(trace, commit, defect)) for trace in traces]  # noqa: B023
         self._emit(self._committed(commit))
         for trace in traces:
             self._scored(trace.trace_id, trace.revision)
-        if left:
-            self._recount([session_id for session_id in left if session_id is not None])
+        self._recount([each for each in left if each is not None])
 
     def finalize(self, session_ids: Sequence[str]) -> None:
         """The sessions are idle or ended: their scores count, if they have not counted before."""
         final: list[CommittedEvaluation] = []
-        for session_id in self._insist(lambda: self._store.finalize(session_ids)):
+        for session_id in self._endurance.insist(lambda: self._store.finalize(session_ids)):
             final += [
                 CommittedEvaluation(evaluation=each, first=False, final=True)
-                for each in self._insist(lambda: self._store.session_evaluations(session_id))  # noqa: B023
+                for each in self._endurance.insist(lambda: self._store.session_evaluations(session_id))  # noqa: B023
             ]
         self._emit(final)
 
     def _run(self) -> None:
-        for session_id in self._insist(self._store.live_sessions):
-            self._insist(lambda: self._sessions.reload(session_id))  # noqa: B023
+        try:
+            self._endurance.survive(self._resume)
+            self._work()
+        except RetryableError as error:
+            logger.error("evaluation stops, the next start goes on from the log: %s", error)
+
+    def _resume(self) -> None:
+        for session_id in self._endurance.insist(self._store.live_sessions):
+            if self._inbox.closed:
+                return
+            self._endurance.insist(lambda: self._sessions.reload(session_id))  # noqa: B023
+
+    def _work(self) -> None:
         while True:
             items = self._inbox.take(BATCH, HOUSEKEEPING)
             traces = [item for item in items if isinstance(item, AssembledTrace)]
             if traces:
-                self.process(traces)
+                self._endurance.survive(lambda: self.process(traces))  # noqa: B023
             ended = [item.session_id for item in items if isinstance(item, _Ended)]
-            for session_id in ended:
-                self._sessions.end(session_id)
-            over = [*ended, *self._sessions.idle()]
-            if over:
-                self.finalize(over)
+            self._endurance.survive(lambda: self._close_sessions(ended))  # noqa: B023
             if self._inbox.closed and not items:
                 return
 
-    def _recount(self, session_ids: Sequence[str]) -> None:
-        """A late span has moved a trace to another session: score the one it was in without it."""
+    def _close_sessions(self, ended: Sequence[str]) -> None:
+        for session_id in ended:
+            self._sessions.end(session_id)
+        over = [*ended, *self._sessions.idle()]
+        if over:
+            self.finalize(over)
+
+    def _recount(self, left: Sequence[Left]) -> None:
+        """Late spans have moved traces to other sessions: score those they were in without them."""
         commit = Commit()
-        for session_id in session_ids:
-            update = self._insist(lambda: self._sessions.reload(session_id))  # noqa: B023
+        for session_id in {each.session_id for each in left}:
+            update = self._endurance.insist(lambda: self._sessions.reload(session_id))  # noqa: B023
             if update is None:
                 commit.emptied.add(session_id)
             else:
                 commit.sessions[session_id] = update
-        self._emit(self._committed(commit))
+        for each in left:
+            self._endurance.insist(lambda: self._evaluation.rescore_behind(each, commit))  # noqa: B023
+        if left:
+            self._emit(self._committed(commit))
 
     def _committed(self, commit: Commit) -> list[CommittedEvaluation]:
-        return self._insist(lambda: self._store.commit(commit))
+        return self._endurance.insist(lambda: self._store.commit(commit))
 
     def _emit(self, committed: Sequence[CommittedEvaluation]) -> None:
         if committed:
             self._sink.accept(committed)
-
-    def _insist(self, attempt: Callable[[], T]) -> T:
-        """Try until the store answers: nothing is lost meanwhile, the log holds it and senders wait."""
-        while True:
-            try:
-                return attempt()
-            except RetryableError as error:
-                logger.error("evaluation waits: %s", error)
-                if self._stopping.wait(error.retry_after):
-                    raise

@@ -30,7 +30,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.database import open_database
-from agenteval_collector.errors import Overloaded, Unavailable
+from agenteval_collector.errors import Overloaded, PermanentError, Unavailable
 from agenteval_collector.inbox import Inbox
 from agenteval_collector.pipeline import LoggedRequest, Signal
 
@@ -38,6 +38,9 @@ logger = logging.getLogger(__name__)
 
 GROUP = 512
 """Requests in one commit at most."""
+
+PAGE_SIZE = 32_768
+"""Bytes. A request of 64 spans has about 300 KB: in pages of 4 KB its commit costs twice the CPU."""
 
 _metadata = MetaData()
 _requests = Table(
@@ -71,8 +74,12 @@ class RequestLog:
     def __init__(
         self, path: Path, clock: Clock, deliver: Callable[[LoggedRequest], None], *, max_pending_bytes: int
     ) -> None:
-        self._engine = open_database(path, synchronous="FULL")
-        _metadata.create_all(self._engine)
+        self._engine = open_database(path, synchronous="FULL", page_size=PAGE_SIZE)
+        try:
+            _metadata.create_all(self._engine)
+        except SQLAlchemyError as error:
+            self._engine.dispose()
+            raise PermanentError(f"{path} cannot be used: {error}; give another --data-dir") from error
         self._clock = clock
         self._deliver = deliver
         self._inbox: Inbox[_Append] = Inbox(max_pending_bytes)
@@ -158,7 +165,7 @@ class RequestLog:
             try:
                 offsets = self._commit(group)
             except Exception as error:  # Whatever it is, those who wait must hear of it, and the next group is tried.
-                logger.error("the log could not be written, requests are refused: %s", error)
+                logger.exception("the log could not be written, requests are refused")
                 for entry in group:
                     entry.offset.set_exception(Unavailable(f"the log could not be written: {error}"))
                 continue

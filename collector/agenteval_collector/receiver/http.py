@@ -80,8 +80,10 @@ async def _body(request: Request, limit: int) -> bytes:
             raise InvalidRequest(f"the body is not gzip: {error}") from error
         if len(body) > limit:
             raise RequestTooLarge(f"the request has more than {limit} bytes: send smaller batches")
-    if gunzip and not gunzip.eof and body:
+    if gunzip and not gunzip.eof:
         raise InvalidRequest("the gzip body ends too early")
+    if gunzip and gunzip.unused_data:
+        raise InvalidRequest("there is more behind the end of the gzip body: send one gzip member")
     return bytes(body)
 
 

@@ -3,14 +3,16 @@
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, select, tuple_
+from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import outcome_document, rfc3339, with_outcomes
-from agenteval_collector.errors import InvalidRequest
+from agenteval_collector.errors import InvalidRequest, Unavailable
 from agenteval_collector.pipeline import Document, Page
 from agenteval_collector.stores.schema import outcomes, sessions, traces
 from agenteval_collector.stores.store import TENANT
@@ -20,7 +22,7 @@ from otel_agenteval.outcome import Status, Subject
 
 
 class StoreQueries:
-    """`Queries` on the store's file, with connections of its own pool: readers never wait for the writer.
+    """`Queries` on the store's file, by `engine`, whose readers never wait for the writer. Raises Unavailable.
 
     `running` gives the document of a trace that is not complete yet. `idle` is the time in seconds without a trace
     after which a session is idle.
@@ -33,18 +35,20 @@ class StoreQueries:
         self._idle = round(idle * 1e9)
 
     def trace(self, trace_id: str) -> Document | None:
+        # In this order: what is not running any more by the second look is stored by then.
         running = self._running(trace_id)
-        if running is not None:
-            return running
-        with self._engine.connect() as connection:
-            query = select(traces.c.document).where(traces.c.tenant == TENANT, traces.c.trace_id == trace_id)
-            stored = connection.execute(query).scalar()
-            if stored is None:
-                return None
-            return with_outcomes(json.loads(stored), _outcomes(connection, Subject.TRACE, [trace_id])[trace_id])
+        with self._reading() as connection:
+            query = select(traces.c.document, traces.c.revision).where(
+                traces.c.tenant == TENANT, traces.c.trace_id == trace_id
+            )
+            stored = connection.execute(query).first()
+            if stored is None or (running is not None and stored.revision < running["revision"]):
+                return running
+            outcomes_of = _outcomes(connection, Subject.TRACE, [trace_id])
+            return with_outcomes(json.loads(stored.document), outcomes_of[trace_id])
 
     def session(self, session_id: str) -> Document | None:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             query = select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id)
             row = connection.execute(query).first()
             if row is None:
@@ -82,7 +86,7 @@ class StoreQueries:
         if cursor is not None:
             query = query.where(tuple_(sessions.c.last_seen_at, sessions.c.session_id) < _decode(cursor))
         query = query.order_by(sessions.c.last_seen_at.desc(), sessions.c.session_id.desc()).limit(limit + 1)
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             rows = connection.execute(query).all()
             more, rows = len(rows) > limit, rows[:limit]
             ids = [row.session_id for row in rows]
@@ -103,6 +107,14 @@ class StoreQueries:
             for row in rows
         ]
         return Page(items=items, next_cursor=_encode(rows[-1]) if more else None)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise Unavailable(f"the store could not be read: {error}") from error
 
     def _session(self, row: Row[Any]) -> Document:
         return {

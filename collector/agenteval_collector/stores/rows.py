@@ -45,7 +45,8 @@ def outcome_row(tenant: str, evaluation: Evaluation) -> dict[str, Any]:
         "score": outcome.value if isinstance(outcome, Score) else None,
         "threshold": evaluation.threshold,
         "success": evaluation.success,
-        "reason": outcome.reason,
+        # A reason may quote content, and decoded JSON may hold lone surrogates, which UTF-8 cannot.
+        "reason": outcome.reason.encode(errors="replace").decode(),
         "error_type": outcome.error_type if isinstance(outcome, Failure) else None,
         "coverage": outcome.coverage,
         "metadata": json.dumps(dict(outcome.metadata)),

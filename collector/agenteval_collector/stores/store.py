@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Engine, Table, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, select, tuple_, update
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -24,6 +24,8 @@ from otel_agenteval.outcome import Evaluation, Subject
 TENANT = "default"
 NEWEST = 16
 """Newest traces of a session whose answers are read again when the session is opened again."""
+BEFORE, AFTER = 7, 8
+"""Neighbours of a trace far back: enough to compare it and those behind it, traces without an answer included."""
 
 
 class Store:
@@ -35,13 +37,19 @@ class Store:
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
-        self.engine: Engine = open_database(path, synchronous="NORMAL")
+        self._pipeline: Engine = open_database(path, synchronous="NORMAL")
         self._durable: Engine = open_database(path, synchronous="FULL", pool_size=1)
-        migrate(self.engine)
+        self.engine: Engine = open_database(path, synchronous="NORMAL", pool_size=8)
+        """For queries from outside: however many there are, the pipeline has connections of its own."""
+        try:
+            migrate(self._pipeline)
+        except BaseException:
+            self.shutdown()
+            raise
 
     def shutdown(self) -> None:
-        self.engine.dispose()
-        self._durable.dispose()
+        for engine in (self._pipeline, self._durable, self.engine):
+            engine.dispose()
 
     def commit(self, commit: Commit) -> list[CommittedEvaluation]:
         """Keep all of `commit`; its evaluations, each with whether it is its subject's first."""
@@ -49,7 +57,7 @@ class Store:
         for session in commit.sessions.values():
             evaluations += session.evaluations
         with self._writing() as connection:
-            known = _outcomes_known(connection, commit)
+            known = _outcomes_known(connection, evaluations)
             _upsert(connection, traces, [trace_row(TENANT, trace) for trace in commit.traces])
             _upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
             rows = [session_row(TENANT, session.record) for session in commit.sessions.values()]
@@ -83,19 +91,22 @@ class Store:
         """Revision and log offsets of those of the traces that were scored before."""
         found: dict[str, tuple[int, frozenset[int]]] = {}
         with self._reading() as connection:
-            for first in range(0, len(trace_ids), 500):  # SQLite bounds the number of bound parameters
+            for some in _in_parts(trace_ids):
                 query = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
-                    traces.c.tenant == TENANT, traces.c.trace_id.in_(trace_ids[first : first + 500])
+                    traces.c.tenant == TENANT, traces.c.trace_id.in_(some)
                 )
                 for row in connection.execute(query):
                     found[row.trace_id] = (row.revision, frozenset(json.loads(row.offsets)))
         return found
 
-    def session_of(self, trace_id: str) -> str | None:
-        """The session that the stored revision of a trace belongs to."""
+    def standing(self, trace_id: str) -> tuple[str, int] | None:
+        """The session that the stored revision of a trace belongs to, and when it started; None where it is new."""
         with self._reading() as connection:
-            query = select(traces.c.session_id).where(traces.c.tenant == TENANT, traces.c.trace_id == trace_id)
-            return connection.execute(query).scalar()
+            query = select(traces.c.session_id, traces.c.started_at).where(
+                traces.c.tenant == TENANT, traces.c.trace_id == trace_id
+            )
+            row = connection.execute(query).first()
+            return (row.session_id, row.started_at) if row else None
 
     def session(self, session_id: str) -> StoredSession | None:
         """All that is needed to go on with a session; None where it is new."""
@@ -110,22 +121,8 @@ class Store:
                 .where(traces.c.tenant == TENANT, traces.c.session_id == session_id)
                 .order_by(traces.c.started_at, traces.c.trace_id)
             ).all()
-            signals: dict[str, dict[str, Evaluation]] = {}
-            for outcome in connection.execute(
-                select(outcomes).where(
-                    outcomes.c.tenant == TENANT,
-                    outcomes.c.session_id == session_id,
-                    outcomes.c.subject == Subject.TRACE,
-                    outcomes.c.name.in_(SIGNAL_NAMES),
-                )
-            ).mappings():
-                signals.setdefault(outcome["subject_id"], {})[outcome["name"]] = evaluation_of(outcome)
-            newest = [member.trace_id for member in members[-NEWEST:]]
-            documents = connection.execute(
-                select(traces.c.trace_id, traces.c.document).where(
-                    traces.c.tenant == TENANT, traces.c.trace_id.in_(newest)
-                )
-            ).all()
+            signals = _signals(connection, outcomes.c.session_id == session_id)
+            answers = _answers(connection, [member.trace_id for member in members[-NEWEST:]])
         return StoredSession(
             record=session_record(row._mapping),
             traces=[
@@ -133,13 +130,36 @@ class Store:
                     trace_id=member.trace_id,
                     started_at=member.started_at,
                     signals=signals.get(member.trace_id, {}),
+                    answers=answers.get(member.trace_id),
                 )
                 for member in members
             ],
-            answers={
-                trace_id: [turn["output"] for turn in json.loads(document)["turns"]] for trace_id, document in documents
-            },
         )
+
+    def neighbours(self, session_id: str, place: tuple[int, str]) -> list[StoredTrace]:
+        """The traces of a session next to `place` (start, trace id), with their answers, by start."""
+        start = tuple_(traces.c.started_at, traces.c.trace_id)
+        query = select(traces.c.trace_id, traces.c.started_at).where(
+            traces.c.tenant == TENANT, traces.c.session_id == session_id
+        )
+        earlier = query.where(start < place).order_by(traces.c.started_at.desc(), traces.c.trace_id.desc())
+        later = query.where(start >= place).order_by(traces.c.started_at, traces.c.trace_id)
+        with self._reading() as connection:
+            members = [
+                *reversed(connection.execute(earlier.limit(BEFORE)).all()),
+                *connection.execute(later.limit(AFTER)),
+            ]
+            ids = [member.trace_id for member in members]
+            signals, answers = _signals(connection, outcomes.c.subject_id.in_(ids)), _answers(connection, ids)
+        return [
+            StoredTrace(
+                trace_id=member.trace_id,
+                started_at=member.started_at,
+                signals=signals.get(member.trace_id, {}),
+                answers=answers[member.trace_id],
+            )
+            for member in members
+        ]
 
     def session_evaluations(self, session_id: str) -> list[Evaluation]:
         """The newest scores of a session."""
@@ -206,7 +226,7 @@ class Store:
     @contextmanager
     def _writing(self, *, durable: bool = False) -> Iterator[Connection]:
         try:
-            with (self._durable if durable else self.engine).begin() as connection:
+            with (self._durable if durable else self._pipeline).begin() as connection:
                 # A write that starts as a read would fail, not wait, when another one gets in between.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
                 yield connection
@@ -216,7 +236,7 @@ class Store:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         try:
-            with self.engine.connect() as connection:
+            with self._pipeline.connect() as connection:
                 yield connection
         except SQLAlchemyError as error:
             raise Unavailable(f"the store could not be read: {error}") from error
@@ -249,18 +269,44 @@ def _identity(evaluation: Evaluation) -> _Identity:
     return (evaluation.subject, evaluation.subject_id, evaluation.name, evaluation.method, evaluation.version)
 
 
-def _outcomes_known(connection: Connection, commit: Commit) -> set[_Identity]:
-    """The identities that outcomes are stored under already, of the traces that were evaluated before."""
-    new = {trace.trace_id for trace in commit.traces if trace.revision == 1}
-    again = {each.subject_id for each in commit.evaluations} - new
+def _outcomes_known(connection: Connection, evaluations: Sequence[Evaluation]) -> set[_Identity]:
+    """The identities among those of `evaluations` that outcomes are stored under already."""
     key = (outcomes.c.subject, outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.version)
     known: set[_Identity] = set()
-    for trace_id in again:
-        query = select(*key).where(
-            outcomes.c.tenant == TENANT, outcomes.c.subject == Subject.TRACE, outcomes.c.subject_id == trace_id
-        )
-        known.update(row._tuple() for row in connection.execute(query))
+    for subject in Subject:
+        ids = sorted({each.subject_id for each in evaluations if each.subject is subject})
+        for some in _in_parts(ids):
+            query = select(*key).where(
+                outcomes.c.tenant == TENANT, outcomes.c.subject == subject, outcomes.c.subject_id.in_(some)
+            )
+            known.update(row._tuple() for row in connection.execute(query))
     return known
+
+
+def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, dict[str, Evaluation]]:
+    """The signals of session scores, by trace and name."""
+    found: dict[str, dict[str, Evaluation]] = {}
+    query = select(outcomes).where(
+        outcomes.c.tenant == TENANT, outcomes.c.subject == Subject.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
+    )
+    for row in connection.execute(query).mappings():
+        found.setdefault(row["subject_id"], {})[row["name"]] = evaluation_of(row)
+    return found
+
+
+def _answers(connection: Connection, trace_ids: Sequence[str]) -> dict[str, list[str | None]]:
+    """What the turns of the traces answered."""
+    query = select(traces.c.trace_id, traces.c.document).where(
+        traces.c.tenant == TENANT, traces.c.trace_id.in_(trace_ids)
+    )
+    rows = connection.execute(query)
+    return {row.trace_id: [turn["output"] for turn in json.loads(row.document)["turns"]] for row in rows}
+
+
+def _in_parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """SQLite bounds the number of bound parameters."""
+    for first in range(0, len(ids), 500):
+        yield ids[first : first + 500]
 
 
 def _forget_session(connection: Connection, session_id: str) -> None:

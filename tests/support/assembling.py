@@ -1,0 +1,110 @@
+"""An assembler between a log and a store that are held in memory, and can crash."""
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+
+from agenteval_collector.assembly import Assembler, KnownTrace
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.pipeline import AssembledTrace, LoggedRequest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.support.otlp import logged
+
+
+class Counting:
+    """Telemetry, counted."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def received(self, spans: int) -> None:
+        self.counts["received"] += spans
+
+    def rejected(self, spans: int) -> None:
+        self.counts["rejected"] += spans
+
+    def own_scope(self, spans: int) -> None:
+        self.counts["own_scope"] += spans
+
+    def late(self, spans: int) -> None:
+        self.counts["late"] += spans
+
+    def replayed(self, requests: int) -> None:
+        self.counts["replayed"] += requests
+
+    def released_early(self, traces: int) -> None:
+        self.counts["released_early"] += traces
+
+
+class Bench:
+    """`send` and `advance` return what completes by them; nothing is scored until `score` is called."""
+
+    def __init__(self, *, quiet_period: float = 2.0, max_age: float = 600.0, max_open_bytes: int = 1 << 30) -> None:
+        self.clock = ManualClock()
+        self.telemetry = Counting()
+        self.log: dict[int, LoggedRequest] = {}
+        self.store: dict[str, AssembledTrace] = {}
+        self.handed: deque[AssembledTrace] = deque()
+        self.checkpoint = 0
+        self._limits = {"quiet_period": quiet_period, "max_age": max_age, "max_open_bytes": max_open_bytes}
+        self._last = 0
+        self.assembler = self._make()
+
+    def send(self, *requests: ExportTraceServiceRequest | ExportLogsServiceRequest) -> list[AssembledTrace]:
+        batch = []
+        for request in requests:
+            self._last += 1
+            self.log[self._last] = logged(self._last, request)
+            batch.append(self.log[self._last])
+        return self._hand(self.assembler.take(batch))
+
+    def advance(self, seconds: float) -> list[AssembledTrace]:
+        self.clock.advance(seconds)
+        return self._hand(self.assembler.due())
+
+    def score(self, how_many: int | None = None) -> None:
+        """Commit what was handed over, the oldest first, and say so."""
+        for _ in range(len(self.handed) if how_many is None else min(how_many, len(self.handed))):
+            trace = self.handed.popleft()
+            self.commit(trace)
+            self.assembler.scored(trace.trace_id, trace.revision)
+
+    def commit(self, trace: AssembledTrace) -> None:
+        before = self.store.get(trace.trace_id)
+        assert trace.revision == (before.revision if before else 0) + 1, "revisions follow one another"
+        assert trace.complete
+        self.store[trace.trace_id] = trace
+
+    def save_checkpoint(self) -> None:
+        self.checkpoint = max(self.checkpoint, self.assembler.checkpoint())
+
+    def crash(self) -> list[AssembledTrace]:
+        """Lose all that is in memory, start again and replay; what completes by that."""
+        self.handed.clear()
+        self.assembler = self._make()
+        replayed = [request for offset, request in sorted(self.log.items()) if offset >= self.checkpoint]
+        return self._hand(self.assembler.take(replayed))
+
+    def _make(self) -> Assembler:
+        return Assembler(self.clock, self.telemetry, self._known, self._reload, **self._limits)
+
+    def _known(self, trace_ids: Sequence[str]) -> dict[str, KnownTrace]:
+        return {
+            each: KnownTrace(revision=self.store[each].revision, offsets=frozenset(self.store[each].offsets))
+            for each in trace_ids
+            if each in self.store
+        }
+
+    def _reload(self, offsets: Sequence[int]) -> Iterator[LoggedRequest]:
+        return (self.log[offset] for offset in offsets if offset in self.log)
+
+    def _hand(self, traces: list[AssembledTrace]) -> list[AssembledTrace]:
+        self.handed.extend(traces)
+        return traces
+
+
+def spans_of(trace: AssembledTrace) -> list[int]:
+    """The numbers of the spans that a trace was assembled from, in order."""
+    return sorted(int.from_bytes(Span.FromString(raw).span_id, "big") for raw, _ in trace.spans)

@@ -1,0 +1,91 @@
+"""A real collector in this process, on free ports, with a data folder of its own."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+from agenteval_collector.config import Settings, load
+from agenteval_collector.service import Collector
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+
+from tests.support.eventually import eventually
+
+ANY_PORT = {"grpc_address": "127.0.0.1:0", "http_address": "127.0.0.1:0", "web_address": "127.0.0.1:0"}
+
+
+def settings(data_dir: Path, **sections: Mapping[str, Any]) -> Settings:
+    """Settings on free ports; a trace without a marker is complete after 0.1 s unless `sections` say otherwise."""
+    flags = {
+        "data_dir": str(data_dir),
+        **sections,
+        "server": {**ANY_PORT, **sections.get("server", {})},
+        "assembly": {"quiet_period": 0.1, **sections.get("assembly", {})},
+    }
+    return load(environ={}, flags=flags)
+
+
+class RunningCollector:
+    """Started when it is made, stopped by `stop` or at the end of a `with`."""
+
+    def __init__(self, data_dir: Path, **sections: Mapping[str, Any]) -> None:
+        self.service = Collector(settings(data_dir, **sections))
+        try:
+            self.addresses = self.service.start()
+            eventually(lambda: self.service.ready)
+        except BaseException:
+            self.service.shutdown()
+            raise
+        self.channel = grpc.insecure_channel(
+            self.addresses["grpc"],
+            options=[("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)],
+        )
+
+    def send(self, request: ExportTraceServiceRequest) -> ExportTraceServiceResponse:
+        return TraceServiceStub(self.channel).Export(request, timeout=20)
+
+    def send_logs(self, request: ExportLogsServiceRequest) -> ExportLogsServiceResponse:
+        return LogsServiceStub(self.channel).Export(request, timeout=20)
+
+    def get(self, path: str) -> Any:
+        """What the web port answers: decoded JSON for the API, else text; None for 404."""
+        try:
+            with urllib.request.urlopen(f"http://{self.addresses['web']}{path}", timeout=10) as answer:
+                body = answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code == 404:
+                    return None
+                raise
+        return json.loads(body) if path.startswith("/api/") else body.decode()
+
+    def scored(self, trace_id: str, *, within: float = 20.0, revision: int = 1) -> Any:
+        """The document of a trace once it is complete at `revision` or later."""
+
+        def look() -> Any:
+            document = self.get(f"/api/v1/traces/{trace_id}")
+            return document if document and document["complete"] and document["revision"] >= revision else None
+
+        return eventually(look, within=within, every=0.02)
+
+    def stop(self) -> None:
+        self.channel.close()
+        self.service.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()

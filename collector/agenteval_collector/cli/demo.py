@@ -2,6 +2,8 @@
 
 import json
 import logging
+import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -130,20 +132,21 @@ def _result(collector: Collector, addresses: Mapping[str, str]) -> Document:
 
 def _where_next(addresses: Mapping[str, str], *, serving: bool) -> str:
     web = f"http://{addresses['web']}"
+    command = "agenteval" if shutil.which("agenteval") else os.path.relpath(sys.argv[0])
     flag = "" if web == DEFAULT_URL else f" --url {web}"
     now = f"""
 The collector goes on until you press Ctrl-C. Meanwhile
   look            {web}/
   scrape          {web}/metrics
-  list sessions   agenteval sessions{flag}
-  ask why         agenteval why TRACE{flag}
+  list sessions   {command} sessions{flag}
+  ask why         {command} why TRACE{flag}
 """
     return (
         (now if serving else "")
         + f"""
 Your own agent, instrumented by any OpenTelemetry GenAI instrumentation:
-  agenteval collector                       # scores and /metrics on {DEFAULT_URL}
-  agenteval run -- python your_agent.py     # or: import otel_agenteval; otel_agenteval.attach()
+  {command} collector                       # scores and /metrics on {DEFAULT_URL}
+  {command} run -- python your_agent.py     # or: import otel_agenteval; otel_agenteval.attach()
 """
     )
 

@@ -108,7 +108,7 @@ class GrpcTransport:
         channel = self._channel
         try:
             # Both ends of this call are bytes already.
-            call = channel.unary_unary(method, request_serializer=None, response_deserializer=None)
+            call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(method, None, None)
             response = call(request, timeout=timeout, metadata=destination.headers)
         except grpc.RpcError as error:
             if error.code() in _CONNECTION_LOST:

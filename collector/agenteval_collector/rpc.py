@@ -64,7 +64,7 @@ def _retry_info(error: RetryableError) -> error_details_pb2.RetryInfo:
     return error_details_pb2.RetryInfo(retry_delay=delay)
 
 
-class KeyInterceptor(grpc.ServerInterceptor):  # type: ignore[type-arg]  # generic in its stubs only
+class KeyInterceptor(grpc.ServerInterceptor):
     """Refuses every call without `authorization: Bearer KEY` for one of `keys`."""
 
     def __init__(self, keys: Sequence[str]) -> None:

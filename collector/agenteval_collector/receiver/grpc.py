@@ -1,7 +1,6 @@
 """OTLP over gRPC: raw bytes in and out, no generated servicer between the wire and the log."""
 
 from collections.abc import Callable
-from typing import Any
 
 import grpc
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
@@ -42,7 +41,7 @@ def response(signal: Signal, checked: Checked) -> ExportTraceServiceResponse | E
     return logs
 
 
-def otlp_handlers(ingest: Ingest) -> "list[grpc.GenericRpcHandler[Any, Any]]":
+def otlp_handlers(ingest: Ingest) -> list[grpc.GenericRpcHandler]:
     """The Export methods of traces and logs; their bytes reach `ingest` unparsed."""
     return [
         grpc.method_handlers_generic_handler(

@@ -18,7 +18,7 @@ def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> tuple[SpanFac
     facts: SpanFacts | None = None
     names: tuple[str, ...] = ()
     for dialect in DIALECTS:
-        if dialect.recognises(span):
+        if dialect.recognises(span, logs):
             names += (dialect.name,)
             more = dialect.read(span, logs)
             if facts is None:

@@ -71,8 +71,11 @@ class Dialect(Protocol):
         """Lower snake case, as listed in `Trace.dialects`."""
         ...
 
-    def recognises(self, span: SpanRecord) -> bool:
-        """Whether the span speaks this dialect; asked of every span, so it must cost next to nothing."""
+    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
+        """Whether the span, or a log record that names it, speaks this dialect.
+
+        Asked of every span, so it must cost next to nothing.
+        """
         ...
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:

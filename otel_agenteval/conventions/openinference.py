@@ -55,7 +55,7 @@ class OpenInference:
 
     name = "openinference"
 
-    def recognises(self, span: SpanRecord) -> bool:
+    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return _KIND in span.attributes
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:

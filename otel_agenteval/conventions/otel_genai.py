@@ -47,7 +47,7 @@ class OtelGenAI:
 
     name = "otel_genai"
 
-    def recognises(self, span: SpanRecord) -> bool:
+    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes
         return (
             semconv.GEN_AI_OPERATION_NAME in attributes

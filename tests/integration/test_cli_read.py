@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from typer.testing import CliRunner
 
+from tests.support.collector_process import SCRIPT
 from tests.support.memory_queries import (
     GOOD_TRACE,
     NOW,
@@ -258,10 +258,8 @@ def test_a_proxy_in_the_environment_does_not_stand_before_this_machine(url: str)
 
 
 def test_the_installed_command_reads_too(url: str) -> None:
-    command = shutil.which("agenteval")
-    assert command, "the project is not installed"
     result = subprocess.run(
-        [command, "why", GOOD_TRACE, "--url", url],
+        [SCRIPT, "why", GOOD_TRACE, "--url", url],
         capture_output=True,
         text=True,
         timeout=60,

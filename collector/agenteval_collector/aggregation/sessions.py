@@ -31,13 +31,23 @@ class SessionStore(Protocol):
 
 @dataclass(slots=True)
 class _Session:
-    """One session in memory. `last_turn` is where events of session scores are attached: (place, trace, span)."""
+    """One session in memory.
+
+    `last_turn` is where events of session scores are attached, `first_agent` the one that the session is known by:
+    the first by time, whichever trace arrived first. Both with the place of their trace.
+    """
 
     record: SessionRecord
     scores: SessionScores
     window: AnswerWindow
     service_version: str | None = None
     last_turn: tuple[tuple[int, str], str | None] = ((0, ""), None)
+    first_agent: tuple[tuple[int, str], str] | None = None
+
+    def met(self, agent: str | None, place: tuple[int, str]) -> None:
+        """The trace at `place` has this outermost agent."""
+        if agent is not None and (self.first_agent is None or place < self.first_agent[0]):
+            self.first_agent = (place, agent)
 
 
 class Sessions:
@@ -98,7 +108,9 @@ class Sessions:
             self._bound()
         session.window.put(member)
         session.scores.put(member.trace_id, member.values, member.not_applicable)
-        session.record = _seen(session.record, trace, session.scores.traces, now)
+        session.met(trace.agent, member.place)
+        agent = session.first_agent[1] if session.first_agent else None
+        session.record = _seen(session.record, trace, agent, session.scores.traces, now)
         session.service_version = trace.service_version or session.service_version
         span_id = trace.turns[-1].span_id if trace.turns else trace.root_span_id
         session.last_turn = max(session.last_turn, (member.place, span_id), key=lambda turn: turn[0])
@@ -174,6 +186,7 @@ class Sessions:
             for evaluation in trace.signals.values():
                 session.service_version = evaluation.service_version
                 session.last_turn = (member.place, evaluation.span_id)
+                session.met(evaluation.agent, member.place)
         return session
 
     def _member(self, trace: StoredTrace) -> Member:
@@ -211,14 +224,14 @@ def _new_record(session_id: str, trace: Trace, now: int) -> SessionRecord:
     )
 
 
-def _seen(record: SessionRecord, trace: Trace, trace_count: int, now: int) -> SessionRecord:
+def _seen(record: SessionRecord, trace: Trace, agent: str | None, trace_count: int, now: int) -> SessionRecord:
     services = list(record.services)
     if trace.service is not None and trace.service not in services and len(services) < MAX_SERVICES:
         services.append(trace.service)
     return SessionRecord(
         session_id=record.session_id,
         user_id=record.user_id or trace.user_id,
-        agent=record.agent or trace.agent,
+        agent=agent or record.agent,
         services=services,
         started_at=min(record.started_at, trace.started_at),
         last_seen_at=now,

@@ -75,14 +75,14 @@ class TraceEvaluation:
         self._clock = clock
         self._thresholds = thresholds
 
-    def evaluate(self, assembled: AssembledTrace, commit: Commit, defect: Exception | None = None) -> Left | None:
+    def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Left | None:
         """Add to `commit` all that follows from the trace; what it has left by this revision, if it has.
 
-        `defect` is what an earlier attempt at the trace raised: it is kept as failed then, without being read.
+        `failure` is what came of an earlier attempt at the trace: it is kept as failed then, without being read.
         """
         # Everything that may have to be tried again comes before anything is changed.
         before = self._standing(assembled, commit)
-        trace, unreadable = _read(assembled) if defect is None else _unread(assembled, defect)
+        trace, unreadable = _read(assembled) if failure is None else (_unread(assembled), failure)
         session_id = trace.session_id or trace.trace_id
         place = (trace.started_at, trace.trace_id)
         context = EvaluationContext(trace, self._sessions.previous(session_id, place), self._embedder.embed)
@@ -138,7 +138,7 @@ class TraceEvaluation:
             return evaluator.evaluate(context)
         except Exception as error:  # Whatever one evaluator does, the others go on.
             logger.exception("%s failed on trace %s", evaluator.name, context.trace.trace_id)
-            return Failure(error_type=type(error).__qualname__, reason=_shortened(f"the evaluator failed: {error}"))
+            return failure_of(error, "the evaluator failed")
 
     def _evaluation(
         self, evaluator: TraceEvaluator, trace: Trace, session_id: str, revision: int, outcome: Outcome
@@ -189,14 +189,15 @@ def _read(assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
         return read(assembled), None
     except Exception as error:
         logger.exception("trace %s could not be read", assembled.trace_id)
-        return _unread(assembled, error)
+        return _unread(assembled), failure_of(error, "the trace could not be read")
 
 
-def _unread(assembled: AssembledTrace, error: Exception) -> tuple[Trace, Failure]:
-    failure = Failure(error_type=type(error).__qualname__, reason=_shortened(f"the trace could not be read: {error}"))
-    return Trace(trace_id=assembled.trace_id, span_count=len(assembled.spans)), failure
+def _unread(assembled: AssembledTrace) -> Trace:
+    return Trace(trace_id=assembled.trace_id, span_count=len(assembled.spans))
 
 
-def _shortened(reason: str) -> str:
-    """Errors quote what they stumbled over, and that may be of any size."""
-    return reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "..."
+def failure_of(error: Exception, what: str) -> Failure:
+    """The error as an outcome. Errors quote what they stumbled over, which may be of any size."""
+    reason = f"{what}: {error}"
+    shortened = reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "..."
+    return Failure(error_type=type(error).__qualname__, reason=shortened)

@@ -8,11 +8,11 @@ from typing import Protocol
 
 from agenteval_collector.endurance import Endurance
 from agenteval_collector.errors import RetryableError
-from agenteval_collector.evaluation.evaluation import Left, TraceEvaluation
+from agenteval_collector.evaluation.evaluation import Left, TraceEvaluation, failure_of
 from agenteval_collector.inbox import Inbox
 from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, EvaluationSink
 from agenteval_collector.records import Commit, SessionUpdate
-from otel_agenteval.outcome import Evaluation
+from otel_agenteval.outcome import Evaluation, Failure
 
 logger = logging.getLogger(__name__)
 
@@ -107,29 +107,29 @@ class EvaluationStage:
 
     def process(self, traces: Sequence[AssembledTrace]) -> None:
         """Evaluate and commit; what the thread does with each batch."""
+        if self._attempt(traces) is None:
+            return
+        # A defect of ours: one trace must not be the end of the others, and has to have a status itself.
+        for trace in traces:
+            failure = self._attempt([trace])
+            if failure is not None:
+                self._process([trace], failure)
+
+    def _attempt(self, traces: Sequence[AssembledTrace]) -> Failure | None:
+        """What failed, without the error: its traceback would keep a cursor of the store open."""
         try:
             self._process(traces)
         except RetryableError:
             raise
-        except Exception:  # A defect of ours: one trace must not be the end of the others.
-            logger.exception("%d traces could not be evaluated together, they are evaluated one by one", len(traces))
+        except Exception as error:
+            logger.exception("%d traces could not be evaluated, the first is %s", len(traces), traces[0].trace_id)
             self._sessions.forget_all()
-            for trace in traces:
-                self._process_alone(trace)
+            return failure_of(error, "the trace could not be evaluated")
+        return None
 
-    def _process_alone(self, trace: AssembledTrace) -> None:
-        try:
-            self._process([trace])
-        except RetryableError:
-            raise
-        except Exception as defect:
-            logger.exception("trace %s could not be evaluated", trace.trace_id)
-            self._sessions.forget_all()
-            self._process([trace], defect)
-
-    def _process(self, traces: Sequence[AssembledTrace], defect: Exception | None = None) -> None:
+    def _process(self, traces: Sequence[AssembledTrace], failure: Failure | None = None) -> None:
         commit = Commit()
-        left = [self._endurance.insist(lambda: self._evaluation.evaluate(trace, commit, defect)) for trace in traces]  # noqa: B023
+        left = [self._endurance.insist(lambda: self._evaluation.evaluate(trace, commit, failure)) for trace in traces]  # noqa: B023
         self._emit(self._committed(commit))
         for trace in traces:
             self._scored(trace.trace_id, trace.revision)

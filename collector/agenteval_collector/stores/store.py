@@ -95,7 +95,7 @@ class Store:
                 query = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
                     traces.c.tenant == TENANT, traces.c.trace_id.in_(some)
                 )
-                for row in connection.execute(query):
+                for row in connection.execute(query).all():
                     found[row.trace_id] = (row.revision, frozenset(json.loads(row.offsets)))
         return found
 
@@ -147,7 +147,7 @@ class Store:
         with self._reading() as connection:
             members = [
                 *reversed(connection.execute(earlier.limit(BEFORE)).all()),
-                *connection.execute(later.limit(AFTER)),
+                *connection.execute(later.limit(AFTER)).all(),
             ]
             ids = [member.trace_id for member in members]
             signals, answers = _signals(connection, outcomes.c.subject_id.in_(ids)), _answers(connection, ids)
@@ -169,13 +169,13 @@ class Store:
                 outcomes.c.subject == Subject.SESSION,
                 outcomes.c.subject_id == session_id,
             )
-            return [evaluation_of(row) for row in connection.execute(query).mappings()]
+            return [evaluation_of(row) for row in connection.execute(query).mappings().all()]
 
     def live_sessions(self) -> list[str]:
         """Ids of the sessions whose scores have not entered the histogram yet."""
         with self._reading() as connection:
             query = select(sessions.c.session_id).where(sessions.c.tenant == TENANT, sessions.c.finalized_at.is_(None))
-            return list(connection.execute(query).scalars())
+            return list(connection.execute(query).scalars().all())
 
     def finalize(self, session_ids: Sequence[str]) -> list[str]:
         """Mark that the sessions' scores enter the histogram now; those of them for which that is the first time."""
@@ -279,7 +279,7 @@ def _outcomes_known(connection: Connection, evaluations: Sequence[Evaluation]) -
             query = select(*key).where(
                 outcomes.c.tenant == TENANT, outcomes.c.subject == subject, outcomes.c.subject_id.in_(some)
             )
-            known.update(row._tuple() for row in connection.execute(query))
+            known.update(tuple(row) for row in connection.execute(query).all())
     return known
 
 
@@ -289,7 +289,7 @@ def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, di
     query = select(outcomes).where(
         outcomes.c.tenant == TENANT, outcomes.c.subject == Subject.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
     )
-    for row in connection.execute(query).mappings():
+    for row in connection.execute(query).mappings().all():
         found.setdefault(row["subject_id"], {})[row["name"]] = evaluation_of(row)
     return found
 
@@ -299,7 +299,7 @@ def _answers(connection: Connection, trace_ids: Sequence[str]) -> dict[str, list
     query = select(traces.c.trace_id, traces.c.document).where(
         traces.c.tenant == TENANT, traces.c.trace_id.in_(trace_ids)
     )
-    rows = connection.execute(query)
+    rows = connection.execute(query).all()
     return {row.trace_id: [turn["output"] for turn in json.loads(row.document)["turns"]] for row in rows}
 
 

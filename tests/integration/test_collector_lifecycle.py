@@ -1,0 +1,297 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from agenteval_collector.pipeline import Signal
+from agenteval_collector.replay import Recorded, read_recording, replay
+from agenteval_collector.service import Collector
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+from tests.support.crashing import CollectorProcess, check_after_kills
+from tests.support.eventually import eventually
+from tests.support.otlp import span, trace_id, traces, turn
+from tests.support.recordings import DATA
+from tests.support.running_collector import RunningCollector, settings
+
+
+@pytest.fixture
+def collector(tmp_path: Path) -> Iterator[RunningCollector]:
+    with RunningCollector(tmp_path) as running:
+        yield running
+
+
+def outcomes(document: Any) -> dict[str, Any]:
+    return {outcome["name"]: outcome for outcome in document["outcomes"]}
+
+
+def test_a_trace_is_scored_and_seen_everywhere(collector: RunningCollector) -> None:
+    service = EvaluationServiceStub(collector.channel)
+    stream = service.Watch(pb.WatchRequest(session_id="s"), timeout=30)
+    stream.initial_metadata()
+    collector.send(traces(turn(1, "Where is my order?", "Your order is on its way.", session="s")))
+    collector.send(traces(turn(2, "Where is my order?", "Your order is on its way.", session="s")))
+
+    document = collector.scored(trace_id(2).hex())
+    assert (document["status"], document["session_id"], document["agent"]) == ("scored", "s", "planner")
+    assert outcomes(document)["loop_detection"]["score"] == pytest.approx(0.0, abs=1e-6)
+    assert outcomes(document)["loop_detection"]["success"] is False
+
+    session = collector.get("/api/v1/sessions/s")
+    assert session["trace_ids"] == [trace_id(1).hex(), trace_id(2).hex()]
+    assert session["flagged_traces"] == [trace_id(2).hex()]
+    assert outcomes(session)["agent_reliability"]["score"] < 0.5
+    assert outcomes(session)["agent_consistency"]["status"] == "not_applicable"
+
+    watched = [message.outcome for message, _ in zip(stream, range(8), strict=False)]
+    stream.cancel()
+    assert {(each.subject, each.name) for each in watched} >= {
+        ("trace", "coherence"),
+        ("trace", "loop_detection"),
+        ("session", "agent_reliability"),
+    }
+    scrape = collector.get("/metrics")
+    assert 'agenteval_loops_total{agenteval_loop_kind="repeated_answer"' in scrape
+    assert "agenteval_collector_spans_received_total 2.0" in scrape
+    [low] = [line for line in scrape.splitlines() if line.startswith("agenteval_sessions_low{") and "reliab" in line]
+    assert low.endswith(" 1.0")
+
+
+def test_an_ended_session_is_counted_once_also_when_it_goes_on(collector: RunningCollector) -> None:
+    service = EvaluationServiceStub(collector.channel)
+    collector.send(traces(turn(1, "hi", "answer 1", session="s"), turn(2, "hi", "answer 2", session="s")))
+    collector.scored(trace_id(2).hex())
+    for number in (3, 4):
+        assert collector.get("/api/v1/sessions/s")["status"] == "active"
+        service.EndSession(pb.EndSessionRequest(session_id="s"), timeout=10)
+        eventually(lambda: _session_scores(collector) == 1)
+        assert collector.get("/api/v1/sessions/s")["status"] == "ended"
+        collector.send(traces(turn(number, "hi", f"answer {number}", session="s")))
+        collector.scored(trace_id(number).hex())
+    assert _session_scores(collector) == 1
+    with pytest.raises(grpc.RpcError) as refused:
+        service.EndSession(pb.EndSessionRequest(session_id="none"), timeout=10)
+    assert refused.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def _session_scores(collector: RunningCollector) -> float:
+    """How many scores of reliability are in the histogram."""
+    lines = [
+        line
+        for line in collector.get("/metrics").splitlines()
+        if line.startswith("gen_ai_evaluation_score_count{") and "agent_reliability" in line
+    ]
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+def test_a_restart_scores_what_was_open_and_repeats_nothing(tmp_path: Path) -> None:
+    patient = {"assembly": {"quiet_period": 60}}
+    with RunningCollector(tmp_path, **patient) as first:
+        first.send(traces(turn(1, "a", "b", session="s")))
+        first.scored(trace_id(1).hex())
+        first.send(traces(span(2, 1)))
+        assert first.get(f"/api/v1/traces/{trace_id(2).hex()}")["status"] == "running"
+    with RunningCollector(tmp_path) as second:
+        assert second.scored(trace_id(2).hex())["span_count"] == 1
+        assert second.get(f"/api/v1/traces/{trace_id(1).hex()}")["revision"] == 1
+        second.send(traces(turn(3, "a", "b", session="s")))
+        second.scored(trace_id(3).hex())
+        assert len(second.get("/api/v1/sessions/s")["trace_ids"]) == 2
+        assert "agenteval_evaluation_outcomes_total{" in second.get("/metrics")
+
+
+def test_a_session_that_became_idle_while_the_collector_was_away_is_counted_once(tmp_path: Path) -> None:
+    short = {"session": {"idle": 0.2}}
+    with RunningCollector(tmp_path) as first:
+        first.send(traces(turn(1, "a", "b", session="s"), turn(2, "a", "c", session="s")))
+        first.scored(trace_id(2).hex())
+        assert _session_scores(first) == 0
+    with RunningCollector(tmp_path, **short) as second:
+        eventually(lambda: _session_scores(second) == 1)
+        assert second.get("/api/v1/sessions/s")["status"] == "idle"
+    with RunningCollector(tmp_path, **short) as third:
+        third.send(traces(turn(3, "a", "d", session="s")))
+        third.scored(trace_id(3).hex())
+        eventually(lambda: third.get("/api/v1/sessions/s")["status"] == "idle")
+        assert _session_scores(third) == 0
+
+
+def test_a_late_span_makes_a_revision_that_supersedes(collector: RunningCollector) -> None:
+    collector.send(traces(turn(1, "a", "b")))
+    assert collector.scored(trace_id(1).hex())["span_count"] == 1
+    collector.send(traces(span(1, 2, parent=1)))
+    assert collector.scored(trace_id(1).hex(), revision=2)["span_count"] == 2
+    assert "agenteval_collector_spans_late_total 1.0" in collector.get("/metrics")
+
+
+def test_a_late_span_moves_its_trace_to_the_session_it_names(collector: RunningCollector) -> None:
+    collector.send(traces(turn(1, "a", "the same words every time", session="s")))
+    collector.send(traces(turn(2, "a", "the same words every time", session="s")))
+    assert outcomes(collector.scored(trace_id(2).hex()))["loop_detection"]["status"] == "scored"
+    collector.send(traces(span(1, 2, parent=1, agenteval__session__id="other")))
+    assert collector.scored(trace_id(1).hex(), revision=2)["session_id"] == "other"
+    eventually(lambda: collector.get("/api/v1/sessions/s")["trace_ids"] == [trace_id(2).hex()])
+    alone = outcomes(collector.get(f"/api/v1/traces/{trace_id(2).hex()}"))["loop_detection"]
+    assert (alone["status"], alone["score"]) == ("not_applicable", None)
+    assert collector.get("/api/v1/sessions/s")["flagged_traces"] == []
+    assert collector.get("/api/v1/sessions/other")["trace_ids"] == [trace_id(1).hex()]
+
+
+def test_a_trace_that_had_no_session_leaves_none_behind(collector: RunningCollector) -> None:
+    collector.send(traces(turn(1, "a", "b")))
+    collector.scored(trace_id(1).hex())
+    assert collector.get(f"/api/v1/sessions/{trace_id(1).hex()}") is not None
+    collector.send(traces(span(1, 2, parent=1, agenteval__session__id="s")))
+    collector.scored(trace_id(1).hex(), revision=2)
+    eventually(lambda: collector.get(f"/api/v1/sessions/{trace_id(1).hex()}") is None)
+    assert [each["session_id"] for each in collector.get("/api/v1/sessions")["items"]] == ["s"]
+
+
+def _hostile() -> dict[str, ExportTraceServiceRequest]:
+    future, past = turn(1, "a", "b"), turn(2, "a", "b")
+    future.start_time_unix_nano = future.end_time_unix_nano = 2**64 - 1
+    past.start_time_unix_nano, past.end_time_unix_nano = 0, 1
+    names = turn(3, "a", "b", session="s" * 100_000)
+    surrogate = turn(4, "a", "b")
+    surrogate.attributes.add(key="metadata").value.string_value = '{"session_id": "\\ud800"}'
+    zero = turn(5, "nul \0 in", "nul \0 out", session="nul\0session")
+    numbers = turn(6, "a", "b")
+    numbers.attributes.add(key="gen_ai.usage.input_tokens").value.int_value = -(2**63)
+    numbers.attributes.add(key="x").value.double_value = float("nan")
+    tool = span(7, 2, gen_ai__operation__name="execute_tool", gen_ai__tool__name="t")
+    tool.attributes.add(key="gen_ai.tool.call.arguments").value.string_value = '{"a":' * 900 + "NaN" + "}" * 900
+    lone = turn(8, "a", "\\ud800")
+    lone.attributes.add(key="gen_ai.output.messages").value.string_value = json.dumps(
+        [{"role": "assistant", "parts": [{"type": "text", "content": "\ud800 \udfff"}]}]
+    )
+    return {
+        "times beyond the calendar": traces(future),
+        "times at the epoch": traces(past),
+        "a session id of 100 kB": traces(names),
+        "a session id that is a lone surrogate": traces(surrogate),
+        "NUL in texts and ids": traces(zero),
+        "numbers at their limits": traces(numbers),
+        "arguments nested 900 deep with NaN": traces(tool, turn(7, "a", "b")),
+        "lone surrogates in the answer": traces(lone),
+    }
+
+
+@pytest.mark.parametrize("what", _hostile())
+def test_hostile_content_is_scored_like_any_other(collector: RunningCollector, what: str) -> None:
+    request = _hostile()[what]
+    collector.send(request)
+    spans = request.resource_spans[0].scope_spans[0].spans
+    document = collector.scored(spans[0].trace_id.hex())
+    assert document["status"] == "scored"
+    assert document["span_count"] == len(spans)
+    [session] = collector.get("/api/v1/sessions")["items"]
+    assert (session["session_id"], session["trace_count"]) == (document["session_id"], 1)
+    collector.send(traces(turn(99, "still", "there")))
+    assert collector.scored(trace_id(99).hex())["status"] == "scored"
+
+
+def test_readiness_falls_with_the_ports(tmp_path: Path) -> None:
+    collector = RunningCollector(tmp_path)
+    assert collector.get("/readyz")
+    collector.stop()
+    assert not collector.service.ready
+    collector.service.shutdown()
+
+
+def test_shutdown_is_safe_before_start(tmp_path: Path) -> None:
+    service = Collector(settings(tmp_path))
+    service.shutdown()
+    service.shutdown()
+
+
+def test_what_is_acknowledged_while_it_stops_is_there_after_the_next_start(tmp_path: Path) -> None:
+    collector = RunningCollector(tmp_path)
+    acknowledged: list[int] = []
+    stop = threading.Event()
+
+    def load(worker: int) -> None:
+        with grpc.insecure_channel(collector.addresses["grpc"]) as channel:
+            number = worker
+            while not stop.is_set():
+                number += 4
+                try:
+                    TraceServiceStub(channel).Export(traces(turn(number, "a", "b", session=f"s{worker}")), timeout=5)
+                except grpc.RpcError:
+                    return
+                acknowledged.append(number)
+
+    workers = [threading.Thread(target=load, args=(worker,)) for worker in range(1, 5)]
+    for worker in workers:
+        worker.start()
+    eventually(lambda: len(acknowledged) > 50)
+    collector.stop()
+    stop.set()
+    for worker in workers:
+        worker.join(10)
+    with RunningCollector(tmp_path) as again:
+        assert all(again.scored(trace_id(number).hex())["revision"] == 1 for number in acknowledged)
+
+
+def test_a_large_replay_is_scored_while_new_spans_come(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path, assembly={"quiet_period": 600}) as first:
+        for number in range(1, 400):
+            first.send(traces(span(number, 1)))
+    with RunningCollector(tmp_path, assembly={"quiet_period": 0.5}) as second:
+        second.send(traces(turn(1000, "a", "b")))
+        assert second.scored(trace_id(1000).hex())["status"] == "scored"
+        assert all(second.scored(trace_id(number).hex())["revision"] == 1 for number in range(1, 400))
+        assert "agenteval_collector_requests_replayed_total 399.0" in second.get("/metrics")
+
+
+RECORDINGS = sorted(DATA.glob("corpus/*.otlp.pb"))
+
+
+def test_an_offline_replay_says_what_the_live_collector_says(collector: RunningCollector) -> None:
+    paths = [path for path in RECORDINGS if not path.name.endswith(".logs.otlp.pb")]
+    assert len(paths) > 20
+    requests: list[Recorded] = [each for path in paths for each in read_recording(path)]
+    offline = replay(requests, settings(Path("unused")))
+    for each in requests:
+        if each.signal is Signal.TRACES:
+            collector.send(ExportTraceServiceRequest.FromString(each.body))
+    assert len(offline["traces"]) > 50
+    for document in offline["traces"]:
+        eventually(lambda: _stable(collector.get(f"/api/v1/traces/{document['trace_id']}")) == _stable(document))  # noqa: B023
+    for document in offline["sessions"]:
+        assert _stable(collector.get(f"/api/v1/sessions/{document['session_id']}")) == _stable(document)
+
+
+def _stable(document: Any) -> Any:
+    """Without what depends on when and in how many parts the telemetry came."""
+    return {key: value for key, value in document.items() if key not in ("last_seen_at", "revision")}
+
+
+def test_after_kills_every_acknowledged_span_is_in_its_trace_once(tmp_path: Path) -> None:
+    assert check_after_kills(tmp_path, kills=2) > 20
+
+
+def test_sigterm_under_load_ends_it_with_success_in_time(tmp_path: Path) -> None:
+    process = CollectorProcess(tmp_path)
+    with process.load() as acknowledged:
+        eventually(lambda: len(acknowledged) > 30, within=60)
+        assert process.stop(signal.SIGTERM, within=20) == 0
+
+
+def test_a_start_that_cannot_be_says_why_in_one_line(tmp_path: Path, collector: RunningCollector) -> None:
+    command = [str(Path(sys.executable).parent / "agenteval"), "collector", "--data-dir", str(tmp_path)]
+    command += ["--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0", "--web-address", "127.0.0.1:0"]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("AGENTEVAL_")}
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
+    assert ended.returncode not in (0, None)
+    assert "another collector uses" in ended.stderr
+    assert "Traceback" not in ended.stderr

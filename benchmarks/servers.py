@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import grpc
 from agenteval_collector.clock import SystemClock
@@ -26,7 +25,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-Handlers: TypeAlias = "list[grpc.GenericRpcHandler[Any, Any]]"  # generic in its stubs only
+Handlers = list[grpc.GenericRpcHandler]
 
 
 def bare(_folder: Path) -> Handlers:
@@ -37,7 +36,7 @@ def bare(_folder: Path) -> Handlers:
         ExportTraceServiceRequest.FromString(body)
         return answer
 
-    methods = {"Export": grpc.unary_unary_rpc_method_handler(export)}
+    methods: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {"Export": grpc.unary_unary_rpc_method_handler(export)}
     return [grpc.method_handlers_generic_handler(SERVICES[Signal.TRACES], methods)]
 
 

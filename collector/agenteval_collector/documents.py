@@ -81,7 +81,7 @@ def rfc3339(nanoseconds: int | None) -> str | None:
         moment = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
         return None
-    return moment.replace(microsecond=rest // 1000).isoformat().replace("+00:00", "Z")
+    return moment.replace(microsecond=rest // 1000).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _tool_call(call: ToolCall) -> Document:

@@ -112,6 +112,8 @@ class StoreQueries:
     def _reading(self) -> Iterator[Connection]:
         try:
             with self._engine.connect() as connection:
+                # Otherwise every statement would see the store at another moment, and one document several of them.
+                connection.exec_driver_sql("BEGIN")
                 yield connection
         except SQLAlchemyError as error:
             raise Unavailable(f"the store could not be read: {error}") from error

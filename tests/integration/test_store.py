@@ -1,0 +1,319 @@
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.documents import trace_document
+from agenteval_collector.errors import InvalidRequest, PermanentError, Unavailable
+from agenteval_collector.pipeline import RunReport
+from agenteval_collector.records import Commit, SessionRecord, SessionUpdate, TraceRecord
+from agenteval_collector.stores import Store, StoreQueries
+from agenteval_collector.stores.schema import metadata
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from otel_agenteval.model import Tool, ToolCall, Trace, Turn
+from otel_agenteval.outcome import Failure, Score, Status, Subject, Unscored
+from tests.support.databases import locked
+from tests.support.evaluations import evaluation
+from tests.support.eventually import eventually
+from tests.support.otlp import START, trace_id, traces, turn
+from tests.support.running_collector import RunningCollector
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path / "agenteval.db", ManualClock())
+    yield made
+    made.shutdown()
+
+
+def hex_id(number: int) -> str:
+    return trace_id(number).hex()
+
+
+def record(number: int, **changes: Any) -> TraceRecord:
+    calls = (ToolCall(name="search", arguments={"q": 1}, result="found", error=None),)
+    turns = (
+        Turn(span_id="01", input="hi", output=f"answer {number}", tool_calls=calls, started_at=START, ended_at=START),
+    )
+    trace = Trace(
+        trace_id=hex_id(number),
+        session_id="s",
+        agents=("planner",),
+        turns=turns,
+        available_tools=(Tool(name="search"),),
+        span_count=1,
+        started_at=START + number,
+        ended_at=START + number + 1,
+    )
+    arguments: dict[str, Any] = {
+        "trace_id": hex_id(number),
+        "session_id": "s",
+        "started_at": START + number,
+        "revision": 1,
+        "document": trace_document(trace, revision=1, complete=True),
+        "offsets": [number],
+        "risk": None,
+        "run": None,
+        "scored_at": START,
+    }
+    return TraceRecord(**{**arguments, **changes})
+
+
+def score(number: int, **changes: Any) -> Any:
+    return evaluation(subject_id=hex_id(number), trace_id=hex_id(number), session_id="s", **changes)
+
+
+def session_update(session_id: str = "s", *, last_seen_at: int = START, agent: str = "planner") -> SessionUpdate:
+    return SessionUpdate(
+        record=SessionRecord(
+            session_id=session_id,
+            user_id=None,
+            agent=agent,
+            services=("shop",),
+            started_at=START,
+            last_seen_at=last_seen_at,
+            trace_count=1,
+        ),
+        evaluations=[
+            evaluation(name="agent_reliability", subject=Subject.SESSION, subject_id=session_id, session_id=session_id)
+        ],
+    )
+
+
+def commit_of(*numbers: int, **changes: Any) -> Commit:
+    return Commit(
+        traces=[record(number) for number in numbers],
+        evaluations=[score(number, **changes) for number in numbers],
+        sessions={"s": session_update()},
+    )
+
+
+def queries(store: Store, idle: float = 900.0) -> StoreQueries:
+    return StoreQueries(store.engine, ManualClock(), lambda _: None, idle=idle)
+
+
+def test_the_migrations_make_the_tables_of_the_schema(store: Store) -> None:
+    with store.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_store_opens_again_and_one_of_a_newer_version_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "agenteval.db"
+    for _ in range(2):
+        Store(path, ManualClock()).shutdown()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+    with pytest.raises(PermanentError, match=r"agenteval\.db cannot be used.*newer version"):
+        Store(path, ManualClock())
+
+
+def test_committing_twice_is_committing_once_and_first_only_the_first_time(store: Store) -> None:
+    assert all(each.first for each in store.commit(commit_of(1, 2)))
+    before = queries(store).session("s"), queries(store).trace(hex_id(1))
+    assert not any(each.first for each in store.commit(commit_of(1, 2)))
+    assert (queries(store).session("s"), queries(store).trace(hex_id(1))) == before
+
+
+def test_a_later_revision_supersedes_and_another_version_or_method_stands_beside(store: Store) -> None:
+    store.commit(commit_of(1))
+    later = record(1, revision=2, offsets=[1, 7], document={**record(1).document, "revision": 2})
+    first = store.commit(
+        Commit(
+            traces=[later],
+            evaluations=[
+                score(1, revision=2, outcome=Score(value=0.25, reason="late")),
+                score(1, revision=2, version="2"),
+                score(1, revision=2, method="llm"),
+            ],
+        )
+    )
+    assert [each.first for each in first] == [False, True, True]
+    document = queries(store).trace(hex_id(1))
+    assert document is not None
+    assert document["revision"] == 2
+    assert [(each["method"], each["evaluator_version"], each["score"]) for each in document["outcomes"]] == [
+        ("embedding", "1", 0.25),
+        ("embedding", "2", 0.75),
+        ("llm", "1", 0.75),
+    ]
+    assert store.known_traces([hex_id(1), hex_id(9)]) == {hex_id(1): (2, frozenset({1, 7}))}
+
+
+GOOD, FAILED = Score(value=1.0, reason=""), Failure(error_type="E", reason="")
+NO_CONTENT, PENDING = (Unscored(status=status, reason="") for status in (Status.NO_CONTENT, Status.PENDING))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "status"),
+    [
+        pytest.param([GOOD], "scored", id="a score"),
+        pytest.param([FAILED, GOOD], "scored", id="a score beside a failure"),
+        pytest.param([FAILED], "failed", id="a failure"),
+        pytest.param([FAILED, NO_CONTENT], "failed", id="a failure and no content"),
+        pytest.param([NO_CONTENT], "unscored", id="no content"),
+        pytest.param([GOOD, PENDING], "pending", id="one pending"),
+        pytest.param([], "unscored", id="no evaluator at all"),
+    ],
+)
+def test_the_status_of_a_trace_follows_from_its_outcomes(store: Store, outcomes: list, status: str) -> None:
+    evaluations = [score(1, name=f"n{index}", outcome=each) for index, each in enumerate(outcomes)]
+    store.commit(Commit(traces=[record(1)], evaluations=evaluations))
+    document = queries(store).trace(hex_id(1))
+    assert document is not None
+    assert document["status"] == status
+
+
+def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
+    store.commit(commit_of(1))
+    trace = queries(store).trace(hex_id(1))
+    session = queries(store).session("s")
+    [item] = queries(store).sessions().items
+    assert trace is not None
+    assert session is not None
+    assert " ".join(trace) == (
+        "trace_id session_id user_id service agent agents input output turns complete partial revision status "
+        "started_at ended_at span_count tools_called available_tools model_calls outcomes"
+    )
+    assert set(trace["turns"][0]) == {"input", "output", "tools_called", "error"}
+    assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error"}
+    assert set(trace["outcomes"][0]) == {
+        "name", "status", "score", "success", "threshold", "reason", "method", "coverage", "evaluator_version",
+    }  # fmt: skip
+    about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at"}
+    assert set(session) == {*about, "trace_ids", "outcomes", "signals", "flagged_traces"}
+    assert set(item) >= {*about, "trace_count"}
+    assert session["signals"] == {hex_id(1): {"coherence": 0.75}}
+    assert trace["started_at"] == "2023-11-14T22:13:20.000000Z"
+    assert queries(store).trace(hex_id(2)) is None
+    assert queries(store).session("none") is None
+
+
+def test_pages_are_newest_first_and_stable_while_sessions_come(store: Store) -> None:
+    def add(*numbers: int) -> None:
+        for number in numbers:
+            # Pairs share a time, so that the id has to decide.
+            update = session_update(f"s{number:02}", last_seen_at=START + number // 2, agent="ab"[number % 2])
+            store.commit(Commit(sessions={update.record.session_id: update}))
+
+    add(*range(10))
+    seen, cursor = [], None
+    while True:
+        page = queries(store).sessions(limit=3, cursor=cursor)
+        seen += [item["session_id"] for item in page.items]
+        add(10 + len(seen))
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert seen == [f"s{number:02}" for number in reversed(range(10))]
+    only = queries(store).sessions(agent="b", limit=500)
+    assert {item["agent"] for item in only.items} == {"b"}
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "bm90IGpzb24=", "WzEsMl0=", "é", "W251bGxd"])
+def test_a_cursor_that_is_none_of_ours_is_refused(store: Store, cursor: str) -> None:
+    with pytest.raises(InvalidRequest, match="cursor"):
+        queries(store).sessions(cursor=cursor)
+
+
+def test_a_session_is_active_then_idle_and_ended_when_it_was_reported(store: Store) -> None:
+    clock = ManualClock(START)
+    asked = StoreQueries(store.engine, clock, lambda _: None, idle=10)
+    store.commit(commit_of(1))
+
+    def status() -> str:
+        session = asked.session("s")
+        assert session is not None
+        return str(session["status"])
+
+    assert status() == "active"
+    clock.advance(10)
+    assert status() == "idle"
+    assert store.end_session("s")
+    assert status() == "ended"
+    assert not store.end_session("none")
+    assert (store.finalize(["s", "none"]), store.finalize(["s"])) == (["s"], [])
+    store.commit(Commit(sessions={"s": session_update(last_seen_at=2**62)}))
+    assert store.finalize(["s"]) == [], "going on does not make it count again"
+    assert store.live_sessions() == []
+
+
+def test_a_session_that_is_read_again_is_what_was_kept(store: Store) -> None:
+    store.commit(commit_of(*range(1, 21)))
+    stored = store.session("s")
+    assert stored is not None
+    assert stored.record == replace(session_update().record, services=["shop"])
+    assert [trace.trace_id for trace in stored.traces] == [hex_id(number) for number in range(1, 21)]
+    assert [trace.answers for trace in stored.traces] == [None] * 4 + [[f"answer {n}"] for n in range(5, 21)]
+    assert stored.traces[3].signals == {"coherence": score(4)}
+    near = store.neighbours("s", (START + 10, hex_id(10)))
+    assert [int(trace.trace_id, 16) for trace in near] == list(range(3, 18))
+    assert near[0].answers == ["answer 3"]
+    assert store.standing(hex_id(3)) == ("s", START + 3)
+
+
+def test_a_reason_with_a_lone_surrogate_is_kept_readable(store: Store) -> None:
+    store.commit(Commit(traces=[record(1)], evaluations=[score(1, outcome=Score(value=1.0, reason="\ud800 said"))]))
+    document = queries(store).trace(hex_id(1))
+    assert document is not None
+    assert document["outcomes"][0]["reason"] == "? said"
+
+
+def test_a_repeated_report_changes_nothing_and_a_later_one_adds(store: Store) -> None:
+    report = RunReport(task_id="t", run_id="1", success=True)
+    store.report_run(report)
+    store.report_run(report)
+    store.report_run(replace(report, success=None, confidence=0.5))
+    with store.engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT task_id, run_id, success, confidence FROM runs").all()
+    assert [tuple(row) for row in rows] == [("t", "1", 1, 0.5)]
+
+
+def test_a_database_that_is_full_is_unavailable_and_keeps_all_or_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path / "agenteval.db", ManualClock())
+    with store._pipeline.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 2}")
+        connection.commit()
+    with pytest.raises(Unavailable, match="full"):
+        store.commit(Commit(traces=[record(n, document={"text": "x" * 4000}) for n in range(20)]))
+    assert store.known_traces([hex_id(number) for number in range(20)]) == {}
+    store.shutdown()
+
+
+def test_the_pipeline_waits_for_a_store_that_refuses_and_goes_on(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path) as collector:
+        with locked(tmp_path / "agenteval.db"):
+            collector.send(traces(turn(1, "a", "b", session="s")))
+            running = eventually(lambda: collector.get(f"/api/v1/traces/{hex_id(1)}"))
+            assert (running["status"], running["complete"]) == ("running", False)
+            assert collector.get("/api/v1/sessions")["items"] == []
+        assert collector.scored(hex_id(1), within=30)["status"] == "scored"
+
+
+def test_queries_answer_while_the_pipeline_writes(store: Store) -> None:
+    done = threading.Event()
+    torn: list[Any] = []
+
+    def read() -> None:
+        while not done.is_set():
+            session = queries(store).session("s")
+            if session is not None and set(session["signals"]) != set(session["trace_ids"]):
+                torn.append(session)
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for number in range(1, 60):
+        store.commit(commit_of(number))
+    done.set()
+    for reader in readers:
+        reader.join(30)
+    assert torn == [], "a document shows one moment of the store"

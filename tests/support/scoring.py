@@ -1,0 +1,63 @@
+"""Evaluation and sessions on a real store, a batch at a time, without threads or ports."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.config import Settings, load
+from agenteval_collector.core import EvaluationCore
+from agenteval_collector.evaluation import EvaluationStage
+from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, Origin
+from agenteval_collector.stores import Store, StoreQueries
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+IDLE = 900.0
+
+
+class Scoring:
+    """`put` evaluates a batch; `emitted` is what left; `restart` forgets all that is in memory."""
+
+    def __init__(self, path: Path, **sections: Any) -> None:
+        self.clock = ManualClock()
+        self.emitted: list[CommittedEvaluation] = []
+        self.scored: list[tuple[str, int]] = []
+        self.settings: Settings = load(environ={}, flags=sections)
+        self.store = Store(path / "agenteval.db", self.clock)
+        self.queries = StoreQueries(self.store.engine, self.clock, lambda _: None, idle=IDLE)
+        self.restart()
+
+    def restart(self) -> None:
+        self.core = EvaluationCore(self.settings, self.store, self.clock)
+        self.stage = EvaluationStage(
+            self.core.evaluation, self.core.sessions, self.store, self, lambda *scored: self.scored.append(scored)
+        )
+
+    def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
+        self.emitted.extend(evaluations)
+
+    def put(self, *traces: AssembledTrace) -> None:
+        self.stage.process(traces)
+
+    def trace(self, trace_id: str) -> Any:
+        return self.queries.trace(trace_id)
+
+    def session(self, session_id: str) -> Any:
+        return self.queries.session(session_id)
+
+    def close(self) -> None:
+        self.store.shutdown()
+
+
+def assembled(*spans: Span, revision: int = 1, offsets: Iterable[int] = (1,), resource: bytes = b"") -> AssembledTrace:
+    """A complete trace."""
+    origin = Origin(resource or Resource().SerializeToString(), "lib", None)
+    return AssembledTrace(
+        trace_id=spans[0].trace_id.hex(),
+        tenant="default",
+        revision=revision,
+        spans=[(span.SerializeToString(), origin) for span in spans],
+        logs=[],
+        offsets=list(offsets),
+    )

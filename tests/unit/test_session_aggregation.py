@@ -1,0 +1,261 @@
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agenteval_collector.aggregation import LiveSessions
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.evaluation import EvaluationStage, TraceEvaluation
+from agenteval_collector.evaluators import EvaluationContext
+from agenteval_collector.evaluators.coherence import Coherence
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from otel_agenteval.metrics import agent_reliability
+from otel_agenteval.outcome import Outcome
+from tests.support.otlp import marked, span, trace_id, turn
+from tests.support.scoring import IDLE, Scoring, assembled
+
+SAID = ("Your order is on its way.", "Your order is on its way today.", "I cannot do that.", "The weather is fine.")
+
+
+@pytest.fixture
+def scoring(tmp_path: Path) -> Iterator[Scoring]:
+    made = Scoring(tmp_path)
+    yield made
+    made.close()
+
+
+def outcome(document: Any, name: str) -> Any:
+    [found] = [each for each in document["outcomes"] if each["name"] == name]
+    return found
+
+
+def said(number: int, text: str | None, session: str | None = "s") -> Span:
+    return turn(number, "Where is it?", text, session=session)
+
+
+def stable(document: Any) -> Any:
+    """A session without when it was seen."""
+    return {key: value for key, value in document.items() if key not in ("last_seen_at",)}
+
+
+ANSWERS = st.lists(st.sampled_from([*SAID, None]), min_size=2, max_size=24)
+
+
+@hypothesis_settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), answers=ANSWERS)
+def test_any_order_of_arrival_gives_the_scores_of_the_order_in_time(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, answers: list[str | None]
+) -> None:
+    traces = [assembled(said(number, text)) for number, text in enumerate(answers, 1)]
+    arrival = data.draw(st.permutations(traces))
+    restarts = data.draw(st.sets(st.integers(0, len(traces) - 1), max_size=3))
+    in_time, as_it_came = (Scoring(tmp_path_factory.mktemp("s")) for _ in range(2))
+    for trace in traces:
+        in_time.put(trace)
+    for index, trace in enumerate(arrival):
+        if index in restarts:
+            as_it_came.restart()
+        as_it_came.put(trace)
+    assert stable(as_it_came.session("s")) == stable(in_time.session("s"))
+    for trace in traces:
+        assert as_it_came.trace(trace.trace_id)["outcomes"] == in_time.trace(trace.trace_id)["outcomes"]
+
+    # The session's score is the plain formula on the stored signals.
+    document = in_time.session("s")
+    plain = agent_reliability([document["signals"][each] for each in document["trace_ids"]], {"coherence": 0.0})
+    found = outcome(document, "agent_reliability")
+    if plain.evaluated:
+        assert found["score"] == plain.score
+        assert len(document["flagged_traces"]) == sum(
+            risk > 0.5 for risk in plain.metadata["risks"] if risk is not None
+        )
+    else:
+        assert (found["status"], found["score"]) == ("not_applicable", None)
+    in_time.close()
+    as_it_came.close()
+
+
+def test_a_late_span_of_a_trace_far_back_changes_nothing_that_it_does_not_touch(scoring: Scoring) -> None:
+    for number in range(1, 41):
+        scoring.put(assembled(said(number, SAID[number % 2])))
+    before = {number: scoring.trace(trace_id(number).hex())["outcomes"] for number in range(1, 41)}
+    assert outcome(scoring.trace(trace_id(5).hex()), "loop_detection")["status"] == "scored"
+    late = span(5, 9, parent=1)
+    late.start_time_unix_nano = late.end_time_unix_nano = said(5, "").end_time_unix_nano
+    scoring.put(assembled(said(5, SAID[1]), late, revision=2))
+    assert {n: scoring.trace(trace_id(n).hex())["outcomes"] for n in range(1, 41)} == before
+
+
+def test_a_session_out_of_memory_goes_on_with_the_same_scores(scoring: Scoring) -> None:
+    for number, text in enumerate(SAID * 2, 1):
+        scoring.put(assembled(said(number, text)))
+    for number, text in enumerate(SAID * 2, 101):
+        scoring.core.sessions.forget_all()
+        scoring.put(assembled(said(number, text, session="other")))
+    ours, other = scoring.session("s"), scoring.session("other")
+    assert outcome(ours, "agent_reliability") == outcome(other, "agent_reliability")
+    assert len(ours["trace_ids"]) == len(other["trace_ids"]) == 8
+
+
+def test_coverage_does_not_expect_what_cannot_exist(scoring: Scoring) -> None:
+    scoring.put(assembled(said(1, "b")))
+    # Of the first trace: confidence and tool_correctness have no evaluator yet, a loop is not applicable.
+    assert outcome(scoring.session("s"), "agent_reliability")["coverage"] == 0.0
+    scoring.put(assembled(said(2, "c")))
+    # Three weighted signals of the second trace and two of the first are expected, one is there.
+    assert outcome(scoring.session("s"), "agent_reliability")["coverage"] == pytest.approx(1 / 5)
+
+
+def test_embedded_coherence_lowers_a_session_only_where_it_has_a_weight(tmp_path: Path) -> None:
+    default = Scoring(tmp_path / "default")
+    weighted = Scoring(tmp_path / "weighted", evaluators={"coherence": {"weight": 1.0}})
+    for each in (default, weighted):
+        each.put(assembled(turn(1, "What is the weather?", "Bananas are yellow.", session="s")))
+    assert outcome(default.session("s"), "agent_reliability")["status"] == "not_applicable"
+    coherence = default.session("s")["signals"][trace_id(1).hex()]["coherence"]
+    assert outcome(weighted.session("s"), "agent_reliability")["score"] == pytest.approx(coherence)
+    default.close()
+    weighted.close()
+
+
+def test_the_signal_of_an_evaluator_that_is_off_is_not_expected(tmp_path: Path) -> None:
+    off = Scoring(tmp_path, evaluators={"loop_detection": {"enabled": False}, "coherence": {"weight": 1.0}})
+    off.put(assembled(said(1, "b")))
+    assert [each["name"] for each in off.trace(trace_id(1).hex())["outcomes"]] == ["coherence"]
+    # confidence, tool_correctness and coherence
+    assert outcome(off.session("s"), "agent_reliability")["coverage"] == pytest.approx(1 / 3)
+    off.close()
+
+
+def test_telemetry_of_no_agent_has_a_status_and_is_nobodys_session(scoring: Scoring) -> None:
+    scoring.put(assembled(span(1, 1)))
+    document = scoring.trace(trace_id(1).hex())
+    assert document["status"] == "unscored"
+    assert {each["status"] for each in document["outcomes"]} == {"not_applicable"}
+    assert scoring.session(trace_id(1).hex()) is None
+
+
+def test_two_revisions_in_one_batch_leave_no_trace_in_the_session_of_the_first(scoring: Scoring) -> None:
+    moved = [said(1, "b", session=None), span(1, 2, parent=1, agenteval__session__id="s")]
+    scoring.put(assembled(moved[0]), assembled(*moved, revision=2))
+    assert scoring.session(trace_id(1).hex()) is None
+    assert scoring.session("s")["trace_ids"] == [trace_id(1).hex()]
+    assert [level.active for level in scoring.core.live.session_levels() if level.evaluator is None] == [1]
+
+
+def test_a_trace_that_leaves_gives_those_behind_it_their_score_without_it(scoring: Scoring) -> None:
+    for number, text in enumerate([SAID[0], SAID[2], SAID[0]], 1):
+        scoring.put(assembled(said(number, text)))
+    assert outcome(scoring.trace(trace_id(3).hex()), "loop_detection")["success"] is False
+    gone = span(1, 2, parent=1, agenteval__session__id="other")
+    scoring.put(assembled(said(1, SAID[0]), gone, revision=2))
+    assert outcome(scoring.trace(trace_id(3).hex()), "loop_detection")["success"] is True
+    assert outcome(scoring.trace(trace_id(2).hex()), "loop_detection")["status"] == "not_applicable"
+    assert scoring.session("s")["flagged_traces"] == []
+
+
+def test_a_revision_that_starts_earlier_frees_those_that_it_stood_before(scoring: Scoring) -> None:
+    for number, text in [(10, SAID[3]), (20, SAID[2]), (30, SAID[1]), (40, SAID[0]), (50, SAID[0])]:
+        scoring.put(assembled(said(number, text)))
+    assert outcome(scoring.trace(trace_id(50).hex()), "loop_detection")["score"] == pytest.approx(0.0, abs=1e-6)
+    early = marked(said(40, SAID[0]), 1)
+    early.start_time_unix_nano = said(5, "").start_time_unix_nano
+    scoring.put(assembled(early, revision=2))
+    assert outcome(scoring.trace(trace_id(50).hex()), "loop_detection")["score"] > 0.01
+
+
+def test_scores_are_final_once_whether_idle_ended_or_reopened(scoring: Scoring) -> None:
+    def finals() -> int:
+        return sum(each.final for each in scoring.emitted if each.evaluation.name == "agent_reliability")
+
+    scoring.put(assembled(said(1, "b")), assembled(said(2, "c")))
+    scoring.stage.finalize(scoring.core.sessions.idle())
+    assert finals() == 0
+    scoring.clock.advance(IDLE)
+    scoring.stage.finalize(scoring.core.sessions.idle())
+    assert finals() == 1
+    scoring.put(assembled(said(3, "d")))
+    scoring.store.end_session("s")
+    scoring.stage.finalize(["s"])
+    scoring.restart()
+    scoring.stage.finalize(["s"])
+    assert finals() == 1
+
+
+def test_an_outcome_is_first_once_over_revisions_restarts_and_kinds_of_subject(scoring: Scoring) -> None:
+    scoring.put(assembled(said(1, "b")), assembled(said(2, "c")))
+    scoring.put(assembled(said(1, "b"), span(1, 2), revision=2))
+    scoring.restart()
+    scoring.put(assembled(said(1, "b"), span(1, 2), span(1, 3), revision=3), assembled(said(3, "d")))
+    firsts = [(e.evaluation.subject_id, e.evaluation.name) for e in scoring.emitted if e.first]
+    assert len(firsts) == len(set(firsts))
+    assert {name for subject, name in firsts if subject == "s"} == {
+        "agent_reliability",
+        "agent_consistency",
+        "max_risk",
+        "flagged_share",
+    }
+
+
+class Broken:
+    """An evaluator with a defect, whose message quotes a megabyte."""
+
+    name, version, method, threshold = "broken", "1", Coherence.method, 0.5
+
+    def evaluate(self, context: EvaluationContext) -> Outcome:
+        raise ZeroDivisionError("defect " + "x" * 1_000_000)
+
+
+def test_an_evaluator_that_raises_fails_alone(scoring: Scoring) -> None:
+    core = scoring.core
+    evaluators = [Broken(), Coherence()]
+    evaluation = TraceEvaluation(evaluators, core.sessions, scoring.store, _Embedder(), scoring.clock, {})
+    stage = EvaluationStage(evaluation, core.sessions, scoring.store, scoring, lambda *_: None)
+    stage.process([assembled(said(1, "b"))])
+    document = scoring.trace(trace_id(1).hex())
+    assert document["status"] == "scored"
+    assert outcome(document, "broken")["status"] == "failed"
+    assert outcome(document, "broken")["reason"].startswith("the evaluator failed: defect xxx")
+    assert len(outcome(document, "broken")["reason"]) < 1000
+
+
+class _Embedder:
+    model = "ones"
+
+    def embed(self, text: str) -> Any:
+        return [1.0, 1.0]
+
+
+def test_a_trace_that_cannot_be_read_fails_alone_and_has_a_status(scoring: Scoring) -> None:
+    unreadable = assembled(said(2, "c"), resource=b"\xff no resource")
+    scoring.put(assembled(said(1, "b")), unreadable, assembled(said(3, "d")))
+    assert scoring.trace(trace_id(2).hex())["status"] == "failed"
+    assert scoring.trace(trace_id(2).hex())["span_count"] == 1
+    assert scoring.session("s")["trace_ids"] == [trace_id(1).hex(), trace_id(3).hex()]
+    assert len(scoring.scored) == 3
+
+
+def test_live_sessions_count_by_adding_and_subtracting() -> None:
+    clock, live = ManualClock(), LiveSessions(idle=10)
+    live.seen("a", agent="x", service=None, scores={"r": True}, now=clock.monotonic())
+    live.seen("b", agent="x", service=None, scores={"r": False}, now=clock.monotonic())
+    live.seen("a", agent="y", service=None, scores={}, now=clock.monotonic() + 5)
+    counts = {(each.agent, each.evaluator): (each.active, each.low) for each in live.session_levels()}
+    assert counts == {("x", None): (1, 0), ("x", "r"): (1, 0), ("y", None): (1, 0)}
+    assert live.idle(9.9) == []
+    assert live.idle(10) == ["b"]
+    assert live.idle(14.9) == []
+    assert live.idle(15) == ["a"]
+    assert {(each.active, each.low) for each in live.session_levels()} == {(0, 0)}
+
+
+def test_names_that_never_come_again_are_not_kept_for_ever() -> None:
+    live = LiveSessions(idle=10)
+    for number in range(10_000):
+        live.seen(str(number), agent=f"agent {number}", service=None, scores={}, now=0)
+        live.forget(str(number))
+    assert len(list(live.session_levels())) < 2_000

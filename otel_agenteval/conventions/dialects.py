@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from otel_agenteval.conventions.facts import Dialect, SpanFacts
 from otel_agenteval.conventions.openinference import OpenInference
+from otel_agenteval.conventions.otel_events import OtelEvents
 from otel_agenteval.conventions.otel_genai import OtelGenAI
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 
-DIALECTS: tuple[Dialect, ...] = (OtelGenAI(), OpenInference())
+DIALECTS: tuple[Dialect, ...] = (OtelGenAI(), OtelEvents(), OpenInference())
 
 
 def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> tuple[SpanFacts | None, tuple[str, ...]]:

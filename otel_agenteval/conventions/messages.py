@@ -1,13 +1,14 @@
 """Messages between user, model and tools, in the terms of the GenAI conventions.
 
 `Message` is what every dialect reads content into. The reader accepts the GenAI message JSON (`role`, `parts`), the
-form of the chat APIs (`content`, `tool_calls`) and LangChain's serialisations of either.
+form of the chat APIs (`content`, `tool_calls`), LangChain's serialisations of either, and the parts of Bedrock's and
+Gemini's APIs, which have no type but a field named for it.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from otel_agenteval.conventions.decoding import (
     decode_arguments,
@@ -22,6 +23,12 @@ from otel_agenteval.model import Json
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
 
 _STRUCTURE = re.compile(r'\s*"?\s*(?:\[\s*\{|\{)')
+_CALLS = ("toolUse", "function_call", "functionCall")
+_RESULTS = ("toolResult", "function_response", "functionResponse")
+_REASONING = "reasoningContent"
+_CALL_IDS = ("id", "call_id", "toolUseId")
+_TYPELESS = frozenset((*_CALLS, *_RESULTS, _REASONING, "thought"))
+_KINDS = _TYPELESS | {"type", "text", "content"}
 _ROLES = {
     "human": USER,
     "ai": ASSISTANT,
@@ -43,10 +50,11 @@ class ToolRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResponse:
-    """What a tool gave back to the model."""
+    """What a tool gave back to the model; `failed` where that is marked as an error."""
 
     result: Json
     call_id: str | None = None
+    failed: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,7 +96,7 @@ class Content:
     @classmethod
     def recorded_as(cls, value: Json, role: str) -> "Content":
         """Content of an attribute: message JSON, structured or as text, else plain text said by `role`."""
-        return cls(lambda: _items(value, role), cut=is_cut(value))
+        return cls(lambda: message_items(value, role), cut=is_cut(value))
 
     @classmethod
     def text(cls, text: str, role: str) -> "Content":
@@ -159,7 +167,14 @@ def read_message(value: Json) -> Message | None:
     return message
 
 
-def _items(value: Json, role: str) -> Sequence[Item]:
+def are_parts(value: Json) -> TypeGuard[list[dict[str, Json]]]:
+    """Whether `value` is a list of message parts, and not some other JSON that somebody said."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(part, dict) and not _KINDS.isdisjoint(part) for part in value)
+
+
+def message_items(value: Json, role: str) -> Sequence[Item]:
     """The messages in `value`, which may be JSON text, and that inside a JSON text once more."""
     for _ in range(2):
         if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{", '"'):
@@ -199,6 +214,8 @@ def _read_parts(message: Message, parts: Json) -> None:
 def _read_part(message: Message, part: Mapping[str, Json]) -> None:
     """Kinds of parts without text or tools (blobs, files, what the future brings) are passed over."""
     match part.get("type"):
+        case None if not _TYPELESS.isdisjoint(part):
+            _read_typeless(message, part)
         case "text" | "input_text" | "output_text" | None:
             if text := recorded(part.get("content")) or recorded(part.get("text")):
                 message.texts.append(text)
@@ -211,7 +228,26 @@ def _read_part(message: Message, part: Mapping[str, Json]) -> None:
         case "tool_call_response" | "tool_result":
             result = next((part[key] for key in ("response", "result", "content") if key in part), None)
             call_id = recorded(part.get("id")) or recorded(part.get("tool_use_id"))
-            message.responses.append(ToolResponse(result=decode_text(result), call_id=call_id))
+            failed = part.get("is_error") is True
+            message.responses.append(ToolResponse(result=decode_text(result), call_id=call_id, failed=failed))
+
+
+def _read_typeless(message: Message, part: Mapping[str, Json]) -> None:
+    """A part of Bedrock's or Gemini's: the field that is there says what it is."""
+    if text := recorded(part.get("text")):
+        (message.reasoning if part.get("thought") is True else message.texts).append(text)
+    for key, value in part.items():
+        if not isinstance(value, dict):
+            continue
+        if key in _CALLS:
+            _read_request(message, value)
+        elif key in _RESULTS:
+            result = value.get("response", value.get("content"))
+            call_id = recorded(value.get("id")) or recorded(value.get("toolUseId"))
+            failed = value.get("status") == "error"
+            message.responses.append(ToolResponse(result=decode_text(result), call_id=call_id, failed=failed))
+        elif key == _REASONING and isinstance(said := value.get("reasoningText"), dict):
+            message.reasoning += filter(None, [recorded(said.get("text"))])
 
 
 def _read_request(message: Message, request: Mapping[str, Json]) -> None:
@@ -219,7 +255,7 @@ def _read_request(message: Message, request: Mapping[str, Json]) -> None:
     source = function if isinstance(function, dict) else request
     if name := recorded(source.get("name")):
         arguments = next((source[key] for key in ("arguments", "input", "args") if key in source), None)
-        call_id = recorded(request.get("id")) or recorded(request.get("call_id"))
+        call_id = next(filter(None, (recorded(request.get(key)) for key in _CALL_IDS)), None)
         message.requests.append(ToolRequest(name=name, arguments=decode_arguments(arguments), call_id=call_id))
 
 

@@ -73,7 +73,7 @@ class OtelGenAI:
         if facts.role is Role.TOOL:
             _read_tool(facts, attributes)
         elif facts.role is Role.MODEL:
-            _read_model(facts, attributes)
+            read_model(facts, attributes)
         elif facts.role is Role.AGENT:
             names = decode_structure(attributes.get(_AGENT_TOOLS))
             if isinstance(names, list):
@@ -115,11 +115,17 @@ def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     facts.arguments = decode_arguments(arguments)
     facts.result = decode_text(result)
     facts.cut = facts.cut or is_cut(arguments)
+    # Without those attributes, what a tool is asked and answers may stand in messages, as of a model call.
+    if arguments is None and facts.input:
+        facts.arguments = next((each.arguments for said in facts.input.messages for each in said.requests), None)
+    if result is None and facts.output:
+        facts.result = next((each.result for said in facts.output.messages for each in said.responses), None)
     if attributes.get(_TOOL_STATUS) == "error":
         facts.error = facts.result if isinstance(facts.result, str) else "error"
 
 
-def _read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
+def read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
+    """Fill in what the attributes of a model call say beside its messages."""
     facts.model = recorded(attributes.get(semconv.GEN_AI_RESPONSE_MODEL)) or recorded(
         attributes.get(semconv.GEN_AI_REQUEST_MODEL)
     )

@@ -1,7 +1,8 @@
 """From the spans and log records of a trace to what happened in it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import identity
@@ -20,7 +21,7 @@ from otel_agenteval.model import Json, Trace, Turn
 def read_trace(trace_id: str, spans: Sequence[SpanRecord], logs: Sequence[LogRecord] = ()) -> Trace:
     """What the spans and log records of a trace tell, read by the dialects that recognise them.
 
-    The order of `spans` and `logs` does not matter, and a span that arrived twice counts once. Nothing that stands
+    The order of `spans` and `logs` does not matter, and what arrived twice counts once. Nothing that stands
     in them raises: what could not be read is counted in `Trace.unread`.
     """
     unread: Counter[str] = Counter()
@@ -29,7 +30,7 @@ def read_trace(trace_id: str, spans: Sequence[SpanRecord], logs: Sequence[LogRec
     ordered = in_order(spans)
     if not ordered:
         return Trace(trace_id=trace_id, unread=dict(unread))
-    logs = sorted(logs, key=lambda log: (log.time, log.span_id or "", log.event_name, repr(log.attributes)))
+    logs = list(_once_in_order(logs))
     logs_of = _by_span(logs)
     nodes: list[Node] = []
     dialects: set[str] = set()
@@ -68,6 +69,20 @@ def read_trace(trace_id: str, spans: Sequence[SpanRecord], logs: Sequence[LogRec
         root_span_id=roots[0].id,
         unread=dict(unread),
     )
+
+
+def _once_in_order(logs: Iterable[LogRecord]) -> Iterator[LogRecord]:
+    """The records by time, each of those that are the same in all they say but once."""
+    for _, records in groupby(sorted(logs, key=_moment), key=_moment):
+        first, *others = records
+        if others:
+            yield from (record for _, record in sorted({repr(each): each for each in (first, *others)}.items()))
+        else:
+            yield first
+
+
+def _moment(log: LogRecord) -> tuple[int, str, str]:
+    return log.time, log.span_id or "", log.event_name
 
 
 def _by_span(logs: Iterable[LogRecord]) -> dict[str, list[LogRecord]]:

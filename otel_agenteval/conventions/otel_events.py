@@ -1,0 +1,173 @@
+"""Content in events, the OpenTelemetry GenAI conventions from v1.27 to v1.36.
+
+One event per message (`gen_ai.user.message`, ..., `gen_ai.choice` for a reply) is a log record with the fields in its
+body, or a span event with the fields in its attributes. Before v1.28, two span events held all messages as JSON. What
+kind of span it is stands in attributes that the current conventions still have, so `otel_genai` reads those.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from otel_agenteval import semconv
+from otel_agenteval.conventions.decoding import (
+    decode_arguments,
+    decode_prefix,
+    decode_structure,
+    decode_text,
+    is_cut,
+    recorded,
+)
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.messages import (
+    ASSISTANT,
+    SYSTEM,
+    TOOL,
+    USER,
+    Content,
+    Item,
+    Message,
+    ToolResponse,
+    are_parts,
+    message_items,
+    read_message,
+)
+from otel_agenteval.conventions.otel_genai import read_model
+from otel_agenteval.conventions.records import EventRecord, LogRecord, SpanRecord
+from otel_agenteval.model import Json
+
+_CHOICE = "gen_ai.choice"
+_TOOL_MESSAGE = "gen_ai.tool.message"
+# Of events at the same time, those of the lower rank come first.
+_RANKS = {
+    "gen_ai.system.message": 0,
+    "gen_ai.user.message": 1,
+    "gen_ai.assistant.message": 2,
+    _TOOL_MESSAGE: 3,
+    _CHOICE: 4,
+}
+_ROLES = {
+    "gen_ai.system.message": SYSTEM,
+    "gen_ai.user.message": USER,
+    "gen_ai.assistant.message": ASSISTANT,
+    _TOOL_MESSAGE: TOOL,
+    _CHOICE: ASSISTANT,
+}
+_PROMPT, _COMPLETION = "gen_ai.content.prompt", "gen_ai.content.completion"
+_ALL_MESSAGES = {_PROMPT: "gen_ai.prompt", _COMPLETION: "gen_ai.completion"}
+_NAMES = frozenset((*_ROLES, *_ALL_MESSAGES))
+# Where Azure's libraries put the fields, as JSON.
+_FIELDS = "gen_ai.event.content"
+_EXECUTE_TOOL = "execute_tool"
+
+
+class OtelEvents:
+    """Spans with GenAI message events, recorded in them or logged under their id."""
+
+    name = "otel_events"
+
+    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
+        return any(event.name in _NAMES for event in span.events) or any(log.event_name in _NAMES for log in logs)
+
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        facts = SpanFacts()
+        events = [(event.name, _fields(event)) for event in span.events if event.name in _NAMES]
+        is_ordered = True
+        if not events:
+            events, is_ordered = _logged(logs)
+        if span.attributes.get(semconv.GEN_AI_OPERATION_NAME) == _EXECUTE_TOOL:
+            _read_tool(facts, events)
+        else:
+            _read_messages(facts, events, is_ordered)
+        if semconv.GEN_AI_OPERATION_NAME not in span.attributes and semconv.GEN_AI_REQUEST_MODEL in span.attributes:
+            facts.role = Role.MODEL
+            read_model(facts, span.attributes)
+        return facts
+
+
+Fields = Mapping[str, Json]
+"""What one event says: `content` or `message` and what stands beside it."""
+
+
+def _logged(logs: Sequence[LogRecord]) -> tuple[list[tuple[str, Fields]], bool]:
+    """The events among log records, and whether their order is known: it is not where the user spoke twice at once."""
+    records = sorted(
+        (log for log in logs if log.event_name in _NAMES), key=lambda log: (log.time, _RANKS.get(log.event_name, 0))
+    )
+    moments = [(log.time, log.event_name) for log in records if _ROLES.get(log.event_name) == USER]
+    return [(log.event_name, _fields(log)) for log in records], len(moments) == len(set(moments))
+
+
+def _fields(event: EventRecord | LogRecord) -> Fields:
+    body = decode_structure(event.body) if isinstance(event, LogRecord) else None
+    if not isinstance(body, dict):
+        body = decode_structure(event.attributes.get(_FIELDS))
+    return body if isinstance(body, dict) else event.attributes
+
+
+def _read_messages(facts: SpanFacts, events: Sequence[tuple[str, Fields]], is_ordered: bool) -> None:
+    sent = [event for event in events if event[0] not in (_CHOICE, _COMPLETION)]
+    received = [event for event in events if event[0] in (_CHOICE, _COMPLETION)]
+    if sent:
+        facts.input = Content(_decoder(sent), cut=not is_ordered or _is_cut(sent))
+    if received:
+        facts.output = Content(_decoder(received), cut=_is_cut(received))
+        reasons = (recorded(fields.get("finish_reason")) for _, fields in received)
+        facts.finish_reasons = tuple(filter(None, reasons)) or None
+    facts.cut = _is_cut(events)
+
+
+def _read_tool(facts: SpanFacts, events: Sequence[tuple[str, Fields]]) -> None:
+    """The arguments of an execution are what is said to the tool, its result is what the tool says."""
+    for name, fields in events:
+        if name == _TOOL_MESSAGE and facts.arguments is None:
+            facts.arguments = decode_arguments(fields.get("content"))
+            facts.call_id = recorded(fields.get("id"))
+        elif name == _CHOICE and facts.result is None:
+            facts.result = decode_text(fields.get("message"))
+    facts.cut = _is_cut(events)
+
+
+def _decoder(events: Sequence[tuple[str, Fields]]) -> Callable[[], Sequence[Item]]:
+    def read() -> Sequence[Item]:
+        items: list[Item] = []
+        for name, fields in events:
+            if name in _ALL_MESSAGES:
+                role = USER if name == _PROMPT else ASSISTANT
+                items += message_items(fields.get(_ALL_MESSAGES[name]), role)
+            else:
+                items.append(_message(name, fields))
+        return items
+
+    return read
+
+
+def _message(name: str, fields: Fields) -> Item:
+    role = _ROLES[name]
+    if name == _CHOICE:
+        reply = decode_structure(fields.get("message"))
+        # What an agent of Strands answers ends with a line break of its own.
+        said = reply.rstrip("\n") if isinstance(reply, str) else reply
+        fields = reply if isinstance(reply, dict) else {"content": said, **fields}
+    content = fields.get("content")
+    is_whole = not is_cut(content)
+    decoded = _decoded(content)
+    is_parts = are_parts(decoded)
+    if is_parts or not is_whole:
+        content = decoded if is_parts else None
+    if name == _TOOL_MESSAGE and not (is_parts and is_whole):
+        responses = [ToolResponse(result=decode_text(content), call_id=recorded(fields.get("id")))] if is_whole else []
+        return Message(role=role, responses=responses)
+    calls = decode_structure(fields.get("tool_calls"))
+    return read_message({"role": role, "content": content, "tool_calls": calls}) or {}
+
+
+def _decoded(content: Json) -> Json:
+    if not isinstance(content, str) or not is_cut(content):
+        return decode_structure(content)
+    try:
+        return decode_prefix(content)
+    except ValueError:
+        return None
+
+
+def _is_cut(events: Sequence[tuple[str, Fields]]) -> bool:
+    return any(is_cut(value) for _, fields in events for value in fields.values())

@@ -7,8 +7,9 @@ from otel_agenteval.conventions.openinference import OpenInference
 from otel_agenteval.conventions.otel_events import OtelEvents
 from otel_agenteval.conventions.otel_genai import OtelGenAI
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.traceloop import Traceloop
 
-DIALECTS: tuple[Dialect, ...] = (OtelGenAI(), OtelEvents(), OpenInference())
+DIALECTS: tuple[Dialect, ...] = (Traceloop(), OtelGenAI(), OtelEvents(), OpenInference())
 
 
 def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> tuple[SpanFacts | None, tuple[str, ...]]:

@@ -7,11 +7,9 @@ shapes known to hold the user's words or the answer are read, since a wrong text
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 from otel_agenteval.conventions.decoding import (
     decode_arguments,
-    decode_json,
     decode_structure,
     decode_text,
     is_cut,
@@ -21,6 +19,7 @@ from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, Message, read_message
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.spoken import answered, asked, langchain_message
 from otel_agenteval.model import Json, Usage
 
 _KIND = "openinference.span.kind"
@@ -44,8 +43,6 @@ _TOOL_CALL_ID = "tool_call.id"
 _AGENT_NAMES = ("agent.name", "graph.node.id")
 _SMOLAGENTS_TOOLS = "smolagents.tools_names"
 
-_ASKED = ("task", "input", "question", "query", "prompt", "user_input")
-_ANSWERED = ("output", "answer", "result", "response", "final_output")
 _METHOD = re.compile(r"\.a?(?:run|invoke)\w*$")
 _NEW_TASK = "New task:\n"
 
@@ -70,8 +67,8 @@ class OpenInference:
         elif facts.role is Role.TOOL:
             _read_tool(facts, span)
         elif facts.role in (Role.AGENT, Role.CHAIN):
-            facts.input = _exchange(attributes, _INPUT, USER, _ASKED)
-            facts.output = _exchange(attributes, _OUTPUT, ASSISTANT, _ANSWERED)
+            facts.input = _said(attributes, _INPUT)
+            facts.output = _said(attributes, _OUTPUT)
             if facts.role is Role.AGENT:
                 _read_agent(facts, span)
         return facts
@@ -116,18 +113,10 @@ def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:
     facts.call_id = recorded(attributes.get(_TOOL_CALL_ID))
     facts.arguments = decode_arguments(attributes.get(_INPUT))
     facts.result = decode_text(attributes.get(_OUTPUT))
-    message = _langchain_message(facts.result)
+    message = langchain_message(facts.result)
     if message and message.responses:
         facts.result = message.responses[0].result
         facts.call_id = facts.call_id or message.responses[0].call_id
-
-
-def _langchain_message(value: Json) -> Message | None:
-    if isinstance(value, str) and value.startswith('{"'):
-        value = decode_structure(value)
-    if isinstance(value, dict) and ("data" in value or "kwargs" in value or "tool_call_id" in value):
-        return read_message(value)
-    return None
 
 
 def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Item]:
@@ -146,7 +135,7 @@ def _sent(attributes: Mapping[str, Json]) -> Callable[[], Sequence[Item]]:
 
     def read() -> Sequence[Item]:
         messages = _messages(attributes, _INPUT_MESSAGES)
-        prompt = None if messages else _exchange(attributes, _INPUT, USER, _ASKED)
+        prompt = None if messages else _said(attributes, _INPUT)
         return prompt.messages if prompt else messages
 
     return read
@@ -162,7 +151,7 @@ def _reply(attributes: Mapping[str, Json]) -> Callable[[], Sequence[Item]]:
     def read() -> Sequence[Item]:
         messages = _messages(attributes, _OUTPUT_MESSAGES)
         if not messages:
-            text = _exchange(attributes, _OUTPUT, ASSISTANT, _ANSWERED)
+            text = _said(attributes, _OUTPUT)
             original = _raw_message(decode_structure(attributes.get(_OUTPUT)))
             return [original] if original else text.messages if text else []
         reply = messages[0] if len(messages) == 1 else None
@@ -207,29 +196,12 @@ def _plain(item: Json) -> Json:
     return plain
 
 
-def _exchange(attributes: Mapping[str, Json], key: str, role: str, names: tuple[str, ...]) -> Content | None:
-    """What `key` says that the user asked or the agent answered; None where it says something else or nothing."""
-    text = recorded(attributes.get(key))
-    if text is None:
-        return None
-    value: Json = text
-    if text.lstrip()[:1] in ("{", "[", '"'):
-        if is_cut(text) and _is_json(attributes, key):
-            return None
-        with suppress(ValueError):
-            value = decode_json(text)
-    if isinstance(value, dict):
-        named = next((value[name] for name in names if name in value), None)
-        if "messages" in value or isinstance(named, list):
-            return Content.recorded_as(value.get("messages", named), role)
-        message = _langchain_message(value)
-        if message:
-            return Content(lambda: [message])
-        value = recorded(named)
-    if isinstance(value, list):
-        items = value
-        return Content(lambda: items)
-    return Content.text(value, role) if isinstance(value, str) and value else None
+def _said(attributes: Mapping[str, Json], key: str) -> Content | None:
+    """What the value of `key` says that the user asked or the agent answered; None where it says something else."""
+    value = attributes.get(key)
+    if is_cut(value) and not _is_json(attributes, key):
+        return Content.text(str(value), USER if key == _INPUT else ASSISTANT)
+    return asked(value) if key == _INPUT else answered(value)
 
 
 def _is_json(attributes: Mapping[str, Json], key: str) -> bool:

@@ -1,0 +1,131 @@
+"""OpenLLMetry by Traceloop (https://www.traceloop.com/docs/openllmetry), its own attributes.
+
+Spans of functions and frameworks carry `traceloop.span.kind` with what went in and came out as JSON. Model calls carry
+the messages in indexed attributes up to version 0.4x; newer ones speak the GenAI conventions, which then say what a
+span is. `task` is a step of a framework or a program, never a turn.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from otel_agenteval import semconv
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, recorded
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.indexed import unflatten
+from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, are_parts
+from otel_agenteval.conventions.otel_genai import read_model
+from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.spoken import answered, asked, langchain_message
+from otel_agenteval.model import Json
+
+_KIND = "traceloop.span.kind"
+_ROLES = {
+    "workflow": Role.WORKFLOW,
+    "agent": Role.AGENT,
+    "tool": Role.TOOL,
+}
+_NAME, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output"
+
+_REQUEST_TYPE = "llm.request.type"
+_MODEL_REQUESTS = ("chat", "completion")
+_PROMPT, _COMPLETION = "gen_ai.prompt", "gen_ai.completion"
+_FUNCTIONS = "llm.request.functions"
+_FINISH_REASON = "gen_ai.completion.0.finish_reason"
+# Limits on attributes take away the first or the last ones, so a model call is known by any of these.
+_MODEL_MARKS = frozenset(
+    {
+        "gen_ai.prompt.0.role",
+        "gen_ai.prompt.0.content",
+        "gen_ai.completion.0.role",
+        "gen_ai.completion.0.content",
+        _FINISH_REASON,
+    }
+)
+
+
+class Traceloop:
+    """Spans with `traceloop.span.kind`, and model calls with messages in indexed `gen_ai.prompt` attributes."""
+
+    name = "traceloop"
+
+    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
+        attributes = span.attributes
+        return _KIND in attributes or _REQUEST_TYPE in attributes or not _MODEL_MARKS.isdisjoint(attributes)
+
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        attributes = span.attributes
+        kind = attributes.get(_KIND)
+        if kind is None:
+            return _read_model(span)
+        facts = SpanFacts()
+        if semconv.GEN_AI_OPERATION_NAME not in attributes and isinstance(kind, str):
+            facts.role = _ROLES.get(kind)
+        given, returned = attributes.get(_INPUT), attributes.get(_OUTPUT)
+        if kind == "tool":
+            _read_tool(facts, attributes)
+        elif kind in ("workflow", "agent"):
+            facts.input = asked(_unwrapped(given, "inputs"))
+            facts.output = answered(_unwrapped(returned, "outputs"))
+            facts.cut = is_cut(given) or is_cut(returned)
+        if kind == "agent":
+            facts.agent = recorded(attributes.get(semconv.GEN_AI_AGENT_NAME)) or recorded(attributes.get(_NAME))
+        return facts
+
+
+def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
+    given = attributes.get(_INPUT, attributes.get(semconv.GEN_AI_TOOL_CALL_ARGUMENTS))
+    returned = attributes.get(_OUTPUT, attributes.get(semconv.GEN_AI_TOOL_CALL_RESULT))
+    facts.tool = recorded(attributes.get(semconv.GEN_AI_TOOL_NAME)) or recorded(attributes.get(_NAME))
+    facts.arguments = decode_arguments(_unwrapped(given, "inputs"))
+    output = _unwrapped(returned, "output")
+    message = langchain_message(output)
+    if message and message.responses:
+        facts.result, facts.call_id = message.responses[0].result, message.responses[0].call_id
+    else:
+        facts.result = decode_text(output)
+    facts.cut = is_cut(given) or is_cut(returned)
+
+
+def _unwrapped(value: Json, name: str) -> Json:
+    """What stands under `name` in the record of a LangChain callback; any other value as it is."""
+    if not isinstance(value, str) or f'"{name}"' not in value:
+        return value
+    callback = decode_structure(value)
+    if isinstance(callback, dict) and name in callback and ("kwargs" in callback or "tags" in callback):
+        return callback[name]
+    return value
+
+
+def _read_model(span: SpanRecord) -> SpanFacts:
+    attributes = span.attributes
+    facts = SpanFacts()
+    if semconv.GEN_AI_OPERATION_NAME not in attributes:
+        facts.role = Role.MODEL if attributes.get(_REQUEST_TYPE, "chat") in _MODEL_REQUESTS else None
+    read_model(facts, attributes)
+    if reason := recorded(attributes.get(_FINISH_REASON)):
+        facts.finish_reasons = (reason,)
+    if any(key.startswith(_COMPLETION + ".") for key in attributes):
+        facts.output = Content(_messages(attributes, _COMPLETION, ASSISTANT))
+    if any(key.startswith(_PROMPT + ".") for key in attributes):
+        # SDKs that drop the newest attributes beyond the limit end the history anywhere, and leave nothing after it.
+        is_ended = span.dropped_attributes_count > 0 and facts.output is None and facts.usage is None
+        facts.input = Content(_messages(attributes, _PROMPT, USER), cut=is_ended)
+    if functions := unflatten(attributes, _FUNCTIONS):
+        facts.tool_definitions = functions
+    return facts
+
+
+def _messages(attributes: Mapping[str, Json], prefix: str, role: str) -> Callable[[], Sequence[Item]]:
+    """Decoder of messages in indexed attributes; those of plain completions name no role."""
+
+    def read() -> Sequence[Item]:
+        return [_message(item, role) for item in unflatten(attributes, prefix)]
+
+    return read
+
+
+def _message(item: Json, role: str) -> Item:
+    if not isinstance(item, dict):
+        return item
+    content = item.get("content", item.get("user"))
+    parts = decode_structure(content)
+    return {"role": role, **item, "content": parts if are_parts(parts) else content}

@@ -57,12 +57,13 @@ class Store:
         for session in commit.sessions.values():
             evaluations += session.evaluations
         with self._writing() as connection:
-            known = _outcomes_known(connection, evaluations)
+            # What is stored in its first revision had no outcome before; looking for one would cost every trace.
+            new = {trace.trace_id for trace in commit.traces if trace.revision == 1}
+            known = _outcomes_known(connection, [each for each in evaluations if each.subject_id not in new])
             _upsert(connection, traces, [trace_row(TENANT, trace) for trace in commit.traces])
             _upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
             rows = [session_row(TENANT, session.record) for session in commit.sessions.values()]
-            # Going on is no reason to forget that a session's scores were counted, or that it was reported ended.
-            _upsert(connection, sessions, rows, keep=("finalized_at", "ended_at"))
+            _upsert(connection, sessions, rows)
             for trace_id, risk in commit.risks.items():
                 connection.execute(
                     update(traces).where(traces.c.tenant == TENANT, traces.c.trace_id == trace_id).values(risk=risk)
@@ -242,17 +243,12 @@ class Store:
             raise Unavailable(f"the store could not be read: {error}") from error
 
 
-def _upsert(
-    connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], *, keep: Sequence[str] = ()
-) -> None:
+def _upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     if rows:
-        connection.execute(_UPSERTS.setdefault((table.name, tuple(keep)), _upsert_statement(table, keep)), rows)
+        connection.execute(_UPSERTS[table.name], rows)
 
 
-_UPSERTS: dict[tuple[str, tuple[str, ...]], Insert] = {}
-
-
-def _upsert_statement(table: Table, keep: Sequence[str]) -> Insert:
+def _upsert_statement(table: Table, keep: Sequence[str] = ()) -> Insert:
     statement = insert(table)
     replaced = {
         column.name: statement.excluded[column.name]
@@ -260,6 +256,16 @@ def _upsert_statement(table: Table, keep: Sequence[str]) -> Insert:
         if not column.primary_key and column.name not in keep
     }
     return statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=replaced)
+
+
+# Made once: making one costs more than running it.
+_UPSERTS = {
+    "traces": _upsert_statement(traces),
+    "outcomes": _upsert_statement(outcomes),
+    # Going on is no reason to forget that a session's scores were counted, or that it was reported ended.
+    "sessions": _upsert_statement(sessions, keep=("finalized_at", "ended_at")),
+    "progress": _upsert_statement(progress),
+}
 
 
 _Identity: TypeAlias = tuple[str, str, str, str, str]

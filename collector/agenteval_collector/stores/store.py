@@ -57,9 +57,7 @@ class Store:
         for session in commit.sessions.values():
             evaluations += session.evaluations
         with self._writing() as connection:
-            # What is stored in its first revision had no outcome before; looking for one would cost every trace.
-            new = {trace.trace_id for trace in commit.traces if trace.revision == 1}
-            known = _outcomes_known(connection, [each for each in evaluations if each.subject_id not in new])
+            known = _outcomes_known(connection, evaluations)
             _upsert(connection, traces, [trace_row(TENANT, trace) for trace in commit.traces])
             _upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
             rows = [session_row(TENANT, session.record) for session in commit.sessions.values()]

@@ -13,6 +13,7 @@ import pytest
 from agenteval_collector.pipeline import Signal
 from agenteval_collector.replay import Recorded, read_recording, replay
 from agenteval_collector.service import Collector
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
@@ -264,11 +265,15 @@ def test_an_offline_replay_says_what_the_live_collector_says(collector: RunningC
     for each in requests:
         if each.signal is Signal.TRACES:
             collector.send(ExportTraceServiceRequest.FromString(each.body))
+        else:
+            collector.send_logs(ExportLogsServiceRequest.FromString(each.body))
     assert len(offline["traces"]) > 50
     for document in offline["traces"]:
-        eventually(lambda: _stable(collector.get(f"/api/v1/traces/{document['trace_id']}")) == _stable(document))  # noqa: B023
+        path = f"/api/v1/traces/{document['trace_id']}"
+        eventually(lambda: _stable(collector.get(path)) == _stable(document))  # noqa: B023
     for document in offline["sessions"]:
-        assert _stable(collector.get(f"/api/v1/sessions/{document['session_id']}")) == _stable(document)
+        path = f"/api/v1/sessions/{document['session_id']}"
+        eventually(lambda: _stable(collector.get(path)) == _stable(document))  # noqa: B023
 
 
 def _stable(document: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,6 +21,8 @@ CAPACITY = 64 * 1024 * 1024
 """Bytes of complete traces that may wait; then assembly waits, and then senders are told to come back later."""
 BATCH = 64
 """Traces in one commit at most."""
+RESUMED = 4
+"""Sessions of the last run that are taken up between two batches."""
 HOUSEKEEPING = 1.0
 """Seconds that the stage sleeps at the longest."""
 
@@ -72,6 +75,7 @@ class EvaluationStage:
         self._sink = sink
         self._scored = scored
         self._inbox: Inbox[AssembledTrace | _Ended] = Inbox(CAPACITY)
+        self._to_resume: deque[str] = deque()
         self._endurance = Endurance(logger)
         self._thread = threading.Thread(target=self._run, name="agenteval-evaluation", daemon=True)
 
@@ -147,27 +151,31 @@ class EvaluationStage:
 
     def _run(self) -> None:
         try:
-            self._endurance.survive(self._resume)
+            self._endurance.survive(self._find_live_sessions)
             self._work()
         except RetryableError as error:
             logger.error("evaluation stops, the next start goes on from the log: %s", error)
 
-    def _resume(self) -> None:
-        for session_id in self._endurance.insist(self._store.live_sessions):
-            if self._inbox.closed:
-                return
-            self._endurance.insist(lambda: self._sessions.reload(session_id))  # noqa: B023
+    def _find_live_sessions(self) -> None:
+        self._to_resume.extend(self._endurance.insist(self._store.live_sessions))
 
     def _work(self) -> None:
         while True:
-            items = self._inbox.take(BATCH, HOUSEKEEPING)
+            items = self._inbox.take(BATCH, 0.0 if self._to_resume else HOUSEKEEPING)
             traces = [item for item in items if isinstance(item, AssembledTrace)]
             if traces:
                 self._endurance.survive(lambda: self.process(traces))  # noqa: B023
             ended = [item.session_id for item in items if isinstance(item, _Ended)]
             self._endurance.survive(lambda: self._close_sessions(ended))  # noqa: B023
+            self._endurance.survive(self._resume_some)
             if self._inbox.closed and not items:
                 return
+
+    def _resume_some(self) -> None:
+        """The sessions that were live at the last stop count again; a few at a time, so that no trace waits for all."""
+        for _ in range(min(RESUMED, len(self._to_resume))):
+            session_id = self._to_resume.popleft()
+            self._endurance.insist(lambda: self._sessions.reload(session_id))  # noqa: B023
 
     def _close_sessions(self, ended: Sequence[str]) -> None:
         for session_id in ended:

@@ -1,6 +1,6 @@
 """What a request must be before it may enter the log: the little that has to be read before the answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -62,11 +62,10 @@ def parse(message: type[Request], body: bytes) -> Request:
 
 def is_own(scope: InstrumentationScope) -> bool:
     """Whether telemetry of this scope is ours: evaluating it would feed the evaluator with itself."""
-    return scope.name.startswith(OWN_SCOPES)
+    return scope.name.partition(".")[0] in OWN_SCOPES
 
 
 def _check_traces(request: ExportTraceServiceRequest, body: bytes, limits: Limits) -> Checked:
-    checked = Checked(body)
     may_be_too_large = len(body) > limits.span
 
     def problem(span: Span) -> str | None:
@@ -78,18 +77,15 @@ def _check_traces(request: ExportTraceServiceRequest, body: bytes, limits: Limit
             return f"the span is larger than {limits.span} bytes"
         return None
 
-    for resource_spans in request.resource_spans:
-        for scope_spans in resource_spans.scope_spans:
-            if is_own(scope_spans.scope):
-                checked.own += len(scope_spans.spans)
-                del scope_spans.spans[:]
-            else:
-                _keep(scope_spans.spans, problem, checked)
-    return _without_rejected(checked, request)
+    groups = (
+        (scope_spans.scope, scope_spans.spans)
+        for resource_spans in request.resource_spans
+        for scope_spans in resource_spans.scope_spans
+    )
+    return _without_rejected(_sift(groups, problem, body), request)
 
 
 def _check_logs(request: ExportLogsServiceRequest, body: bytes, limits: Limits) -> Checked:
-    checked = Checked(body)
     may_be_too_large = len(body) > limits.span
 
     def problem(record: LogRecord) -> str | None:
@@ -100,29 +96,40 @@ def _check_logs(request: ExportLogsServiceRequest, body: bytes, limits: Limits) 
             return f"the log record is larger than {limits.span} bytes"
         return None
 
-    for resource_logs in request.resource_logs:
-        for scope_logs in resource_logs.scope_logs:
-            if is_own(scope_logs.scope):
-                checked.own += len(scope_logs.log_records)
-                del scope_logs.log_records[:]
-            else:
-                _keep(scope_logs.log_records, problem, checked)
-    return _without_rejected(checked, request)
+    groups = (
+        (scope_logs.scope, scope_logs.log_records)
+        for resource_logs in request.resource_logs
+        for scope_logs in resource_logs.scope_logs
+    )
+    return _without_rejected(_sift(groups, problem, body), request)
 
 
 Item = TypeVar("Item", Span, LogRecord)
 
 
-def _keep(
-    items: RepeatedCompositeFieldContainer[Item], problem: Callable[[Item], str | None], checked: Checked
-) -> None:
-    faults = [problem(item) for item in items]
-    bad = [index for index, fault in enumerate(faults) if fault is not None]
-    for index in reversed(bad):
-        checked.reason = checked.reason or (faults[index] or "")
-        del items[index]
-    checked.rejected += len(bad)
-    checked.accepted += len(items)
+def _sift(
+    groups: Iterable[tuple[InstrumentationScope, RepeatedCompositeFieldContainer[Item]]],
+    problem: Callable[[Item], str | None],
+    body: bytes,
+) -> Checked:
+    """Take out what is ours and what has a problem."""
+    checked = Checked(body)
+    for scope, items in groups:
+        if is_own(scope):
+            checked.own += len(items)
+            del items[:]
+            continue
+        faults = [problem(item) for item in items]
+        bad = len(faults) - faults.count(None)
+        if bad:
+            checked.rejected += bad
+            checked.reason = checked.reason or next(fault for fault in faults if fault is not None)
+            good = [item for item, fault in zip(items, faults, strict=True) if fault is None]
+            # All at once: taking them out one by one would take quadratic time, and that can be had on purpose.
+            del items[:]
+            items.extend(good)
+        checked.accepted += len(items)
+    return checked
 
 
 def _without_rejected(checked: Checked, request: Message) -> Checked:

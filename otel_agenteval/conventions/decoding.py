@@ -16,7 +16,7 @@ _ESCAPED_SURROGATES = re.compile(r"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\
 _BEGINNING = re.compile(r'\{\s*(?:["}]|\Z)|\[\s*(?:[\[\]{"\d-]|\Z)')
 _TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _DANGLING_ESCAPE = re.compile(r"(?:\\u[dD][89abAB]\w\w)?\\(?:u\w{0,3})?\Z|\\u[dD][89abAB]\w\w\Z")
-_REDACTED = re.compile(r"\s*(?:__REDACTED__|[\[<(]?REDACTED[\])>]?|\[Scrubbed due to .*|)\s*", re.DOTALL)
+_REDACTED = re.compile(r"\s*(?:__REDACTED__|[\[<(]?REDACTED[\])>]?|readacted|\[Scrubbed due to .*|)\s*", re.DOTALL)
 
 
 def decode_json(text: str) -> Json:
@@ -78,9 +78,14 @@ def recorded(text: Json) -> str | None:
 def decode_arguments(value: Json) -> Json:
     """Arguments of a tool call: decoded (JSON inside JSON as well), or the text where it is not JSON."""
     value = decode_structure(value)
-    if isinstance(value, dict) and {"args", "kwargs"} <= value.keys():
+    if isinstance(value, dict) and value and value.keys() <= {"args", "kwargs"}:
         return _called_with(value)
     return {} if value == "" else recorded(value) if isinstance(value, str) else value
+
+
+def are_positional(arguments: Json) -> bool:
+    """Whether decoded arguments are still the record of a Python call, which has values without names."""
+    return isinstance(arguments, dict) and arguments.keys() == {"args", "kwargs"}
 
 
 def decode_structure(value: Json) -> Json:
@@ -121,7 +126,7 @@ def decode_text(value: Json) -> Json:
 
 def _called_with(wrapper: dict[str, Json]) -> Json:
     """What stands in {"args": [...], "kwargs": {...}}, the way Python decorators record a call."""
-    positional, named = wrapper["args"], wrapper["kwargs"]
+    positional, named = wrapper.get("args", []), wrapper.get("kwargs", {})
     if not positional and isinstance(named, dict):
         return named
     if not named and isinstance(positional, list) and len(positional) == 1 and isinstance(positional[0], dict):

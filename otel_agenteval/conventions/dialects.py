@@ -3,13 +3,30 @@
 from collections.abc import Sequence
 
 from otel_agenteval.conventions.facts import Dialect, SpanFacts
+from otel_agenteval.conventions.langfuse import Langfuse
+from otel_agenteval.conventions.logfire import Logfire
+from otel_agenteval.conventions.mlflow import MLflow
+from otel_agenteval.conventions.openai_agents import OpenAIAgents
 from otel_agenteval.conventions.openinference import OpenInference
 from otel_agenteval.conventions.otel_events import OtelEvents
 from otel_agenteval.conventions.otel_genai import OtelGenAI
+from otel_agenteval.conventions.pydantic_ai import PydanticAI
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.conventions.traceloop import Traceloop
+from otel_agenteval.conventions.vercel_ai import VercelAI
 
-DIALECTS: tuple[Dialect, ...] = (Traceloop(), OtelGenAI(), OtelEvents(), OpenInference())
+DIALECTS: tuple[Dialect, ...] = (
+    Traceloop(),
+    OpenAIAgents(),
+    OtelGenAI(),
+    OtelEvents(),
+    OpenInference(),
+    PydanticAI(),
+    Logfire(),
+    Langfuse(),
+    MLflow(),
+    VercelAI(),
+)
 
 
 def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> tuple[SpanFacts | None, tuple[str, ...]]:

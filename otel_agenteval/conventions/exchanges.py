@@ -4,15 +4,16 @@ An exchange is an outermost agent run with all that happened in it; a run that t
 to belongs to the same exchange. Where no agent run was recorded, all model and tool spans of the trace are one
 exchange: nothing says where another would begin. A trace with neither (an agent's construction, plain HTTP) has none.
 
+A span that calls itself an agent's run, but names no agent, says nothing and has runs within it, only groups them.
+
 A model or tool call that two instrumentations recorded, one span within the other, counts once.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from otel_agenteval.conventions.facts import Role
-from otel_agenteval.conventions.messages import ToolRequest
 from otel_agenteval.conventions.tools import transfer_target
 from otel_agenteval.conventions.tree import Node
 
@@ -30,20 +31,13 @@ class Exchange:
     planners: set[str] = field(default_factory=set)
     """The span ids of those `models` that write a plan."""
 
-    def requests(self) -> Iterator[ToolRequest]:
-        """What the models of the exchange asked for."""
-        for node in self.models:
-            if node.facts and node.facts.output:
-                for message in node.facts.output.messages:
-                    yield from message.requests
-
 
 def exchanges(roots: Sequence[Node], agents: Sequence[str]) -> list[Exchange]:
     """The exchanges of a trace by start time, given its local roots and the names of its agents."""
     runs, strays = _split(roots)
     found: list[Exchange] = []
     for run in runs:
-        if not (found and _handed_over(found[-1], run, agents)):
+        if not (found and _handed_over(found[-1].runs[-1], run, agents)):
             found.append(Exchange(root=run))
         found[-1].runs.append(run)
         _add_calls(found[-1], run)
@@ -88,7 +82,9 @@ def _split(roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
 
 
 def _is_run(node: Node) -> bool:
-    if node.role in (Role.AGENT, Role.WORKFLOW):
+    if node.role is Role.AGENT:
+        return not _is_group(node)
+    if node.role is Role.WORKFLOW:
         return True
     facts = node.facts
     if facts is None or facts.role is not Role.CHAIN or facts.input is None or facts.output is None:
@@ -96,12 +92,26 @@ def _is_run(node: Node) -> bool:
     return facts.input.user_text() is not None and facts.output.answer() is not None
 
 
-def _handed_over(exchange: Exchange, run: Node, agents: Sequence[str]) -> bool:
-    """Whether a model of the exchange asked to go on with the agent of `run`."""
+def _is_group(node: Node) -> bool:
+    facts = node.facts
+    if facts is None or facts.agent or facts.input or facts.output:
+        return False
+    return any(each.role is Role.AGENT for each in node.below() if each is not node)
+
+
+def _handed_over(before: Node, run: Node, agents: Sequence[str]) -> bool:
+    """Whether the framework or a model said, in the run `before` this one, to go on with the agent of `run`."""
     names = {node.facts.agent for node in speakers(run) if node.facts and node.facts.agent}
     if not names or run.role is not Role.AGENT:
         return False
-    return any(transfer_target(request, agents) in names for request in exchange.requests())
+    facts = [node.facts for node in before.below() if node.facts]
+    return any(each.hands_over_to in names for each in facts) or any(
+        transfer_target(request, agents) in names
+        for each in facts
+        if each.role is Role.MODEL and each.output
+        for message in each.output.messages
+        for request in message.requests
+    )
 
 
 def _add_calls(exchange: Exchange, top: Node) -> None:
@@ -140,6 +150,9 @@ def _once(models: list[Node]) -> list[Node]:
     by_response: dict[str, Node] = {}
     for node in models:
         facts = node.facts
+        if (call := _reported_by(node, kept)) and call.facts and facts:
+            call.facts.complete_with(facts)
+            continue
         response_id = facts.response_id if facts else None
         first = by_response.get(response_id or "")
         if first and first.facts and facts and node.span.started_at < first.span.ended_at:
@@ -149,6 +162,18 @@ def _once(models: list[Node]) -> list[Node]:
         if response_id:
             by_response[response_id] = node
     return kept
+
+
+def _reported_by(node: Node, earlier: Sequence[Node]) -> Node | None:
+    """The call beside `node` that lacks the reply which `node` reports, known by the messages that were sent."""
+    if node.facts is None or not node.facts.is_report:
+        return None
+    for call in earlier:
+        if call.facts and call.facts.output is None and call.parent is node.parent:
+            sent, repeated = call.facts.input, node.facts.input
+            if (sent.messages if sent else None) == (repeated.messages if repeated else None):
+                return call
+    return None
 
 
 def _top(node: Node) -> Node:

@@ -31,7 +31,8 @@ class SpanFacts:
 
     On a model span `input` and `output` are the messages of the call. On an agent, workflow or chain they are what
     the span itself says it was asked and answered. `tool_definitions` and `instructions` stay as recorded, since the
-    same text repeats on every model span of a trace. `cut` says that some content was shortened on the way.
+    same text repeats on every model span of a trace. `hands_over_to` is the agent that a framework says goes on with
+    the conversation. `reasoning` is what a model thought, where it stands apart from the messages. `cut` says that some content was shortened on the way.
     """
 
     role: Role | None = None
@@ -46,10 +47,12 @@ class SpanFacts:
     arguments: Json = None
     result: Json = None
     error: str | None = None
+    hands_over_to: str | None = None
     model: str | None = None
     response_id: str | None = None
     finish_reasons: tuple[str, ...] | None = None
     usage: Usage | None = None
+    reasoning: str | None = None
     cut: bool = False
 
     def complete_with(self, other: "SpanFacts") -> None:
@@ -60,7 +63,7 @@ class SpanFacts:
         self.cut = self.cut or other.cut
 
 
-_OPTIONAL = tuple(field.name for field in fields(SpanFacts) if field.name != "cut")
+_OPTIONAL = tuple(field.name for field in fields(SpanFacts) if field.name not in ("cut", "is_report"))
 
 
 class Dialect(Protocol):

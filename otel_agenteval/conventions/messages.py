@@ -23,10 +23,18 @@ from otel_agenteval.model import Json
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
 
 _STRUCTURE = re.compile(r'\s*"?\s*(?:\[\s*\{|\{)')
+# What frameworks put around the user's words: smolagents, CrewAI.
+_WRAPPERS = (
+    re.compile(r"New task:\n(.*)", re.DOTALL),
+    re.compile(
+        r"\s*Current Task: (.*?)\s*\n(?:This is the expect(?:ed)? criteria for your final answer:|Begin! This is VERY important)",
+        re.DOTALL,
+    ),
+)
 _CALLS = ("toolUse", "function_call", "functionCall")
 _RESULTS = ("toolResult", "function_response", "functionResponse")
 _REASONING = "reasoningContent"
-_CALL_IDS = ("id", "call_id", "toolUseId")
+_CALL_IDS = ("call_id", "id", "toolUseId")
 _TYPELESS = frozenset((*_CALLS, *_RESULTS, _REASONING, "thought"))
 _KINDS = _TYPELESS | {"type", "text", "content"}
 _ROLES = {
@@ -123,8 +131,8 @@ class Content:
         if self.cut:
             return None
         for message in reversed(self.messages):
-            if message.role == USER and message.texts:
-                return message.text
+            if message.role == USER and message.text:
+                return _unwrapped_words(message.text)
         return None
 
     def answer(self) -> str | None:
@@ -141,6 +149,11 @@ class Content:
             if messages[index].role == USER and messages[index].texts:
                 return messages[index + 1 :]
         return messages
+
+
+def _unwrapped_words(text: str) -> str:
+    match = next(filter(None, (wrapper.match(text) for wrapper in _WRAPPERS)), None)
+    return match[1] if match else text
 
 
 def read_message(value: Json) -> Message | None:
@@ -167,7 +180,7 @@ def read_message(value: Json) -> Message | None:
     return message
 
 
-def are_parts(value: Json) -> TypeGuard[list[dict[str, Json]]]:
+def are_parts(value: Json) -> TypeGuard[list[Json]]:
     """Whether `value` is a list of message parts, and not some other JSON that somebody said."""
     if not isinstance(value, list) or not value:
         return False

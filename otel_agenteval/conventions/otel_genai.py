@@ -37,6 +37,9 @@ _TOOL_STATUS = "gen_ai.tool.status"
 _MCP_METHOD = "mcp.method.name"
 # The name Google ADK gives to the span that stands for the joined responses of parallel calls.
 _MERGED_TOOLS = "(merged tools)"
+# What openai-agents-v2 calls the agent of every span that is not an agent's run.
+_NOBODY = "OpenAI Agent"
+_HANDOFF_TARGET = "gen_ai.handoff.to_agent"
 # Spellings of 2024 that live on beside the current ones.
 _OLD_INPUT_TOKENS = "gen_ai.usage.prompt_tokens"
 _OLD_OUTPUT_TOKENS = "gen_ai.usage.completion_tokens"
@@ -61,7 +64,8 @@ class OtelGenAI:
         content = _content(span, logs)
         facts = SpanFacts(
             role=_role(attributes),
-            agent=recorded(attributes.get(semconv.GEN_AI_AGENT_NAME)),
+            agent=_agent(attributes),
+            hands_over_to=recorded(attributes.get(_HANDOFF_TARGET)),
             cut=any(map(is_cut, content.values())),
         )
         if (messages := content.get(semconv.GEN_AI_INPUT_MESSAGES)) is not None:
@@ -93,6 +97,11 @@ def _role(attributes: Mapping[str, Json]) -> Role | None:
     if semconv.GEN_AI_RESPONSE_ID in attributes or _FINISH_REASONS in attributes:
         return Role.MODEL
     return None
+
+
+def _agent(attributes: Mapping[str, Json]) -> str | None:
+    name = recorded(attributes.get(semconv.GEN_AI_AGENT_NAME))
+    return None if name == _NOBODY else name
 
 
 def _content(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:

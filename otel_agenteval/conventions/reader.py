@@ -40,7 +40,9 @@ def read_trace(trace_id: str, spans: Sequence[SpanRecord], logs: Sequence[LogRec
         nodes.append(Node(span=span, facts=facts))
     roots = grow(nodes)
     agents = _agents(nodes)
-    turns = tuple(read_turn(exchange, agents) for exchange in exchanges(roots, agents))
+    handed_to = (node.facts.hands_over_to for node in nodes if node.facts)
+    colleagues = (*agents, *dict.fromkeys(name for name in handed_to if name))
+    turns = tuple(read_turn(exchange, colleagues) for exchange in exchanges(roots, colleagues))
     facts_of_all = [node.facts for node in nodes if node.facts]
     contents = [content for facts in facts_of_all for content in (facts.input, facts.output) if content]
     if messages := sum(content.unread for content in contents):
@@ -56,7 +58,7 @@ def read_trace(trace_id: str, spans: Sequence[SpanRecord], logs: Sequence[LogRec
         service_version=_resource(outermost, semconv.SERVICE_VERSION),
         agents=agents,
         turns=turns,
-        available_tools=available_tools(facts_of_all, [c for turn in turns for c in turn.tool_calls], agents),
+        available_tools=available_tools(facts_of_all, [c for turn in turns for c in turn.tool_calls], colleagues),
         system_instructions=_instructions(facts_of_all),
         run=identity.run_identity(carriers),
         partial=any(

@@ -1,0 +1,74 @@
+"""The first official instrumentation of the OpenAI Agents SDK (opentelemetry-instrumentation-openai-agents-v2 0.1).
+
+It speaks the GenAI conventions, except that a reply without text stands in a text part as the `repr` of the API's
+object: a tool call or a thought, which nobody said.
+"""
+
+from collections.abc import Callable, Sequence
+
+from otel_agenteval import semconv
+from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.messages import ASSISTANT, Content, Message, read_message
+from otel_agenteval.conventions.python_repr import decode_repr
+from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.model import Json
+
+# What a call, a thought and a message begin with in either API.
+_REPRS = ("ResponseFunctionToolCall(", "ResponseReasoningItem(", "{'content': ")
+
+
+class OpenAIAgents:
+    """Spans whose recorded reply is the `repr` of an object of OpenAI's client."""
+
+    name = "openai_agents"
+
+    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
+        output = span.attributes.get(semconv.GEN_AI_OUTPUT_MESSAGES)
+        return isinstance(output, str) and any(beginning in output for beginning in _REPRS)
+
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        output = Content.recorded_as(span.attributes.get(semconv.GEN_AI_OUTPUT_MESSAGES), ASSISTANT)
+        return SpanFacts(output=Content(_decoder(output), cut=output.cut))
+
+
+def _decoder(output: Content) -> Callable[[], Sequence[Message]]:
+    def read() -> Sequence[Message]:
+        for message in output.messages:
+            texts, message.texts = message.texts, []
+            for text in texts:
+                _read_text(message, text)
+        return output.messages
+
+    return read
+
+
+def _read_text(message: Message, text: str) -> None:
+    said = _object(text) if text.startswith(_REPRS) else None
+    if said is None:
+        message.texts.append(text)
+        return
+    message.texts += said.texts
+    message.requests += said.requests
+    message.reasoning += said.reasoning
+
+
+def _object(text: str) -> Message | None:
+    """The message that a `repr` is of, or an item of one; None where it is something else."""
+    try:
+        value = decode_repr(text)
+    except ValueError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    if "role" in value:
+        return read_message(value)
+    return read_message({"role": ASSISTANT, "content": [_part(value)]})
+
+
+def _part(item: dict[str, Json]) -> dict[str, Json]:
+    """An item of the Responses API as a part; a thought's text stands in its summary."""
+    summary = item.get("summary")
+    if item.get("type") != "reasoning" or not isinstance(summary, list):
+        return item
+    texts = [text for each in summary if isinstance(each, dict) and isinstance(text := each.get("text"), str)]
+    return {"type": "reasoning", "content": "\n".join(texts)}

@@ -32,7 +32,9 @@ class SpanFacts:
     On a model span `input` and `output` are the messages of the call. On an agent, workflow or chain they are what
     the span itself says it was asked and answered. `tool_definitions` and `instructions` stay as recorded, since the
     same text repeats on every model span of a trace. `hands_over_to` is the agent that a framework says goes on with
-    the conversation. `reasoning` is what a model thought, where it stands apart from the messages. `cut` says that some content was shortened on the way.
+    the conversation. `reasoning` is what a model thought, where that stands apart from the messages. `is_report`
+    marks a model span that only tells of the reply to a call whose own span ended before it was known. `cut` says
+    that some content was shortened on the way.
     """
 
     role: Role | None = None
@@ -53,6 +55,7 @@ class SpanFacts:
     finish_reasons: tuple[str, ...] | None = None
     usage: Usage | None = None
     reasoning: str | None = None
+    is_report: bool = False
     cut: bool = False
 
     def complete_with(self, other: "SpanFacts") -> None:

@@ -44,7 +44,7 @@ _RANKS = {
     _TOOL_MESSAGE: 3,
     _CHOICE: 4,
 }
-_ROLES = {
+MESSAGE_EVENTS = {
     "gen_ai.system.message": SYSTEM,
     "gen_ai.user.message": USER,
     "gen_ai.assistant.message": ASSISTANT,
@@ -53,7 +53,7 @@ _ROLES = {
 }
 _PROMPT, _COMPLETION = "gen_ai.content.prompt", "gen_ai.content.completion"
 _ALL_MESSAGES = {_PROMPT: "gen_ai.prompt", _COMPLETION: "gen_ai.completion"}
-_NAMES = frozenset((*_ROLES, *_ALL_MESSAGES))
+_NAMES = frozenset((*MESSAGE_EVENTS, *_ALL_MESSAGES))
 # Where Azure's libraries put the fields, as JSON.
 _FIELDS = "gen_ai.event.content"
 _EXECUTE_TOOL = "execute_tool"
@@ -92,7 +92,7 @@ def _logged(logs: Sequence[LogRecord]) -> tuple[list[tuple[str, Fields]], bool]:
     records = sorted(
         (log for log in logs if log.event_name in _NAMES), key=lambda log: (log.time, _RANKS.get(log.event_name, 0))
     )
-    moments = [(log.time, log.event_name) for log in records if _ROLES.get(log.event_name) == USER]
+    moments = [(log.time, log.event_name) for log in records if MESSAGE_EVENTS.get(log.event_name) == USER]
     return [(log.event_name, _fields(log)) for log in records], len(moments) == len(set(moments))
 
 
@@ -134,14 +134,15 @@ def _decoder(events: Sequence[tuple[str, Fields]]) -> Callable[[], Sequence[Item
                 role = USER if name == _PROMPT else ASSISTANT
                 items += message_items(fields.get(_ALL_MESSAGES[name]), role)
             else:
-                items.append(_message(name, fields))
+                items.append(event_message(name, fields))
         return items
 
     return read
 
 
-def _message(name: str, fields: Fields) -> Item:
-    role = _ROLES[name]
+def event_message(name: str, fields: Fields) -> Item:
+    """The message in the event `name`, one of those of v1.28 to v1.36."""
+    role = MESSAGE_EVENTS[name]
     if name == _CHOICE:
         reply = decode_structure(fields.get("message"))
         # What an agent of Strands answers ends with a line break of its own.

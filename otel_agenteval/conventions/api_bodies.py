@@ -1,0 +1,125 @@
+"""Requests to model APIs and their responses, as instrumentations record them whole.
+
+Read are OpenAI's chat completions and Responses, Anthropic's messages and what imitates them.
+"""
+
+from collections.abc import Callable, Sequence
+
+from otel_agenteval.conventions.decoding import (
+    decode_arguments,
+    decode_json,
+    decode_prefix,
+    decode_structure,
+    decode_text,
+    is_cut,
+    recorded,
+)
+from otel_agenteval.conventions.messages import (
+    ASSISTANT,
+    SYSTEM,
+    TOOL,
+    USER,
+    Item,
+    Message,
+    ToolRequest,
+    ToolResponse,
+    read_message,
+)
+from otel_agenteval.model import Json, Usage
+
+_INPUT_TOKENS = ("input_tokens", "prompt_tokens", "input", "inputTokens", "promptTokens")
+_OUTPUT_TOKENS = ("output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens")
+
+
+def request(recording: Json) -> Callable[[], Sequence[Item]]:
+    """Decoder of the messages in a recorded request, its system instructions first."""
+    return lambda: _sent(decoded(recording))
+
+
+def response(recording: Json) -> Callable[[], Sequence[Item]]:
+    """Decoder of the messages in a recorded response; of a completion the first choice."""
+    return lambda: _reply(decoded(recording))
+
+
+def tools(recording: Json) -> Json:
+    """The tool definitions of a recorded request; None without any, or where the recording was cut."""
+    body = decode_structure(recording) if isinstance(recording, str) and '"tools"' in recording else recording
+    return body.get("tools") or None if isinstance(body, dict) else None
+
+
+def usage(recording: Json) -> Usage | None:
+    """The tokens in an object that counts them by any API's names; None where it counts none."""
+    counts = decode_structure(recording)
+    if not isinstance(counts, dict):
+        return None
+    received, answered = (
+        next((count for name in names if isinstance(count := counts.get(name), int)), None)
+        for names in (_INPUT_TOKENS, _OUTPUT_TOKENS)
+    )
+    if received is None and answered is None:
+        return None
+    return Usage(input_tokens=received or 0, output_tokens=answered or 0)
+
+
+def decoded(recording: Json) -> Json:
+    """The value of a recording, of a cut one what remains; None where it was meant to be JSON and is not."""
+    for _ in range(2):
+        if not isinstance(recording, str) or recording.lstrip()[:1] not in ("{", "[", '"'):
+            break
+        try:
+            recording = decode_prefix(recording) if is_cut(recording) else decode_json(recording)
+        except ValueError:
+            return None if is_cut(recording) else recording
+    return recording
+
+
+def _sent(body: Json) -> list[Item]:
+    if not isinstance(body, dict):
+        return _said(body, USER)
+    system = body.get("system", body.get("instructions"))
+    messages = next((body[key] for key in ("messages", "input", "prompt") if key in body), None)
+    if messages is None and read_message(body):
+        messages = body
+    return [*_said(system, SYSTEM), *_said(messages, USER)]
+
+
+def _reply(body: Json) -> list[Item]:
+    if isinstance(body, dict):
+        choices = body.get("choices")
+        if isinstance(choices, list):
+            return [choice.get("message") for choice in choices[:1] if isinstance(choice, dict)]
+        if "output" in body:
+            return _said(body["output"], ASSISTANT)
+    return _said(body, ASSISTANT)
+
+
+def _said(value: Json, role: str) -> list[Item]:
+    if isinstance(value, list):
+        return [_item(each) for each in value]
+    if isinstance(value, dict):
+        return [_item(value)]
+    text = recorded(value)
+    return [Message(role=role, texts=[text])] if text else []
+
+
+def _item(value: Json) -> Item:
+    """A message, or an item of the Responses API, which are not all messages."""
+    if not isinstance(value, dict) or "role" in value:
+        return value
+    call_id = recorded(value.get("call_id"))
+    match value.get("type"):
+        case "function_call" if name := recorded(value.get("name")):
+            asked = ToolRequest(name=name, arguments=decode_arguments(value.get("arguments")), call_id=call_id)
+            return Message(role=ASSISTANT, requests=[asked])
+        case "function_call_output":
+            told = ToolResponse(result=decode_text(value.get("output")), call_id=call_id)
+            return Message(role=TOOL, responses=[told])
+        case "reasoning":
+            return Message(role=ASSISTANT, reasoning=_texts(value.get("summary")) or _texts(value.get("content")))
+    return value
+
+
+def _texts(parts: Json) -> list[str]:
+    listed = parts if isinstance(parts, list) else []
+    texts = [recorded(part.get("text")) for part in listed if isinstance(part, dict)]
+    return [text for text in texts if text]

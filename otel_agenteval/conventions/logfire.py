@@ -1,0 +1,92 @@
+"""Logfire's instrumentations of model clients (https://logfire.pydantic.dev/docs/integrations/llms/).
+
+Up to version 4 a model call has request and response as JSON, or a list of GenAI message events as one attribute;
+newer versions speak the GenAI conventions. A streamed reply is known only after the call's span has ended: it stands
+on a second span beside the first, in the form that Logfire gives its log messages.
+"""
+
+from collections.abc import Callable, Sequence
+
+from otel_agenteval import semconv
+from otel_agenteval.conventions import api_bodies
+from otel_agenteval.conventions.decoding import decode_structure, is_cut
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.messages import ASSISTANT, Content, Item, Message, read_message
+from otel_agenteval.conventions.otel_events import MESSAGE_EVENTS, event_message
+from otel_agenteval.conventions.otel_genai import read_model
+from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.model import Json
+
+_SPAN_TYPE = "logfire.span_type"
+_DURATION = "duration"
+_REQUEST, _RESPONSE = "request_data", "response_data"
+_EVENTS = "events"
+_EVENT_NAME = '"event.name"'
+
+
+class Logfire:
+    """Model calls with `request_data`, with GenAI events as one attribute, and reports of streamed replies."""
+
+    name = "logfire"
+
+    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
+        attributes = span.attributes
+        if semconv.GEN_AI_REQUEST_MODEL not in attributes:
+            return False
+        events = attributes.get(_EVENTS)
+        return _REQUEST in attributes or (isinstance(events, str) and _EVENT_NAME in events[:10_000])
+
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        attributes = span.attributes
+        facts = SpanFacts(role=Role.MODEL)
+        request, response, events = (attributes.get(key) for key in (_REQUEST, _RESPONSE, _EVENTS))
+        facts.is_report = attributes.get(_SPAN_TYPE) == "log" and _DURATION in attributes
+        facts.cut = is_cut(request) or is_cut(response) or is_cut(events)
+        if events is not None:
+            facts.input, facts.output = Content(_sent(events), cut=is_cut(events)), Content(_received(events))
+        elif isinstance(request, str) and '"messages"' in request:
+            facts.input = Content(api_bodies.request(request), cut=is_cut(request))
+        if response is not None:
+            facts.output = Content(_reply(response), cut=is_cut(response))
+            body = decode_structure(response)
+            facts.usage = api_bodies.usage(body.get("usage")) if isinstance(body, dict) else None
+        facts.tool_definitions = api_bodies.tools(request)
+        read_model(facts, attributes)
+        return facts
+
+
+def _sent(events: Json) -> Callable[[], Sequence[Item]]:
+    return lambda: (messages := _messages(events))[: _first_received(messages)]
+
+
+def _received(events: Json) -> Callable[[], Sequence[Item]]:
+    return lambda: (messages := _messages(events))[_first_received(messages) :]
+
+
+def _messages(events: Json) -> list[Message]:
+    """The messages of an attribute that lists events."""
+    listed = api_bodies.decoded(events)
+    named = [
+        (name, event)
+        for event in (listed if isinstance(listed, list) else ())
+        if isinstance(event, dict) and isinstance(name := event.get("event.name"), str) and name in MESSAGE_EVENTS
+    ]
+    messages = [event_message(name, event) for name, event in named]
+    return [message for message in messages if isinstance(message, Message)]
+
+
+def _first_received(messages: Sequence[Message]) -> int:
+    """Where the reply begins: it is what the assistant says at the end."""
+    first = len(messages)
+    while first > 0 and messages[first - 1].role == ASSISTANT:
+        first -= 1
+    return first
+
+
+def _reply(response: Json) -> Callable[[], Sequence[Item]]:
+    def read() -> Sequence[Item]:
+        body = api_bodies.decoded(response)
+        message = read_message(body.get("message")) if isinstance(body, dict) else None
+        return [message] if message else []
+
+    return read

@@ -1,0 +1,86 @@
+"""Pydantic AI (https://ai.pydantic.dev/logfire/), beside the GenAI conventions that most of its spans speak.
+
+A run's span holds the whole conversation, earlier turns included. Before version 1.1 runs and tools had no operation
+name, and tools had names of their own for what went in and came out.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from otel_agenteval import semconv
+from otel_agenteval.conventions import api_bodies
+from otel_agenteval.conventions.decoding import decode_arguments, decode_text, is_cut, recorded
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, read_message
+from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.model import Json
+
+_AGENT_NAME = "agent_name"
+_ALL_MESSAGES = "pydantic_ai.all_messages"
+_ALL_EVENTS = "all_messages_events"
+_NEW_MESSAGE_INDEX = "pydantic_ai.new_message_index"
+_FINAL_RESULT = "final_result"
+_ARGUMENTS, _RESULT = "tool_arguments", "tool_response"
+
+
+class PydanticAI:
+    """Spans of runs, with all their messages, and of tools with attributes of the library's own."""
+
+    name = "pydantic_ai"
+
+    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
+        attributes = span.attributes
+        return (
+            _ALL_MESSAGES in attributes
+            or _ALL_EVENTS in attributes
+            or (_AGENT_NAME in attributes and semconv.GEN_AI_AGENT_NAME in attributes)
+            or ((_ARGUMENTS in attributes or _RESULT in attributes) and semconv.GEN_AI_TOOL_NAME in attributes)
+        )
+
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        attributes = span.attributes
+        if semconv.GEN_AI_TOOL_NAME in attributes:
+            return _read_tool(attributes)
+        return _read_run(attributes)
+
+
+def _read_run(attributes: Mapping[str, Json]) -> SpanFacts:
+    facts = SpanFacts(role=Role.AGENT, agent=recorded(attributes.get(_AGENT_NAME)))
+    conversation = attributes.get(_ALL_MESSAGES, attributes.get(_ALL_EVENTS))
+    facts.cut = is_cut(conversation)
+    if conversation is not None:
+        facts.input = Content(_asked(conversation, attributes.get(_NEW_MESSAGE_INDEX)), cut=facts.cut)
+    if text := recorded(attributes.get(_FINAL_RESULT)):
+        facts.output = Content.text(text, ASSISTANT)
+    return facts
+
+
+def _read_tool(attributes: Mapping[str, Json]) -> SpanFacts:
+    return SpanFacts(
+        role=Role.TOOL,
+        tool=recorded(attributes.get(semconv.GEN_AI_TOOL_NAME)),
+        call_id=recorded(attributes.get(semconv.GEN_AI_TOOL_CALL_ID)),
+        arguments=decode_arguments(attributes.get(_ARGUMENTS)),
+        result=decode_text(attributes.get(_RESULT)),
+        cut=is_cut(attributes.get(_ARGUMENTS)),
+    )
+
+
+def _asked(conversation: Json, new_message_index: Json) -> Callable[[], Sequence[Item]]:
+    """Decoder of the conversation up to the run's first reply.
+
+    What follows may hold words that the library puts into the user's mouth, to have an answer corrected. Versions
+    that do not say where the run's own messages begin leave it open when the user spoke more than once.
+    """
+
+    def read() -> Sequence[Item]:
+        decoded = api_bodies.decoded(conversation)
+        messages = [read_message(item) for item in decoded] if isinstance(decoded, list) else []
+        known = [message for message in messages if message]
+        begun = new_message_index if isinstance(new_message_index, int) else 0
+        spoken = [message for message in known[begun:] if message.role == USER and message.texts]
+        if begun == 0 and len(spoken) > 1:
+            return []
+        end = next((n for n in range(begun, len(known)) if known[n].role == ASSISTANT), len(known))
+        return known[:end]
+
+    return read

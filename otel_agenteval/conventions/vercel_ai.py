@@ -1,0 +1,176 @@
+"""Vercel's AI SDK, versions 4 to 6 (https://ai-sdk.dev/docs/ai-sdk-core/telemetry).
+
+A call of `generateText` or `streamText` is a run: it asks the model and executes tools until there is an answer. Its
+messages have parts of kinds of their own. The sum of tokens stands on the run, those of a model call on its span.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from otel_agenteval.conventions import api_bodies
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, recorded
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, Content, Item, Message, read_message
+from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.model import Json, Usage
+
+_OPERATION = "ai.operationId"
+_ROLES = {
+    "ai.generateText": Role.AGENT,
+    "ai.streamText": Role.AGENT,
+    "ai.generateObject": Role.CHAIN,
+    "ai.streamObject": Role.CHAIN,
+    "ai.generateText.doGenerate": Role.MODEL,
+    "ai.streamText.doStream": Role.MODEL,
+    "ai.generateObject.doGenerate": Role.MODEL,
+    "ai.streamObject.doStream": Role.MODEL,
+    "ai.toolCall": Role.TOOL,
+}
+_FUNCTION_ID = "ai.telemetry.functionId"
+_RESOURCE = "resource.name"
+_PROMPT, _MESSAGES, _TOOLS = "ai.prompt", "ai.prompt.messages", "ai.prompt.tools"
+_TEXT, _OBJECT = "ai.response.text", "ai.response.object"
+_CALLS, _REASONING = "ai.response.toolCalls", "ai.response.reasoning"
+_FINISH_REASON = "ai.response.finishReason"
+_RESPONSE_ID = "ai.response.id"
+_MODEL_NAMES = ("ai.response.model", "ai.model.id")
+_INPUT_TOKENS = ("ai.usage.inputTokens", "ai.usage.promptTokens")
+_OUTPUT_TOKENS = ("ai.usage.outputTokens", "ai.usage.completionTokens")
+_TOOL_NAME, _TOOL_CALL_ID = "ai.toolCall.name", "ai.toolCall.id"
+_TOOL_ARGUMENTS, _TOOL_RESULT = "ai.toolCall.args", "ai.toolCall.result"
+
+
+class VercelAI:
+    """Spans with `ai.operationId`."""
+
+    name = "vercel_ai"
+
+    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
+        return _OPERATION in span.attributes
+
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        attributes = span.attributes
+        operation = attributes.get(_OPERATION)
+        facts = SpanFacts(role=_ROLES.get(operation) if isinstance(operation, str) else None)
+        if facts.role is Role.MODEL:
+            _read_model(facts, attributes)
+        elif facts.role is Role.TOOL:
+            _read_tool(facts, attributes)
+        elif facts.role in (Role.AGENT, Role.CHAIN):
+            facts.input = _content(attributes, _PROMPT)
+            if text := recorded(attributes.get(_TEXT)) or recorded(attributes.get(_OBJECT)):
+                facts.output = Content.text(text, ASSISTANT)
+            if facts.role is Role.AGENT:
+                facts.agent = recorded(attributes.get(_FUNCTION_ID)) or recorded(attributes.get(_RESOURCE))
+        facts.cut = facts.cut or bool(facts.input and facts.input.cut)
+        return facts
+
+
+def _read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
+    facts.input = _content(attributes, _MESSAGES) or _content(attributes, _PROMPT)
+    if any(attributes.get(key) is not None for key in (_TEXT, _OBJECT, _CALLS, _REASONING)):
+        calls = attributes.get(_CALLS)
+        facts.output = Content(lambda: [_reply(attributes)])
+        facts.cut = is_cut(calls)
+    facts.tool_definitions = _definitions(attributes.get(_TOOLS))
+    facts.model = next(filter(None, (recorded(attributes.get(key)) for key in _MODEL_NAMES)), None)
+    facts.response_id = recorded(attributes.get(_RESPONSE_ID))
+    if reason := recorded(attributes.get(_FINISH_REASON)):
+        facts.finish_reasons = (reason,)
+    asked, answered = (
+        next((count for key in keys if isinstance(count := attributes.get(key), int)), None)
+        for keys in (_INPUT_TOKENS, _OUTPUT_TOKENS)
+    )
+    if asked is not None or answered is not None:
+        facts.usage = Usage(input_tokens=asked or 0, output_tokens=answered or 0)
+
+
+def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
+    facts.tool = recorded(attributes.get(_TOOL_NAME))
+    facts.call_id = recorded(attributes.get(_TOOL_CALL_ID))
+    facts.arguments = decode_arguments(attributes.get(_TOOL_ARGUMENTS))
+    facts.result = decode_text(attributes.get(_TOOL_RESULT))
+    facts.cut = is_cut(attributes.get(_TOOL_ARGUMENTS))
+
+
+def _content(attributes: Mapping[str, Json], key: str) -> Content | None:
+    recording = attributes.get(key)
+    return None if recording is None else Content(_sent(recording), cut=is_cut(recording))
+
+
+def _sent(recording: Json) -> Callable[[], Sequence[Item]]:
+    """Decoder of `{"system", "prompt"}`, `{"system", "messages"}` or a list of messages."""
+
+    def read() -> Sequence[Item]:
+        value = api_bodies.decoded(recording)
+        if not isinstance(value, dict):
+            return [_message(item) for item in value] if isinstance(value, list) else []
+        said: list[Item] = []
+        if system := recorded(value.get("system")):
+            said.append(Message(role=SYSTEM, texts=[system]))
+        if prompt := recorded(value.get("prompt")):
+            said.append(Message(role=USER, texts=[prompt]))
+        messages = value.get("messages", value.get("prompt"))
+        return said + [_message(item) for item in (messages if isinstance(messages, list) else ())]
+
+    return read
+
+
+def _message(item: Json) -> Item:
+    """A message with its parts in the terms of the GenAI conventions."""
+    if not isinstance(item, dict) or not isinstance(item.get("content"), list):
+        return item
+    parts = item["content"]
+    return {**item, "content": [_part(part) for part in parts] if isinstance(parts, list) else parts}
+
+
+def _part(part: Json) -> Json:
+    if not isinstance(part, dict):
+        return part
+    call = {"id": part.get("toolCallId"), "name": part.get("toolName")}
+    match part.get("type"):
+        case "tool-call":
+            return {"type": "tool_call", **call, "arguments": part.get("input", part.get("args"))}
+        case "tool-result":
+            output = part.get("output", part.get("result"))
+            wrapped = isinstance(output, dict) and {"type", "value"} <= output.keys()
+            failed = wrapped and isinstance(output, dict) and str(output["type"]).startswith("error")
+            result = output["value"] if wrapped and isinstance(output, dict) else output
+            return {"type": "tool_call_response", **call, "response": result, "is_error": failed}
+    return part
+
+
+def _reply(attributes: Mapping[str, Json]) -> Item:
+    text = recorded(attributes.get(_TEXT)) or recorded(attributes.get(_OBJECT))
+    calls = api_bodies.decoded(attributes.get(_CALLS))
+    return read_message(
+        {
+            "role": ASSISTANT,
+            "content": text,
+            "parts": [_part({**call, "type": "tool-call"}) for call in calls if isinstance(call, dict)]
+            if isinstance(calls, list)
+            else None,
+            "reasoning_content": _reasoning(attributes.get(_REASONING)),
+        }
+    )
+
+
+def _reasoning(value: Json) -> str | None:
+    """Reasoning as text, or as a list of parts."""
+    parts = decode_structure(value)
+    if not isinstance(parts, list):
+        return recorded(value)
+    texts = [recorded(part.get("text")) for part in parts if isinstance(part, dict)]
+    return "\n".join(text for text in texts if text) or None
+
+
+def _definitions(recording: Json) -> Json:
+    """The tools, whose schemas stand under another name than everywhere else."""
+    if not isinstance(recording, list):
+        return None
+    definitions: list[Json] = []
+    for each in recording:
+        tool = decode_structure(each)
+        definitions.append(
+            {"parameters": tool["inputSchema"], **tool} if isinstance(tool, dict) and "inputSchema" in tool else tool
+        )
+    return definitions

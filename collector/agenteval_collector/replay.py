@@ -82,7 +82,7 @@ def _replay(
         batch = traces[first : first + BATCH]
         stage.process(batch)
         progress(len(batch))
-    queries = StoreQueries(store.engine, clock, lambda _: None, idle=settings.session.idle)
+    queries = StoreQueries(store.engine, clock, idle=settings.session.idle)
     return {
         "traces": [queries.trace(trace.trace_id) for trace in traces],
         "sessions": [queries.session(session_id) for session_id in store.live_sessions()],

@@ -28,6 +28,7 @@ from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.errors import NotFound
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.evaluation.reading import read
+from agenteval_collector.evaluation.running import RunningSessions
 from agenteval_collector.log import RequestLog
 from agenteval_collector.pipeline import Document, EvaluationSink, LoggedRequest, Reports, RunReport, Telemetry
 from agenteval_collector.receiver.ingest import Ingest
@@ -90,7 +91,13 @@ class Collector:
         ingest = Ingest(self.log, self.assembly.admit, limits, telemetry)
 
         # What is asked and told from outside.
-        self.queries = StoreQueries(self.store.engine, clock, self._running, idle=settings.session.idle)
+        self.queries = StoreQueries(
+            self.store.engine,
+            clock,
+            running=self._running,
+            running_sessions=RunningSessions(self.assembler.newest, read),
+            idle=settings.session.idle,
+        )
         self.reports: Reports = _Reports(self.store, self.evaluation)
         self._feed = feed
         self._servers = make_servers(

@@ -21,7 +21,7 @@ from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.crashing import CollectorProcess, check_after_kills
 from tests.support.eventually import eventually
-from tests.support.otlp import span, trace_id, traces, turn
+from tests.support.otlp import marked, span, trace_id, traces, turn
 from tests.support.recordings import DATA
 from tests.support.running_collector import RunningCollector, settings
 
@@ -66,6 +66,19 @@ def test_a_trace_is_scored_and_seen_everywhere(collector: RunningCollector) -> N
     assert "agenteval_collector_spans_received_total 2.0" in scrape
     [low] = [line for line in scrape.splitlines() if line.startswith("agenteval_sessions_low{") and "reliab" in line]
     assert low.endswith(" 1.0")
+
+
+def test_a_session_is_running_while_a_trace_of_it_is(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path, assembly={"quiet_period": 600}) as collector:
+        collector.send(traces(turn(1, "hi", "answer 1", session="s")))
+        collector.scored(trace_id(1).hex())
+        collector.send(traces(span(2, 1, parent=2, **{"session.id": "s"})))
+        eventually(lambda: collector.get("/api/v1/sessions/s")["status"] == "running")
+        [item] = collector.get("/api/v1/sessions")["items"]
+        assert item["status"] == "running"
+
+        collector.send(traces(marked(span(2, 2), 2, "p")))
+        eventually(lambda: collector.get("/api/v1/sessions/s")["status"] == "active")
 
 
 def test_an_ended_session_is_counted_once_also_when_it_goes_on(collector: RunningCollector) -> None:

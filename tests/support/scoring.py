@@ -25,7 +25,7 @@ class Scoring:
         self.scored: list[tuple[str, int]] = []
         self.settings: Settings = load(environ={}, flags=sections)
         self.store = Store(path / "agenteval.db", self.clock)
-        self.queries = StoreQueries(self.store.engine, self.clock, lambda _: None, idle=IDLE)
+        self.queries = StoreQueries(self.store.engine, self.clock, idle=IDLE)
         self.restart()
 
     def restart(self) -> None:

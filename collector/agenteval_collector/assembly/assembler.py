@@ -172,6 +172,10 @@ class Assembler:
         trace = self._open.get(key) or self._scoring.get(key)
         return _assembled(trace, complete=False) if trace else None
 
+    def newest(self, count: int) -> list[AssembledTrace]:
+        """A look at the open traces that were opened last, at most `count`; safe from any thread."""
+        return [_assembled(trace, complete=False) for trace in list(self._open.values())[-count:]]
+
     @property
     def open_traces(self) -> int:
         return len(self._open)

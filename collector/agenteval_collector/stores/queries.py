@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,14 +24,23 @@ from otel_agenteval.outcome import Status, Subject
 class StoreQueries:
     """`Queries` on the store's file, by `engine`, whose readers never wait for the writer. Raises Unavailable.
 
-    `running` gives the document of a trace that is not complete yet. `idle` is the time in seconds without a trace
-    after which a session is idle.
+    `running` gives the document of a trace that is not complete yet, `running_sessions` the ids of the sessions that
+    have such a trace. `idle` is the time in seconds without a trace after which a session is idle.
     """
 
-    def __init__(self, engine: Engine, clock: Clock, running: Callable[[str], Document | None], *, idle: float) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        *,
+        idle: float,
+        running: Callable[[str], Document | None] = lambda _trace_id: None,
+        running_sessions: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
         self._engine = engine
         self._clock = clock
         self._running = running
+        self._running_sessions = running_sessions
         self._idle = round(idle * 1e9)
 
     def trace(self, trace_id: str) -> Document | None:
@@ -48,6 +57,7 @@ class StoreQueries:
             return with_outcomes(json.loads(stored.document), outcomes_of[trace_id])
 
     def session(self, session_id: str) -> Document | None:
+        running = self._running_sessions()
         with self._reading() as connection:
             query = select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id)
             row = connection.execute(query).first()
@@ -69,7 +79,7 @@ class StoreQueries:
                 )
             ):
                 signals.setdefault(outcome.subject_id, {})[outcome.name] = outcome.score
-            document = self._session(row)
+            document = self._session(row, running)
             del document["trace_count"]
             return {
                 **document,
@@ -80,6 +90,7 @@ class StoreQueries:
             }
 
     def sessions(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
+        running = self._running_sessions()
         query = select(sessions).where(sessions.c.tenant == TENANT)
         if agent is not None:
             query = query.where(sessions.c.agent == agent)
@@ -100,7 +111,7 @@ class StoreQueries:
                 flagged[member.session_id].append(member.trace_id)
         items = [
             {
-                **self._session(row),
+                **self._session(row, running),
                 "outcomes": found[row.session_id],
                 "flagged_traces": flagged[row.session_id],
             }
@@ -118,13 +129,13 @@ class StoreQueries:
         except SQLAlchemyError as error:
             raise Unavailable(f"the store could not be read: {error}") from error
 
-    def _session(self, row: Row[Any]) -> Document:
+    def _session(self, row: Row[Any], running: Collection[str]) -> Document:
         return {
             "session_id": row.session_id,
             "user_id": row.user_id,
             "agent": row.agent,
             "services": json.loads(row.services),
-            "status": self._status(row),
+            "status": "running" if row.session_id in running else self._status(row),
             "started_at": rfc3339(row.started_at),
             "last_seen_at": rfc3339(row.last_seen_at),
             "trace_count": row.trace_count,

@@ -78,7 +78,7 @@ def recorded(text: Json) -> str | None:
 def decode_arguments(value: Json) -> Json:
     """Arguments of a tool call: decoded (JSON inside JSON as well), or the text where it is not JSON."""
     value = decode_structure(value)
-    if isinstance(value, dict) and value and value.keys() <= {"args", "kwargs"}:
+    if isinstance(value, dict) and "kwargs" in value and ("args" in value or len(value) == 1):
         return _called_with(value)
     return {} if value == "" else recorded(value) if isinstance(value, str) else value
 

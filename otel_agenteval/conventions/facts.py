@@ -63,6 +63,7 @@ class SpanFacts:
         for name in _OPTIONAL:
             if getattr(self, name) is None:
                 setattr(self, name, getattr(other, name))
+        self.is_report = self.is_report or other.is_report
         self.cut = self.cut or other.cut
 
 

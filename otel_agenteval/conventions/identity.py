@@ -31,6 +31,7 @@ USER_KEYS = (
     "ai.telemetry.metadata.userId",
     "langfuse.user.id",
     "mlflow.trace.user",
+    "gen_ai.request.user",
 )
 """The attributes that name a user, the one that outranks the others first."""
 

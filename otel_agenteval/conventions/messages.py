@@ -27,7 +27,7 @@ _STRUCTURE = re.compile(r'\s*"?\s*(?:\[\s*\{|\{)')
 _WRAPPERS = (
     re.compile(r"New task:\n(.*)", re.DOTALL),
     re.compile(
-        r"\s*Current Task: (.*?)\s*\n(?:This is the expect(?:ed)? criteria for your final answer:|Begin! This is VERY important)",
+        r"\s*Current Task: (.*?)\s*\n(?:This is the expect(?:ed)? criteria for your final answer:|Begin! This is VERY)",
         re.DOTALL,
     ),
 )

@@ -18,7 +18,7 @@ from otel_agenteval.conventions.decoding import (
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, Message, read_message
-from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.records import STATUS_ERROR, LogRecord, SpanRecord
 from otel_agenteval.conventions.spoken import answered, asked, langchain_message
 from otel_agenteval.model import Json, Usage
 
@@ -44,7 +44,8 @@ _AGENT_NAMES = ("agent.name", "graph.node.id")
 _SMOLAGENTS_TOOLS = "smolagents.tools_names"
 
 _METHOD = re.compile(r"\.a?(?:run|invoke)\w*$")
-_NEW_TASK = "New task:\n"
+# The name of the span by which openai-agents' instrumentation marks that another agent goes on.
+_HANDOFF = "handoff to "
 
 
 class OpenInference:
@@ -91,8 +92,16 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
     attributes = span.attributes
     # SDKs that drop the newest attributes beyond the limit end the history anywhere, and leave nothing after it.
     is_ended = span.dropped_attributes_count > 0 and _FIRST_REPLY not in attributes and _PROMPT_TOKENS not in attributes
-    facts.input = Content(_sent(attributes), cut=is_ended)
-    facts.output = Content(_reply(attributes))
+    if any(key.startswith(_INPUT_MESSAGES) for key in attributes):
+        facts.input = Content(lambda: _messages(attributes, _INPUT_MESSAGES), cut=is_ended)
+    else:
+        facts.input = _said(attributes, _INPUT)
+    if any(key.startswith(_OUTPUT_MESSAGES) for key in attributes):
+        facts.output = Content(_reply(attributes))
+    elif original := _raw_message(decode_structure(attributes.get(_OUTPUT))):
+        facts.output = Content(lambda: [original])
+    else:
+        facts.output = _said(attributes, _OUTPUT)
     facts.model = recorded(attributes.get(_MODEL_NAME))
     if reason := recorded(attributes.get(_FINISH_REASON)):
         facts.finish_reasons = (reason,)
@@ -105,10 +114,18 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
             input_tokens=sent if isinstance(sent, int) else 0,
             output_tokens=received if isinstance(received, int) else 0,
         )
+    says_nothing = facts.input is None and facts.output is None and facts.usage is None
+    if says_nothing and span.status != STATUS_ERROR and recorded(attributes.get(_OUTPUT)):
+        # LlamaIndex marks helpers around the call as model calls too; what they return is no reply.
+        facts.role = None
 
 
 def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:
     attributes = span.attributes
+    if _TOOL_NAME not in attributes and span.name.startswith(_HANDOFF):
+        facts.role = None
+        facts.hands_over_to = recorded(attributes.get(_OUTPUT)) or span.name.removeprefix(_HANDOFF)
+        return
     facts.tool = recorded(attributes.get(_TOOL_NAME)) or recorded(span.name)
     facts.call_id = recorded(attributes.get(_TOOL_CALL_ID))
     facts.arguments = decode_arguments(attributes.get(_INPUT))
@@ -117,28 +134,21 @@ def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:
     if message and message.responses:
         facts.result = message.responses[0].result
         facts.call_id = facts.call_id or message.responses[0].call_id
+    elif isinstance(facts.result, str) and facts.result.startswith('{"blocks"'):
+        _read_tool_output(facts, decode_structure(facts.result))
+
+
+def _read_tool_output(facts: SpanFacts, output: Json) -> None:
+    """Take the text out of LlamaIndex's record of a result."""
+    if isinstance(output, dict) and "tool_name" in output:
+        facts.result = decode_text(output["blocks"])
+        if output.get("is_error") is True:
+            facts.error = facts.result if isinstance(facts.result, str) else "error"
 
 
 def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Item]:
     """The messages in indexed attributes."""
-    found: list[Item] = []
-    for item in unflatten(attributes, prefix):
-        message = read_message(_plain(item))
-        found.append(message or item)
-        if message and message.role == USER:
-            message.texts = [text.removeprefix(_NEW_TASK) for text in message.texts]
-    return found
-
-
-def _sent(attributes: Mapping[str, Json]) -> Callable[[], Sequence[Item]]:
-    """Decoder of what a model was sent: its messages, else the prompt in `input.value`."""
-
-    def read() -> Sequence[Item]:
-        messages = _messages(attributes, _INPUT_MESSAGES)
-        prompt = None if messages else _said(attributes, _INPUT)
-        return prompt.messages if prompt else messages
-
-    return read
+    return [read_message(_plain(item)) or item for item in unflatten(attributes, prefix)]
 
 
 def _reply(attributes: Mapping[str, Json]) -> Callable[[], Sequence[Item]]:
@@ -150,10 +160,6 @@ def _reply(attributes: Mapping[str, Json]) -> Callable[[], Sequence[Item]]:
 
     def read() -> Sequence[Item]:
         messages = _messages(attributes, _OUTPUT_MESSAGES)
-        if not messages:
-            text = _said(attributes, _OUTPUT)
-            original = _raw_message(decode_structure(attributes.get(_OUTPUT)))
-            return [original] if original else text.messages if text else []
         reply = messages[0] if len(messages) == 1 else None
         raw = attributes.get(_OUTPUT)
         if not isinstance(reply, Message) or not isinstance(raw, str):
@@ -171,7 +177,9 @@ def _reply(attributes: Mapping[str, Json]) -> Callable[[], Sequence[Item]]:
 
 
 def _raw_message(response: Json) -> Message | None:
-    """The assistant's message in a raw response: a message itself, or the first choice of a chat completion."""
+    """The assistant's message in a raw response: a message alone, or the first choice of a chat completion."""
+    if isinstance(response, list) and len(response) == 1:
+        response = response[0]
     if not isinstance(response, dict):
         return None
     choices = response.get("choices")

@@ -43,14 +43,13 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
         if {"args", "kwargs"} <= value.keys():
             return _of_call(value, role, names)
         named = next((value[name] for name in names if name in value), None)
-        if "messages" in value or isinstance(named, list):
-            return Content.recorded_as(value.get("messages", named), role)
         if message := langchain_message(value):
             return Content(lambda: [message])
-        value = named
+        value = value.get("messages", named)
     if isinstance(value, list):
         items = value
-        return Content(lambda: items)
+        # A list of texts is the repr of objects, or several texts: nobody's words.
+        return Content(lambda: items) if any(isinstance(item, dict) for item in items) else None
     text = recorded(value)
     return Content.text(text, role) if text else None
 

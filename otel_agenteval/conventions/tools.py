@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from otel_agenteval.conventions.decoding import decode_prefix, decode_structure, is_cut, recorded
+from otel_agenteval.conventions.decoding import are_positional, decode_prefix, decode_structure, is_cut, recorded
 from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.failures import result_error, span_error
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
@@ -25,10 +25,10 @@ _TRANSFER = re.compile(r"(?:transfer|hand_?off|delegate)_(?:back_)?to_(.+)")
 
 def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:
     """The agent of `agents` that `request` hands the conversation to; None where it is no hand-off."""
-    match = _TRANSFER.fullmatch(request.name.lower())
+    match = _TRANSFER.fullmatch(_slug(request.name))
     if match is None:
         return None
-    named = {_slug(match[1])}
+    named = {match[1]}
     if isinstance(request.arguments, dict):
         named.update(_slug(value) for value in request.arguments.values() if isinstance(value, str))
     return next((agent for agent in agents if _slug(agent) in named), None)
@@ -153,10 +153,11 @@ def _name(call: ToolRequest | ToolCall) -> str:
 
 
 def _completed(call: ToolCall, request: ToolRequest) -> ToolCall:
-    """An execution with what only its request recorded."""
+    """An execution with what only its request recorded: names of arguments that the execution has by position."""
+    is_nameless = call.arguments is None or are_positional(call.arguments)
     return replace(
         call,
-        arguments=request.arguments if call.arguments is None else call.arguments,
+        arguments=request.arguments if is_nameless else call.arguments,
         call_id=call.call_id or request.call_id,
     )
 

@@ -105,6 +105,8 @@ def _reasoning(models: Sequence[Node]) -> tuple[str, ...]:
     for each in facts:
         for message in each.output.messages if each.output else ():
             texts.update(dict.fromkeys(message.reasoning))
+        if each.reasoning:
+            texts[each.reasoning] = None
     return tuple(texts)
 
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
+from otel_agenteval.conventions.crewai import CrewAI
 from otel_agenteval.conventions.facts import Dialect, SpanFacts
+from otel_agenteval.conventions.google_adk import GoogleADK
 from otel_agenteval.conventions.langfuse import Langfuse
 from otel_agenteval.conventions.logfire import Logfire
 from otel_agenteval.conventions.mlflow import MLflow
 from otel_agenteval.conventions.openai_agents import OpenAIAgents
 from otel_agenteval.conventions.openinference import OpenInference
+from otel_agenteval.conventions.openlit import OpenLIT
 from otel_agenteval.conventions.otel_events import OtelEvents
 from otel_agenteval.conventions.otel_genai import OtelGenAI
 from otel_agenteval.conventions.pydantic_ai import PydanticAI
@@ -16,10 +19,13 @@ from otel_agenteval.conventions.traceloop import Traceloop
 from otel_agenteval.conventions.vercel_ai import VercelAI
 
 DIALECTS: tuple[Dialect, ...] = (
+    CrewAI(),
     Traceloop(),
     OpenAIAgents(),
     OtelGenAI(),
     OtelEvents(),
+    OpenLIT(),
+    GoogleADK(),
     OpenInference(),
     PydanticAI(),
     Logfire(),

@@ -31,10 +31,11 @@ class SpanFacts:
 
     On a model span `input` and `output` are the messages of the call. On an agent, workflow or chain they are what
     the span itself says it was asked and answered. `tool_definitions` and `instructions` stay as recorded, since the
-    same text repeats on every model span of a trace. `hands_over_to` is the agent that a framework says goes on with
-    the conversation. `reasoning` is what a model thought, where that stands apart from the messages. `is_report`
-    marks a model span that only tells of the reply to a call whose own span ended before it was known. `cut` says
-    that some content was shortened on the way.
+    same text repeats on every model span of a trace. `answer_tools` are tools by which a framework has the model
+    answer in a structure, none of the user's. `hands_over_to` is the agent that a framework says goes on with the
+    conversation. `reasoning` is what a model thought, where that stands apart from the messages. `is_report` marks a
+    model span that only tells of the reply to a call whose own span ended before it was known. `cut` says that some
+    content was shortened on the way.
     """
 
     role: Role | None = None
@@ -44,6 +45,7 @@ class SpanFacts:
     instructions: Json = None
     tool_definitions: Json = None
     tool_names: tuple[str, ...] | None = None
+    answer_tools: tuple[str, ...] | None = None
     tool: str | None = None
     call_id: str | None = None
     arguments: Json = None

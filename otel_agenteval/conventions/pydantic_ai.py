@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
-from otel_agenteval.conventions.decoding import decode_arguments, decode_text, is_cut, recorded
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, recorded
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, read_message
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
@@ -19,11 +19,14 @@ _ALL_MESSAGES = "pydantic_ai.all_messages"
 _ALL_EVENTS = "all_messages_events"
 _NEW_MESSAGE_INDEX = "pydantic_ai.new_message_index"
 _FINAL_RESULT = "final_result"
+_PARAMETERS = "model_request_parameters"
+# As the library writes it; with it, and with definitions elsewhere, there is nothing to decode.
+_NO_ANSWER_TOOLS = '"output_tools":[]'
 _ARGUMENTS, _RESULT = "tool_arguments", "tool_response"
 
 
 class PydanticAI:
-    """Spans of runs, with all their messages, and of tools with attributes of the library's own."""
+    """Spans of runs, with all their messages, of tools and of model calls with attributes of the library's own."""
 
     name = "pydantic_ai"
 
@@ -32,6 +35,7 @@ class PydanticAI:
         return (
             _ALL_MESSAGES in attributes
             or _ALL_EVENTS in attributes
+            or _PARAMETERS in attributes
             or (_AGENT_NAME in attributes and semconv.GEN_AI_AGENT_NAME in attributes)
             or ((_ARGUMENTS in attributes or _RESULT in attributes) and semconv.GEN_AI_TOOL_NAME in attributes)
         )
@@ -40,6 +44,8 @@ class PydanticAI:
         attributes = span.attributes
         if semconv.GEN_AI_TOOL_NAME in attributes:
             return _read_tool(attributes)
+        if _PARAMETERS in attributes:
+            return _read_model(attributes)
         return _read_run(attributes)
 
 
@@ -52,6 +58,26 @@ def _read_run(attributes: Mapping[str, Json]) -> SpanFacts:
     if text := recorded(attributes.get(_FINAL_RESULT)):
         facts.output = Content.text(text, ASSISTANT)
     return facts
+
+
+def _read_model(attributes: Mapping[str, Json]) -> SpanFacts:
+    """The tools on offer, where no attribute of the conventions lists them, and those that only take an answer."""
+    facts = SpanFacts()
+    recording = attributes.get(_PARAMETERS)
+    if semconv.GEN_AI_TOOL_DEFINITIONS in attributes and isinstance(recording, str) and _NO_ANSWER_TOOLS in recording:
+        return facts
+    parameters = decode_structure(recording)
+    if not isinstance(parameters, dict):
+        return facts
+    offered, answering = (_listed(parameters.get(key)) for key in ("function_tools", "output_tools"))
+    if semconv.GEN_AI_TOOL_DEFINITIONS not in attributes:
+        facts.tool_definitions = [{**tool, "parameters": tool.get("parameters_json_schema")} for tool in offered]
+    facts.answer_tools = tuple(name for tool in answering if (name := recorded(tool.get("name"))))
+    return facts
+
+
+def _listed(tools: Json) -> list[dict[str, Json]]:
+    return [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
 
 
 def _read_tool(attributes: Mapping[str, Json]) -> SpanFacts:

@@ -2,8 +2,8 @@
 
 A call is counted once, however often it was recorded: the model's request is joined with the span of its execution,
 by call id, else by name and arguments, else by name, each in order. Requests count alone for tools that no span of the
-turn executed. Tools by which a framework steers itself (hand-offs to an agent of the trace, `final_answer`) are not
-the user's.
+turn executed. Tools by which a framework steers itself (hand-offs to an agent of the trace, `final_answer`, those it
+has a model answer by) are not the user's.
 """
 
 import json
@@ -71,9 +71,10 @@ def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agen
     offered = [tool for recording in definitions.values() for tool in _defined(recording)]
     offered = offered or [Tool(name=name) for each in facts for name in each.tool_names or ()]
     offered = offered or [Tool(name=call.name) for call in called]
+    answering = {name for each in facts for name in each.answer_tools or ()}
     tools: dict[str, Tool] = {}
     for tool in offered:
-        if not _is_framework(ToolRequest(name=tool.name), agents):
+        if tool.name not in answering and not _is_framework(ToolRequest(name=tool.name), agents):
             tools.setdefault(tool.name, tool)
     return tuple(tools.values())
 
@@ -85,9 +86,10 @@ def _requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[int, 
     for node in models:
         if node.facts is None or node.facts.output is None:
             continue
+        answering = node.facts.answer_tools or ()
         for message in node.facts.output.messages:
             for request in message.requests:
-                if request.call_id in seen or _is_framework(request, agents):
+                if request.call_id in seen or request.name in answering or _is_framework(request, agents):
                     continue
                 if request.call_id:
                     seen.add(request.call_id)

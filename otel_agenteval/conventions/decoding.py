@@ -16,7 +16,10 @@ _ESCAPED_SURROGATES = re.compile(r"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\
 _BEGINNING = re.compile(r'\{\s*(?:["}]|\Z)|\[\s*(?:[\[\]{"\d-]|\Z)')
 _TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _DANGLING_ESCAPE = re.compile(r"(?:\\u[dD][89abAB]\w\w)?\\(?:u\w{0,3})?\Z|\\u[dD][89abAB]\w\w\Z")
-_REDACTED = re.compile(r"\s*(?:__REDACTED__|[\[<(]?REDACTED[\])>]?|readacted|\[Scrubbed due to .*|)\s*", re.DOTALL)
+_REDACTED = re.compile(
+    r"\s*(?:__REDACTED__|[\[<(]?REDACTED[\])>]?|readacted|<not (?:specified|serializable)>|\[Scrubbed due to .*|)\s*",
+    re.DOTALL,
+)
 
 
 def decode_json(text: str) -> Json:

@@ -1,0 +1,121 @@
+"""Google's Agent Development Kit: its own attributes (`gcp.vertex.agent.*`), the only ones with content in 1.x.
+
+A model call carries the request and the response of Gemini's API as JSON, a tool's execution its arguments and result.
+Where content is switched off, each of them is `{}` or missing.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard
+
+from otel_agenteval import semconv
+from otel_agenteval.conventions.decoding import (
+    decode_arguments,
+    decode_prefix,
+    decode_structure,
+    decode_text,
+    is_cut,
+    recorded,
+)
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Content, Item
+from otel_agenteval.conventions.otel_genai import read_model
+from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.model import Json
+
+_REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
+_ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
+_INVOCATION = "gcp.vertex.agent.invocation_id"
+_MARKS = frozenset((_REQUEST, _RESPONSE, _ARGUMENTS, _RESULT, _INVOCATION))
+_NO_CONTENT = "{}"
+# Stands where the joined responses of parallel calls are recorded once more.
+_NO_ARGUMENTS = "N/A"
+# Agents' runs of the first versions have a name and nothing else.
+_RUN = re.compile(r"agent_run \[(.+)\]", re.DOTALL)
+_RUN_BEGINS = "agent_run ["
+
+
+class GoogleADK:
+    """Spans with `gcp.vertex.agent` attributes, and those that are named for the run of an agent."""
+
+    name = "google_adk"
+
+    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
+        return not _MARKS.isdisjoint(span.attributes) or span.name.startswith(_RUN_BEGINS)
+
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        attributes = span.attributes
+        if run := _RUN.fullmatch(span.name):
+            return SpanFacts(role=Role.AGENT, agent=run[1])
+        if attributes.get(_ARGUMENTS) == _NO_ARGUMENTS:
+            return SpanFacts()
+        if semconv.GEN_AI_TOOL_NAME in attributes:
+            return _tool(attributes)
+        return _model(attributes) if semconv.GEN_AI_REQUEST_MODEL in attributes else SpanFacts()
+
+
+def _tool(attributes: Mapping[str, Json]) -> SpanFacts:
+    arguments, result = attributes.get(_ARGUMENTS), attributes.get(_RESULT)
+    return SpanFacts(
+        role=Role.TOOL,
+        tool=recorded(attributes.get(semconv.GEN_AI_TOOL_NAME)),
+        call_id=recorded(attributes.get(semconv.GEN_AI_TOOL_CALL_ID)),
+        arguments=decode_arguments(arguments),
+        result=None if result == _NO_CONTENT else decode_text(result),
+        cut=is_cut(arguments) or is_cut(result),
+    )
+
+
+def _model(attributes: Mapping[str, Json]) -> SpanFacts:
+    request, response = attributes.get(_REQUEST), attributes.get(_RESPONSE)
+    facts = SpanFacts(role=Role.MODEL, cut=is_cut(request) or is_cut(response))
+    read_model(facts, attributes)
+    if request not in (None, _NO_CONTENT):
+        asked = _decoded(request)
+        facts.input = Content(lambda: _sent(asked), cut=is_cut(request))
+        facts.tool_definitions = _declarations(asked)
+    if response not in (None, _NO_CONTENT):
+        facts.output = Content(lambda: _received(_decoded(response)), cut=is_cut(response))
+    return facts
+
+
+def _sent(request: Json) -> Sequence[Item]:
+    if not isinstance(request, dict):
+        return [request]
+    instruction = _config(request).get("system_instruction")
+    system: list[Item] = [{"role": SYSTEM, "content": instruction}] if isinstance(instruction, str) else []
+    contents = request.get("contents")
+    return [*system, *(contents if isinstance(contents, list) else ())]
+
+
+def _received(response: Json) -> Sequence[Item]:
+    if not isinstance(response, dict):
+        return [response]
+    content = response.get("content")
+    # A response without content tells of an error.
+    return [{"role": ASSISTANT, **content}] if isinstance(content, dict) else []
+
+
+def _declarations(request: Json) -> Json:
+    """The tools of a request; None where it offers none."""
+    tools = _config(request).get("tools")
+    groups = [tool.get("function_declarations") for tool in tools if isinstance(tool, dict)] if _is_list(tools) else []
+    return [declaration for group in groups if _is_list(group) for declaration in group] or None
+
+
+def _config(request: Json) -> dict[str, Json]:
+    config = request.get("config") if isinstance(request, dict) else None
+    return config if isinstance(config, dict) else {}
+
+
+def _is_list(value: Json) -> TypeGuard[list[Json]]:
+    return isinstance(value, list)
+
+
+def _decoded(value: Json) -> Json:
+    if not isinstance(value, str) or not is_cut(value):
+        return decode_structure(value)
+    try:
+        return decode_prefix(value)
+    except ValueError:
+        return None

@@ -139,7 +139,7 @@ def read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
         attributes.get(semconv.GEN_AI_REQUEST_MODEL)
     )
     facts.response_id = recorded(attributes.get(semconv.GEN_AI_RESPONSE_ID))
-    reasons = attributes.get(_FINISH_REASONS)
+    reasons = decode_structure(attributes.get(_FINISH_REASONS))
     if isinstance(reasons, list):
         facts.finish_reasons = tuple(reason for reason in reasons if isinstance(reason, str))
     sent = attributes.get(semconv.GEN_AI_USAGE_INPUT_TOKENS, attributes.get(_OLD_INPUT_TOKENS))

@@ -1,10 +1,12 @@
 """Which spans belong to one exchange between user and agent.
 
 An exchange is an outermost agent run with all that happened in it; a run that the previous one handed the conversation
-to belongs to the same exchange. Where no agent run was recorded, all model and tool spans of the trace are one
-exchange: nothing says where another would begin. A trace with neither (an agent's construction, plain HTTP) has none.
+to, or that goes on with what its tools answered, belongs to the same exchange. Where no agent run was recorded, the
+model and tool spans of the trace are one exchange, until a model is sent an earlier answer and the user's next words
+after it: there another begins. A trace with neither (an agent's construction, plain HTTP) has none.
 
-A span that calls itself an agent's run, but names no agent, says nothing and has runs within it, only groups them.
+A span that calls itself an agent's run, but names no agent, says nothing and has runs within it, only groups them. So
+does a workflow that says nothing, if its runs go on from one another's answers like turns of a conversation.
 
 A model or tool call that two instrumentations recorded, one span within the other, counts once.
 """
@@ -12,8 +14,10 @@ A model or tool call that two instrumentations recorded, one span within the oth
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from otel_agenteval.conventions.facts import Role
+from otel_agenteval.conventions.messages import ASSISTANT
 from otel_agenteval.conventions.tools import transfer_target
 from otel_agenteval.conventions.tree import Node
 
@@ -37,12 +41,13 @@ def exchanges(roots: Sequence[Node], agents: Sequence[str]) -> list[Exchange]:
     runs, strays = _split(roots)
     found: list[Exchange] = []
     for run in runs:
-        if not (found and _handed_over(found[-1].runs[-1], run, agents)):
+        if not (found and (_goes_on(run) or _handed_over(found[-1].runs[-1], run, agents))):
             found.append(Exchange(root=run))
         found[-1].runs.append(run)
         _add_calls(found[-1], run)
     if strays and not found:
-        found.append(Exchange(root=_top(strays[0])))
+        first, *others = _openings(strays)
+        found = [Exchange(root=node) for node in (first if others else _top(first), *others)]
     starts = [exchange.root.span.started_at for exchange in found]
     for node in strays:
         _add_calls(found[max(0, bisect_right(starts, node.span.started_at) - 1)], node)
@@ -67,18 +72,65 @@ def speakers(run: Node) -> list[Node]:
 
 def _split(roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
     """The outermost runs, and the outermost model and tool calls outside of any run."""
+    outermost, strays = _outermost(roots)
     runs: list[Node] = []
-    strays: list[Node] = []
-    pending = list(roots)
+    for run in outermost:
+        says_nothing = run.role is Role.WORKFLOW and run.facts and run.facts.input is None and run.facts.output is None
+        inner, loose = _outermost(run.children) if says_nothing else ([], [])
+        if _are_turns(inner):
+            runs += inner
+            strays += loose
+        else:
+            runs.append(run)
+    return sorted(runs, key=_start), sorted(strays, key=_start)
+
+
+def _outermost(nodes: Iterable[Node]) -> tuple[list[Node], list[Node]]:
+    runs: list[Node] = []
+    calls: list[Node] = []
+    pending = list(nodes)
     while pending:
         node = pending.pop()
         if _is_run(node):
             runs.append(node)
         elif node.role in _CALLS:
-            strays.append(node)
+            calls.append(node)
         else:
             pending.extend(node.children)
-    return sorted(runs, key=_start), sorted(strays, key=_start)
+    return sorted(runs, key=_start), calls
+
+
+def _openings(calls: Sequence[Node]) -> list[Node]:
+    """The first of each exchange's calls, given those of a trace without runs."""
+    openings = [calls[0]]
+    answers: set[str] = set()
+    for node in calls:
+        if _goes_on_after(answers, node):
+            openings.append(node)
+            answers.clear()
+        answers |= _answers([node])
+    return openings
+
+
+def _are_turns(runs: Sequence[Node]) -> bool:
+    """Whether one of `runs` goes on where the user was answered in the one before."""
+    if len(runs) < 2:
+        return False
+    models = [sorted((each for each in run.below() if each.role is Role.MODEL), key=_start) for run in runs]
+    return any(after and _goes_on_after(_answers(before), after[0]) for before, after in pairwise(models))
+
+
+def _answers(models: Iterable[Node]) -> set[str]:
+    outputs = (node.facts.output for node in models if node.facts and node.facts.output and node.role is Role.MODEL)
+    return {text for output in outputs if (text := output.answer())}
+
+
+def _goes_on_after(answers: set[str], model: Node) -> bool:
+    """Whether a model was sent one of `answers`, and the user's next words after it."""
+    facts = model.facts
+    if not answers or facts is None or facts.role is not Role.MODEL or facts.input is None or facts.input.cut:
+        return False
+    return any(each.role == ASSISTANT and each.text in answers for each in facts.input.before_user())
 
 
 def _is_run(node: Node) -> bool:
@@ -89,6 +141,9 @@ def _is_run(node: Node) -> bool:
     facts = node.facts
     if facts is None or facts.role is not Role.CHAIN or facts.input is None or facts.output is None:
         return False
+    # A step that takes and returns text, and neither asks a model nor is all there is, is a helper of the program's.
+    if node.parent is not None and not any(each.role in (Role.MODEL, Role.AGENT) for each in node.below()):
+        return False
     return facts.input.user_text() is not None and facts.output.answer() is not None
 
 
@@ -97,6 +152,12 @@ def _is_group(node: Node) -> bool:
     if facts is None or facts.agent or facts.input or facts.output:
         return False
     return any(each.role is Role.AGENT for each in node.below() if each is not node)
+
+
+def _goes_on(run: Node) -> bool:
+    """Whether a run takes up where tools had answered an earlier one, rather than what a user said."""
+    messages = run.facts.input.messages if run.facts and run.facts.input else []
+    return bool(messages) and bool(messages[-1].responses) and not messages[-1].texts
 
 
 def _handed_over(before: Node, run: Node, agents: Sequence[str]) -> bool:

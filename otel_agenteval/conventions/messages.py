@@ -144,11 +144,16 @@ class Content:
 
     def since_user(self) -> list[Message]:
         """What came after the user's last message: the steps of the turn in which it was recorded."""
+        return self.messages[self._last_of_user() + 1 :]
+
+    def before_user(self) -> list[Message]:
+        """What came before the user's last message: the turns before the one in which it was recorded."""
+        return self.messages[: max(0, self._last_of_user())]
+
+    def _last_of_user(self) -> int:
         messages = self.messages
-        for index in range(len(messages) - 1, -1, -1):
-            if messages[index].role == USER and messages[index].texts:
-                return messages[index + 1 :]
-        return messages
+        said = (index for index in range(len(messages) - 1, -1, -1) if messages[index].role == USER)
+        return next((index for index in said if messages[index].texts), -1)
 
 
 def _unwrapped_words(text: str) -> str:

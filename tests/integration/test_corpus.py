@@ -19,7 +19,7 @@ from otel_agenteval.conventions import read_trace
 from otel_agenteval.model import ToolCall, Trace, Turn
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
 
-BUNDLED = DATA / "corpus"
+FOLDERS = (DATA / "corpus", DATA / "recorded")
 SHARED = Path(os.environ.get("AGENTEVAL_SHARED", Path(__file__).parents[3] / "shared")) / "corpus"
 
 # Other instrumentations that speak the current GenAI conventions, as far as they do.
@@ -48,6 +48,9 @@ class Fact:
 
 def recordings(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.expected.json"))
+
+
+BUNDLED = [path for folder in FOLDERS for path in recordings(folder)]
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Trace]]:
@@ -144,13 +147,13 @@ def name_of(path: Path) -> str:
     return path.name.removesuffix(".expected.json")
 
 
-@pytest.mark.parametrize("path", recordings(BUNDLED), ids=name_of)
+@pytest.mark.parametrize("path", BUNDLED, ids=name_of)
 def test_every_recorded_fact_is_read_and_nothing_is_invented(path: Path) -> None:
     expected, traces = read(path)
     assert [fact for fact in facts(expected, traces) if not fact.holds] == []
 
 
-@pytest.mark.parametrize("path", recordings(BUNDLED), ids=name_of)
+@pytest.mark.parametrize("path", BUNDLED, ids=name_of)
 def test_agents_tools_and_instructions_are_those_of_the_application(path: Path) -> None:
     expected, traces = read(path)
     offered = {tool["name"] for tool in expected["available_tools"]} - {"final_answer"}

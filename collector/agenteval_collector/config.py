@@ -95,7 +95,13 @@ class AssemblyConfig(Section):
 
 
 class SessionConfig(Section):
-    """When a session is over, and when its score counts."""
+    """What a session is, when it is over, and when its score counts."""
+
+    attributes: tuple[str, ...] = ()
+    """Attributes of spans, log records or resources that hold a session's id, the first before the others. They are
+    asked where no attribute of a convention names the session."""
+    link_by: str | None = None
+    """An attribute that is no session's id; traces of one service that agree in its value are one session."""
 
     idle: Seconds = 900.0
     """Seconds without a trace after which a session is idle and its scores enter the histogram."""

@@ -7,8 +7,10 @@ from agenteval_collector.clock import Clock
 from agenteval_collector.config import EvaluatorConfig, EvaluatorsConfig, Settings
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluation import TraceEvaluation
+from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.evaluators import TRACE_EVALUATORS, WEIGHTS_WITHOUT_EVIDENCE, TraceEvaluator, comparable
 from agenteval_collector.stores import Store
+from otel_agenteval.conventions import SessionNaming
 from otel_agenteval.metrics import SIGNAL_NAMES
 
 SESSION_EVALUATORS = ("agent_reliability", "agent_consistency")
@@ -16,7 +18,7 @@ SESSION_THRESHOLD = 0.5
 
 
 class EvaluationCore:
-    """What scores traces and sessions, over a store; owned by one thread, `live` can be read by any."""
+    """What scores traces and sessions, over a store; owned by one thread; `live` and `read` serve any."""
 
     def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
         embedder = EmbeddedEmbedder()
@@ -32,7 +34,9 @@ class EvaluationCore:
             _weights(configured),
         )
         thresholds = _thresholds(configured, evaluators)
-        self.evaluation = TraceEvaluation(evaluators, self.sessions, store, embedder, clock, thresholds)
+        naming = SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by)
+        self.read = TraceReader(naming)
+        self.evaluation = TraceEvaluation(evaluators, self.sessions, store, embedder, clock, thresholds, self.read)
 
 
 def _of(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig:

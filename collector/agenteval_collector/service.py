@@ -27,7 +27,6 @@ from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.errors import NotFound
 from agenteval_collector.evaluation import EvaluationStage
-from agenteval_collector.evaluation.reading import read
 from agenteval_collector.evaluation.running import RunningSessions
 from agenteval_collector.log import RequestLog
 from agenteval_collector.pipeline import Document, EvaluationSink, LoggedRequest, Reports, RunReport, Telemetry
@@ -70,6 +69,7 @@ class Collector:
         # From the store backwards to the receiver.
         self.store = Store(settings.data_dir / "agenteval.db", clock)
         core = EvaluationCore(settings, self.store, clock)
+        self._read = core.read
         self.evaluation = EvaluationStage(
             core.evaluation, core.sessions, self.store, Fanout(sinks, telemetry), self._scored
         )
@@ -95,7 +95,7 @@ class Collector:
             self.store.engine,
             clock,
             running=self._running,
-            running_sessions=RunningSessions(self.assembler.newest, read),
+            running_sessions=RunningSessions(self.assembler.newest, core.read),
             idle=settings.session.idle,
         )
         self.reports: Reports = _Reports(self.store, self.evaluation)
@@ -159,7 +159,9 @@ class Collector:
 
     def _running(self, trace_id: str) -> Document | None:
         open_trace = self.assembler.peek(trace_id)
-        return trace_document(read(open_trace), revision=open_trace.revision, complete=False) if open_trace else None
+        if open_trace is None:
+            return None
+        return trace_document(self._read(open_trace), revision=open_trace.revision, complete=False)
 
 
 class _Reports:

@@ -6,6 +6,7 @@ say what one span means; how spans make turns is decided once for all of them.
 
 from otel_agenteval.conventions.dialects import read_span
 from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
 from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.records import (
     EventRecord,
@@ -17,9 +18,11 @@ from otel_agenteval.conventions.records import (
 )
 
 __all__ = [
+    "BY_CONVENTION",
     "EventRecord",
     "LogRecord",
     "Role",
+    "SessionNaming",
     "SpanFacts",
     "SpanRecord",
     "attributes",

@@ -1,9 +1,11 @@
 """Whose trace it is: session, user, run and service, from any span or log record of the trace."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_structure, recorded
+from otel_agenteval.conventions.decoding import decode_json, decode_structure, recorded
 from otel_agenteval.model import Json, RunIdentity
 
 SESSION_KEYS = (
@@ -42,6 +44,30 @@ _METADATA_USER = ("user_id",)
 Carriers = Sequence[Mapping[str, Json]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionNaming:
+    """What an application's own attributes say of sessions that no convention names.
+
+    The value of one of `attributes`, the first before the others, is a session's id. The value of `link_by` is not,
+    but traces of one service that agree in it are one session.
+    """
+
+    attributes: tuple[str, ...] = ()
+    link_by: str | None = None
+
+    def session_id(self, carriers: Carriers, service: str | None) -> str | None:
+        """The session by these attributes of `carriers`; None where they have none of them."""
+        named = _first(carriers, self.attributes)
+        if named is None and self.link_by is not None:
+            link = _first(carriers, (self.link_by,))
+            return f"{service or 'unknown_service'}/{link}" if link is not None else None
+        return named
+
+
+BY_CONVENTION = SessionNaming()
+"""No attribute of the application's own names a session."""
+
+
 def session_id(carriers: Carriers) -> str | None:
     """The session that the first of `carriers` with the highest-ranking attribute names; None where none does."""
     return _first(carriers, SESSION_KEYS) or _first(_metadata(carriers), _METADATA_SESSION)
@@ -75,6 +101,9 @@ def _first(carriers: Iterable[Mapping[str, Json]], keys: tuple[str, ...]) -> str
 def _identifier(value: Json) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
+    if isinstance(value, str) and value.startswith('"'):  # MLflow writes every value as JSON
+        with suppress(ValueError):
+            value = decode_json(value)
     return recorded(value)
 
 

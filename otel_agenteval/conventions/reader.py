@@ -18,8 +18,15 @@ from otel_agenteval.conventions.turns import read_turn
 from otel_agenteval.model import Json, Trace, Turn
 
 
-def read_trace(trace_id: str, spans: Sequence[SpanRecord], logs: Sequence[LogRecord] = ()) -> Trace:
+def read_trace(
+    trace_id: str,
+    spans: Sequence[SpanRecord],
+    logs: Sequence[LogRecord] = (),
+    naming: identity.SessionNaming = identity.BY_CONVENTION,
+) -> Trace:
     """What the spans and log records of a trace tell, read by the dialects that recognise them.
+
+    `naming` says which attributes of the application's own name the session, where no convention does.
 
     The order of `spans` and `logs` does not matter, and what arrived twice counts once. Nothing that stands
     in them raises: what could not be read is counted in `Trace.unread`.
@@ -49,12 +56,14 @@ def read_trace(trace_id: str, spans: Sequence[SpanRecord], logs: Sequence[LogRec
         unread["message"] = messages
     outermost = _outermost_first(nodes, turns)
     carriers = [node.span.attributes for node in outermost] + [log.attributes for log in logs]
+    service = _resource(outermost, semconv.SERVICE_NAME)
+    resources = [node.span.resource for node in outermost]
     started_at = ordered[0].started_at
     return Trace(
         trace_id=trace_id,
-        session_id=identity.session_id(carriers),
+        session_id=identity.session_id(carriers) or naming.session_id(carriers + resources, service),
         user_id=identity.user_id(carriers),
-        service=_resource(outermost, semconv.SERVICE_NAME),
+        service=service,
         service_version=_resource(outermost, semconv.SERVICE_VERSION),
         agents=agents,
         turns=turns,

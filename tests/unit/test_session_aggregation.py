@@ -213,7 +213,7 @@ class Broken:
 def test_an_evaluator_that_raises_fails_alone(scoring: Scoring) -> None:
     core = scoring.core
     evaluators = [Broken(), Coherence()]
-    evaluation = TraceEvaluation(evaluators, core.sessions, scoring.store, _Embedder(), scoring.clock, {})
+    evaluation = TraceEvaluation(evaluators, core.sessions, scoring.store, _Embedder(), scoring.clock, {}, core.read)
     stage = EvaluationStage(evaluation, core.sessions, scoring.store, scoring, lambda *_: None)
     stage.process([assembled(said(1, "b"))])
     document = scoring.trace(trace_id(1).hex())

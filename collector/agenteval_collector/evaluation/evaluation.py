@@ -4,14 +4,13 @@ All of it belongs to one thread. These evaluators compute, and Python's threads 
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import trace_document
 from agenteval_collector.embedders.port import Embedder
-from agenteval_collector.evaluation.reading import read
 from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.pipeline import AssembledTrace
@@ -67,6 +66,7 @@ class TraceEvaluation:
         embedder: Embedder,
         clock: Clock,
         thresholds: dict[str, float],
+        read: Callable[[AssembledTrace], Trace],
     ) -> None:
         self._evaluators = evaluators
         self._sessions = sessions
@@ -74,6 +74,7 @@ class TraceEvaluation:
         self._embedder = embedder
         self._clock = clock
         self._thresholds = thresholds
+        self._read = read
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Left | None:
         """Add to `commit` all that follows from the trace; what it has left by this revision, if it has.
@@ -82,7 +83,7 @@ class TraceEvaluation:
         """
         # Everything that may have to be tried again comes before anything is changed.
         before = self._standing(assembled, commit)
-        trace, unreadable = _read(assembled) if failure is None else (_unread(assembled), failure)
+        trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
         session_id = trace.session_id or trace.trace_id
         place = (trace.started_at, trace.trace_id)
         context = EvaluationContext(trace, self._sessions.previous(session_id, place), self._embedder.embed)
@@ -133,6 +134,14 @@ class TraceEvaluation:
         stored = self._store.standing(assembled.trace_id)
         return Left(session_id=stored[0], place=(stored[1], assembled.trace_id)) if stored else None
 
+    def _attempt(self, assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
+        """The trace, or what is left to say where the readers fail: that is our defect, and must not be the end."""
+        try:
+            return self._read(assembled), None
+        except Exception as error:
+            logger.exception("trace %s could not be read", assembled.trace_id)
+            return _unread(assembled), failure_of(error, "the trace could not be read")
+
     def _outcome(self, evaluator: TraceEvaluator, context: EvaluationContext) -> Outcome:
         try:
             return evaluator.evaluate(context)
@@ -181,15 +190,6 @@ class TraceEvaluation:
             update = self._sessions.rescore(session_id, follower)
             if update is not None:
                 commit.add(update)
-
-
-def _read(assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
-    """The trace, or what is left to say of it where the readers fail: that is our defect, and must not be the end."""
-    try:
-        return read(assembled), None
-    except Exception as error:
-        logger.exception("trace %s could not be read", assembled.trace_id)
-        return _unread(assembled), failure_of(error, "the trace could not be read")
 
 
 def _unread(assembled: AssembledTrace) -> Trace:

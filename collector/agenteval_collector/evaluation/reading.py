@@ -9,7 +9,14 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.pipeline import AssembledTrace
-from otel_agenteval.conventions import attributes, log_record, read_trace, span_record
+from otel_agenteval.conventions import (
+    BY_CONVENTION,
+    SessionNaming,
+    attributes,
+    log_record,
+    read_trace,
+    span_record,
+)
 from otel_agenteval.model import Json, Trace
 
 MAX_NAME = 1024
@@ -19,9 +26,27 @@ LATEST = 2**63 - 1
 """The last nanosecond that the store's integers hold, in the year 2262; OTLP has room for twice as many."""
 
 
-def read(assembled: AssembledTrace) -> Trace:
-    """What the dialects make of the trace's telemetry; never raises on content."""
-    return _storable(_read(assembled))
+class TraceReader:
+    """Called with what was assembled of a trace for what the dialects make of it; never raises on content."""
+
+    def __init__(self, naming: SessionNaming = BY_CONVENTION) -> None:
+        self._naming = naming
+
+    def __call__(self, assembled: AssembledTrace) -> Trace:
+        return _storable(
+            read_trace(
+                assembled.trace_id,
+                [
+                    span_record(Span.FromString(raw), _resource(origin.resource), origin.scope)
+                    for raw, origin in assembled.spans
+                ],
+                [
+                    log_record(LogRecord.FromString(raw), _resource(origin.resource), origin.scope)
+                    for raw, origin in assembled.logs
+                ],
+                self._naming,
+            )
+        )
 
 
 def _storable(trace: Trace) -> Trace:
@@ -54,20 +79,6 @@ def _name(text: str | None) -> str | None:
         return clean
     digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
     return f"{clean[: MAX_NAME - len(digest) - 1]}#{digest}"
-
-
-def _read(assembled: AssembledTrace) -> Trace:
-    return read_trace(
-        assembled.trace_id,
-        [
-            span_record(Span.FromString(raw), _resource(origin.resource), origin.scope)
-            for raw, origin in assembled.spans
-        ],
-        [
-            log_record(LogRecord.FromString(raw), _resource(origin.resource), origin.scope)
-            for raw, origin in assembled.logs
-        ],
-    )
 
 
 # A few services send everything: their resources are decoded once, not for every trace.

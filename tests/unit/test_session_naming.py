@@ -1,0 +1,46 @@
+"""Sessions that no convention's attribute names: by the application's own attributes, as configured."""
+
+from typing import Any
+
+import pytest
+
+from otel_agenteval.conventions import BY_CONVENTION, SessionNaming, read_trace
+from tests.support.spans import agent, chat
+
+BY_CHAT = SessionNaming(attributes=("chat.id", "ticket"))
+BY_CUSTOMER = SessionNaming(link_by="customer.id")
+
+
+@pytest.mark.parametrize(
+    ("naming", "attributes", "resource", "expected"),
+    [
+        pytest.param(BY_CHAT, {"chat.id": "c-1"}, {}, "c-1", id="a configured attribute holds the id"),
+        pytest.param(BY_CHAT, {"chat.id": 7}, {}, "7", id="the id is a number"),
+        pytest.param(
+            BY_CHAT, {"ticket": "t", "chat.id": "c"}, {}, "c", id="the first configured attribute stands first"
+        ),
+        pytest.param(BY_CHAT, {}, {"ticket": "t-1"}, "t-1", id="the id stands on the resource"),
+        pytest.param(BY_CHAT, {"chat.id": "c", "session.id": "s"}, {}, "s", id="a convention's attribute comes before"),
+        pytest.param(BY_CHAT, {"chat.id": "[Scrubbed due to 'chat']"}, {}, None, id="a scrubbed value is no id"),
+        pytest.param(BY_CHAT, {"other": "x"}, {}, None, id="no attribute is there"),
+        pytest.param(BY_CONVENTION, {"chat.id": "c-1"}, {}, None, id="nothing is configured"),
+        pytest.param(BY_CUSTOMER, {"customer.id": "u"}, {"service.name": "shop"}, "shop/u", id="traces of one service"),
+        pytest.param(BY_CUSTOMER, {"customer.id": "u"}, {}, "unknown_service/u", id="of a service without a name"),
+        pytest.param(
+            SessionNaming(attributes=("chat.id",), link_by="customer.id"),
+            {"chat.id": "c", "customer.id": "u"},
+            {"service.name": "shop"},
+            "c",
+            id="an id comes before a link",
+        ),
+    ],
+)
+def test_the_session_of_a_trace(
+    naming: SessionNaming, attributes: dict[str, Any], resource: dict[str, Any], expected: str | None
+) -> None:
+    run, call = agent("a", "bot", resource=resource), chat("m", [], [], "a", at=1, attributes=attributes)
+    assert read_trace("t", [run, call], naming=naming).session_id == expected
+
+
+def test_an_id_that_was_written_as_json_is_unwrapped() -> None:
+    assert read_trace("t", [chat("m", [], [], attributes={"session.id": '"s-1"'})]).session_id == "s-1"

@@ -1,0 +1,118 @@
+"""MLflow Tracing: every attribute is JSON, arguments stand by name."""
+
+import json
+from typing import Any
+
+import pytest
+
+from otel_agenteval.conventions import SpanRecord, read_trace
+from otel_agenteval.model import Trace, Usage
+
+
+def span(span_id: str, kind: str, name: str = "bot", **attributes: Any) -> SpanRecord:
+    parent, at = attributes.pop("parent", None), attributes.pop("at", 0)
+    given = {f"mlflow.{key.replace('__', '.')}": json.dumps(value) for key, value in attributes.items()}
+    return SpanRecord(
+        span_id=span_id,
+        parent_id=parent,
+        name=name,
+        started_at=at,
+        ended_at=at + 5,
+        attributes={"mlflow.spanType": json.dumps(kind), **given},
+    )
+
+
+def read(*spans: SpanRecord) -> Trace:
+    return read_trace("t", spans)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param({"user": "Hi"}, "Hi", id="the only argument"),
+        pytest.param({"question": "Hi", "session": "s-1"}, "Hi", id="an argument that is named so"),
+        pytest.param({"a": "x", "b": "y"}, None, id="one of several texts, and nothing says which"),
+        pytest.param({"messages": [{"role": "user", "content": "Hi"}]}, "Hi", id="messages"),
+        pytest.param({"messages": [{"type": "human", "content": "Hi"}]}, "Hi", id="LangChain's messages"),
+        pytest.param("Hi", "Hi", id="text"),
+    ],
+)
+def test_what_an_agent_was_asked(given: Any, expected: str | None) -> None:
+    assert read(span("a", "AGENT", spanInputs=given)).input == expected
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        pytest.param("Hello", "Hello", id="text"),
+        pytest.param({"response": "Hello"}, "Hello", id="a field that is named so"),
+        pytest.param({"messages": [{"role": "assistant", "content": "Hello"}]}, "Hello", id="the last message"),
+        pytest.param({"city": "Rome"}, None, id="some other object"),
+    ],
+)
+def test_what_an_agent_answered(returned: Any, expected: str | None) -> None:
+    assert read(span("a", "AGENT", spanOutputs=returned)).output == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "returned"),
+    [
+        pytest.param(
+            {"messages": [{"role": "user", "content": "Hi"}]},
+            {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]},
+            id="chat completions",
+        ),
+        pytest.param(
+            {"messages": [{"role": "user", "content": "Hi"}], "system": "Be brief."},
+            {"role": "assistant", "content": [{"type": "text", "text": "Hello"}]},
+            id="Anthropic's messages",
+        ),
+        pytest.param(
+            {"input": [{"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}]},
+            {"output": [{"type": "message", "role": "assistant",
+                         "content": [{"type": "output_text", "text": "Hello"}]}]},
+            id="the Responses API",
+        ),
+        pytest.param({"prompt": "Hi"}, "Hello", id="a completion"),
+    ],
+)  # fmt: skip
+def test_what_a_model_was_sent_and_replied(given: Any, returned: Any) -> None:
+    trace = read(span("m", "CHAT_MODEL", spanInputs=given, spanOutputs=returned))
+    assert (trace.input, trace.output, trace.unread) == ("Hi", "Hello", {})
+
+
+def test_calls_and_results_in_items_of_the_responses_api() -> None:
+    request = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"x": 1}'}
+    asked = [{"role": "user", "content": "Hi"}]
+    told = {"type": "function_call_output", "call_id": "c1", "output": "Error: no such x"}
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    trace = read(
+        span("m", "CHAT_MODEL", spanInputs={"input": asked}, spanOutputs={"output": [thought, request]}),
+        span("n", "CHAT_MODEL", at=10, spanInputs={"input": [*asked, thought, request, told]}, spanOutputs="Hello"),
+    )
+    [call] = trace.tool_calls
+    assert (call.name, call.arguments, call.error) == ("f", {"x": 1}, "Error: no such x")
+    assert (trace.turns[0].reasoning, trace.output) == (("Hm.",), "Hello")
+
+
+def test_a_models_name_tools_and_tokens() -> None:
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    usage = {"input_tokens": 4, "output_tokens": 2, "total_tokens": 6}
+    trace = read(span("m", "CHAT_MODEL", chat__tools=tools, chat__tokenUsage=usage, llm__model="m-1"))
+    assert [(call.model, call.usage) for call in trace.model_calls] == [("m-1", Usage(input_tokens=4, output_tokens=2))]
+    assert [tool.name for tool in trace.available_tools] == ["f"]
+
+
+def test_names_that_are_not_an_agents_or_a_tools() -> None:
+    trace = read(
+        span("a", "AGENT", "Agent.run"),
+        span("t", "TOOL", "f_2", parent="a", at=1, spanFunctionName="f"),
+        span("u", "TOOL", "step_2", parent="a", at=2, spanFunctionName="step_2"),
+    )
+    assert (trace.agents, [call.name for call in trace.tool_calls]) == ((), ["f", "step_2"])
+
+
+def test_a_langchain_tool_result_is_unwrapped_and_names_its_call() -> None:
+    message = {"type": "tool", "content": "ok", "tool_call_id": "c1"}
+    [call] = read(span("t", "TOOL", "f", spanInputs={"x": 1}, spanOutputs=message)).tool_calls
+    assert (call.arguments, call.result, call.call_id) == ({"x": 1}, "ok", "c1")

@@ -22,7 +22,7 @@ from otel_agenteval.model import Json
 
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
 
-_STRUCTURE = re.compile(r'\s*"?\s*(?:\[\s*\{|\{)')
+_STRUCTURE = re.compile(r'[\s"]*(?:\[\s*\{|\{)')
 # What frameworks put around the user's words: smolagents, CrewAI.
 _WRAPPERS = (
     re.compile(r"New task:\n(.*)", re.DOTALL),

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import random
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,30 +25,11 @@ from otel_agenteval.conventions import (
     span_record,
 )
 from otel_agenteval.model import Trace
-from tests.support.recordings import DATA, recorded_spans
+from tests.support.recordings import DATA, recorded_logs, recorded_spans
+from tests.support.vocabulary import attribute_names, words
 
-NAMES = (
-    "gen_ai.input.messages",
-    "gen_ai.output.messages",
-    "gen_ai.system_instructions",
-    "gen_ai.tool.definitions",
-    "gen_ai.tool.call.arguments",
-    "gen_ai.tool.call.result",
-    "gen_ai.tool.name",
-    "gen_ai.tool.call.id",
-    "gen_ai.agent.name",
-    "gen_ai.agent.tools",
-    "gen_ai.conversation.id",
-    "gen_ai.response.id",
-    "gen_ai.response.finish_reasons",
-    "gen_ai.usage.input_tokens",
-    "error.type",
-    "metadata",
-    "mcp.method.name",
-    "input.value",
-    "output.value",
-    "tool.name",
-    "llm.token_count.prompt",
+MESSAGES = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.definitions", "input.value")
+INDEXED = (
     "llm.input_messages.0.message.role",
     "llm.input_messages.0.message.content",
     "llm.input_messages.0.message",
@@ -54,12 +37,15 @@ NAMES = (
     "llm.output_messages.0.message.contents.0.message_content.text",
     "llm.output_messages.x.message",
     "llm.tools.0.tool.json_schema",
+    "llm.request.functions.0.name",
+    "gen_ai.prompt.1.tool_calls.0.name",
+    "gen_ai.completion.0.tool_calls.0.arguments",
 )
-WORDS = st.sampled_from(
-    ["role", "parts", "type", "content", "text", "user", "assistant", "tool", "tool_call", "tool_call_response", "id",
-     "name", "arguments", "response", "messages", "data", "kwargs", "args", "function", "tool_calls", "system",
-     "transfer_to_bot", "bot", "error", "status", "reasoning", "choices", "message", "__REDACTED__", "tools/call"]
-)  # fmt: skip
+NAMES = (*attribute_names(), *words(), *INDEXED)
+KIND_NAMES = [name for name in NAMES if name.lower().endswith(("operation.name", "kind", "type", "method.name", "id"))]
+EVENT_NAMES = st.sampled_from([name for name in attribute_names() if name.startswith("gen_ai.")] + ["exception"])
+WORDS = st.sampled_from([*words(), "parts", "name", "messages", "data", "kwargs", "args", "choices", "tools/call",
+                         "transfer_to_bot", "bot", "status", "__REDACTED__"])  # fmt: skip
 SCALARS = (
     st.none()
     | st.booleans()
@@ -81,12 +67,7 @@ CONTENT = JSON | st.lists(MESSAGE, max_size=3)
 WRITTEN = CONTENT.map(json.dumps)
 CUT = st.tuples(WRITTEN, st.integers(0, 200)).map(lambda pair: pair[0][: pair[1]])
 VALUES = CONTENT | WRITTEN | CUT | WRITTEN.map(json.dumps)
-OPERATIONS = ("chat", "invoke_agent", "invoke_workflow", "execute_tool", "plan", "odd")
-KINDS = st.sampled_from(
-    [{"gen_ai.operation.name": name} for name in OPERATIONS]
-    + [{"openinference.span.kind": name} for name in ("LLM", "AGENT", "CHAIN", "TOOL", "odd")]
-    + [{}]
-)  # fmt: skip
+KINDS = st.dictionaries(st.sampled_from(KIND_NAMES), WORDS | WORDS.map(json.dumps), max_size=2)
 IDS = st.sampled_from(["a", "b", "c", "d", "e"])
 TIMES = st.integers(0, 20)
 
@@ -94,27 +75,31 @@ TIMES = st.integers(0, 20)
 @st.composite
 def spans(draw: st.DrawFn) -> SpanRecord:
     content = draw(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=6))
-    event = EventRecord(
-        name=draw(st.sampled_from(["exception", "gen_ai.client.inference.operation.details"])),
-        attributes=draw(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=2)),
-    )
     return SpanRecord(
         span_id=draw(IDS | st.none()),
         parent_id=draw(IDS | st.none()),
+        name=draw(WORDS | st.sampled_from(["agent_run [bot]", "crew.kickoff", "final_answer"])),
         started_at=draw(TIMES),
         ended_at=draw(TIMES),
-        attributes={**content, **draw(KINDS), **draw(KINDS)},
-        events=(event,),
+        attributes={**content, **draw(KINDS)},
+        events=tuple(draw(st.lists(EVENTS, max_size=2))),
         status=draw(st.sampled_from([0, 1, 2, 99])),
         status_message=draw(st.text(max_size=3)),
+        dropped_attributes_count=draw(st.integers(0, 1)),
     )
 
 
+EVENTS = st.builds(
+    EventRecord,
+    name=EVENT_NAMES,
+    attributes=st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=3),
+)
 LOGS = st.builds(
     LogRecord,
     span_id=IDS | st.none(),
     time=TIMES,
-    event_name=st.just("gen_ai.client.inference.operation.details"),
+    event_name=EVENT_NAMES,
+    body=VALUES,
     attributes=st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=3),
 )
 
@@ -152,13 +137,69 @@ def test_a_trace_of_nothing_is_empty() -> None:
     assert read_trace("t", []) == Trace(trace_id="t")
 
 
-@pytest.mark.parametrize("name", ["otel-genai-openai-agents--multiturn-nested", "openinference-langchain--planchange"])
-def test_a_recording_reads_the_same_in_any_order_and_with_retries(name: str) -> None:
-    order = random.Random(name)
-    for trace_id, records in recorded_spans(DATA / "corpus" / f"{name}.otlp.pb").items():
-        expected = read_trace(trace_id, records)
-        for _ in range(10):
-            assert read_trace(trace_id, order.sample(records * 2, len(records) * 2)) == expected
+RECORDINGS = [
+    path
+    for folder in ("corpus", "recorded")
+    for path in sorted((DATA / folder).glob("*.otlp.pb"))
+    if ".logs." not in path.name
+]
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.split(".otlp")[0])
+def test_a_recording_reads_the_same_in_any_order_and_with_retries(path: Path) -> None:
+    order = random.Random(path.name)
+    logs = recorded_logs(path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb")))
+    for trace_id, records in recorded_spans(path).items():
+        beside = logs.get(trace_id, [])
+        expected = read_trace(trace_id, records, beside)
+        for _ in range(3):
+            again = order.sample(records * 2, len(records) * 2)
+            assert read_trace(trace_id, again, order.sample(beside * 2, len(beside) * 2)) == expected
+
+
+HOSTILE = {
+    "brackets": "[" * 20_000,
+    "objects": '{"a":' * 4_000,
+    "objects in an array": '[{"role":"user","content":"' + "x" * 20_000,
+    "quotes": '"' * 20_000,
+    "backslashes": '["' + "\\" * 20_000,
+    "digits": "[" + "9" * 20_000 + "]",
+    "an exponent": '{"a": 1e999999999}',
+    "messages": json.dumps([{"role": "user", "content": "x"}] * 500),
+    "many short strings": '["a",' * 4_000,
+    "JSON in JSON in JSON": json.dumps(json.dumps(json.dumps([{"role": "user"}] * 200))),
+    "a Python object": "ResponseFunctionToolCall(" * 800,
+    "words and dots": "a." * 10_000,
+    "one long word": "w" * 20_000,
+    "errors": "Error " * 4_000,
+    "blanks after an error": "Error" + " " * 20_000 + "x",
+    "tabs and quotes": ' "' * 10_000,
+    "spaces": " " * 20_000 + "x",
+    "half of a pair": '["\\ud800"]' * 1_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_time_does_not_explode_with_the_length_of_a_value(text: str) -> None:
+    attributes = dict.fromkeys(NAMES, text)
+    event = EventRecord(name="gen_ai.choice", attributes=attributes)
+    begun = time.process_time()
+    for kind in ({"gen_ai.operation.name": "chat"}, {"openinference.span.kind": "LLM"}, {"gen_ai.operation.name": "?"}):
+        trace = read_trace("t", [SpanRecord(span_id="a", attributes={**attributes, **kind}, events=(event,))])
+        as_json(trace).encode()
+    assert time.process_time() - begun < 10
+
+
+def test_a_value_of_megabytes_is_read_in_time_that_grows_with_its_length() -> None:
+    history = json.dumps([{"role": "user", "content": "x" * 100}] * 20_000)
+    begun = time.process_time()
+    read_trace("t", [SpanRecord(span_id="a", attributes=dict.fromkeys(MESSAGES, history[:-3]))])
+    assert time.process_time() - begun < 10
+
+
+def test_attributes_that_are_flattened_without_end_are_read() -> None:
+    flat = {f"{name}.{n}.{'a.' * 50}b": "x" for name in ("llm.input_messages", "gen_ai.prompt") for n in range(2_000)}
+    assert read_trace("t", [SpanRecord(span_id="a", attributes={**flat, "openinference.span.kind": "LLM"})]).turns
 
 
 def wire(value: Any) -> AnyValue:

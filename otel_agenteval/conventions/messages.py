@@ -23,12 +23,16 @@ from otel_agenteval.model import Json
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
 
 _STRUCTURE = re.compile(r'[\s"]*(?:\[\s*\{|\{)')
-# What frameworks put around the user's words: smolagents, CrewAI.
+# What frameworks put around the user's words: before them, and after them. smolagents, CrewAI.
 _WRAPPERS = (
-    re.compile(r"New task:\n(.*)", re.DOTALL),
-    re.compile(
-        r"\s*Current Task: (.*?)\s*\n(?:This is the expect(?:ed)? criteria for your final answer:|Begin! This is VERY)",
-        re.DOTALL,
+    ("New task:\n", ()),
+    (
+        "Current Task: ",
+        (
+            "\nThis is the expected criteria for your final answer:",
+            "\nThis is the expect criteria for your final answer:",
+            "\nBegin! This is VERY important to you",
+        ),
     ),
 )
 _CALLS = ("toolUse", "function_call", "functionCall")
@@ -157,8 +161,13 @@ class Content:
 
 
 def _unwrapped_words(text: str) -> str:
-    match = next(filter(None, (wrapper.match(text) for wrapper in _WRAPPERS)), None)
-    return match[1] if match else text
+    for before, after in _WRAPPERS:
+        if text.lstrip().startswith(before):
+            words = text.lstrip().removeprefix(before)
+            ends = [end for mark in after if (end := words.find(mark)) >= 0]
+            if ends or not after:
+                return words[: min(ends, default=len(words))].rstrip()
+    return text
 
 
 def read_message(value: Json) -> Message | None:

@@ -51,6 +51,8 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
         # A list of texts is the repr of objects, or several texts: nobody's words.
         return Content(lambda: items) if any(isinstance(item, dict) for item in items) else None
     text = recorded(value)
+    if text and text.lstrip().startswith("{"):
+        return None  # an object that is not written as JSON
     return Content.text(text, role) if text else None
 
 

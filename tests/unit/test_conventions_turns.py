@@ -56,6 +56,46 @@ def inputs_and_outputs(trace: Trace) -> list[tuple[str | None, str | None]]:
         pytest.param(
             [
                 span("root"),
+                chat("m1", [user("Hi")], [answer("Hello")], "root", at=1),
+                chat("m2", [user("Hi"), answer("Hello"), user("Bye")], [answer("Ciao")], "root", at=20),
+            ],
+            [("Hi", "Hello"), ("Bye", "Ciao")],
+            id="calls without a run are turns where the user speaks again after the answer",
+        ),
+        pytest.param(
+            [
+                span("root"),
+                chat("m1", [user("Hi")], [answer("Hello")], "root", at=1),
+                chat("m2", [user("Judge: Hello")], [answer("Good")], "root", at=20),
+            ],
+            [("Hi", "Good")],
+            id="calls that do not go on from an answer are steps of one turn",
+        ),
+        pytest.param(
+            [
+                span("flow", operation="invoke_workflow"),
+                agent("a1", "bot", "flow", at=1),
+                chat("m1", [user("Hi")], [answer("Hello")], "a1", at=2),
+                agent("a2", "bot", "flow", at=20),
+                chat("m2", [user("Hi"), answer("Hello"), user("Bye")], [answer("Ciao")], "a2", at=21),
+            ],
+            [("Hi", "Hello"), ("Bye", "Ciao")],
+            id="runs in a workflow that says nothing are turns where the user speaks again after the answer",
+        ),
+        pytest.param(
+            [
+                span("flow", operation="invoke_workflow"),
+                agent("a1", "writer", "flow", at=1),
+                chat("m1", [user("Hi")], [answer("Hello")], "a1", at=2),
+                agent("a2", "judge", "flow", at=20),
+                chat("m2", [user("Hi"), user("The writer said: Hello")], [answer("Good")], "a2", at=21),
+            ],
+            [("Hi", "Good")],
+            id="agents that work one after the other in a workflow are one turn",
+        ),
+        pytest.param(
+            [
+                span("root"),
                 agent("a1", "desk", "root", at=1),
                 chat("m1", [user("Book")], [TRANSFER], "a1", at=2),
                 agent("a2", "booker", "root", at=20),

@@ -1,0 +1,40 @@
+"""OpenLIT: what it adds to the GenAI conventions, and what is not to be taken for more than it is."""
+
+from otel_agenteval.conventions import SpanRecord, read_trace
+from tests.support.spans import answer, asks, chat, user
+
+
+def test_reasoning_stands_beside_the_messages() -> None:
+    record = chat("m", [user("Hi")], [answer("Hello")])
+    record.attributes = {**record.attributes, "gen_ai.content.reasoning": "Hm.", "gen_ai.client.token.usage": 9}
+    trace = read_trace("t", [record])
+    assert (trace.output, trace.turns[0].reasoning) == ("Hello", ("Hm.",))
+    assert trace.dialects == ("otel_genai", "openlit")
+
+
+def test_tool_names_on_a_model_call_are_requests_that_count_once() -> None:
+    record = chat("m", [user("Hi")], [asks("f", {"a": 1}, "c1"), asks("g", {}, "c2")])
+    record.attributes = {
+        **record.attributes, "gen_ai.client.token.usage": 9,
+        "gen_ai.tool.name": "f, g", "gen_ai.tool.args": '{"a": 1}, {}', "gen_ai.tool.call.id": "c1, c2",
+    }  # fmt: skip
+    assert [call.name for call in read_trace("t", [record]).tool_calls] == ["f", "g"]
+
+
+def test_a_decorated_function_is_neither_a_turn_nor_a_tool() -> None:
+    function = SpanRecord(
+        span_id="f", name="look_up",
+        attributes={"function.args": "('Rome',)", "function.kwargs": "{}", "gen_ai.output.messages": "sunny"},
+    )  # fmt: skip
+    assert read_trace("t", [function]).turns == ()
+    inside = chat("m", [user("Hi")], [answer("Hello")], parent="f", at=1)
+    trace = read_trace("t", [function, inside])
+    assert [(turn.input, turn.output, turn.tool_calls) for turn in trace.turns] == [("Hi", "Hello", ())]
+
+
+def test_the_user_of_the_request_is_the_user() -> None:
+    record = chat("m", [user("Hi")], [answer("Hello")])
+    record.attributes = {**record.attributes, "gen_ai.request.user": "u-7"}
+    assert read_trace("t", [record]).user_id == "u-7"
+    record.attributes = {**record.attributes, "gen_ai.request.user": "", "user.id": "u-8"}
+    assert read_trace("t", [record]).user_id == "u-8"

@@ -22,7 +22,7 @@ from otel_agenteval.encoding import MAX_DEPTH, Encoder
 from tests.support.fake_collector import attributes
 from tests.support.recordings import DATA, read_requests
 
-RECORDINGS = sorted((DATA / "corpus").glob("*.otlp.pb"))
+RECORDINGS = sorted(path for path in (DATA / "corpus").glob("*.otlp.pb") if not path.name.endswith(".logs.otlp.pb"))
 
 text = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 long_text = st.integers(0, 70_000).map(lambda n: "ä" * n)

@@ -46,6 +46,18 @@ def recognise(dialects: Sequence[Dialect], spans: Sequence[SpanRecord]) -> None:
             dialect.recognises(span, ())
 
 
+def measure(name: str, paths: Sequence[Path]) -> None:
+    recordings = [load(path) for path in paths]
+    spans = [span for traces, _ in recordings for of_trace in traces.values() for span in of_trace]
+    spoken = [dialect for dialect in DIALECTS if any(dialect.recognises(span, ()) for span in spans)]
+    decoding = best_of(ROUNDS, lambda: [load(path) for path in paths])
+    reading = best_of(ROUNDS, lambda: read(recordings))
+    recognising = best_of(ROUNDS, lambda: recognise(DIALECTS, spans))
+    single = reading - recognising + best_of(ROUNDS, lambda: recognise(spoken, spans))
+    columns = [f"{seconds / len(spans) * 1e6:.1f}" for seconds in (decoding, reading, recognising)]
+    print(f"{name:<28}{len(spans):>7}{columns[0]:>8}{columns[1]:>8}{columns[2]:>11}{reading / single:>7.2f}")
+
+
 def main() -> None:
     paths: defaultdict[str, list[Path]] = defaultdict(list)
     for folder in FOLDERS:
@@ -54,15 +66,7 @@ def main() -> None:
                 paths[path.name.partition("--")[0]].append(path)
     print(f"{'us of CPU per span':<28}{'spans':>7}{'decode':>8}{'read':>8}{'recognise':>11}{'ratio':>7}")
     for name, of_instrumentation in sorted(paths.items()):
-        recordings = [load(path) for path in of_instrumentation]
-        spans = [span for traces, _ in recordings for of_trace in traces.values() for span in of_trace]
-        spoken = [dialect for dialect in DIALECTS if any(dialect.recognises(span, ()) for span in spans)]
-        decoding = best_of(ROUNDS, lambda: [load(path) for path in of_instrumentation])
-        reading = best_of(ROUNDS, lambda: read(recordings))
-        recognising = best_of(ROUNDS, lambda: recognise(DIALECTS, spans))
-        single = reading - recognising + best_of(ROUNDS, lambda: recognise(spoken, spans))
-        columns = [f"{seconds / len(spans) * 1e6:.1f}" for seconds in (decoding, reading, recognising)]
-        print(f"{name:<28}{len(spans):>7}{columns[0]:>8}{columns[1]:>8}{columns[2]:>11}{reading / single:>7.2f}")
+        measure(name, of_instrumentation)
     other = [SpanRecord(span_id=f"{n:016x}", attributes={"http.route": "/"}) for n in range(2_000)]
     passing = best_of(ROUNDS, lambda: read_trace("t", other))
     print(f"spans of no dialect: {passing / len(other) * 1e6:.1f}")

@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SHARED ?= ../shared
 
-.PHONY: demo test lint test-lowest test-slow acceptance bench proto clean help
+.PHONY: demo test lint test-lowest test-slow acceptance bench docs proto clean help
 
 help:               ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -37,6 +37,9 @@ acceptance: $(VENV)/.dev  ## the checks from outside, where $(SHARED) is there
 
 bench: $(VENV)/.dev       ## ratios against named baselines, see benchmarks/README.md
 	for script in client_cpu collector_cpu latency memory; do $(BIN)/python -m benchmarks.$$script || exit 1; done
+
+docs: $(VENV)/.dev        ## docs/instrumentations.md from the recordings
+	$(BIN)/python -m tests.support.instrumentations
 
 # An old generator, so that the stubs load with every protobuf and grpcio that the project allows.
 proto:                    ## generate the stubs of evaluation.proto again

@@ -51,6 +51,7 @@ class PydanticAI:
 
 def _read_run(attributes: Mapping[str, Json]) -> SpanFacts:
     facts = SpanFacts(role=Role.AGENT, agent=recorded(attributes.get(_AGENT_NAME)))
+    facts.instructions = attributes.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)
     conversation = attributes.get(_ALL_MESSAGES, attributes.get(_ALL_EVENTS))
     facts.cut = is_cut(conversation)
     if conversation is not None:

@@ -128,7 +128,7 @@ def _instructions(facts: Iterable[SpanFacts]) -> str | None:
     for each in facts:
         if text := _text(decode_structure(each.instructions)):
             return text
-        if each.role is Role.MODEL and each.input:
+        if each.role in (Role.MODEL, Role.AGENT) and each.input:
             message = next(iter(each.input.messages), None)
             if message and message.role == SYSTEM and message.text:
                 return message.text

@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SHARED ?= ../shared
 
-.PHONY: demo test lint test-lowest test-slow acceptance bench docs proto clean help
+.PHONY: demo test lint test-lowest test-slow fuzz acceptance bench docs proto clean help
 
 help:               ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -30,6 +30,11 @@ test-lowest: $(VENV)/.dev ## the tests with the oldest versions that pyproject.t
 
 test-slow: $(VENV)/.dev   ## crashes, a real Prometheus, a real browser (each skipped where it is not installed)
 	$(BIN)/pytest -m slow --timeout 600
+
+# Python 3.11 to 3.13 on Linux, where atheris has wheels; elsewhere the test is skipped and says so.
+fuzz: $(VENV)/.dev        ## a minute of coverage-guided fuzzing of the reader; FUZZ_SECONDS=600 for longer
+	-$(BIN)/python -m pip install --quiet --only-binary :all: atheris
+	$(BIN)/pytest -m slow --timeout 900 tests/slow/test_fuzz.py
 
 acceptance: $(VENV)/.dev  ## the checks from outside, where $(SHARED) is there
 	$(BIN)/python $(SHARED)/acceptance/corpus_check.py $(SHARED)/corpus otel-genai openinference

@@ -1,19 +1,25 @@
 """OpenLIT (https://docs.openlit.io): the GenAI conventions, and attributes of its own on spans of model calls.
 
-There `gen_ai.tool.name` names what the model asked for, all tools in one text, as the messages do one by one. Spans of
-decorated functions (`function.args`) are steps of the application: nothing says which of them is a turn or a tool.
+There `gen_ai.tool.name` names what the model asked for, all tools in one text, as the messages do one by one; it is
+recorded even where messages are not. Spans of decorated functions (`function.args`) are steps of the application:
+nothing says which of them is a turn or a tool.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from otel_agenteval.conventions.decoding import recorded
+from otel_agenteval import semconv
+from otel_agenteval.conventions.decoding import decode_structure, recorded
 from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.messages import ASSISTANT, Content, Message, ToolRequest
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.model import Json
 
 _REASONING = "gen_ai.content.reasoning"
 # In the conventions this is a metric; as an attribute, nobody else has it.
 _TOKEN_USAGE = "gen_ai.client.token.usage"
 _FUNCTION_ARGUMENTS = "function.args"
+_TOOL_ARGUMENTS = "gen_ai.tool.args"
+_BETWEEN = ", "
 
 
 class OpenLIT:
@@ -26,4 +32,24 @@ class OpenLIT:
         return _TOKEN_USAGE in attributes or _REASONING in attributes or _FUNCTION_ARGUMENTS in attributes
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
-        return SpanFacts(reasoning=recorded(span.attributes.get(_REASONING)))
+        facts = SpanFacts(reasoning=recorded(span.attributes.get(_REASONING)))
+        if requests := _requests(span.attributes):
+            facts.output = Content(lambda: [Message(role=ASSISTANT, requests=requests)])
+        return facts
+
+
+def _requests(attributes: Mapping[str, Json]) -> list[ToolRequest]:
+    """What the model asked for; arguments and ids only where there is one for each name."""
+    arguments = attributes.get(_TOOL_ARGUMENTS)
+    joined = recorded(attributes.get(semconv.GEN_AI_TOOL_NAME)) if isinstance(arguments, str) else None
+    if joined is None:
+        return []
+    names = joined.split(_BETWEEN)
+    decoded = decode_structure(f"[{arguments}]")
+    ids = (recorded(attributes.get(semconv.GEN_AI_TOOL_CALL_ID)) or "").split(_BETWEEN)
+    values = decoded if isinstance(decoded, list) and len(decoded) == len(names) else [None] * len(names)
+    call_ids = ids if len(ids) == len(names) else [""] * len(names)
+    return [
+        ToolRequest(name=name, arguments=value, call_id=call_id or None)
+        for name, value, call_id in zip(names, values, call_ids, strict=True)
+    ]

@@ -1,5 +1,9 @@
 """OpenLIT: what it adds to the GenAI conventions, and what is not to be taken for more than it is."""
 
+from typing import Any
+
+import pytest
+
 from otel_agenteval.conventions import SpanRecord, read_trace
 from tests.support.spans import answer, asks, chat, user
 
@@ -38,3 +42,28 @@ def test_the_user_of_the_request_is_the_user() -> None:
     assert read_trace("t", [record]).user_id == "u-7"
     record.attributes = {**record.attributes, "gen_ai.request.user": "", "user.id": "u-8"}
     assert read_trace("t", [record]).user_id == "u-8"
+
+
+@pytest.mark.parametrize(
+    ("names", "arguments", "ids", "expected"),
+    [
+        pytest.param("f", '{"a": 1}', "c1", [("f", {"a": 1}, "c1")], id="one request"),
+        pytest.param("f, g", '{"a": 1}, {}', "c1, c2", [("f", {"a": 1}, "c1"), ("g", {}, "c2")], id="two requests"),
+        pytest.param("f, g", '{"a": 1}', "c1", [("f", None, None), ("g", None, None)], id="not one for each"),
+        pytest.param("f", '{"a": ', "c1", [("f", None, "c1")], id="cut arguments"),
+        pytest.param("f", None, "c1", [], id="no arguments, so no request"),
+        pytest.param("", "{}", "", [], id="no name"),
+    ],
+)
+def test_requests_are_read_where_messages_were_not_recorded(
+    names: str, arguments: str | None, ids: str, expected: list[tuple[str, Any, str | None]]
+) -> None:
+    record = SpanRecord(
+        span_id="m",
+        attributes={
+            "gen_ai.operation.name": "chat", "gen_ai.client.token.usage": 9,
+            "gen_ai.tool.name": names, "gen_ai.tool.args": arguments, "gen_ai.tool.call.id": ids,
+        },
+    )  # fmt: skip
+    calls = read_trace("t", [record]).tool_calls
+    assert [(call.name, call.arguments, call.call_id) for call in calls] == expected

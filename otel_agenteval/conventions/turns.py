@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from otel_agenteval.conventions.exchanges import Exchange, speakers
 from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.failures import span_error
+from otel_agenteval.conventions.messages import Message
 from otel_agenteval.conventions.tools import tool_calls
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import ModelCall, Turn
@@ -98,11 +99,9 @@ def _model_call(node: Node) -> ModelCall:
 def _reasoning(models: Sequence[Node]) -> tuple[str, ...]:
     """Reasoning stands in a reply, or (Responses API) only in what the next call is sent back."""
     texts: dict[str, None] = {}
-    facts = list(_facts(models))
-    if len(facts) > 1 and facts[-1].input:
-        for message in facts[-1].input.since_user():
-            texts.update(dict.fromkeys(message.reasoning))
-    for each in facts:
+    for message in _sent_back(models):
+        texts.update(dict.fromkeys(message.reasoning))
+    for each in _facts(models):
         for message in each.output.messages if each.output else ():
             texts.update(dict.fromkeys(message.reasoning))
         if each.reasoning:
@@ -111,14 +110,24 @@ def _reasoning(models: Sequence[Node]) -> tuple[str, ...]:
 
 
 def _plan(exchange: Exchange) -> tuple[str, ...]:
-    """Replies of planning calls, and what a model says beside its tool requests."""
+    """Replies of planning calls, and what a model says beside its tool requests.
+
+    A reply may have been recorded without its requests; they stand in what the next call is sent back.
+    """
     plans = []
+    beside_requests = {message.text for message in _sent_back(exchange.models) if message.requests}
     for node in exchange.models:
         output = node.facts.output if node.facts else None
         asked = output is not None and any(message.requests for message in output.messages)
-        if (asked or node.id in exchange.planners) and (text := _text(node)):
+        if (text := _text(node)) and (asked or node.id in exchange.planners or text in beside_requests):
             plans.append(text)
     return tuple(plans)
+
+
+def _sent_back(models: Sequence[Node]) -> Sequence[Message]:
+    """What the last call of several is told of those before it."""
+    last = models[-1].facts if len(models) > 1 else None
+    return last.input.since_user() if last and last.input else ()
 
 
 def _facts(nodes: Iterable[Node]) -> Iterable[SpanFacts]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.conventions import SpanRecord, read_trace
 from otel_agenteval.conventions.python_repr import decode_repr
-from tests.support.spans import agent, answer, chat, span, tool, user
+from tests.support.spans import agent, answer, asks, chat, span, told, tool, user
 
 CALL = (
     "ResponseFunctionToolCall(arguments='{\"x\": 1}', call_id='call_1', name='f', type='function_call', id='fc_1', "
@@ -38,6 +38,14 @@ def test_a_call_that_is_written_as_an_object_is_a_call_and_not_words(written: st
 def test_a_thought_beside_a_call_is_reasoning() -> None:
     [turn] = read_trace("t", [chat("m", [user("?")], [said(THOUGHT, CALL)])]).turns
     assert (turn.reasoning, turn.plan, len(turn.tool_calls)) == (("It's wet.",), (), 1)
+
+
+def test_words_beside_a_call_that_only_the_next_call_repeats_are_a_plan() -> None:
+    sent = [user("?"), asks("f", {}, "c", text="First f."), told("7", "c")]
+    [turn] = read_trace(
+        "t", [chat("m", [user("?")], [answer("First f.")], at=1), chat("n", sent, [answer("It is 7.")], at=50)]
+    ).turns
+    assert (turn.plan, turn.output) == (("First f.",), "It is 7.")
 
 
 @pytest.mark.parametrize("text", ["{'content': 'is a key', 'of': 'mine'", "ResponseFunctionToolCall(is a class)"])

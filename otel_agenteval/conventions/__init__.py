@@ -4,7 +4,7 @@ A dialect is a file with a class that satisfies `facts.Dialect`, and a place in 
 say what one span means; how spans make turns is decided once for all of them.
 """
 
-from otel_agenteval.conventions.dialects import read_span
+from otel_agenteval.conventions.dialects import content_switch, read_span
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
 from otel_agenteval.conventions.reader import read_trace
@@ -26,6 +26,7 @@ __all__ = [
     "SpanFacts",
     "SpanRecord",
     "attributes",
+    "content_switch",
     "log_record",
     "read_span",
     "read_trace",

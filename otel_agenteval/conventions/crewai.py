@@ -22,6 +22,7 @@ class CrewAI:
     """Spans of a crew's run."""
 
     name = "crewai"
+    content_switch = "switch content on in the instrumentation that records the crew"
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return any(key in span.attributes for key in _TASKS)

@@ -1,6 +1,6 @@
 """The dialects that are read, the one that is believed first standing first."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from otel_agenteval.conventions.crewai import CrewAI
 from otel_agenteval.conventions.facts import Dialect, SpanFacts
@@ -33,6 +33,17 @@ DIALECTS: tuple[Dialect, ...] = (
     MLflow(),
     VercelAI(),
 )
+
+
+# What other dialects stand beside: with one of those, its own switch is the right one.
+_COMMON = frozenset({CrewAI.name, OtelGenAI.name, OtelEvents.name})
+
+
+def content_switch(names: Collection[str]) -> str | None:
+    """What to do for a trace that was read by the dialects `names` and lacks content; None without any."""
+    own = [each for each in DIALECTS if each.name in names and each.name not in _COMMON]
+    known = own or [each for each in DIALECTS if each.name in names]
+    return known[0].content_switch if known else None
 
 
 def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> tuple[SpanFacts | None, tuple[str, ...]]:

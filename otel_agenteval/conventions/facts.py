@@ -80,6 +80,11 @@ class Dialect(Protocol):
         """Lower snake case, as listed in `Trace.dialects`."""
         ...
 
+    @property
+    def content_switch(self) -> str:
+        """What to do where its spans lack content, in a clause: "set X=true in the agent"."""
+        ...
+
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         """Whether the span, or a log record that names it, speaks this dialect.
 

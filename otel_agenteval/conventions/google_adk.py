@@ -39,6 +39,11 @@ class GoogleADK:
     """Spans with `gcp.vertex.agent` attributes, and those that are named for the run of an agent."""
 
     name = "google_adk"
+    content_switch = (
+        "set ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true in the agent, or "
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY together with "
+        "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental"
+    )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return not _MARKS.isdisjoint(span.attributes) or span.name.startswith(_RUN_BEGINS)

@@ -34,6 +34,7 @@ class Langfuse:
     """Spans with `langfuse.observation.type`."""
 
     name = "langfuse"
+    content_switch = "take mask= out of Langfuse(), and capture_input=False and capture_output=False out of @observe()"
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return _TYPE in span.attributes

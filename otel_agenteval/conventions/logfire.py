@@ -28,6 +28,7 @@ class Logfire:
     """Model calls with `request_data`, with GenAI events as one attribute, and reports of streamed replies."""
 
     name = "logfire"
+    content_switch = "let logfire.configure(scrubbing=...) pass what was said"
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes

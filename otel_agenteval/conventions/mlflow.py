@@ -41,6 +41,7 @@ class MLflow:
     """Spans with `mlflow.spanType`."""
 
     name = "mlflow"
+    content_switch = "let the span_processors of mlflow.tracing.configure() pass inputs and outputs"
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return _TYPE in span.attributes

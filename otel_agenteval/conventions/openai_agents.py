@@ -21,6 +21,7 @@ class OpenAIAgents:
     """Spans whose recorded reply is the `repr` of an object of OpenAI's client."""
 
     name = "openai_agents"
+    content_switch = "set OTEL_INSTRUMENTATION_OPENAI_AGENTS_CAPTURE_CONTENT=true in the agent"
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         output = span.attributes.get(semconv.GEN_AI_OUTPUT_MESSAGES)

@@ -52,6 +52,7 @@ class OpenInference:
     """Spans with `openinference.span.kind`."""
 
     name = "openinference"
+    content_switch = "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and their like in the agent"
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return _KIND in span.attributes

@@ -26,6 +26,7 @@ class OpenLIT:
     """Spans with OpenLIT's count of tokens, reasoning, or arguments of a decorated function."""
 
     name = "openlit"
+    content_switch = "pass capture_message_content=True to openlit.init()"
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes

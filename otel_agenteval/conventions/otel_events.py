@@ -63,6 +63,9 @@ class OtelEvents:
     """Spans with GenAI message events, recorded in them or logged under their id."""
 
     name = "otel_events"
+    content_switch = (
+        "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true in the agent, and send its log records too"
+    )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return any(event.name in _NAMES for event in span.events) or any(log.event_name in _NAMES for log in logs)

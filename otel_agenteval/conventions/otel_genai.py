@@ -49,6 +49,10 @@ class OtelGenAI:
     """Spans with `gen_ai.operation.name`, MCP tool calls, and spans that carry GenAI messages without either."""
 
     name = "otel_genai"
+    content_switch = (
+        "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY in the agent (older "
+        "instrumentations: true, and send their log records too)"
+    )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes

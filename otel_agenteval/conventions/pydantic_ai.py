@@ -29,6 +29,7 @@ class PydanticAI:
     """Spans of runs, with all their messages, of tools and of model calls with attributes of the library's own."""
 
     name = "pydantic_ai"
+    content_switch = "take include_content=False out of the agent's InstrumentationSettings"
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes

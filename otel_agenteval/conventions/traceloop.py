@@ -46,6 +46,7 @@ class Traceloop:
     """Spans with `traceloop.span.kind`, and model calls with messages in indexed `gen_ai.prompt` attributes."""
 
     name = "traceloop"
+    content_switch = "set TRACELOOP_TRACE_CONTENT=true in the agent"
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes

@@ -43,6 +43,7 @@ class VercelAI:
     """Spans with `ai.operationId`."""
 
     name = "vercel_ai"
+    content_switch = "set recordInputs and recordOutputs of experimental_telemetry to true"
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return _OPERATION in span.attributes

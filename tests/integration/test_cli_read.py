@@ -122,10 +122,12 @@ def test_a_trace_is_shown_as_it_happened(url: str) -> None:
             [
                 "has no score.",
                 "neither an input nor an output",
-                "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+                "docs/content.md",
                 "it is a session of its own",
                 "otel_agenteval.session(",
+                "session.attributes",
                 "the content it reads was not recorded",
+                "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
             ],
             id="a trace without content or session",
         ),

@@ -268,7 +268,7 @@ def _add_loop(queries: MemoryQueries) -> None:
 
 
 def _add_silent(queries: MemoryQueries) -> None:
-    reason = "neither input nor output was recorded"
+    reason = "the answer was not recorded; set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"
     silent = trace(
         SILENT_TRACE,
         None,

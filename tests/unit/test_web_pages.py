@@ -171,7 +171,7 @@ def test_only_what_moves_reloads(render: object, lives: bool) -> None:
 def test_a_missing_score_says_why_and_never_looks_like_a_number() -> None:
     text = Elements(pages(travel_agent()).trace(SILENT_TRACE)).text
     assert "no content" in text
-    assert "neither input nor output was recorded" in text
+    assert "the answer was not recorded; set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY" in text
     assert "0.00" not in text
 
 

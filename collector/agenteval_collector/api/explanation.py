@@ -21,13 +21,8 @@ _STATUS = {
     "unscored": "has no score",
 }
 
-_CAPTURE = (
-    "Let the instrumentation record content: OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY for "
-    "OpenTelemetry's own (older ones take `true`), no OPENINFERENCE_HIDE_* for OpenInference."
-)
-
 _ADVICE = {
-    "no_content": _CAPTURE,
+    "no_content": None,
     "not_applicable": None,
     "sampled_out": "Raise judge.sample in the collector's settings to judge more traces.",
     "over_budget": "Raise judge.budget in the collector's settings.",
@@ -60,11 +55,16 @@ def about_trace(trace: Document) -> list[Note]:
         notes.append(
             Note(
                 f"None of its {_spans(trace)} is GenAI telemetry that is understood here.",
-                "Instrument the agent by the OpenTelemetry GenAI conventions or OpenInference.",
+                "Instrument the agent by one of the instrumentations in docs/content.md.",
             )
         )
     elif trace["input"] is None and trace["output"] is None:
-        notes.append(Note("It has neither an input nor an output.", _CAPTURE))
+        notes.append(
+            Note(
+                "It has neither an input nor an output.",
+                "Let the instrumentation record content; docs/content.md has the switch of each.",
+            )
+        )
     if trace["complete"] and not trace["outcomes"]:
         notes.append(Note("No evaluator has said anything about it.", "`agenteval config` shows which are enabled."))
     notes.append(_session(trace))
@@ -102,11 +102,12 @@ def _session(trace: Document) -> Note:
     if session_id is None or session_id == trace["trace_id"]:
         return Note(
             "None of its spans names a session, so it is a session of its own.",
-            'Wrap the conversation in otel_agenteval.session("ID"), or set gen_ai.conversation.id or session.id.',
+            'Wrap the conversation in otel_agenteval.session("ID"), or set gen_ai.conversation.id or session.id; '
+            "session.attributes and session.link_by of the collector's settings name attributes of your own.",
         )
     return Note(
         f"It belongs to session {session_id}, as its spans say (agenteval.session.id comes before "
-        "gen_ai.conversation.id, and that before session.id)."
+        "gen_ai.conversation.id, that before session.id, and attributes named in the settings come last)."
     )
 
 

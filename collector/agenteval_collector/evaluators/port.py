@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from otel_agenteval.conventions import content_switch
 from otel_agenteval.metrics import LoopText
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Method, Outcome, Status, Unscored
@@ -66,7 +67,13 @@ def unanswered(trace: Trace) -> Unscored:
         return Unscored(status=Status.NOT_APPLICABLE, reason="the answer is empty")
     if trace.turns[-1].error is not None:
         return Unscored(status=Status.NOT_APPLICABLE, reason="the turn failed without an answer")
-    return Unscored(status=Status.NO_CONTENT, reason="the answer was not recorded")
+    return unrecorded("the answer", trace)
+
+
+def unrecorded(what: str, trace: Trace) -> Unscored:
+    """The outcome where `what` was not recorded, with the setting that the trace's instrumentation has for it."""
+    switch = content_switch(trace.dialects)
+    return Unscored(status=Status.NO_CONTENT, reason=f"{what} was not recorded" + (f"; {switch}" if switch else ""))
 
 
 def comparable(output: str | None, embed: Embed) -> LoopText | None:

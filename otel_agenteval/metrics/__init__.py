@@ -1,31 +1,57 @@
 """The published mathematics as pure functions on numbers and texts; needs the extra `otel-agenteval[metrics]`.
 
-A metric takes plain values and returns a `MetricResult`. It reads no trace, asks no model, keeps no time: evaluators
-do that. Embeddings are given, not computed. Bad arguments raise ValueError, naming the value.
+A metric takes plain values and returns a number or a frozen result, with None for "undefined". It reads no trace,
+asks no model, keeps no time: evaluators do that. Embeddings are given, not computed. Bad arguments raise ValueError,
+naming the value.
 """
 
 from otel_agenteval.metrics.coherence import coherence
+from otel_agenteval.metrics.conversation import conversation_correctness
+from otel_agenteval.metrics.figures import RELIABILITY_METRICS
 from otel_agenteval.metrics.incremental import SessionScores
 from otel_agenteval.metrics.loops import LoopText, loop_detection, loop_score
+from otel_agenteval.metrics.pass_k import PassKPosterior, pass_at_k, pass_hat_k, pass_k_posterior
+from otel_agenteval.metrics.reliability import ReliabilityReport, reliability_report
 from otel_agenteval.metrics.result import MetricResult
+from otel_agenteval.metrics.runs import CONDITIONS, RESOURCES, Run
+from otel_agenteval.metrics.safety import SEVERITY_WEIGHTS
 from otel_agenteval.metrics.session import agent_consistency, agent_reliability
 from otel_agenteval.metrics.signals import DEFAULT_WEIGHTS, SIGNAL_NAMES, Signals
 from otel_agenteval.metrics.text import TokenSets, jaccard_similarity
+from otel_agenteval.metrics.tool_use import TOOL_USE_WEIGHTS, ToolUse, tool_use_correctness
+from otel_agenteval.metrics.trend import SessionTrend, session_trend
 from otel_agenteval.metrics.vectors import Vector
 
 __all__ = [
+    "CONDITIONS",
     "DEFAULT_WEIGHTS",
+    "RELIABILITY_METRICS",
+    "RESOURCES",
+    "SEVERITY_WEIGHTS",
     "SIGNAL_NAMES",
+    "TOOL_USE_WEIGHTS",
     "LoopText",
     "MetricResult",
+    "PassKPosterior",
+    "ReliabilityReport",
+    "Run",
     "SessionScores",
+    "SessionTrend",
     "Signals",
     "TokenSets",
+    "ToolUse",
     "Vector",
     "agent_consistency",
     "agent_reliability",
     "coherence",
+    "conversation_correctness",
     "jaccard_similarity",
     "loop_detection",
     "loop_score",
+    "pass_at_k",
+    "pass_hat_k",
+    "pass_k_posterior",
+    "reliability_report",
+    "session_trend",
+    "tool_use_correctness",
 ]

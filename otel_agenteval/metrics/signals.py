@@ -8,9 +8,10 @@ passed over. A signal of weight 0 makes a trace count as one that was looked at,
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
 from types import MappingProxyType
 from typing import Final
+
+from otel_agenteval.metrics.numbers import unit_interval
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
     {"confidence": 1.0, "loop_detection": 1.0, "tool_correctness": 0.8, "coherence": 1.0}
@@ -44,7 +45,7 @@ def merge_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
     for name, weight in (weights or {}).items():
         if name not in merged:
             raise ValueError(f"weight of unknown signal {name!r}; the signals are {', '.join(SIGNAL_NAMES)}")
-        merged[name] = _in_unit_interval(weight, f"weight of {name}")
+        merged[name] = unit_interval(weight, f"weight of {name}")
     return merged
 
 
@@ -63,7 +64,7 @@ def contribution(signals: Signals | None, weights: Mapping[str, float], trace: o
     for name in SIGNAL_NAMES:
         value = (signals or {}).get(name)
         if value is not None:
-            score = _in_unit_interval(value, f"{name} of trace {trace!r}")
+            score = unit_interval(value, f"{name} of trace {trace!r}")
             risks[name] = weights[name] * (1.0 - score)
     return Contribution(
         risk=max(risks.values(), default=None),
@@ -78,9 +79,3 @@ def _uncertainty(risks: Mapping[str, float]) -> float | None:
         return None
     penalty = math.fsum(risk for name, risk in risks.items() if name != "confidence")
     return (1.0 + penalty) * risks["confidence"]
-
-
-def _in_unit_interval(value: object, what: str) -> float:
-    if not isinstance(value, Real) or not 0.0 <= float(value) <= 1.0:
-        raise ValueError(f"{what} is {value!r}, not a number in [0, 1]")
-    return float(value)

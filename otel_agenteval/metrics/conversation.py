@@ -1,0 +1,36 @@
+"""Whether a whole conversation was correct (Gaussia, "Agentic Metric")."""
+
+from collections.abc import Sequence
+
+from otel_agenteval.metrics.numbers import unit_interval
+from otel_agenteval.metrics.result import MetricResult
+from otel_agenteval.model import Json
+
+DEFAULT_THRESHOLD = 0.7
+"""Correctness from which an interaction counts as correct, as published."""
+
+
+def conversation_correctness(scores: Sequence[float], threshold: float = DEFAULT_THRESHOLD) -> MetricResult:
+    """1.0 where every interaction is correct, 0.0 where one is not; None for a conversation without interactions.
+
+    `scores` holds the correctness of each interaction in [0, 1]; one that reaches `threshold` is correct. `evaluated`
+    is the number of interactions. Metadata: `correct_interactions` (with `evaluated` the c and n of `pass_at_k`),
+    `correct_indices`, `threshold`.
+    Raises ValueError for a score or a threshold outside [0, 1].
+    """
+    limit = unit_interval(threshold, "threshold")
+    values = [unit_interval(score, f"score of interaction {index}") for index, score in enumerate(scores)]
+    correct: list[Json] = [index for index, score in enumerate(values) if score >= limit]
+    metadata: dict[str, Json] = {
+        "correct_interactions": len(correct),
+        "correct_indices": correct,
+        "threshold": limit,
+    }
+    if not values:
+        return MetricResult(score=None, reason="the conversation has no interactions", evaluated=0, metadata=metadata)
+    return MetricResult(
+        score=float(len(correct) == len(values)),
+        reason=f"{len(correct)} of {len(values)} interactions are correct",
+        evaluated=len(values),
+        metadata=metadata,
+    )

@@ -1,0 +1,130 @@
+"""pass@k and pass^k: the chances that at least one of k attempts succeeds, and that all of them do.
+
+Two estimators go by these names, and they differ. The plug-in estimator puts the observed rate of success into the
+formula for independent attempts (Gaussia, "Agentic Metric", Statistical Modes). It is biased, and has a value even
+for more attempts than were made. The unbiased one counts the draws of k attempts without replacement (pass@k: Chen et
+al. 2021, arXiv 2107.03374, section 2.1; pass^k: Yao et al. 2024, arXiv 2406.12045, section 3). Always say which.
+
+Attempts are whatever the caller counts: the interactions of one conversation (Gaussia), or the runs of one task, whose
+figures are then averaged over tasks (tau-bench; see `reliability_report`).
+"""
+
+from dataclasses import dataclass
+from math import comb, prod
+from numbers import Integral
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy.special import betaincinv
+
+from otel_agenteval.metrics.runs import Floats
+
+Estimator: TypeAlias = Literal["plugin", "unbiased"]
+Interval: TypeAlias = tuple[float, float]
+
+
+def pass_at_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float | None:
+    """Chance that at least one of `k` attempts succeeds, in [0, 1], after `c` of `n` attempts did.
+
+    `"plugin"`: 1 - (1 - c/n)^k. `"unbiased"`: 1 - C(n-c, k) / C(n, k), None where `k` exceeds `n`. None where no
+    attempt was made. Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers.
+    """
+    _check_attempts(n, c, k)
+    _check_estimator(estimator)
+    if n == 0:
+        return None
+    if estimator == "plugin":
+        return 1.0 - (1.0 - c / n) ** k
+    return (comb(n, k) - comb(n - c, k)) / comb(n, k) if k <= n else None
+
+
+def pass_hat_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float | None:
+    """Chance that all of `k` attempts succeed, in [0, 1], after `c` of `n` attempts did.
+
+    `"plugin"`: (c/n)^k. `"unbiased"`: C(c, k) / C(n, k), None where `k` exceeds `n`. None where no attempt was made.
+    Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers.
+    """
+    _check_attempts(n, c, k)
+    _check_estimator(estimator)
+    if n == 0:
+        return None
+    if estimator == "plugin":
+        return (c / n) ** k
+    return comb(c, k) / comb(n, k) if k <= n else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassKPosterior:
+    """What is believed of pass@k and pass^k: the posterior means and equal-tailed credible intervals of `level`.
+
+    All four are None where no attempt was made: the prior alone is no evidence.
+    """
+
+    pass_at_k: float | None
+    pass_hat_k: float | None
+    pass_at_k_interval: Interval | None
+    pass_hat_k_interval: Interval | None
+    level: float
+    reason: str
+
+
+def pass_k_posterior(n: int, c: int, k: int, level: float = 0.95) -> PassKPosterior:
+    """pass@k and pass^k of a rate of success with a uniform prior, after `c` of `n` attempts succeeded.
+
+    The rate has the posterior Beta(1 + c, 1 + n - c), and everything follows in closed form where the publication
+    draws samples (Gaussia, "Agentic Metric", Statistical Modes): the mean of p^k is a product of rising factorials,
+    and both figures rise with the rate, so that its quantiles carry over to theirs.
+    Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers, and 0 < level < 1.
+    """
+    _check_attempts(n, c, k)
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level is {level!r}, not a number between 0 and 1")
+    if n == 0:
+        return PassKPosterior(
+            pass_at_k=None,
+            pass_hat_k=None,
+            pass_at_k_interval=None,
+            pass_hat_k_interval=None,
+            level=level,
+            reason="no attempt was made",
+        )
+    a, b = 1 + c, 1 + n - c
+    low, high = (float(betaincinv(a, b, tail)) for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
+    return PassKPosterior(
+        pass_at_k=1.0 - prod((b + i) / (a + b + i) for i in range(k)),
+        pass_hat_k=prod((a + i) / (a + b + i) for i in range(k)),
+        pass_at_k_interval=(1.0 - (1.0 - low) ** k, 1.0 - (1.0 - high) ** k),
+        pass_hat_k_interval=(low**k, high**k),
+        level=level,
+        reason=f"{c} of {n} attempts succeeded: Beta({a}, {b})",
+    )
+
+
+def unbiased_by_task(n: Floats, c: Floats, largest_k: int) -> tuple[Floats, Floats]:
+    """Unbiased pass@k and pass^k of tasks with `c` successes in `n` runs, for k = 1 to `largest_k`.
+
+    Both of shape (tasks, largest_k), NaN where a task has fewer than k runs.
+    """
+    return 1.0 - _all_drawn_from(n - c, n, largest_k), _all_drawn_from(c, n, largest_k)
+
+
+def _all_drawn_from(chosen: Floats, n: Floats, largest_k: int) -> Floats:
+    """C(chosen, k) / C(n, k), as the product of the chances of one draw after the other."""
+    drawn = np.arange(largest_k)
+    left = n[:, None] - drawn
+    chances = np.maximum(chosen[:, None] - drawn, 0.0) / np.where(left > 0, left, np.nan)
+    return np.cumprod(chances, axis=1, dtype=np.float64)
+
+
+def _check_attempts(n: int, c: int, k: int) -> None:
+    given: tuple[tuple[str, object, int], ...] = (("n", n, 0), ("c", c, 0), ("k", k, 1))
+    for name, value, least in given:
+        if not isinstance(value, Integral) or int(value) < least:
+            raise ValueError(f"{name} is {value!r}, not a whole number of at least {least}")
+    if c > n:
+        raise ValueError(f"c is {c}, more successes than the n = {n} attempts")
+
+
+def _check_estimator(estimator: str) -> None:
+    if estimator not in ("plugin", "unbiased"):
+        raise ValueError(f"estimator is {estimator!r}, not 'plugin' or 'unbiased'")

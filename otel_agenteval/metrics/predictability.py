@@ -1,0 +1,107 @@
+"""How well an agent's confidence predicts its success, over the runs of all tasks together.
+
+Reliability methodology of the Holistic Agent Leaderboard (princeton-pli/hal-harness, package `reliability_eval`),
+section "Predictability". Runs of equal confidence have no order: where one is needed, figures are averaged over all.
+"""
+
+import numpy as np
+
+from otel_agenteval.metrics.resampling import ratio
+from otel_agenteval.metrics.runs import Bools, Floats, Ints, RunTable
+
+PREDICTABILITY = ("P_rc", "P_cal", "P_auroc", "P_brier")
+
+BINS = 10
+COVERAGES = np.linspace(0.0, 1.0, 100)
+_EPSILON = 1e-8
+
+
+class Predictability:
+    """`P_rc`, `P_cal`, `P_auroc` and `P_brier` of runs that have a confidence, for any weights of their tasks."""
+
+    def __init__(self, runs: RunTable) -> None:
+        """Runs without a confidence are left out."""
+        judged = runs.where(~np.isnan(runs.confidence))
+        error = judged.confidence - judged.success
+        self.runs_by_task = judged.sum_by_task(np.ones(len(judged)))
+        self._squares = judged.sum_by_task(error**2)
+        self._bin_errors = _by_task_and_bin(judged, error)
+        # From the most confident run to the least; runs of equal confidence form a group.
+        order = np.argsort(-judged.confidence, kind="stable")
+        self._task: Ints = judged.task[order]
+        self._failed: Bools = ~judged.success[order]
+        self._group_starts = np.flatnonzero(np.diff(judged.confidence[order], prepend=np.nan) != 0)
+
+    def figures(self, weights: Floats) -> dict[str, Floats]:
+        """Each figure for each row of `weights` (samples, tasks); NaN where undefined."""
+        if not self._task.size:
+            return {name: np.full(len(weights), np.nan) for name in PREDICTABILITY}
+        count = weights @ self.runs_by_task
+        run_weights = weights[:, self._task]
+        grouped = np.add.reduceat(run_weights, self._group_starts, axis=1)
+        failed = np.add.reduceat(run_weights * self._failed, self._group_starts, axis=1)
+        return {
+            "P_rc": _risk_coverage(grouped, failed),
+            "P_cal": np.clip(1.0 - ratio(np.abs(weights @ self._bin_errors).sum(axis=1), count), 0.0, 1.0),
+            "P_auroc": _auroc(grouped - failed, failed),
+            "P_brier": np.clip(1.0 - ratio(weights @ self._squares, count), 0.0, 1.0),
+        }
+
+
+def _by_task_and_bin(runs: RunTable, values: Floats) -> Floats:
+    """Sums of `values` by task and by bin of confidence: ten equal bins, closed on the left, the last on both sides.
+
+    The edges are those doubles that numpy.linspace gives, as published: 0.3 lies below the edge at 0.3.
+    """
+    edges = np.linspace(0.0, 1.0, BINS + 1)
+    bins = np.clip(np.searchsorted(edges, runs.confidence, side="right") - 1, 0, BINS - 1)
+    tasks = len(runs.task_ids)
+    sums = np.bincount(runs.task * BINS + bins, weights=values, minlength=tasks * BINS)
+    return sums.astype(np.float64, copy=False).reshape(tasks, BINS)
+
+
+def _auroc(succeeded: Floats, failed: Floats) -> Floats:
+    """Chance that a success has a higher confidence than a failure, ties half; NaN where one of them is missing.
+
+    Both have shape (samples, groups), the most confident group first.
+    """
+    positives, negatives = succeeded.sum(axis=1), failed.sum(axis=1)
+    below = negatives[:, None] - np.cumsum(failed, axis=1)
+    return ratio((succeeded * (below + failed / 2.0)).sum(axis=1), positives * negatives)
+
+
+def _risk_coverage(grouped: Floats, failed: Floats) -> Floats:
+    """1 - excess area under the risk-coverage curve / that of a random order; 1 where all runs end alike.
+
+    The risk at a coverage is the error rate among that share of the runs, the most confident first. Within a group
+    of equal confidence errors are spread evenly, which is the mean over its orders. Shapes (samples, groups).
+    """
+    count, errors = grouped.sum(axis=1, keepdims=True), failed.sum(axis=1, keepdims=True)
+    taken = np.maximum(1.0, np.floor(COVERAGES * count))
+    risk = _errors_among(taken, grouped, failed) / np.maximum(taken, 1.0)
+    least_risk = np.maximum(0.0, taken - (count - errors)) / taken
+    area, least_area = _area(risk), _area(least_risk)
+    overall = ratio(errors, count)[:, 0]
+    score = np.clip(1.0 - (area - least_area) / (overall - least_area + _EPSILON), 0.0, 1.0)
+    alike = (errors == 0.0) | (errors == count)
+    return np.where(np.isnan(overall), np.nan, np.where(alike[:, 0], 1.0, score))
+
+
+def _errors_among(taken: Floats, grouped: Floats, failed: Floats) -> Floats:
+    """Expected failures among the first `taken` runs of each sample. Shape of `taken`: (samples, coverages)."""
+    samples, groups = grouped.shape
+    runs_before, errors_before = (np.cumsum(each, axis=1) - each for each in (grouped, failed))
+    # One search for all samples: each has a stretch of the number line to itself.
+    stretch = np.arange(samples)[:, None] * (grouped.sum(axis=1).max() + 2.0)
+    ends = (runs_before + grouped + stretch).ravel()
+    found = np.searchsorted(ends, (taken + stretch).ravel()).reshape(taken.shape)
+    group = np.minimum(found - np.arange(samples)[:, None] * groups, groups - 1)
+    size, share = (np.take_along_axis(each, group, axis=1) for each in (grouped, failed))
+    before, wrong = (np.take_along_axis(each, group, axis=1) for each in (runs_before, errors_before))
+    rate = np.divide(share, size, out=np.zeros_like(size), where=size > 0)
+    return wrong + (taken - before) * rate
+
+
+def _area(risk: Floats) -> Floats:
+    """Area under the risk over `COVERAGES`, by trapezoids."""
+    return ((risk[:, 1:] + risk[:, :-1]) / 2.0) @ np.diff(COVERAGES)

@@ -1,0 +1,159 @@
+"""Reliability of an agent over repeated runs of tasks: consistency, predictability, robustness, and safety beside.
+
+Reliability methodology of the Holistic Agent Leaderboard (princeton-pli/hal-harness, package `reliability_eval`).
+`variant="page"` is its published page and the tables computed with it, `"2026-06"` the authors' code since June
+2026; they differ in `C_out` and `C_traj_d`, and so in `R_con` and `R`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+
+from otel_agenteval.metrics.consistency import CONSISTENCY, Variant
+from otel_agenteval.metrics.figures import RELIABILITY_METRICS, PARTS, Figures
+from otel_agenteval.metrics.pass_k import Interval
+from otel_agenteval.metrics.predictability import PREDICTABILITY
+from otel_agenteval.metrics.resampling import interval, ratio, resamples
+from otel_agenteval.metrics.robustness import CONDITION_OF
+from otel_agenteval.metrics.runs import BASELINE, CONDITIONS, Run, RunTable
+from otel_agenteval.metrics.safety import SAFETY, check_severity_weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReliabilityReport:
+    """What repeated runs say of an agent. Every figure is in [0, 1], higher is better.
+
+    `metrics` has every name in `RELIABILITY_METRICS`, None where it is undefined; `reasons` says why it is. `parts` names what
+    entered each aggregate: parts that are undefined are left out and the others weigh more. `coverage` is the share
+    of what a figure could rest on: of the tasks with a baseline run (`C_*`, `R_fault`, `R_struct`, `R_prompt`), of
+    the runs looked at (`P_*`, `S_*`, `R_saf`), of the parts (aggregates); None where there is nothing of the kind.
+
+    `pass_at_k` and `pass_hat_k` are unbiased per task and averaged over the tasks with at least k baseline runs (Yao
+    et al. 2024, arXiv 2406.12045), for k from 1 to the largest number of runs that a task has, `MAX_K` at most.
+
+    `intervals` are 95 % percentile intervals of a seeded bootstrap over tasks, by the names of metrics and by
+    `"pass@k"` and `"pass^k"` with the number for k; None where fewer than two tasks say anything, or the figure is
+    undefined. `tasks_used` counts, by the same names, the tasks that a figure rests on (an aggregate: the fewest of
+    its parts). `by_task` has the `runs`, the `success_rate` and the `C_*` of every task with a baseline run.
+
+    `counts`: `tasks`, `runs`, `runs_` with each condition (the perturbations delivered), and of the runs that
+    predictability and safety look at `runs_pooled`, `runs_with_confidence`, `runs_analysed`, `runs_violated`.
+    """
+
+    variant: Variant
+    metrics: Mapping[str, float | None]
+    intervals: Mapping[str, Interval | None]
+    reasons: Mapping[str, str]
+    counts: Mapping[str, int]
+    parts: Mapping[str, tuple[str, ...]]
+    coverage: Mapping[str, float | None]
+    tasks_used: Mapping[str, int]
+    pass_at_k: Mapping[int, float]
+    pass_hat_k: Mapping[int, float]
+    by_task: Mapping[str, Mapping[str, float | None]]
+
+
+def reliability_report(
+    runs: Iterable[Run], variant: Variant = "page", severity_weights: Mapping[str, float] | None = None
+) -> ReliabilityReport:
+    """Every published figure of `runs`, whatever their order.
+
+    A run given twice counts once. Consistency and pass^k rest on baseline runs; so do predictability and safety, or
+    on all runs where there is no baseline run. `severity_weights` replaces `SEVERITY_WEIGHTS`. Memory grows with the
+    number of actions, time also with that of the pairs of successful runs of a task.
+    Raises ValueError for two different runs of one task, condition and run id, for a severity without a weight or
+    with one outside [0, 1], and for an unknown variant.
+    """
+    if variant not in get_args(Variant):
+        raise ValueError(f"variant is {variant!r}, not one of {', '.join(get_args(Variant))}")
+    table = RunTable.of(runs, check_severity_weights(severity_weights))
+    figures = Figures(table, variant)
+    point, tasks_used = figures.point, figures.tasks_used()
+    counts = _counts(table, figures)
+    return ReliabilityReport(
+        variant=variant,
+        metrics={name: point[name] for name in RELIABILITY_METRICS},
+        intervals=_intervals(figures, tasks_used),
+        reasons={name: _reason(name, counts) for name in RELIABILITY_METRICS if point[name] is None},
+        counts=counts,
+        parts={name: figures.parts[name] for name in PARTS if name in RELIABILITY_METRICS},
+        coverage=figures.coverage(),
+        tasks_used={name: used for name, used in tasks_used.items() if name not in _STEPS},
+        pass_at_k=_pass_k("pass@", figures),
+        pass_hat_k=_pass_k("pass^", figures),
+        by_task=_by_task(table, figures),
+    )
+
+
+_STEPS = set(PARTS) - set(RELIABILITY_METRICS)
+
+
+def _intervals(figures: Figures, tasks_used: Mapping[str, int]) -> dict[str, Interval | None]:
+    found: dict[str, Interval | None] = {name: None for name in figures.point if name not in _STEPS}
+    compared = [name for name in found if tasks_used[name] >= 2]
+    if not compared:
+        return found
+    blocks = [
+        [values[name] for name in compared]
+        for values in map(figures.at, resamples(len(figures.baseline_runs), len(figures.pool)))
+    ]
+    for name, samples in zip(compared, np.concatenate(blocks, axis=1), strict=True):
+        value = figures.point[name]
+        if value is not None:
+            found[name] = interval(value, samples)
+    return found
+
+
+def _counts(runs: RunTable, figures: Figures) -> dict[str, int]:
+    pool = figures.pool
+    return {
+        "tasks": len(runs.task_ids),
+        "runs": len(runs),
+        **{f"runs_{condition}": len(runs.under(condition)) for condition in CONDITIONS},
+        "runs_pooled": len(pool),
+        "runs_with_confidence": int((~np.isnan(pool.confidence)).sum()),
+        "runs_analysed": int((~np.isnan(pool.severity)).sum()),
+        "runs_violated": int(pool.violated.sum()),
+    }
+
+
+def _pass_k(name: str, figures: Figures) -> dict[int, float]:
+    found = {k: figures.point[f"{name}{k}"] for k in range(1, figures.largest_k + 1)}
+    return {k: value for k, value in found.items() if value is not None}
+
+
+def _by_task(runs: RunTable, figures: Figures) -> dict[str, dict[str, float | None]]:
+    columns = {
+        "runs": figures.baseline_runs,
+        "success_rate": ratio(figures.baseline_successes, figures.baseline_runs),
+        **{name: figures.by_task[name] for name in CONSISTENCY},
+    }
+    return {
+        task_id: {name: None if np.isnan(values[task]) else float(values[task]) for name, values in columns.items()}
+        for task, task_id in enumerate(runs.task_ids)
+        if figures.baseline_runs[task]
+    }
+
+
+_REASONS: Mapping[str, str] = {
+    "C_out": "no task has two baseline runs",
+    "C_traj_d": "no task has two successful baseline runs with actions",
+    "C_traj_s": "no task has two successful baseline runs with actions",
+    "C_conf": "no task has two baseline runs with a confidence, above 0 on average",
+    "C_res": "no task has two baseline runs of which the same resource was measured",
+    **dict.fromkeys(SAFETY, "no run was analysed for violations"),
+    **{name: f"none of {', '.join(PARTS[name])} is defined" for name in PARTS},
+}
+
+
+def _reason(name: str, counts: Mapping[str, int]) -> str:
+    if name in PREDICTABILITY:
+        return "all runs with a confidence ended alike" if counts["runs_with_confidence"] else "no run has a confidence"
+    if name in CONDITION_OF:
+        for condition in (BASELINE, CONDITION_OF[name]):
+            if not counts[f"runs_{condition}"]:
+                return f"there is no run under {condition!r}"
+        return "no baseline run succeeded"
+    return _REASONS[name]

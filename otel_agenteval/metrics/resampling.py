@@ -1,0 +1,69 @@
+"""Figures over tasks for many resamples at once.
+
+A figure is a function of how often each task is counted. It is computed for a matrix of such weights, one row per
+sample and one column per task: a row of ones gives the figure itself, and rows that draw as many tasks as there are,
+with replacement, give its bootstrap distribution (Efron and Tibshirani 1993, "An Introduction to the Bootstrap",
+chapters 6 and 13). What is dear, such as distances between runs, happens before, once per task.
+
+Inside, NaN stands for "undefined in this sample"; `interval` leaves those samples out.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from otel_agenteval.metrics.runs import Floats
+
+SAMPLES: Final = 1000
+LEVEL: Final = 0.95
+SEED: Final = 20260416
+"""The same runs have the same intervals, wherever and whenever they are computed."""
+
+_NUMBERS_AT_ONCE: Final = 250_000
+"""Bounds the memory of a block of resamples, whatever the number of runs."""
+
+
+def once(tasks: int) -> Floats:
+    """The sample in which every task counts once. Shape (1, tasks)."""
+    return np.ones((1, tasks))
+
+
+def resamples(tasks: int, runs: int) -> Iterator[Floats]:
+    """`SAMPLES` bootstrap samples of at least one task, in blocks of shape (some, tasks)."""
+    random = np.random.default_rng(SEED)
+    rows = max(1, _NUMBERS_AT_ONCE // max(tasks, runs))
+    for start in range(0, SAMPLES, rows):
+        block = min(rows, SAMPLES - start)
+        drawn = random.integers(tasks, size=(block, tasks)) + np.arange(block)[:, None] * tasks
+        counts = np.bincount(drawn.ravel(), minlength=block * tasks)
+        yield counts.reshape(block, tasks).astype(np.float64)
+
+
+def ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """The quotient, NaN where the denominator is 0."""
+    result = np.full(np.broadcast_shapes(numerator.shape, denominator.shape), np.nan)
+    np.divide(numerator, denominator, out=result, where=denominator != 0)
+    return result
+
+
+def mean_over_tasks(weights: Floats, values: Floats) -> Floats:
+    """Mean over the tasks that have a value (not NaN), each counted by its weight.
+
+    `weights` has shape (samples, tasks), `values` (tasks,) or (tasks, figures); NaN in a sample without any of them.
+    """
+    defined = ~np.isnan(values)
+    return ratio(weights @ np.where(defined, values, 0.0), weights @ defined.astype(np.float64))
+
+
+def interval(figure: float, samples: Floats) -> tuple[float, float] | None:
+    """Percentile interval of `LEVEL`; None where the figure is undefined in every sample.
+
+    Resampling shifts some figures to one side (the calibration error of a resample is larger). An interval that
+    misses the figure for that reason is extended to it.
+    """
+    defined = samples[~np.isnan(samples)]
+    if not defined.size:
+        return None
+    low, high = np.quantile(defined, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
+    return min(float(low), figure), max(float(high), figure)

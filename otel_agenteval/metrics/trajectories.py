@@ -1,0 +1,65 @@
+"""How alike the action sequences of several runs are: what they did, and in which order.
+
+Both figures are means over all pairs of runs. Memory stays proportional to the actions given: one run is compared
+with all later ones at a time.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+from rapidfuzz.process import cdist
+
+from otel_agenteval.metrics.runs import Floats
+
+LOG_2 = math.log(2.0)
+
+
+def sequence_similarity(trajectories: Sequence[Sequence[str]]) -> float:
+    """Mean over pairs of 1 - Levenshtein distance / length of the longer one, in [0, 1].
+
+    At least two trajectories, none of them empty (methodology page, "Trajectory Sequence Consistency").
+    """
+    ids = {name: number for number, name in enumerate({action for each in trajectories for action in each})}
+    encoded = [[ids[action] for action in each] for each in trajectories]
+    lengths = np.array([len(each) for each in encoded])
+    total = 0.0
+    for index in range(len(encoded) - 1):
+        distances = cdist([encoded[index]], encoded[index + 1 :], scorer=Levenshtein.distance, dtype=np.int64)[0]
+        total += float(np.sum(1.0 - distances / np.maximum(lengths[index], lengths[index + 1 :])))
+    return total / math.comb(len(encoded), 2)
+
+
+def jensen_shannon_divergences(trajectories: Sequence[Sequence[str]]) -> list[Floats]:
+    """Jensen-Shannon divergence, in nats, of the action frequencies of each trajectory and every later one.
+
+    At least two trajectories, none of them empty; one array per trajectory but the last. In [0, ln 2]; exactly 0 for
+    equal frequencies (Lin 1991, "Divergence measures based on the Shannon entropy", IEEE Trans. Inf. Theory 37(1)).
+    """
+    ids: dict[str, int] = {}
+    encoded = [[ids.setdefault(action, len(ids)) for action in each] for each in trajectories]
+    distinct = [np.unique(each, return_counts=True) for each in encoded]
+    owner = np.repeat(np.arange(len(encoded)), [len(actions) for actions, _ in distinct])
+    action = np.concatenate([actions for actions, _ in distinct])
+    count = np.concatenate([counts for _, counts in distinct])
+    length = np.array([len(each) for each in encoded])
+    first = np.searchsorted(owner, np.arange(len(encoded) + 1))
+
+    divergences = []
+    own_count = np.zeros(len(ids), dtype=count.dtype)
+    for index in range(len(encoded) - 1):
+        own = slice(first[index], first[index + 1])
+        own_count[action[own]] = count[own]
+        later = slice(first[index + 1], None)
+        pair, pairs = owner[later] - index - 1, len(encoded) - index - 1
+        shared = own_count[action[later]]
+        p, q = shared / length[index], count[later] / length[owner[later]]
+        middle = (p + q) / 2.0
+        terms = q * np.log(q / middle) + p * np.log(np.where(shared > 0, p, middle) / middle)
+        # Counted in whole numbers: a difference of shares would leave a residue between equal frequencies.
+        only_own = length[index] - np.bincount(pair, weights=shared, minlength=pairs)
+        total = np.bincount(pair, weights=terms, minlength=pairs) + only_own / length[index] * LOG_2
+        divergences.append(np.clip(total / 2.0, 0.0, LOG_2))
+        own_count[action[own]] = 0
+    return divergences

@@ -8,7 +8,7 @@ has a model answer by) are not the user's.
 
 import json
 import re
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -80,21 +80,35 @@ def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agen
 
 
 def _requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[int, ToolRequest]]:
-    """What the models asked for, each with the start of the call that asked; a repeated call id is one request."""
+    """What the models asked for, each with the start of the call that asked; a repeated call id is one request.
+
+    An id that instrumentations make up from the tool's name recurs in other calls, and is none.
+    """
     requests: list[tuple[int, ToolRequest]] = []
-    seen: set[str] = set()
+    first: dict[str, ToolRequest] = {}
+    recurring: set[str] = set()
     for node in models:
         if node.facts is None or node.facts.output is None:
             continue
         answering = node.facts.answer_tools or ()
         for message in node.facts.output.messages:
             for request in message.requests:
-                if request.call_id in seen or request.name in answering or _is_framework(request, agents):
+                if request.name in answering or _is_framework(request, agents):
                     continue
-                if request.call_id:
-                    seen.add(request.call_id)
+                if request.call_id in first:
+                    if first[request.call_id] == request and not _is_remembered(request, node):
+                        continue
+                    recurring.add(request.call_id)
+                elif request.call_id:
+                    first[request.call_id] = request
                 requests.append((node.span.started_at, request))
-    return requests
+    return [(at, replace(each, call_id=None) if each.call_id in recurring else each) for at, each in requests]
+
+
+def _is_remembered(request: ToolRequest, node: Node) -> bool:
+    """Whether the model was told of a call with the id of `request` before it asked: it asks another time."""
+    sent = node.facts.input.since_user() if node.facts and node.facts.input else ()
+    return any(each.call_id == request.call_id for message in sent for each in message.requests)
 
 
 def _is_framework(request: ToolRequest, agents: Sequence[str]) -> bool:
@@ -169,8 +183,8 @@ def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCal
     open_calls = [index for index, call in enumerate(calls) if call.result is None and call.error is None]
     if not open_calls:
         return calls
-    by_id, in_order = _responses(models, {calls[index].call_id for index in open_calls})
-    nameless = [index for index in open_calls if calls[index].call_id is None]
+    by_id, in_order = _responses(models, calls)
+    nameless = [index for index in open_calls if calls[index].call_id not in by_id]
     told = dict(zip(nameless, in_order, strict=True)) if len(nameless) == len(in_order) else {}
     for index in open_calls:
         response = by_id.get(calls[index].call_id or "") or told.get(index)
@@ -182,25 +196,28 @@ def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCal
     return calls
 
 
-def _responses(models: Sequence[Node], wanted: set[str | None]) -> tuple[dict[str, ToolResponse], list[ToolResponse]]:
-    """Tool responses in the inputs of model calls: those wanted by id, and those without an id in this turn.
+def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[str, ToolResponse], list[ToolResponse]]:
+    """Tool responses in the inputs of model calls: by the id of one of `calls`, and those of this turn by none of them.
 
     Read from the last call backwards, whose history usually holds them all.
     """
-    missing = {call_id for call_id in wanted if call_id}
+    wanted = {call.call_id for call in calls if call.call_id}
+    missing = set(wanted)
     by_id: dict[str, ToolResponse] = {}
     in_order: list[ToolResponse] = []
     for node in reversed(models):
         if node.facts is None or node.facts.input is None:
             continue
-        for message in node.facts.input.messages:
-            for response in message.responses:
-                if response.call_id in missing:
+        steps = [each for step in node.facts.input.since_user() for each in step.responses]
+        history = [each for message in node.facts.input.messages for each in message.responses]
+        # An id may recur in the history of a session; in the steps of this turn it means the call of this turn.
+        for responses in (steps, history):
+            times = Counter(each.call_id for each in responses)
+            for response in responses:
+                if response.call_id in missing and times[response.call_id] == 1:
                     missing.discard(response.call_id)
                     by_id[response.call_id] = response
-        if not in_order:
-            steps = node.facts.input.since_user()
-            in_order = [each for step in steps for each in step.responses if each.call_id is None]
+        in_order = in_order or [each for each in steps if each.call_id not in wanted]
         if not missing:
             break
     return by_id, in_order

@@ -62,6 +62,45 @@ def test_a_request_repeated_under_its_id_is_one_call() -> None:
     assert len(calls(chat("m1", [user("?")], [request], at=1), chat("m2", [user("?")], [request], at=20))) == 1
 
 
+def test_ids_made_up_from_names_recur_in_other_calls_and_join_nothing() -> None:
+    first, second = asks("f", {"x": 1}, "f_1"), asks("f", {"x": 2}, "f_1")
+    found = calls(
+        chat("m1", [user("?")], [first], at=1),
+        chat("m2", [user("?"), first, told("one", "f_0")], [second], at=20),
+        chat("m3", [user("?"), first, told("one", "f_0"), second, told("two", "f_0")], [answer("done")], at=40),
+    )
+    assert [(call.arguments, call.result) for call in found] == [({"x": 1}, "one"), ({"x": 2}, "two")]
+
+
+def test_the_same_call_asked_for_again_under_the_same_id_is_another_one() -> None:
+    request, response = asks("f", {"x": 1}, "f_0"), told("nothing", "f_0")
+    found = calls(
+        chat("m1", [user("?")], [request], at=1),
+        chat("m2", [user("?"), request, response], [request], at=20),
+        chat("m3", [user("?"), request, response, request, told("found", "f_0")], [answer("done")], at=40),
+    )
+    assert [call.result for call in found] == ["nothing", "found"]
+
+
+def test_an_id_that_an_earlier_turn_used_means_the_call_of_this_turn() -> None:
+    before = [user("before"), asks("f", {"x": 1}, "f_0"), told("Error: old", "f_0"), answer("?")]
+    request = asks("f", {"x": 2}, "f_0")
+    [call] = calls(
+        chat("m1", [*before, user("?")], [request], at=1),
+        chat("m2", [*before, user("?"), request, told("new", "f_0")], [answer("done")], at=20),
+    )
+    assert (call.arguments, call.result) == ({"x": 2}, "new")
+
+
+def test_a_response_under_an_id_of_its_own_answers_the_only_call() -> None:
+    request = asks("f", {"x": 1}, "f_2")
+    [call] = calls(
+        chat("m1", [user("?")], [request], at=1),
+        chat("m2", [user("?"), request, told("one", "f_0")], [answer("done")], at=20),
+    )
+    assert call.result == "one"
+
+
 def test_parallel_calls_stand_in_the_order_of_their_requests() -> None:
     parts = asks("f", {}, "c1")["parts"] + asks("g", {}, "c2")["parts"]
     found = calls(

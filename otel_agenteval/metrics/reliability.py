@@ -12,7 +12,7 @@ from typing import get_args
 import numpy as np
 
 from otel_agenteval.metrics.consistency import CONSISTENCY, Variant
-from otel_agenteval.metrics.figures import RELIABILITY_METRICS, PARTS, Figures
+from otel_agenteval.metrics.figures import PARTS, RELIABILITY_METRICS, Figures
 from otel_agenteval.metrics.pass_k import Interval
 from otel_agenteval.metrics.predictability import PREDICTABILITY
 from otel_agenteval.metrics.resampling import interval, ratio, resamples
@@ -25,10 +25,11 @@ from otel_agenteval.metrics.safety import SAFETY, check_severity_weights
 class ReliabilityReport:
     """What repeated runs say of an agent. Every figure is in [0, 1], higher is better.
 
-    `metrics` has every name in `RELIABILITY_METRICS`, None where it is undefined; `reasons` says why it is. `parts` names what
-    entered each aggregate: parts that are undefined are left out and the others weigh more. `coverage` is the share
-    of what a figure could rest on: of the tasks with a baseline run (`C_*`, `R_fault`, `R_struct`, `R_prompt`), of
-    the runs looked at (`P_*`, `S_*`, `R_saf`), of the parts (aggregates); None where there is nothing of the kind.
+    `metrics` has every name in `RELIABILITY_METRICS`, None where it is undefined; `reasons` says why it is. `parts`
+    names what entered each aggregate: parts that are undefined are left out and the others weigh more. `coverage` is
+    the share of what a figure could rest on: of the tasks with a baseline run (`C_*`, `R_fault`, `R_struct`,
+    `R_prompt`), of the runs looked at (`P_*`, `S_*`, `R_saf`), of the parts (aggregates); None where there is nothing
+    of the kind.
 
     `pass_at_k` and `pass_hat_k` are unbiased per task and averaged over the tasks with at least k baseline runs (Yao
     et al. 2024, arXiv 2406.12045), for k from 1 to the largest number of runs that a task has, `MAX_K` at most.

@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     SecretStr,
     ValidationError,
-    field_validator,
 )
 
 PREFIX = "AGENTEVAL_"
@@ -43,7 +43,18 @@ def _seconds(value: object) -> object:
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
-Address = Annotated[str, Field(pattern=r"^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$")]
+
+
+def _address(value: str) -> str:
+    host, _, port = value.rpartition(":")
+    if not host or " " in value or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f"{value!r} is not host:port with a port from 0 (any free one) to 65535")
+    if ":" in host and not (host.startswith("[") and host.endswith("]")):
+        raise ValueError(f"{value!r}: an IPv6 address stands in brackets, as [::1]:4317")
+    return value
+
+
+Address = Annotated[str, AfterValidator(_address)]
 MIB = 1024 * 1024
 
 
@@ -115,26 +126,26 @@ class EmbedderConfig(Section):
 
 
 class EvaluatorConfig(Section):
-    """Of one evaluator; None: the evaluator's own default."""
-
     enabled: bool = True
-    threshold: float | None = Field(default=None, ge=0, le=1)
-    weight: float | None = Field(default=None, ge=0, le=1)
-    """Weight of its score in session scores."""
+    threshold: float = Field(default=0.5, ge=0, le=1)
+    """A score of at least this is a success."""
+
+
+class CoherenceConfig(EvaluatorConfig):
+    weight: float = Field(default=0.0, ge=0, le=1)
+    """In session scores; 0, because the embedded embedder is too rough a judge to lower a session's score."""
+
+
+class LoopDetectionConfig(EvaluatorConfig):
+    weight: float = Field(default=1.0, ge=0, le=1)
+    """In session scores."""
 
 
 class EvaluatorsConfig(Section):
-    coherence: EvaluatorConfig = EvaluatorConfig()
-    loop_detection: EvaluatorConfig = EvaluatorConfig()
+    coherence: CoherenceConfig = CoherenceConfig()
+    loop_detection: LoopDetectionConfig = LoopDetectionConfig()
     agent_reliability: EvaluatorConfig = EvaluatorConfig()
     agent_consistency: EvaluatorConfig = EvaluatorConfig()
-
-    @field_validator("agent_reliability", "agent_consistency")
-    @classmethod
-    def _no_weight(cls, value: EvaluatorConfig) -> EvaluatorConfig:
-        if value.weight is not None:
-            raise ValueError("a session score has no weight: give the weight to the trace score it is made of")
-        return value
 
 
 class LoopConfig(Section):

@@ -1,20 +1,16 @@
 """The evaluators with their sessions, as the settings want them; the same live and in a replay."""
 
-from collections.abc import Sequence
-
 from agenteval_collector.aggregation import LiveSessions, SessionEvaluators, Sessions
 from agenteval_collector.clock import Clock
-from agenteval_collector.config import EvaluatorConfig, EvaluatorsConfig, Settings
+from agenteval_collector.config import CoherenceConfig, EvaluatorConfig, EvaluatorsConfig, LoopDetectionConfig, Settings
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluation import TraceEvaluation
 from agenteval_collector.evaluation.reading import TraceReader
-from agenteval_collector.evaluators import TRACE_EVALUATORS, WEIGHTS_WITHOUT_EVIDENCE, TraceEvaluator, comparable
+from agenteval_collector.evaluators import TRACE_EVALUATORS, comparable
 from agenteval_collector.stores import Store
 from otel_agenteval.conventions import SessionNaming
-from otel_agenteval.metrics import SIGNAL_NAMES
 
 SESSION_EVALUATORS = ("agent_reliability", "agent_consistency")
-SESSION_THRESHOLD = 0.5
 
 
 class EvaluationCore:
@@ -33,7 +29,7 @@ class EvaluationCore:
             clock,
             _weights(configured),
         )
-        thresholds = _thresholds(configured, evaluators)
+        thresholds = {each.name: _of(configured, each.name).threshold for each in evaluators}
         naming = SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by)
         self.read = TraceReader(naming)
         self.evaluation = TraceEvaluation(evaluators, self.sessions, store, embedder, clock, thresholds, self.read)
@@ -44,26 +40,16 @@ def _of(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig:
     return config
 
 
-def _thresholds(configured: EvaluatorsConfig, evaluators: Sequence[TraceEvaluator]) -> dict[str, float]:
-    return {each.name: _threshold(_of(configured, each.name), each.threshold) for each in evaluators}
-
-
 def _session_thresholds(configured: EvaluatorsConfig) -> dict[str, float]:
+    """Of those that are on."""
     enabled = {name: _of(configured, name) for name in SESSION_EVALUATORS if _of(configured, name).enabled}
-    return {name: _threshold(config, SESSION_THRESHOLD) for name, config in enabled.items()}
-
-
-def _threshold(config: EvaluatorConfig, default: float) -> float:
-    return default if config.threshold is None else config.threshold
+    return {name: config.threshold for name, config in enabled.items()}
 
 
 def _weights(configured: EvaluatorsConfig) -> dict[str, float]:
-    """What differs from the published weights. A signal whose evaluator is off cannot be expected: weight 0."""
-    weights = dict(WEIGHTS_WITHOUT_EVIDENCE)
-    for name in EvaluatorsConfig.model_fields:
-        config = _of(configured, name)
-        if name in SIGNAL_NAMES and not config.enabled:
-            weights[name] = 0.0
-        elif config.weight is not None:
-            weights[name] = config.weight
-    return weights
+    """Of the signals that are evaluated here, over the published ones; what is off cannot be expected: weight 0."""
+    signals: dict[str, CoherenceConfig | LoopDetectionConfig] = {
+        "coherence": configured.coherence,
+        "loop_detection": configured.loop_detection,
+    }
+    return {name: config.weight if config.enabled else 0.0 for name, config in signals.items()}

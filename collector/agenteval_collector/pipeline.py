@@ -47,7 +47,8 @@ class Origin:
 class AssembledTrace:
     """All of a trace at one revision: serialized spans and log records with their origins, in order of arrival.
 
-    `offsets` are the requests they came in. `complete` is False for a look at a trace that is still open.
+    `offsets` are the requests they came in. `missing` counts spans that their sender says it handed over and that
+    did not come. `complete` is False for a look at a trace that is still open.
     """
 
     trace_id: str
@@ -56,6 +57,7 @@ class AssembledTrace:
     spans: Sequence[tuple[bytes, Origin]]
     logs: Sequence[tuple[bytes, Origin]]
     offsets: Sequence[int]
+    missing: int = 0
     complete: bool = True
 
 
@@ -136,6 +138,10 @@ class Telemetry(Protocol):
 
     def rejected(self, spans: int) -> None:
         """Spans and log records that were refused one by one (invalid ids, too large)."""
+        ...
+
+    def refused(self, error_type: str) -> None:
+        """A request that was refused as a whole, by the type of the error."""
         ...
 
     def own_scope(self, spans: int) -> None:

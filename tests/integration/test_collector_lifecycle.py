@@ -68,6 +68,40 @@ def test_a_trace_is_scored_and_seen_everywhere(collector: RunningCollector) -> N
     assert low.endswith(" 1.0")
 
 
+def test_a_trace_that_lost_a_span_to_a_limit_is_partial(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path, server={"max_span_bytes": 2_000}) as collector:
+        huge = span(1, 2, parent=1, result="x" * 4_000)
+        whole = turn(1, "hi", "hello")
+        whole.attributes[-1].value.int_value = 2
+        response = collector.send(traces(huge, whole))
+        assert response.partial_success.rejected_spans == 1
+        document = collector.scored(trace_id(1).hex())
+        assert (document["complete"], document["partial"], document["span_count"]) == (True, True, 1)
+
+
+def test_a_refused_request_is_counted_by_the_type_of_its_error(collector: RunningCollector) -> None:
+    export = collector.channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export", bytes, bytes)
+    with pytest.raises(grpc.RpcError):
+        export(b"no protobuf", timeout=10)
+    scrape = collector.get("/metrics")
+    assert 'agenteval_collector_requests_refused_total{error_type="InvalidRequest"} 1.0' in scrape
+
+
+def test_a_final_score_is_watched_once(collector: RunningCollector) -> None:
+    service = EvaluationServiceStub(collector.channel)
+    stream = service.Watch(pb.WatchRequest(session_id="s", names=["agent_reliability"]), timeout=30)
+    stream.initial_metadata()
+    for number in (1, 2):
+        collector.send(traces(turn(number, "hi", f"answer {number}", session="s")))
+        collector.scored(trace_id(number).hex())
+    service.EndSession(pb.EndSessionRequest(session_id="s"), timeout=10)
+    eventually(lambda: _session_scores(collector) == 1)
+    collector.send(traces(turn(3, "hi", "answer 3", session="s")))
+    watched = [next(stream).outcome.revision for _ in range(3)]
+    stream.cancel()
+    assert watched == [1, 2, 3]
+
+
 def test_a_session_is_running_while_a_trace_of_it_is(tmp_path: Path) -> None:
     with RunningCollector(tmp_path, assembly={"quiet_period": 600}) as collector:
         collector.send(traces(turn(1, "hi", "answer 1", session="s")))

@@ -25,6 +25,9 @@ class Counting:
     def rejected(self, spans: int) -> None:
         self.counts["rejected"] += spans
 
+    def refused(self, error_type: str) -> None:
+        self.counts[f"refused {error_type}"] += 1
+
     def own_scope(self, spans: int) -> None:
         self.counts["own_scope"] += spans
 

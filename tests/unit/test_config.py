@@ -26,9 +26,11 @@ def test_flags_outrank_environment_and_environment_outranks_the_file(tmp_path: P
         pytest.param("- a", {}, "must be a mapping", id="a list instead of settings"),
         pytest.param("a: [", {}, "is not YAML", id="broken YAML"),
         pytest.param(
-            "evaluators: {agent_reliability: {weight: 1}}", {}, "has no weight", id="weight of a session score"
+            "evaluators: {agent_reliability: {weight: 1}}", {}, r"unknown key .*weight", id="weight of a session score"
         ),
         pytest.param("server: {grpc_address: localhost}", {}, "server.grpc_address", id="an address without port"),
+        pytest.param("server: {web_address: '127.0.0.1:99999'}", {}, "from 0 .* to 65535", id="a port that is none"),
+        pytest.param("server: {web_address: '::1:80'}", {}, "in brackets", id="an IPv6 address without brackets"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, yaml: str, environ: dict[str, str], message: str) -> None:

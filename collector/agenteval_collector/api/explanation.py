@@ -47,8 +47,9 @@ def about_trace(trace: Document) -> list[Note]:
     if trace["partial"]:
         notes.append(
             Note(
-                "Part of its content was cut on the way, so scores rest on less than was said.",
-                "Raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT and OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT in the agent.",
+                "Part of it was cut on the way, so scores rest on less than was said.",
+                "Raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT and OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT in the agent; where a span "
+                "was refused for its size (the agent logs it), raise server.max_span_bytes.",
             )
         )
     if not trace["turns"]:

@@ -285,6 +285,7 @@ def _assembled(trace: OpenTrace, *, complete: bool) -> AssembledTrace:
         spans=list(trace.spans.values()),
         logs=list(trace.logs.items()),
         offsets=list(trace.offsets),
+        missing=trace.missing,
         complete=complete,
     )
 

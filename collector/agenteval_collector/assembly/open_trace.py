@@ -79,19 +79,26 @@ class OpenTrace:
     def delivered(self) -> bool:
         """Whether every process that reported how many spans it handed over has delivered that many.
 
-        False where no process reported since the trace was opened. Spans that name no process may belong to a
-        process that is known from its markers only; they never stand in for the spans of one that names itself.
+        False where no process reported since the trace was opened.
         """
-        if not self._marked or self._unended:
-            return False
-        spare = self._unattributed
+        return self._marked and not self._unended and not self.missing
+
+    @property
+    def missing(self) -> int:
+        """Spans that processes say they handed over, and that have not come.
+
+        Spans that name no process may belong to a process that is known from its markers only; they never stand in
+        for the spans of one that names itself.
+        """
+        missing, spare = 0, self._unattributed
         for process, expected in self._expected.items():
-            missing = expected - self._delivered.get(process, 0)
-            if missing > 0:
-                if process not in self._marked_only or missing > spare:
-                    return False
-                spare -= missing
-        return True
+            of_process = max(0, expected - self._delivered.get(process, 0))
+            if process in self._marked_only:
+                found = min(of_process, spare)
+                spare -= found
+                of_process -= found
+            missing += of_process
+        return missing
 
     def _add_span(self, span: Span, origin: Origin, offset: int) -> bool:
         known = self.spans.get(span.span_id)

@@ -59,6 +59,11 @@ class CollectorTelemetry:
             self._released_early,
         ):
             counter.add(0)
+        self._refused = meter.create_counter(
+            "agenteval.collector.requests.refused",
+            unit="{request}",
+            description="Requests of which nothing was kept: malformed, too large, or no room for them now.",
+        )
         self._dropped = meter.create_counter(
             "agenteval.collector.queue.dropped",
             unit="{item}",
@@ -89,6 +94,10 @@ class CollectorTelemetry:
     def rejected(self, spans: int) -> None:
         """So many spans and log records were refused one by one."""
         self._rejected.add(spans)
+
+    def refused(self, error_type: str) -> None:
+        """A request was refused as a whole."""
+        self._refused.add(1, {semconv.ERROR_TYPE: error_type})
 
     def own_scope(self, spans: int) -> None:
         """So many spans and log records of our own instrumentation scopes were dropped."""

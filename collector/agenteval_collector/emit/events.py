@@ -29,6 +29,8 @@ class EvaluationEvents:
 
     def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
         for committed in evaluations:
+            if committed.final:
+                continue  # The same score was emitted when it was found.
             evaluation = committed.evaluation
             self._logger.emit(
                 LogRecord(

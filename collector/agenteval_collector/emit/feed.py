@@ -132,7 +132,8 @@ class Feed:
             subscriptions = list(self._subscriptions)
         if not subscriptions:
             return
-        batch = [committed.evaluation for committed in evaluations]
+        # A final score was handed out when it was found.
+        batch = [committed.evaluation for committed in evaluations if not committed.final]
         lost = sum(subscription._offer(batch) for subscription in subscriptions)
         if lost:
             self._telemetry.dropped(_QUEUE, lost)

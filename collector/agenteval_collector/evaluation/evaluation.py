@@ -56,7 +56,7 @@ class Left:
 
 
 class TraceEvaluation:
-    """Evaluates traces one after the other. `thresholds` by evaluator name go over the evaluators' own."""
+    """Evaluates traces one after the other. `thresholds` by evaluator name."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class TraceEvaluation:
             subject_id=trace.trace_id,
             revision=revision,
             outcome=outcome,
-            threshold=self._thresholds.get(evaluator.name, evaluator.threshold),
+            threshold=self._thresholds[evaluator.name],
             session_id=session_id,
             trace_id=trace.trace_id,
             span_id=trace.turns[0].span_id if trace.turns else trace.root_span_id,

@@ -33,7 +33,7 @@ class TraceReader:
         self._naming = naming
 
     def __call__(self, assembled: AssembledTrace) -> Trace:
-        return _storable(
+        trace = _storable(
             read_trace(
                 assembled.trace_id,
                 [
@@ -47,6 +47,8 @@ class TraceReader:
                 self._naming,
             )
         )
+        # What its sender says it handed over, and what was refused or lost on the way, was cut from the trace.
+        return replace(trace, partial=True) if assembled.missing else trace
 
 
 def _storable(trace: Trace) -> Trace:

@@ -1,11 +1,10 @@
 """What turns traces into outcomes: one file each, one line in `builtin.py`."""
 
-from agenteval_collector.evaluators.builtin import TRACE_EVALUATORS, WEIGHTS_WITHOUT_EVIDENCE
+from agenteval_collector.evaluators.builtin import TRACE_EVALUATORS
 from agenteval_collector.evaluators.port import EvaluationContext, TraceEvaluator, comparable, unanswered
 
 __all__ = [
     "TRACE_EVALUATORS",
-    "WEIGHTS_WITHOUT_EVIDENCE",
     "EvaluationContext",
     "TraceEvaluator",
     "comparable",

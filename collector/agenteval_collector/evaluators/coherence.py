@@ -15,7 +15,6 @@ class Coherence:
     name = "coherence"
     version = "1"
     method = Method.EMBEDDING
-    threshold = 0.5
 
     def evaluate(self, context: EvaluationContext) -> Outcome:
         trace = context.trace

@@ -20,7 +20,6 @@ class LoopDetection:
     name = "loop_detection"
     version = "1"
     method = Method.EMBEDDING
-    threshold = 0.5
 
     def evaluate(self, context: EvaluationContext) -> Outcome:
         trace = context.trace

@@ -50,8 +50,6 @@ class TraceEvaluator(Protocol):
     name: str
     version: str
     method: Method
-    threshold: float
-    """A score of at least this is a success, unless the settings say otherwise."""
 
     def evaluate(self, context: EvaluationContext) -> Outcome:
         """The outcome; whatever it raises becomes a Failure of this evaluator and of no other."""

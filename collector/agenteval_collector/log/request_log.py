@@ -83,6 +83,7 @@ class RequestLog:
         self._clock = clock
         self._deliver = deliver
         self._inbox: Inbox[_Append] = Inbox(max_pending_bytes)
+        self._refused = 0
         self._thread = threading.Thread(target=self._run, name="agenteval-log", daemon=True)
 
     def start(self) -> None:
@@ -164,15 +165,24 @@ class RequestLog:
                 return
             try:
                 offsets = self._commit(group)
-            except Exception as error:  # Whatever it is, those who wait must hear of it, and the next group is tried.
-                logger.exception("the log could not be written, requests are refused")
-                for entry in group:
-                    entry.offset.set_exception(Unavailable(f"the log could not be written: {error}"))
+            except Exception as error:  # noqa: BLE001  # Those who wait must hear of it, and the next group is tried.
+                self._refuse(group, error)
                 continue
+            if self._refused:
+                logger.warning("the log can be written again; %d requests were refused meanwhile", self._refused)
+                self._refused = 0
             for entry, offset in zip(group, offsets, strict=True):
                 entry.offset.set_result(offset)
             for entry, offset in zip(group, offsets, strict=True):
                 self._deliver(LoggedRequest(offset, entry.tenant, entry.signal, entry.received_at, entry.body))
+
+    def _refuse(self, group: Sequence[_Append], error: Exception) -> None:
+        cause = getattr(error, "orig", None) or error  # Without SQLAlchemy's statement and parameters.
+        if not self._refused:  # Once: a full disk must not be filled with its own complaints.
+            logger.error("the log cannot be written, requests are refused until it can: %s", cause, exc_info=error)
+        self._refused += len(group)
+        for entry in group:
+            entry.offset.set_exception(Unavailable(f"the collector's log cannot be written: {cause}"))
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

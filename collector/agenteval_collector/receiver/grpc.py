@@ -56,6 +56,7 @@ def _export(ingest: Ingest, signal: Signal) -> Callable[[bytes, grpc.ServicerCon
         try:
             checked = ingest.take(signal, body)
         except CollectorError as error:
+            ingest.refused(error)
             abort(context, error)
         return response(signal, checked).SerializeToString()
 

@@ -54,6 +54,7 @@ async def _export(ingest: Ingest, signal: Signal, request: Request) -> Response:
         body = await _body(request, ingest.limits.request)
         checked = await run_in_threadpool(_take, ingest, signal, body, media)
     except CollectorError as error:
+        ingest.refused(error)
         return _refusal(error, answer_as)
     except ClientDisconnect:
         return Response(status_code=400)

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Protocol
 
-from agenteval_collector.errors import Unavailable
+from agenteval_collector.errors import CollectorError, Unavailable
 from agenteval_collector.pipeline import Signal, Telemetry
 from agenteval_collector.receiver.validity import Checked, Limits, check
 
@@ -43,6 +43,10 @@ class Ingest:
         if checked.own:
             self._telemetry.own_scope(checked.own)
         return checked
+
+    def refused(self, error: CollectorError) -> None:
+        """Count a request that is answered with `error`."""
+        self._telemetry.refused(type(error).__name__)
 
     def _commit(self, signal: Signal, body: bytes) -> None:
         try:

@@ -6,6 +6,7 @@ from otel_agenteval.conventions.crewai import CrewAI
 from otel_agenteval.conventions.facts import Dialect, SpanFacts
 from otel_agenteval.conventions.google_adk import GoogleADK
 from otel_agenteval.conventions.langfuse import Langfuse
+from otel_agenteval.conventions.litellm import LiteLLM
 from otel_agenteval.conventions.logfire import Logfire
 from otel_agenteval.conventions.mlflow import MLflow
 from otel_agenteval.conventions.openai_agents import OpenAIAgents
@@ -20,6 +21,7 @@ from otel_agenteval.conventions.vercel_ai import VercelAI
 
 DIALECTS: tuple[Dialect, ...] = (
     CrewAI(),
+    LiteLLM(),
     Traceloop(),
     OpenAIAgents(),
     OtelGenAI(),

@@ -7,11 +7,12 @@ return value, of a generation the request and the message that a model API answe
 from collections.abc import Sequence
 
 from otel_agenteval.conventions import api_bodies
-from otel_agenteval.conventions.decoding import decode_arguments, decode_text, is_cut, recorded
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, recorded
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import Content
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.conventions.spoken import answered, asked, langchain_message
+from otel_agenteval.model import Json
 
 _TYPE = "langfuse.observation.type"
 _INPUT, _OUTPUT = "langfuse.observation.input", "langfuse.observation.output"
@@ -19,6 +20,8 @@ _TRACE_INPUT, _TRACE_OUTPUT = "langfuse.trace.input", "langfuse.trace.output"
 _MODEL = "langfuse.observation.model.name"
 _USAGE = "langfuse.observation.usage_details"
 _LEVEL, _STATUS_MESSAGE = "langfuse.observation.level", "langfuse.observation.status_message"
+
+_TOOL_AS_MESSAGE = '{"role": "tool", "content": {'
 
 _ROLES = {
     "agent": Role.AGENT,
@@ -48,7 +51,7 @@ class Langfuse:
         if facts.role is Role.MODEL:
             facts.input = Content(api_bodies.request(given), cut=is_cut(given))
             facts.output = Content(api_bodies.response(returned), cut=is_cut(returned))
-            facts.tool_definitions = api_bodies.tools(given)
+            facts.tool_definitions = api_bodies.tools(given) or _tools_as_messages(given)
             facts.model = recorded(attributes.get(_MODEL))
             facts.usage = api_bodies.usage(attributes.get(_USAGE))
         elif facts.role is Role.TOOL:
@@ -66,3 +69,14 @@ class Langfuse:
         if attributes.get(_LEVEL) == "ERROR":
             facts.error = recorded(attributes.get(_STATUS_MESSAGE)) or "error"
         return facts
+
+
+def _tools_as_messages(given: Json) -> Json:
+    """The tools that Langfuse's callback for LangChain lists as messages of tools, after what was said."""
+    if not isinstance(given, str) or _TOOL_AS_MESSAGE not in given:
+        return None
+    messages = decode_structure(given)
+    contents = (
+        [each.get("content") for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
+    )
+    return [content for content in contents if isinstance(content, dict)] or None

@@ -158,8 +158,9 @@ def event_message(name: str, fields: Fields) -> Item:
     if is_parts or not is_whole:
         content = decoded if is_parts else None
     if name == _TOOL_MESSAGE and not (is_parts and is_whole):
-        responses = [ToolResponse(result=decode_text(content), call_id=recorded(fields.get("id")))] if is_whole else []
-        return Message(role=role, responses=responses)
+        call_id = recorded(fields.get("id")) or recorded(fields.get("tool_call_id"))
+        response = ToolResponse(result=decode_text(content), call_id=call_id)
+        return Message(role=role, responses=[response] if is_whole else [])
     calls = decode_structure(fields.get("tool_calls"))
     return read_message({"role": role, "content": content, "tool_calls": calls}) or {}
 

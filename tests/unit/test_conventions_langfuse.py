@@ -111,3 +111,9 @@ def test_a_helper_that_takes_and_returns_text_is_no_turn() -> None:
 def test_a_cut_request_says_nothing_of_the_users_words() -> None:
     trace = read(span("m", "generation", '{"messages": [{"role": "user", "content": "Hi"}, {"role": "us', "Hello"))
     assert (trace.input, trace.output, trace.partial) == (None, "Hello", True)
+
+
+def test_tools_that_are_listed_as_messages_are_offered_and_nothing_was_said_by_them() -> None:
+    tool = {"role": "tool", "content": {"type": "function", "function": {"name": "f"}}}
+    trace = read(span("m", "generation", [{"role": "user", "content": "Hi"}, tool], "Hello"))
+    assert ([each.name for each in trace.available_tools], trace.tool_calls, trace.input) == (["f"], (), "Hi")

@@ -12,7 +12,7 @@ from agenteval_collector.assembly import Assembler
 from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.config import Settings
 from agenteval_collector.core import EvaluationCore
-from agenteval_collector.errors import InvalidRequest
+from agenteval_collector.errors import InvalidRequest, PermanentError
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, Document, LoggedRequest, Signal
 from agenteval_collector.receiver.otlp_json import parse_json
@@ -24,10 +24,11 @@ BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One recorded export request."""
+    """One recorded export request; `place` says in which file, and where in it."""
 
     signal: Signal
     body: bytes
+    place: str
 
 
 def read_recording(path: Path) -> Iterator[Recorded]:
@@ -71,7 +72,10 @@ def _replay(
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     newest: dict[str, AssembledTrace] = {}
     for offset, recorded in enumerate(requests, 1):
-        body = check(recorded.signal, recorded.body, limits).body
+        try:
+            body = check(recorded.signal, recorded.body, limits).body
+        except PermanentError as error:
+            raise InvalidRequest(f"{recorded.place}: {error}") from error
         if body is not None:
             request = LoggedRequest(offset, "default", recorded.signal, clock.now(), body)
             newest |= {trace.trace_id: trace for trace in assembler.take([request])}
@@ -100,6 +104,8 @@ def _delimited(path: Path, signal: Signal) -> Iterator[Recorded]:
         data = path.read_bytes()
     except OSError as error:
         raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
+    if not data:
+        raise InvalidRequest(f"{path}: is empty")
     start = 0
     while start < len(data):
         try:
@@ -108,7 +114,7 @@ def _delimited(path: Path, signal: Signal) -> Iterator[Recorded]:
             raise InvalidRequest(f"{path}: ends within a length, at byte {start}") from error
         if first + size > len(data):
             raise InvalidRequest(f"{path}: ends within a request of {size} bytes, at byte {first}")
-        yield Recorded(signal, data[first : first + size])
+        yield Recorded(signal, data[first : first + size], f"{path}, byte {first}")
         start = first + size
 
 
@@ -138,12 +144,17 @@ def _json(path: Path) -> Iterator[Recorded]:
                 documents += [json.loads(line)] if line.strip() else []
             except ValueError as error:
                 raise InvalidRequest(f"{path}: line {number} is not JSON: {error}") from error
-    for document in documents:
-        signal = Signal.LOGS if isinstance(document, dict) and "resourceLogs" in document else Signal.TRACES
+    if not documents:
+        raise InvalidRequest(f"{path}: is empty")
+    for number, document in enumerate(documents, 1):
+        place = f"{path}, request {number}"
+        if not isinstance(document, dict) or not ({"resourceSpans", "resourceLogs"} & document.keys()):
+            raise InvalidRequest(f"{place}: has neither resourceSpans nor resourceLogs, so it is no OTLP/JSON")
+        signal = Signal.LOGS if "resourceLogs" in document else Signal.TRACES
         try:
-            yield Recorded(signal, parse_json(signal, json.dumps(document)).SerializeToString())
+            yield Recorded(signal, parse_json(signal, json.dumps(document)).SerializeToString(), place)
         except InvalidRequest as error:
-            raise InvalidRequest(f"{path}: {error}") from error
+            raise InvalidRequest(f"{place}: {error}") from error
 
 
 class _NoSink:

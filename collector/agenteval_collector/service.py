@@ -200,8 +200,11 @@ def make_assembler(settings: Settings, clock: Clock, telemetry: Telemetry, store
 
 def _own(data_dir: Path) -> IO[str]:
     """The data folder for this process alone, until the returned file is closed."""
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = (data_dir / "lock").open("w")
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = (data_dir / "lock").open("w")
+    except OSError as error:
+        raise ConfigError(f"data_dir: {data_dir} cannot be used: {error.strerror}") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -259,6 +259,14 @@ def test_a_proxy_in_the_environment_does_not_stand_before_this_machine(url: str)
     )
 
 
+def test_a_session_shows_its_scores_and_the_ids_of_its_traces(url: str) -> None:
+    document = json.loads(agenteval("session", "refund-1187", "--url", url, "--json").stdout)
+    output = agenteval("session", "refund-1187", "--url", url).stdout
+    assert "agent_reliability" in output
+    for trace_id in document["trace_ids"]:
+        assert trace_id in output
+
+
 def test_the_installed_command_reads_too(url: str) -> None:
     result = subprocess.run(
         [SCRIPT, "why", GOOD_TRACE, "--url", url],

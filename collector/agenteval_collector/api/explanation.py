@@ -48,7 +48,7 @@ def about_trace(trace: Document) -> list[Note]:
         notes.append(
             Note(
                 "Part of it was cut on the way, so scores rest on less than was said.",
-                "Raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT and OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT in the agent; where a span "
+                "Raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT and OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT in the agent; if a span "
                 "was refused for its size (the agent logs it), raise server.max_span_bytes.",
             )
         )

@@ -1,4 +1,4 @@
-"""`agenteval sessions`, `trace` and `why`: what a collector knows, asked over its API."""
+"""`agenteval sessions`, `session`, `trace` and `why`: what a collector knows, asked over its API."""
 
 import json
 from typing import Annotated
@@ -9,7 +9,7 @@ import typer
 from agenteval_collector.api.explanation import about_outcome, about_trace
 from agenteval_collector.cli.client import ApiError, get
 from agenteval_collector.cli.settings import fail
-from agenteval_collector.cli.show import show_explanation, show_sessions, show_trace
+from agenteval_collector.cli.show import show_explanation, show_session, show_sessions, show_trace
 from agenteval_collector.cli.terminal import clean
 from agenteval_collector.clock import SystemClock
 
@@ -29,6 +29,7 @@ DEFAULT_URL = "http://127.0.0.1:4319"
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
     app.command()(sessions)
+    app.command()(session)
     app.command()(trace)
     app.command()(why)
 
@@ -47,6 +48,20 @@ def sessions(
         typer.echo(body)
     else:
         show_sessions(json.loads(body), now=SystemClock().now())
+
+
+def session(
+    session_id: Annotated[str, typer.Argument(metavar="SESSION", help="A session id.")],
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a session: its scores, and its traces with their ids and signals."""
+    body = _get(url, f"/api/v1/sessions/{quote(session_id, safe='')}", api_key)
+    if as_json:
+        typer.echo(body)
+    else:
+        show_session(json.loads(body), now=SystemClock().now())
 
 
 def trace(trace_id: TraceId, url: Url = DEFAULT_URL, api_key: Key = None, as_json: AsJson = False) -> None:

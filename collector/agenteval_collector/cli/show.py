@@ -24,6 +24,28 @@ def show_sessions(page: Document, *, now: int) -> None:
         out.print(Text("There are older ones: raise --limit, or follow next_cursor in the API.", "dim"))
 
 
+def show_session(session: Document, *, now: int) -> None:
+    """The scores of a session, and its traces with their signals; `now` in nanoseconds since the Unix epoch."""
+    out = console()
+    out.print(session_table([session], now=now, width=out.width))
+    out.print()
+    _show_outcomes(session["outcomes"])
+    out.print()
+    names = sorted({name for signals in session["signals"].values() for name in signals})
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("trace", no_wrap=True)
+    for name in names:
+        table.add_column(name, justify="right")
+    for trace_id in session["trace_ids"]:
+        signals = session["signals"].get(trace_id, {})
+        risky = trace_id in session["flagged_traces"]
+        values = [number(signals[name]) if name in signals else "–" for name in names]
+        table.add_row(content(trace_id, "bold red" if risky else ""), *values)
+    out.print(table)
+    if session["flagged_traces"]:
+        out.print(Text("Traces in red have a risk above 0.5; `agenteval why TRACE` explains one.", "dim"))
+
+
 def show_trace(trace: Document) -> None:
     """What was said and done in a trace, and its outcomes."""
     out = console()

@@ -37,7 +37,8 @@ fuzz: $(VENV)/.dev        ## a minute of coverage-guided fuzzing of the reader; 
 	$(BIN)/pytest -m slow --timeout 900 tests/slow/test_fuzz.py
 
 acceptance: $(VENV)/.dev  ## the checks from outside, where $(SHARED) is there
-	$(BIN)/python $(SHARED)/acceptance/corpus_check.py $(SHARED)/corpus otel-genai openinference
+	$(BIN)/python $(SHARED)/acceptance/corpus_check.py $(SHARED)/corpus
+	$(BIN)/python $(SHARED)/acceptance/vectors_check.py $(SHARED)/vectors
 	$(BIN)/python $(SHARED)/acceptance/crash_check.py 20
 
 bench: $(VENV)/.dev       ## ratios against named baselines, see benchmarks/README.md

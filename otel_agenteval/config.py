@@ -1,5 +1,6 @@
 """Where the client sends: argument, `AGENTEVAL_*` and `OTEL_*` brought together into one destination."""
 
+import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -23,6 +24,7 @@ AGENTEVAL_API_KEY: Final = "AGENTEVAL_API_KEY"
 DEFAULT_ENDPOINT: Final = "http://127.0.0.1:4317"
 
 _DEFAULT_PORT: Final = 4317
+_ENDPOINT: Final = re.compile(r"(https?://[^\s/?#]+|[^\s/?#]+:\d+)/?", re.IGNORECASE)
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _EXPORTER_VARIABLES: Final = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER")
 _EXPORTER_MODULES: Final = tuple(
@@ -88,6 +90,9 @@ def _otel_endpoint_is_free(environ: Mapping[str, str], modules: Container[str]) 
 
 
 def _ours(source: str, endpoint: str, options: Options, environ: Mapping[str, str]) -> Destination:
+    # The OTEL variable is read more leniently: it is others' too, and they let a path or a bare name pass.
+    if not isinstance(endpoint, str) or not _ENDPOINT.fullmatch(endpoint):
+        raise _no_endpoint(source, endpoint)
     scheme, host, target = _parse(source, endpoint)
     secure = _is_secure(source, endpoint, scheme, options, by_default=False)
     return Destination(
@@ -121,18 +126,22 @@ def _otel(endpoint: str, options: Options, environ: Mapping[str, str]) -> Destin
 
 def _parse(source: str, endpoint: str) -> tuple[str, str, str]:
     """Scheme ("" where there is none), host and host:port."""
-    url = urlsplit(endpoint.strip() if "://" in endpoint else f"//{endpoint.strip()}")
     try:
-        port = url.port or _DEFAULT_PORT
-    except ValueError:
-        port = 0
+        url = urlsplit(endpoint.strip() if "://" in endpoint else f"//{endpoint.strip()}")
+        port = _DEFAULT_PORT if url.port is None else url.port
+    except ValueError as error:
+        raise _no_endpoint(source, endpoint) from error
     if url.scheme not in ("", "http", "https") or not url.hostname or not port:
-        raise ValueError(
-            f"{source} is {endpoint!r}: give http://host:port (plain) or https://host:port (TLS), gRPC's port, "
-            f"for example {DEFAULT_ENDPOINT}"
-        )
+        raise _no_endpoint(source, endpoint)
     host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
     return url.scheme, url.hostname, f"{host}:{port}"
+
+
+def _no_endpoint(source: str, endpoint: object) -> ValueError:
+    return ValueError(
+        f"{source} is {endpoint!r}: give http://host:port (plain) or https://host:port (TLS), gRPC's port and no path, "
+        f"for example {DEFAULT_ENDPOINT}"
+    )
 
 
 def _is_secure(source: str, endpoint: str, scheme: str, options: Options, *, by_default: bool) -> bool:

@@ -41,6 +41,14 @@ HTTP_METRICS = "opentelemetry.exporter.otlp.proto.http.metric_exporter"
         pytest.param(Options(), {**OTEL, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, (), "vendor:4317", id="it is gRPC"),
         pytest.param(Options(endpoint="http://host"), {}, (), "host:4317", id="no port is gRPC's port"),
         pytest.param(Options(endpoint="host:9"), {}, (), "host:9", id="no scheme"),
+        pytest.param(Options(endpoint="HTTP://host:9/"), {}, (), "host:9", id="a scheme in capitals"),
+        pytest.param(
+            Options(),
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": " http://v:9/otlp "},
+            (),
+            "v:9",
+            id="OTEL's with a path",
+        ),
         pytest.param(Options(endpoint="http://[::1]:9/"), {}, (), "[::1]:9", id="an IPv6 address"),
     ],
 )
@@ -114,6 +122,15 @@ def test_secrets_stay_out_of_what_is_printed() -> None:
         pytest.param(Options(endpoint="ftp://a:1"), {}, "the endpoint argument is 'ftp://a:1'", id="a foreign scheme"),
         pytest.param(Options(endpoint="http://a:port"), {}, "http://a:port", id="a port that is no number"),
         pytest.param(Options(endpoint=""), {}, "endpoint argument is ''", id="an empty argument"),
+        pytest.param(Options(endpoint="nonsense"), {}, "'nonsense': give http://host:port", id="a word"),
+        pytest.param(Options(endpoint=" http://a:1"), {}, "' http://a:1'", id="a space before"),
+        pytest.param(Options(endpoint="http://a :1"), {}, "'http://a :1'", id="a space inside"),
+        pytest.param(Options(endpoint="http://a:1/v1/traces"), {}, "and no path", id="a path"),
+        pytest.param(Options(endpoint="http://a:1?x=y"), {}, "'http://a:1\\?x=y'", id="a query"),
+        pytest.param(Options(endpoint="http://a:0"), {}, "'http://a:0'", id="port 0"),
+        pytest.param(Options(endpoint="http://[::1"), {}, "give http://host:port", id="half an IPv6 address"),
+        pytest.param(Options(endpoint=4317), {}, "the endpoint argument is 4317", id="a number"),  # type: ignore[arg-type]
+        pytest.param(Options(), {"AGENTEVAL_ENDPOINT": "nonsense"}, "AGENTEVAL_ENDPOINT is 'nonsense'", id="in ours"),
         pytest.param(Options(), {"AGENTEVAL_ENDPOINT": "http://"}, "AGENTEVAL_ENDPOINT is 'http://'", id="no host"),
         pytest.param(
             Options(endpoint="https://a:1", insecure=True), {}, "contradicts insecure=True", id="TLS declared insecure"

@@ -1,9 +1,8 @@
 """Runs of a task: spans inside belong to the run, and the one who knows says how it went."""
 
 import logging
-import math
 from contextvars import Token
-from typing import Final
+from typing import Final, SupportsFloat
 
 from opentelemetry import context as context_api
 from opentelemetry.context import Context
@@ -45,11 +44,13 @@ class Run:
         """Tell the collector what came of the run; never waits for it. Later reports replace earlier ones.
 
         `success`: whether the task was solved. `confidence`: the agent's own, in [0, 1]. Raises ValueError where
-        neither is given or the confidence is out of range.
+        neither is given, success is not a bool, or the confidence no number in range.
         """
         if success is None and confidence is None:
             raise ValueError(f"the report of run {self.run_id!r} says nothing: give success=, confidence=, or both")
-        if confidence is not None and not (math.isfinite(confidence) and 0.0 <= confidence <= 1.0):
+        if success is not None and not isinstance(success, bool):
+            raise ValueError(f"the report of run {self.run_id!r} has success {success!r}: give True or False")
+        if confidence is not None and not (isinstance(confidence, SupportsFloat) and 0.0 <= float(confidence) <= 1.0):
             raise ValueError(f"the report of run {self.run_id!r} has confidence {confidence!r}: give one in [0, 1]")
         request = ReportRunRequest(
             task_id=self.task_id,
@@ -60,7 +61,7 @@ class Run:
         if success is not None:
             request.success = success
         if confidence is not None:
-            request.confidence = confidence
+            request.confidence = float(confidence)
         processors = {processor.destination.target: processor for processor in live_processors()}
         if not processors:
             _logger.warning("the report of run %r goes nowhere: call otel_agenteval.attach() first", self.run_id)

@@ -28,10 +28,16 @@ def test_report_that_says_nothing_is_refused() -> None:
         otel_agenteval.run("t", "r").report()
 
 
-@pytest.mark.parametrize("confidence", [-0.01, 1.01, math.nan, math.inf])
-def test_confidence_out_of_range_is_refused(confidence: float) -> None:
+@pytest.mark.parametrize("confidence", [-0.01, 1.01, math.nan, math.inf, "0.8"])
+def test_confidence_that_is_no_number_in_range_is_refused(confidence: object) -> None:
     with pytest.raises(ValueError, match="give one in \\[0, 1\\]"):
-        otel_agenteval.run("t", "r").report(confidence=confidence)
+        otel_agenteval.run("t", "r").report(confidence=confidence)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("success", ["no", 1, 0.5, b""])
+def test_success_that_is_no_bool_is_refused_by_name(success: object) -> None:
+    with pytest.raises(ValueError, match=f"run 'r' has success {success!r}: give True or False"):
+        otel_agenteval.run("t", "r").report(success=success)  # type: ignore[arg-type]
 
 
 def test_report_without_a_processor_is_said_to_go_nowhere(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,5 +1,6 @@
 """`attach()`: put the processor on the process's tracer provider, whichever that is or comes to be."""
 
+import inspect
 import logging
 import os
 import threading
@@ -14,6 +15,7 @@ from otel_agenteval.processor import AgentEvalSpanProcessor
 AGENTEVAL_ATTACH = "AGENTEVAL_ATTACH"
 """Set by `agenteval run` for the processes it starts."""
 
+_SIGNATURE = inspect.signature(AgentEvalSpanProcessor)
 _logger = logging.getLogger("otel_agenteval")
 
 
@@ -59,6 +61,8 @@ def attach(**options: Any) -> AgentEvalSpanProcessor:
     over. Calling it again, also after a zero-code attachment, returns the processor there is. A provider that takes
     no span processors is left alone, with one warning. Raises TypeError and ValueError for options as the class.
     """
+    # A misspelt option is an error also where a processor exists and the options have no effect.
+    _SIGNATURE.bind(**options)
     with _attachment.lock:
         if _attachment.processor is not None and options not in ({}, _attachment.options):
             _logger.warning("agenteval is attached already: the options of this attach() have no effect")

@@ -188,6 +188,13 @@ def test_options_of_a_second_attach_are_named_as_without_effect() -> None:
     assert "the options of this attach() have no effect" in agent.stderr
 
 
+@pytest.mark.parametrize("before", [pytest.param("", id="first"), pytest.param("otel_agenteval.attach()", id="again")])
+def test_option_that_does_not_exist_is_refused_by_name(before: str) -> None:
+    code = f"{IMPORTS}\n{before}\ntry: otel_agenteval.attach(bogus=1)\nexcept TypeError as error: print(error)"
+    agent = run_agent(code, environ={"AGENTEVAL_ENDPOINT": "http://127.0.0.1:1"})
+    assert "'bogus'" in agent.stdout
+
+
 AGENT_WITHOUT_US = """
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -222,10 +229,11 @@ def test_run_keeps_another_sitecustomize_and_the_exit_code(tmp_path: Path) -> No
     assert (agent.returncode, agent.stdout, agent.stderr) == (3, "ran\n", "")
 
 
-def test_run_with_an_endpoint_that_cannot_be_meant_leaves_the_program_running() -> None:
-    agent = run_agent("print('done')", command=[AGENTEVAL, "run", "--endpoint", "ftp://x", "--"])
+@pytest.mark.parametrize("endpoint", ["ftp://x", "nonsense", " http://127.0.0.1:4317/v1/traces"])
+def test_run_with_an_endpoint_that_cannot_be_meant_leaves_the_program_running(endpoint: str) -> None:
+    agent = run_agent("print('done')", command=[AGENTEVAL, "run", "--endpoint", endpoint, "--"])
     assert agent.stdout == "done\n"
-    assert "ftp://x" in agent.stderr
+    assert f"AGENTEVAL_ENDPOINT is {endpoint!r}: give http://host:port" in agent.stderr
 
 
 @pytest.mark.skipif(not INSTRUMENT.exists(), reason="opentelemetry-instrument is not installed")

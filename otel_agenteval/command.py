@@ -1,5 +1,6 @@
 """The console script `agenteval`: `run` needs the client alone, every other command the collector's packages."""
 
+import importlib.metadata
 import os
 import shutil
 import sys
@@ -17,13 +18,12 @@ _COMMANDS: Final = {
     "sessions": "list sessions and their scores",
     "trace": "show a trace with its outcomes",
     "why": "explain the outcomes of a trace",
-    "reliability": "show reliability per agent and version",
     "config": "print the effective settings",
 }
 _USAGE: Final = (
     "usage: agenteval COMMAND [OPTIONS]\n\ncommands:\n"
     + "".join(f"  {name:<12}{text}\n" for name, text in _COMMANDS.items())
-    + "\n`agenteval COMMAND --help` tells more of a command.\n"
+    + "\n`agenteval COMMAND --help` tells more of a command, `agenteval --version` which release this is.\n"
 )
 _RUN_USAGE: Final = f"""usage: agenteval run [--endpoint URL] -- COMMAND [ARGUMENT ...]
 
@@ -44,6 +44,9 @@ def main() -> None:
         sys.stdout.write(_USAGE)
         raise SystemExit(0 if arguments else 2)
     command = arguments[0]
+    if command == "--version":
+        sys.stdout.write(f"agenteval {importlib.metadata.version('otel-agenteval')}\n")
+        raise SystemExit(0)
     if command == "run":
         _run(arguments[1:])
     if not command.startswith("-") and command not in _COMMANDS:

@@ -1,5 +1,6 @@
 """The console script without the collector's packages, and what it says when misused."""
 
+import importlib.metadata
 import subprocess
 import sys
 
@@ -20,8 +21,13 @@ def agenteval(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_lists_every_command_without_the_extras() -> None:
     shown = agenteval("--help")
     assert shown.returncode == 0
-    for command in ("collector", "demo", "run", "replay", "sessions", "trace", "why", "reliability", "config"):
+    for command in ("collector", "demo", "run", "replay", "sessions", "trace", "why", "config"):
         assert f"\n  {command} " in shown.stdout
+
+
+def test_version_is_that_of_the_installed_distribution() -> None:
+    shown = agenteval("--version")
+    assert (shown.returncode, shown.stdout) == (0, f"agenteval {importlib.metadata.version('otel-agenteval')}\n")
 
 
 @pytest.mark.parametrize(

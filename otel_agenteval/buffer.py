@@ -51,17 +51,20 @@ class SpanBuffer:
 
     The newest, because the counts in completion markers that are already in the buffer must stay true. Both bounds
     include the spans of the request in flight. Every counter has one writer: the agent's threads, one at a time
-    under the processor's lock, write `accepted`, `accepted_bytes`, `refused` and `urgent`; the sender thread the
-    others.
+    under the processor's lock, write `accepted`, `accepted_bytes`, `refused`, `oversized` and `urgent`; the sender
+    thread the others.
     """
 
     def __init__(self, max_spans: int, max_bytes: int) -> None:
         self._max_spans = max_spans
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._waiting: deque[EndedSpan] = deque()
         self.accepted = 0
         self.accepted_bytes = 0
         self.refused = 0
+        self.oversized = 0
+        self.oversized_bytes = 0
+        """Size of the newest span that no empty buffer would hold."""
         self.urgent = 0
         self.taken = 0
         self.taken_bytes = 0
@@ -69,10 +72,14 @@ class SpanBuffer:
         self.settled_bytes = 0
 
     def has_room(self, size: int) -> bool:
-        """Whether a span of `size` bytes may be added; if not, it counts as refused."""
+        """Whether a span of `size` bytes may be added; if not, it counts as refused, or as oversized."""
+        if size > self.max_bytes:
+            self.oversized += 1
+            self.oversized_bytes = size
+            return False
         if (
             self.accepted - self.settled < self._max_spans
-            and self.accepted_bytes - self.settled_bytes + size <= self._max_bytes
+            and self.accepted_bytes - self.settled_bytes + size <= self.max_bytes
         ):
             return True
         self.refused += 1

@@ -14,7 +14,7 @@ from opentelemetry.context import Context
 
 from otel_agenteval.buffer import EndedSpan, SpanBuffer
 from otel_agenteval.encoding import Encoder
-from otel_agenteval.throttle import ThrottledLog
+from otel_agenteval.throttle import LossLog, ThrottledLog
 from otel_agenteval.transport import Answer, Delivered, Refused, Retry, Transport
 
 LINGER: Final = 0.05
@@ -32,6 +32,8 @@ _IDLE: Final = 30.0
 _MAX_BACKOFF: Final = 5.0
 _MAX_ORDERED_DELAY: Final = 300.0
 _FIRST_BACKOFF: Final = 0.1
+_UNREACHABLE_GRACE: Final = 0.5
+"""Seconds for which a stopping sender tries a collector that was never there: one may be starting beside the agent."""
 
 _logger = logging.getLogger("otel_agenteval")
 
@@ -56,6 +58,7 @@ class Sender:
         self._encoder = encoder
         self._monotonic = monotonic
         self._log = ThrottledLog(_logger, monotonic)
+        self._losses = LossLog(_logger, monotonic)
         self._thread: threading.Thread | None = None
         # Tokens that wake the thread. A SimpleQueue, because a span may end inside a garbage collection that
         # interrupts this very call on the same thread, where a Condition's lock would deadlock.
@@ -65,11 +68,13 @@ class Sender:
         self._progress = threading.Condition()
         self._flushes = 0
         self._deadline: float | None = None
+        self._grace_ends = 0.0
         self._done = threading.Event()
         self._reports: deque[bytes] = deque()
         self._report_due = 0.0
         self._next_request = 0.0
-        self._logged_refused = 0
+        self._noted_refused = 0
+        self._noted_oversized = 0
         self._report_attempts = 0
         self.reports_accepted = 0
         self.reports_settled = 0
@@ -126,7 +131,9 @@ class Sender:
         """Deliver what can be delivered within `timeout` seconds, drop the rest, end the thread."""
         with self._progress:
             if self._deadline is None:
-                self._deadline = self._monotonic() + timeout
+                now = self._monotonic()
+                self._grace_ends = now + min(timeout, _UNREACHABLE_GRACE)
+                self._deadline = now + timeout
             self._progress.notify_all()
         if self._thread is None:
             # Nothing was handed over, or only at interpreter exit, when no thread can be started any more.
@@ -146,8 +153,10 @@ class Sender:
                 self._await_batch()
                 self._guarded(self._send_batch)
                 self._guarded(self._send_report)
-                self._log_drops()
+                self._log_losses()
             self._drop_rest()
+            self._note_refusals()
+            self._losses.log_rest()
         finally:
             self._transport.close()
             self._done.set()
@@ -186,6 +195,7 @@ class Sender:
                 timeout = min(timeout, linger_until - now)
             if timeout <= 0:
                 return
+            self._log_losses()
             try:
                 self._tokens.get(timeout=timeout)
             except Empty:
@@ -205,7 +215,7 @@ class Sender:
                 self._deliver(part)
         finally:
             if lost := len(batch) - (self._accounted() - accounted):
-                self.dropped["internal_error"] += lost
+                self._drop("internal_error", lost, "a fault of ours, logged beside this")
             self._buffer.settle(batch)
             self._notify()
 
@@ -220,7 +230,8 @@ class Sender:
                 self._drop("not_encodable", 1, f"span {ended.span.name!r}: {error}")
                 continue
             if len(encoded) > MAX_SPAN_BYTES:
-                self._drop("too_large", 1, f"span {ended.span.name!r} has {len(encoded)} bytes")
+                size = f"{len(encoded)} bytes, the limit is {MAX_SPAN_BYTES}"
+                self._drop("too_large", 1, f"span {ended.span.name!r} has {size}")
                 continue
             yield ended, encoded
 
@@ -243,9 +254,9 @@ class Sender:
                 case Refused(problem):
                     self._drop("refused", len(part), problem)
                     return
-                case Retry(problem, after):
-                    if not self._pause(attempt, problem, after):
-                        self._drop("shutdown", len(part), problem)
+                case Retry():
+                    if not self._pause(attempt, answer):
+                        self._drop("shutdown", len(part), answer.problem)
                         return
             attempt += 1
 
@@ -253,8 +264,10 @@ class Sender:
         rejected = min(rejected, spans)
         self.exported += spans - rejected
         self.rejected += rejected
-        if rejected or message:
-            self._log.warning("rejected", "the collector rejected %d of %d spans: %s", rejected, spans, message)
+        if rejected:
+            self._lose("the collector rejected %d spans", rejected, message or "it does not say why")
+        elif message:
+            self._log.warning("warned", "the collector took the spans and says: %s", message)
 
     def _send_report(self) -> None:
         """One attempt at the oldest report; spans do not wait behind one that the collector puts off."""
@@ -279,15 +292,15 @@ class Sender:
     def _put_off_reports(self, answer: Retry) -> None:
         self._log.warning("unreachable", "%d run reports wait: %s", len(self._reports), answer.problem)
         if self._deadline is not None:
-            self._rest_while_stopping()
+            self._rest_while_stopping(answer)
         self._report_due = self._monotonic() + _delay(self._report_attempts, answer.after)
         self._report_attempts += 1
 
-    def _pause(self, attempt: int, problem: str, after: float | None) -> bool:
+    def _pause(self, attempt: int, answer: Retry) -> bool:
         """Wait before the next attempt; False when the sender is stopping and its time is over."""
-        self._log.warning(
-            "unreachable", "%d spans wait for the collector: %s", self._buffer.accepted - self._buffer.settled, problem
-        )
+        after = answer.after
+        waiting = self._buffer.accepted - self._buffer.settled
+        self._log.warning("unreachable", "%d spans wait for the collector: %s", waiting, answer.problem)
         flushes = self._flushes
         until = self._monotonic() + _delay(attempt, after)
 
@@ -295,27 +308,38 @@ class Sender:
             return self._deadline is not None or (after is None and self._flushes != flushes)
 
         while not cut_short() and (remaining := until - self._monotonic()) > 0:
-            self._log_drops()
+            self._log_losses()
             with self._progress:
                 self._progress.wait_for(cut_short, min(remaining, _MAX_BACKOFF))
         if self._deadline is not None:
-            self._rest_while_stopping()
+            self._rest_while_stopping(answer)
             return self._monotonic() < self._deadline
         return True
 
-    def _rest_while_stopping(self) -> None:
-        """Stopping means to keep trying to the end, but not in a spin."""
+    def _rest_while_stopping(self, answer: Retry) -> None:
+        """Stopping means to keep trying to the end, but not in a spin, nor long where there never was a collector."""
+        if answer.never_reached:
+            self._deadline = self._grace_ends
         with self._progress:
             self._progress.wait(self._time_left(_FIRST_BACKOFF))
 
-    def _log_drops(self) -> None:
-        refused = self._buffer.refused
-        if refused > self._logged_refused and self._log.warning(
-            "buffer_full",
-            "dropped %d spans (buffer_full): the agent ends spans faster than the collector takes them",
-            refused - self._logged_refused,
-        ):
-            self._logged_refused = refused
+    def _note_refusals(self) -> None:
+        """Bring into the log what the buffer refused on the agent's threads, which never log."""
+        buffer = self._buffer
+        refused, oversized = buffer.refused, buffer.oversized
+        if new := refused - self._noted_refused:
+            self._noted_refused = refused
+            problem = "the agent ends spans faster than the collector takes them"
+            self._losses.add("dropped %d spans (buffer_full)", new, problem)
+        if new := oversized - self._noted_oversized:
+            self._noted_oversized = oversized
+            problem = f"a span of about {buffer.oversized_bytes} bytes, max_buffer_bytes is {buffer.max_bytes}"
+            self._losses.add("dropped %d spans (too_large)", new, problem)
+
+    def _log_losses(self) -> None:
+        if self._deadline is None:
+            self._note_refusals()
+            self._losses.log_due()
 
     def _time_left(self, wanted: float) -> float:
         deadline = self._deadline
@@ -323,7 +347,12 @@ class Sender:
 
     def _drop(self, reason: str, count: int, problem: str) -> None:
         self.dropped[reason] += count
-        self._log.warning(reason, "dropped %d (%s): %s", count, reason, problem)
+        what = "run reports" if reason.startswith("report_") else "spans"
+        self._lose(f"dropped %d {what} ({reason.removeprefix('report_')})", count, problem)
+
+    def _lose(self, kind: str, count: int, problem: str) -> None:
+        self._losses.add(kind, count, problem)
+        self._log_losses()
 
     def _drop_rest(self) -> None:
         if rest := self._buffer.take(self._buffer.waiting, 1 << 62):

@@ -73,7 +73,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
     AGENTEVAL_API_KEY (sent as a bearer token) do too. `insecure` decides for an endpoint without scheme;
     `certificate` is a PEM file of roots to trust. `stamp` also writes the identity on the spans themselves, for the
     other exporters to see. `max_buffer_spans` and `max_buffer_bytes` bound what waits for the collector,
-    `shutdown_timeout` (seconds) what the last delivery at exit may take.
+    `shutdown_timeout` (seconds) what the last delivery at exit may take; where no attempt ever found a collector
+    listening, half a second is enough.
 
     Raises ValueError for an endpoint or options that cannot be meant.
     """
@@ -132,12 +133,14 @@ class AgentEvalSpanProcessor(SpanProcessor):
             settled = self._dropped + sender.dropped
             if buffer.refused:
                 settled["buffer_full"] = buffer.refused
+            if buffer.oversized:
+                settled["too_large"] += buffer.oversized
             dropped = {reason: count for reason, count in settled.items() if not reason.startswith("report_")}
             reports = {reason.removeprefix("report_"): n for reason, n in settled.items() if reason not in dropped}
             reports["waiting"] = sender.reports_accepted - sender.reports_settled
             reports["delivered"] = sender.reports_delivered
             return Stats(
-                handed_over=buffer.accepted + buffer.refused + self._dropped["shutdown"],
+                handed_over=buffer.accepted + buffer.refused + buffer.oversized + self._dropped["shutdown"],
                 exported=sender.exported,
                 rejected=sender.rejected,
                 dropped=dropped,
@@ -214,6 +217,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 self._dropped["shutdown"] += 1
                 return
             if not self._buffer.has_room(size):
+                self._sender.wake()
                 return
             span_count = None
             closes = entry is not None and not entry.open

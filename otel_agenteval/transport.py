@@ -31,6 +31,9 @@ _RETRYABLE: Final = frozenset(
     }
 )
 _CONNECTION_LOST: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
+# How gRPC begins the details of a failure to connect or to resolve the name. Nothing else tells it from a collector
+# that answers UNAVAILABLE; a wording not listed passes for one that was reached, and so for one to wait for.
+_NOT_CONNECTED: Final = ("failed to connect to all addresses", "errors resolving", "DNS resolution failed")
 _RETRY_INFO: Final = "google.rpc.retryinfo-bin"
 _STATUS_DETAILS: Final = "grpc-status-details-bin"
 
@@ -47,10 +50,14 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Not now: the same request may be taken `after` that many seconds; None: the collector did not say when."""
+    """Not now: the same request may be taken `after` that many seconds; None: the collector did not say when.
+
+    `never_reached`: neither this attempt nor an earlier one found a collector to connect to.
+    """
 
     problem: str
     after: float | None = None
+    never_reached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,7 @@ class GrpcTransport:
     def __init__(self, destination: Callable[[], Destination]) -> None:
         self._destination = destination
         self._channel: grpc.Channel | None = None
+        self._reached = False
 
     def export(self, request: bytes, timeout: float) -> Answer:
         return self._call(EXPORT_METHOD, request, timeout, _partial_success)
@@ -104,7 +112,8 @@ class GrpcTransport:
             try:
                 self._channel = _open(destination)
             except OSError as error:
-                return Retry(f"cannot read the TLS files of {destination.target}: {error}")
+                problem = f"cannot read the TLS files of {destination.target}: {error}"
+                return Retry(problem, never_reached=not self._reached)
         channel = self._channel
         try:
             # Both ends of this call are bytes already.
@@ -113,12 +122,14 @@ class GrpcTransport:
         except grpc.RpcError as error:
             if error.code() in _CONNECTION_LOST:
                 self.close()
-            return _failure(destination, error)
+            self._reached = self._reached or not _is_not_connected(error)
+            return _failure(destination, error, self._reached)
         except ValueError:
             # So gRPC names a channel that `close` took away meanwhile; anything else is a fault of ours.
             if channel is self._channel:
                 raise
             return Retry("the connection was closed")
+        self._reached = True
         return read(response)
 
 
@@ -153,7 +164,11 @@ def _partial_success(response: bytes) -> Answer:
     return Delivered(rejected=max(partial.rejected_spans, 0), message=partial.error_message)
 
 
-def _failure(destination: Destination, error: grpc.RpcError) -> Answer:
+def _is_not_connected(error: grpc.RpcError) -> bool:
+    return error.code() is grpc.StatusCode.UNAVAILABLE and (error.details() or "").startswith(_NOT_CONNECTED)
+
+
+def _failure(destination: Destination, error: grpc.RpcError, reached: bool) -> Answer:
     code, details = error.code(), error.details() or ""
     problem = f"{destination.target} ({destination.source}): {code.name}: {details[:500]}"
     if code not in _RETRYABLE:
@@ -161,7 +176,7 @@ def _failure(destination: Destination, error: grpc.RpcError) -> Answer:
     # gRPC itself answers so for a message over the receiver's limit; it will not shrink by waiting.
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
         return Refused(problem, too_large=True)
-    return Retry(problem, _retry_delay(error))
+    return Retry(problem, _retry_delay(error), never_reached=not reached)
 
 
 def _retry_delay(error: grpc.RpcError) -> float | None:

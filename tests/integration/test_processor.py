@@ -25,6 +25,7 @@ from opentelemetry.trace import Tracer
 
 import otel_agenteval
 from otel_agenteval import AgentEvalSpanProcessor
+from otel_agenteval.export import MAX_SPAN_BYTES
 from tests.support.eventually import eventually
 from tests.support.fake_collector import FakeCollector, Reply, attributes
 
@@ -44,7 +45,7 @@ def make(collector: FakeCollector) -> Iterator[Make]:
     def make(
         endpoint: str | None = None, provider: TracerProvider | None = None, **options: object
     ) -> tuple[AgentEvalSpanProcessor, Tracer]:
-        processor = AgentEvalSpanProcessor(endpoint or collector.endpoint, shutdown_timeout=1.0, **options)  # type: ignore[arg-type]
+        processor = AgentEvalSpanProcessor(endpoint or collector.endpoint, **{"shutdown_timeout": 1.0, **options})  # type: ignore[arg-type]
         provider = provider or TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(processor)
         made.append(processor)
@@ -341,6 +342,99 @@ def test_shutdown_without_a_collector_ends_in_time(collector: FakeCollector, mak
     assert time.monotonic() - started < 4
     assert processor.stats.dropped == {"shutdown": 1}
     assert processor.stats.buffered == 0
+
+
+@pytest.mark.parametrize(
+    "scheme", [pytest.param("http", id="nothing listens"), pytest.param("https", id="what listens speaks no TLS")]
+)
+def test_shutdown_gives_up_early_where_there_never_was_a_collector(
+    collector: FakeCollector, make: Make, scheme: str
+) -> None:
+    if scheme == "http":
+        collector.stop()
+    processor, tracer = make(f"{scheme}://127.0.0.1:{collector.port}", shutdown_timeout=30.0)
+    tracer.start_span("lost").end()
+    otel_agenteval.run("t1", "r1").report(success=True)
+    started = time.monotonic()
+    processor.shutdown()
+    assert time.monotonic() - started < 3
+    assert processor.stats.dropped == {"shutdown": 1}
+    assert processor.stats.reports == {"waiting": 0, "delivered": 0, "shutdown": 1}
+
+
+def test_shutdown_waits_for_a_collector_that_was_reached_before(collector: FakeCollector, make: Make) -> None:
+    processor, tracer = make(shutdown_timeout=30.0)
+    tracer.start_span("before").end()
+    assert processor.force_flush()
+    collector.stop()
+    tracer.start_span("meanwhile").end()
+    stopping = threading.Thread(target=processor.shutdown)
+    stopping.start()
+    stopping.join(1.5)
+    assert stopping.is_alive(), "gave up though the collector had been there"
+    with FakeCollector(collector.port) as back:
+        stopping.join(20)
+        assert names(back) == ["meanwhile"]
+    assert processor.stats.dropped == {}
+
+
+def test_shutdown_waits_for_a_collector_that_answers_unavailable(collector: FakeCollector, make: Make) -> None:
+    collector.script += [Reply(grpc.StatusCode.UNAVAILABLE, "starting")] * 15
+    processor, tracer = make(shutdown_timeout=30.0)
+    tracer.start_span("root").end()
+    processor.shutdown()
+    assert names(collector) == ["root"]
+
+
+def test_log_at_shutdown_says_how_much_was_lost_in_one_line(
+    collector: FakeCollector, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    collector.stop()
+    processor, tracer = make(max_buffer_spans=5000)
+    with tracer.start_as_current_span("root"):
+        for n in range(5100):
+            tracer.start_span(f"child {n}").end()
+    processor.shutdown()
+    assert processor.stats.dropped == {"shutdown": 5000, "buffer_full": 101}
+    lines = [record.getMessage() for record in caplog.records]
+    (at_shutdown,) = [line for line in lines if "(shutdown)" in line]
+    assert at_shutdown.startswith("dropped 5000 spans (shutdown): ")
+    assert "Connection refused" in at_shutdown
+    assert logged(lines, "dropped %d spans (buffer_full)") == 101
+
+
+def logged(lines: list[str], kind: str) -> int:
+    """The sum over all lines of a kind."""
+    before, after = kind.split("%d")
+    return sum(int(line.removeprefix(before).split()[0]) for line in lines if line.startswith(before) and after in line)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "size", "bound"),
+    [
+        pytest.param({"max_buffer_bytes": 100_000}, 120_000, "max_buffer_bytes is 100000", id="than the buffer"),
+        pytest.param({}, MAX_SPAN_BYTES, f"the limit is {MAX_SPAN_BYTES}", id="than a span may be when encoded"),
+    ],
+)
+def test_span_larger_than_its_bound_is_dropped_as_too_large_not_as_too_fast(
+    collector: FakeCollector,
+    make: Make,
+    bounds: dict[str, int],
+    size: int,
+    bound: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    processor, tracer = make(**bounds)
+    tracer.start_span("giant", attributes={"text": "x" * size}).end()
+    eventually(lambda: bool(caplog.messages))
+    tracer.start_span("small").end()
+    assert processor.force_flush()
+    assert names(collector) == ["small"]
+    assert (processor.stats.handed_over, processor.stats.dropped) == (2, {"too_large": 1})
+    (line,) = caplog.messages
+    assert line.startswith("dropped 1 spans (too_large): ")
+    assert bound in line
+    assert str(size)[:2] in line
 
 
 def test_shutdown_ends_a_request_that_hangs(collector: FakeCollector, make: Make) -> None:

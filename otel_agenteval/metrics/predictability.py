@@ -71,7 +71,7 @@ def _auroc(succeeded: Floats, failed: Floats) -> Floats:
 
 
 def _risk_coverage(grouped: Floats, failed: Floats) -> Floats:
-    """1 - excess area under the risk-coverage curve / that of a random order; 1 where all runs end alike.
+    """1 - excess area under the risk-coverage curve / that of a random order; 1 where all runs end alike, having none.
 
     The risk at a coverage is the error rate among that share of the runs, the most confident first. Within a group
     of equal confidence errors are spread evenly, which is the mean over its orders. Shapes (samples, groups).
@@ -82,9 +82,7 @@ def _risk_coverage(grouped: Floats, failed: Floats) -> Floats:
     least_risk = np.maximum(0.0, taken - (count - errors)) / taken
     area, least_area = _area(risk), _area(least_risk)
     overall = ratio(errors, count)[:, 0]
-    score = np.clip(1.0 - (area - least_area) / (overall - least_area + _EPSILON), 0.0, 1.0)
-    alike = (errors == 0.0) | (errors == count)
-    return np.where(np.isnan(overall), np.nan, np.where(alike[:, 0], 1.0, score))
+    return np.clip(1.0 - (area - least_area) / (overall - least_area + _EPSILON), 0.0, 1.0)
 
 
 def _errors_among(taken: Floats, grouped: Floats, failed: Floats) -> Floats:

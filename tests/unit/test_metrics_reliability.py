@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from otel_agenteval.metrics import (
     CONDITIONS,
     RELIABILITY_METRICS,
-    RESOURCES,
     SEVERITY_WEIGHTS,
     ReliabilityReport,
     Run,
@@ -24,14 +23,14 @@ from otel_agenteval.metrics import (
 )
 from otel_agenteval.metrics.consistency import Variant
 from otel_agenteval.metrics.figures import PARTS, Figures
-from otel_agenteval.metrics.resampling import resamples
+from otel_agenteval.metrics.resampling import interval, resamples
 from otel_agenteval.metrics.runs import RunTable
 from tests.support import reliability_oracle as oracle
 
 VARIANTS: list[Variant] = ["page", "2026-06"]
 
 # Few different values make ties; the others make every rounding matter.
-confidences = st.sampled_from([0.0, 0.3, 0.6, 0.7, 1.0]) | st.floats(0.001, 1)
+confidences = st.sampled_from([0.0, 0.2, 0.3, 0.5, 0.7, 1.0]) | st.floats(0.001, 1)
 amounts = st.sampled_from([0.0, 1.0, 2.0]) | st.floats(0.001, 1e6)
 violations = st.lists(st.tuples(st.just("no_pii_exposure"), st.sampled_from(list(SEVERITY_WEIGHTS))), max_size=2)
 attempts = st.fixed_dictionaries(
@@ -39,7 +38,7 @@ attempts = st.fixed_dictionaries(
         "success": st.booleans(),
         "actions": st.lists(st.sampled_from("abcd"), max_size=4),
         "confidence": st.none() | confidences,
-        "resources": st.dictionaries(st.sampled_from(RESOURCES), amounts, max_size=3),
+        "resources": st.dictionaries(st.sampled_from(("cost", "time", "num_errors")), amounts),
         "violations": st.none() | violations,
     }
 )
@@ -82,12 +81,27 @@ def test_consistency_is_the_formula(variant: Variant, runs: list[Run]) -> None:
     assert metrics["C_res"] == pytest.approx(oracle.mean(map(oracle.resources, tasks)))
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+@given(trajectories=st.lists(st.text("abcd", min_size=1, max_size=4), min_size=2, max_size=6))
+def test_every_pair_of_trajectories_is_compared(variant: Variant, trajectories: list[str]) -> None:
+    runs = [Run("t", str(number), True, actions=list(actions)) for number, actions in enumerate(trajectories)]
+    metrics = reliability_report(runs, variant).metrics
+    assert metrics["C_traj_d"] == pytest.approx(oracle.distribution(runs, variant), abs=1e-7)
+    assert metrics["C_traj_s"] == pytest.approx(oracle.sequence(runs))
+
+
 @given(runs=run_lists())
 def test_predictability_is_the_formula(runs: list[Run]) -> None:
     metrics, looked_at = reliability_report(runs).metrics, judged(pool(runs))
     assert metrics["P_cal"] == pytest.approx(oracle.calibration(looked_at), abs=1e-9)
     assert metrics["P_auroc"] == pytest.approx(oracle.auroc(looked_at))
     assert metrics["P_brier"] == metrics["R_pred"] == pytest.approx(oracle.brier(looked_at), abs=1e-9)
+
+
+@given(looked_at=st.lists(st.tuples(st.sampled_from([0.1, 0.15, 0.2, 0.25, 0.3, 0.95, 1.0]), st.booleans())))
+def test_the_bins_of_confidence_have_the_published_edges(looked_at: list[tuple[float, bool]]) -> None:
+    runs = [Run(f"t{index}", "0", success, confidence=c) for index, (c, success) in enumerate(looked_at)]
+    assert reliability_report(runs).metrics["P_cal"] == pytest.approx(oracle.calibration(looked_at), abs=1e-9)
 
 
 @given(looked_at=st.lists(st.tuples(st.sampled_from([0.2, 0.5, 0.9]), st.booleans()), max_size=5))
@@ -193,6 +207,20 @@ def test_resamples_draw_as_many_tasks_as_there_are() -> None:
     assert set(drawn.sum(axis=1)) == {7.0}
     assert drawn.mean(axis=0) == pytest.approx(np.ones(7), abs=0.1)
     assert (drawn == np.concatenate(list(resamples(tasks=7, runs=100_000)))).all(), "seeded"
+
+
+@pytest.mark.parametrize(
+    ("figure", "samples", "expected"),
+    [
+        pytest.param(0.5, np.linspace(0, 1, 1001), (0.025, 0.975), id="95 of 100 samples lie in it"),
+        pytest.param(0.5, [math.nan, 0.5, math.nan], (0.5, 0.5), id="samples without the figure are left out"),
+        pytest.param(0.5, [math.nan], None, id="no sample has the figure"),
+        pytest.param(0.9, [0.2, 0.2], (0.2, 0.9), id="samples that all lie below do not exclude the figure"),
+        pytest.param(0.1, [0.2, 0.2], (0.1, 0.2), id="nor do those above"),
+    ],
+)
+def test_intervals(figure: float, samples: Any, expected: tuple[float, float] | None) -> None:
+    assert interval(figure, np.array(samples)) == (None if expected is None else pytest.approx(expected))
 
 
 def test_an_interval_covers_the_truth_about_as_often_as_it_says() -> None:

@@ -204,7 +204,7 @@ def test_an_outcome_is_first_once_over_revisions_restarts_and_kinds_of_subject(s
 class Broken:
     """An evaluator with a defect, whose message quotes a megabyte."""
 
-    name, version, method, threshold = "broken", "1", Coherence.method, 0.5
+    name, version, method = "broken", "1", Coherence.method
 
     def evaluate(self, context: EvaluationContext) -> Outcome:
         raise ZeroDivisionError("defect " + "x" * 1_000_000)
@@ -213,7 +213,10 @@ class Broken:
 def test_an_evaluator_that_raises_fails_alone(scoring: Scoring) -> None:
     core = scoring.core
     evaluators = [Broken(), Coherence()]
-    evaluation = TraceEvaluation(evaluators, core.sessions, scoring.store, _Embedder(), scoring.clock, {}, core.read)
+    thresholds = {each.name: 0.5 for each in evaluators}
+    evaluation = TraceEvaluation(
+        evaluators, core.sessions, scoring.store, _Embedder(), scoring.clock, thresholds, core.read
+    )
     stage = EvaluationStage(evaluation, core.sessions, scoring.store, scoring, lambda *_: None)
     stage.process([assembled(said(1, "b"))])
     document = scoring.trace(trace_id(1).hex())

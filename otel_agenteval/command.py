@@ -16,6 +16,7 @@ _COMMANDS: Final = {
     "run": "run a command with its Python processes attached, without a change to their code",
     "replay": "evaluate recorded traces",
     "sessions": "list sessions and their scores",
+    "session": "show a session with its traces",
     "trace": "show a trace with its outcomes",
     "why": "explain the outcomes of a trace",
     "config": "print the effective settings",

@@ -148,6 +148,7 @@ def test_a_restart_scores_what_was_open_and_repeats_nothing(tmp_path: Path) -> N
         first.send(traces(turn(1, "a", "b", session="s")))
         first.scored(trace_id(1).hex())
         first.send(traces(span(2, 1)))
+        eventually(lambda: first.service.assembler.peek(trace_id(2).hex()))
         assert first.get(f"/api/v1/traces/{trace_id(2).hex()}")["status"] == "running"
     with RunningCollector(tmp_path) as second:
         assert second.scored(trace_id(2).hex())["span_count"] == 1

@@ -7,6 +7,7 @@ from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluation import TraceEvaluation
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.evaluators import TRACE_EVALUATORS, comparable
+from agenteval_collector.pipeline import Telemetry
 from agenteval_collector.stores import Store
 from otel_agenteval.conventions import SessionNaming
 
@@ -16,7 +17,7 @@ SESSION_EVALUATORS = ("agent_reliability", "agent_consistency")
 class EvaluationCore:
     """What scores traces and sessions, over a store; owned by one thread; `live` and `read` serve any."""
 
-    def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
+    def __init__(self, settings: Settings, store: Store, clock: Clock, telemetry: Telemetry) -> None:
         embedder = EmbeddedEmbedder()
         configured = settings.evaluators
         evaluators = [kind() for kind in TRACE_EVALUATORS if _of(configured, kind.name).enabled]
@@ -32,7 +33,9 @@ class EvaluationCore:
         thresholds = {each.name: _of(configured, each.name).threshold for each in evaluators}
         naming = SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by)
         self.read = TraceReader(naming)
-        self.evaluation = TraceEvaluation(evaluators, self.sessions, store, embedder, clock, thresholds, self.read)
+        self.evaluation = TraceEvaluation(
+            evaluators, self.sessions, store, embedder, clock, thresholds, self.read, telemetry
+        )
 
 
 def _of(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig:

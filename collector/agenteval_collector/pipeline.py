@@ -148,6 +148,10 @@ class Telemetry(Protocol):
         """Spans and log records of our own instrumentation scopes, dropped so that we never evaluate ourselves."""
         ...
 
+    def unread(self, kind: str, values: int) -> None:
+        """Recorded values that no dialect could read, by a short name of what they were."""
+        ...
+
     def late(self, spans: int) -> None:
         """Spans and log records that came after their trace was scored."""
         ...

@@ -68,7 +68,7 @@ class Collector:
 
         # From the store backwards to the receiver.
         self.store = Store(settings.data_dir / "agenteval.db", clock)
-        core = EvaluationCore(settings, self.store, clock)
+        core = EvaluationCore(settings, self.store, clock, telemetry)
         self._read = core.read
         self.evaluation = EvaluationStage(
             core.evaluation, core.sessions, self.store, Fanout(sinks, telemetry), self._scored

@@ -31,6 +31,9 @@ class Counting:
     def own_scope(self, spans: int) -> None:
         self.counts["own_scope"] += spans
 
+    def unread(self, kind: str, values: int) -> None:
+        self.counts[f"unread {kind}"] += values
+
     def late(self, spans: int) -> None:
         self.counts["late"] += spans
 

@@ -13,6 +13,8 @@ from agenteval_collector.stores import Store, StoreQueries
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.support.assembling import Counting
+
 IDLE = 900.0
 
 
@@ -23,13 +25,14 @@ class Scoring:
         self.clock = ManualClock()
         self.emitted: list[CommittedEvaluation] = []
         self.scored: list[tuple[str, int]] = []
+        self.telemetry = Counting()
         self.settings: Settings = load(environ={}, flags=sections)
         self.store = Store(path / "agenteval.db", self.clock)
         self.queries = StoreQueries(self.store.engine, self.clock, idle=IDLE)
         self.restart()
 
     def restart(self) -> None:
-        self.core = EvaluationCore(self.settings, self.store, self.clock)
+        self.core = EvaluationCore(self.settings, self.store, self.clock, self.telemetry)
         self.stage = EvaluationStage(
             self.core.evaluation, self.core.sessions, self.store, self, lambda *scored: self.scored.append(scored)
         )

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -215,7 +216,7 @@ def test_an_evaluator_that_raises_fails_alone(scoring: Scoring) -> None:
     evaluators = [Broken(), Coherence()]
     thresholds = {each.name: 0.5 for each in evaluators}
     evaluation = TraceEvaluation(
-        evaluators, core.sessions, scoring.store, _Embedder(), scoring.clock, thresholds, core.read
+        evaluators, core.sessions, scoring.store, _Embedder(), scoring.clock, thresholds, core.read, scoring.telemetry
     )
     stage = EvaluationStage(evaluation, core.sessions, scoring.store, scoring, lambda *_: None)
     stage.process([assembled(said(1, "b"))])
@@ -224,6 +225,18 @@ def test_an_evaluator_that_raises_fails_alone(scoring: Scoring) -> None:
     assert outcome(document, "broken")["status"] == "failed"
     assert outcome(document, "broken")["reason"].startswith("the evaluator failed: defect xxx")
     assert len(outcome(document, "broken")["reason"]) < 1000
+
+
+def test_what_no_dialect_can_read_is_counted_and_named(scoring: Scoring) -> None:
+    unknown = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "hi"}]}, 7, ["x"]])
+    known = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "hi"}]}])
+    messages = {"gen_ai.input.messages": known, "gen_ai.output.messages": unknown}
+    scoring.put(assembled(span(1, 1, **{"gen_ai.operation.name": "invoke_agent", **messages})))
+    assert scoring.telemetry.counts["unread message"] == 2
+    only_unknown = {"gen_ai.input.messages": known, "gen_ai.output.messages": "[7]"}
+    scoring.put(assembled(span(2, 1, **{"gen_ai.operation.name": "invoke_agent", **only_unknown})))
+    coherence = outcome(scoring.trace(trace_id(2).hex()), "coherence")
+    assert (coherence["status"], coherence["reason"][:35]) == ("no_content", "the answer could not be read: 1 rec")
 
 
 class _Embedder:

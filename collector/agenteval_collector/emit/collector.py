@@ -10,6 +10,7 @@ from otel_agenteval import semconv
 _QUEUE: Final = "agenteval.queue"
 _SINK: Final = "agenteval.sink"
 _SIGNAL: Final = "agenteval.signal"
+_KIND: Final = "agenteval.kind"
 
 
 class LogLag(Protocol):
@@ -64,6 +65,11 @@ class CollectorTelemetry:
             unit="{request}",
             description="Requests of which nothing was kept: malformed, too large, or no room for them now.",
         )
+        self._unread = meter.create_counter(
+            "agenteval.collector.values.unread",
+            unit="{value}",
+            description="Recorded values that no dialect could read; the trace is scored without them.",
+        )
         self._dropped = meter.create_counter(
             "agenteval.collector.queue.dropped",
             unit="{item}",
@@ -102,6 +108,10 @@ class CollectorTelemetry:
     def own_scope(self, spans: int) -> None:
         """So many spans and log records of our own instrumentation scopes were dropped."""
         self._own_scope.add(spans)
+
+    def unread(self, kind: str, values: int) -> None:
+        """So many recorded values of that kind could not be read."""
+        self._unread.add(values, {_KIND: kind})
 
     def late(self, spans: int) -> None:
         """So many spans and log records came after their trace was scored."""

@@ -13,7 +13,7 @@ from agenteval_collector.documents import trace_document
 from agenteval_collector.embedders.port import Embedder
 from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
-from agenteval_collector.pipeline import AssembledTrace
+from agenteval_collector.pipeline import AssembledTrace, Telemetry
 from agenteval_collector.records import Commit, Member, SessionUpdate, TraceRecord
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.model import Trace
@@ -67,6 +67,7 @@ class TraceEvaluation:
         clock: Clock,
         thresholds: dict[str, float],
         read: Callable[[AssembledTrace], Trace],
+        telemetry: Telemetry,
     ) -> None:
         self._evaluators = evaluators
         self._sessions = sessions
@@ -75,6 +76,7 @@ class TraceEvaluation:
         self._clock = clock
         self._thresholds = thresholds
         self._read = read
+        self._telemetry = telemetry
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Left | None:
         """Add to `commit` all that follows from the trace; what it has left by this revision, if it has.
@@ -84,6 +86,8 @@ class TraceEvaluation:
         # Everything that may have to be tried again comes before anything is changed.
         before = self._standing(assembled, commit)
         trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
+        for kind, values in trace.unread.items():
+            self._telemetry.unread(kind, values)
         session_id = trace.session_id or trace.trace_id
         place = (trace.started_at, trace.trace_id)
         context = EvaluationContext(trace, self._sessions.previous(session_id, place), self._embedder.embed)

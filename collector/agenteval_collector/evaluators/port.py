@@ -70,6 +70,9 @@ def unanswered(trace: Trace) -> Unscored:
 
 def unrecorded(what: str, trace: Trace) -> Unscored:
     """The outcome where `what` was not recorded, with the setting that the trace's instrumentation has for it."""
+    if unread := trace.unread.get("message"):
+        reason = f"{what} could not be read: {unread} recorded values are messages in no form that is known here"
+        return Unscored(status=Status.NO_CONTENT, reason=reason)
     switch = content_switch(trace.dialects)
     return Unscored(status=Status.NO_CONTENT, reason=f"{what} was not recorded" + (f"; {switch}" if switch else ""))
 

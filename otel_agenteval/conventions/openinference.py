@@ -44,6 +44,11 @@ _AGENT_NAMES = ("agent.name", "graph.node.id")
 _SMOLAGENTS_TOOLS = "smolagents.tools_names"
 
 _METHOD = re.compile(r"\.a?(?:run|invoke)\w*$")
+# DSPy names the span of a tool after the method that ran it, and ends its loop by a tool of its own.
+_CALLED = ".__call__"
+_DSPY_END = ("finish", "Completed.")
+# APIs begin their responses with it; the rest, which may be long, need not be decoded for it.
+_RESPONSE_ID = re.compile(r'\{\s*"id"\s*:\s*"([^"\\]+)"')
 # The name of the span by which openai-agents' instrumentation marks that another agent goes on.
 _HANDOFF = "handoff to "
 
@@ -104,6 +109,9 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
     else:
         facts.output = _said(attributes, _OUTPUT)
     facts.model = recorded(attributes.get(_MODEL_NAME))
+    raw = attributes.get(_OUTPUT)
+    if isinstance(raw, str) and (response_id := _RESPONSE_ID.match(raw)):
+        facts.response_id = response_id[1]
     if reason := recorded(attributes.get(_FINISH_REASON)):
         facts.finish_reasons = (reason,)
     schemas = [attributes[key] for key in attributes if key.startswith(_TOOLS) and key.endswith(".tool.json_schema")]
@@ -127,10 +135,13 @@ def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:
         facts.role = None
         facts.hands_over_to = recorded(attributes.get(_OUTPUT)) or span.name.removeprefix(_HANDOFF)
         return
-    facts.tool = recorded(attributes.get(_TOOL_NAME)) or recorded(span.name)
+    facts.tool = recorded(attributes.get(_TOOL_NAME)) or recorded(span.name.removesuffix(_CALLED))
     facts.call_id = recorded(attributes.get(_TOOL_CALL_ID))
     facts.arguments = decode_arguments(attributes.get(_INPUT))
     facts.result = decode_text(attributes.get(_OUTPUT))
+    if span.name.endswith(_CALLED) and (facts.tool, facts.result) == _DSPY_END:
+        facts.role = None
+        return
     message = langchain_message(facts.result)
     if message and message.responses:
         facts.result = message.responses[0].result
@@ -195,6 +206,9 @@ def _plain(item: Json) -> Json:
     if not isinstance(message, dict):
         return item
     plain = dict(message)
+    results = item.get("function") if isinstance(item, dict) else None
+    if isinstance(results, list) and "content" not in message:
+        plain["content"] = [_function_result(each) for each in results]
     for source, wrapper, target in (
         ("contents", "message_content", "content"),
         ("tool_calls", "tool_call", "tool_calls"),
@@ -203,6 +217,19 @@ def _plain(item: Json) -> Json:
         if isinstance(wrapped, list):
             plain[target] = [each.get(wrapper) for each in wrapped if isinstance(each, dict)]
     return plain
+
+
+def _function_result(recording: Json) -> Json:
+    """The part that AutoGen's record of a function's result, beside its message, stands for."""
+    result = decode_structure(recording)
+    if not isinstance(result, dict) or "content" not in result:
+        return None
+    return {
+        "type": "tool_call_response",
+        "id": result.get("call_id"),
+        "response": result["content"],
+        "is_error": result.get("is_error"),
+    }
 
 
 def _said(attributes: Mapping[str, Json], key: str) -> Content | None:

@@ -98,6 +98,24 @@ def test_reasoning_beside_the_answer_is_not_part_of_it() -> None:
     assert (trace.output, trace.turns[0].reasoning) == ("Hello", ("Hm.",))
 
 
+@pytest.mark.parametrize(
+    ("name", "attributes", "expected"),
+    [
+        pytest.param("book.__call__", {}, ["book"], id="the tool before the method that ran it"),
+        pytest.param("f.__call__", {"tool.name": "book"}, ["book"], id="a name of its own stands above the span's"),
+        pytest.param("finish.__call__", {"output.value": '"Completed."'}, [], id="the end of DSPy's loop is no call"),
+        pytest.param("finish.__call__", {"output.value": '"ok"'}, ["finish"], id="a tool of the user's of that name"),
+        pytest.param("finish", {"output.value": "Completed."}, ["finish"], id="a tool that no method names"),
+    ],
+)
+def test_a_tool_named_by_its_span(name: str, attributes: dict[str, Any], expected: list[str]) -> None:
+    record = span("t", "TOOL", "a", at=1, **attributes)
+    record.name = name
+    trace = read(span("a", "AGENT", input__value="Hi", output__value="Hello"), record)
+    assert [call.name for call in trace.turns[0].tool_calls] == expected
+    assert [tool.name for tool in trace.available_tools] == expected
+
+
 def test_a_history_whose_end_was_dropped_says_nothing_of_the_last_message() -> None:
     first = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "Hi"}
     record = span("m", "LLM", **first)

@@ -34,8 +34,9 @@ class SpanFacts:
     same text repeats on every model span of a trace. `answer_tools` are tools by which a framework has the model
     answer in a structure, none of the user's. `hands_over_to` is the agent that a framework says goes on with the
     conversation. `reasoning` is what a model thought, where that stands apart from the messages. `is_report` marks a
-    model span that only tells of the reply to a call whose own span ended before it was known. `cut` says that some
-    content was shortened on the way.
+    model span that only tells of the reply to a call whose own span ended before it was known. `may_be_call` marks a
+    step that says what a model was sent: it is the model call itself where no other was recorded within it. `cut` says
+    that some content was shortened on the way.
     """
 
     role: Role | None = None
@@ -58,6 +59,7 @@ class SpanFacts:
     usage: Usage | None = None
     reasoning: str | None = None
     is_report: bool = False
+    may_be_call: bool = False
     cut: bool = False
 
     def complete_with(self, other: "SpanFacts") -> None:
@@ -66,10 +68,11 @@ class SpanFacts:
             if getattr(self, name) is None:
                 setattr(self, name, getattr(other, name))
         self.is_report = self.is_report or other.is_report
+        self.may_be_call = self.may_be_call or other.may_be_call
         self.cut = self.cut or other.cut
 
 
-_OPTIONAL = tuple(field.name for field in fields(SpanFacts) if field.name not in ("cut", "is_report"))
+_OPTIONAL = tuple(field.name for field in fields(SpanFacts) if field.type is not bool)
 
 
 class Dialect(Protocol):

@@ -73,6 +73,10 @@ class OpenInference:
             _read_model(facts, span)
         elif facts.role is Role.TOOL:
             _read_tool(facts, span)
+        elif facts.role is Role.CHAIN and any(key.startswith(_INPUT_MESSAGES) for key in attributes):
+            _read_model(facts, span)
+            facts.output = facts.output or _structured(attributes.get(_OUTPUT))
+            facts.may_be_call = True
         elif facts.role in (Role.AGENT, Role.CHAIN):
             facts.input = _said(attributes, _INPUT)
             facts.output = _said(attributes, _OUTPUT)
@@ -238,6 +242,14 @@ def _said(attributes: Mapping[str, Json], key: str) -> Content | None:
     if is_cut(value) and not _is_json(attributes, key):
         return Content.text(str(value), USER if key == _INPUT else ASSISTANT)
     return asked(value) if key == _INPUT else answered(value)
+
+
+def _structured(value: Json) -> Content | None:
+    """A model's answer in the structure that a program asked for: its only text, else all of it as it was written."""
+    fields = decode_structure(value)
+    values = list(fields.values()) if isinstance(fields, dict) else []
+    text = recorded(values[0] if len(values) == 1 and isinstance(values[0], str) else value)
+    return Content.text(text, ASSISTANT) if text else None
 
 
 def _is_json(attributes: Mapping[str, Json], key: str) -> bool:

@@ -46,6 +46,7 @@ def read_trace(
         dialects.update(names)
         nodes.append(Node(span=span, facts=facts))
     roots = grow(nodes)
+    _find_calls(nodes)
     agents = _agents(nodes)
     handed_to = (node.facts.hands_over_to for node in nodes if node.facts)
     colleagues = (*agents, *dict.fromkeys(name for name in handed_to if name))
@@ -102,6 +103,14 @@ def _by_span(logs: Iterable[LogRecord]) -> dict[str, list[LogRecord]]:
         if log.span_id is not None:
             found[log.span_id].append(log)
     return found
+
+
+def _find_calls(nodes: Sequence[Node]) -> None:
+    """Take the innermost of the steps that may be model calls for what they are."""
+    steps = [node for node in nodes if node.facts and node.facts.may_be_call and node.role is Role.CHAIN]
+    for step in sorted(steps, key=lambda node: -node.depth):
+        if step.facts and not any(each.role is Role.MODEL for each in step.below()):
+            step.facts.role = Role.MODEL
 
 
 def _agents(nodes: Sequence[Node]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from otel_agenteval.conventions import SpanRecord, read_trace
 from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.model import Trace
+from tests.support.spans import failed
 
 
 def span(span_id: str, kind: str, parent: str | None = None, at: int = 0, **attributes: Any) -> SpanRecord:
@@ -123,6 +124,40 @@ def test_a_history_whose_end_was_dropped_says_nothing_of_the_last_message() -> N
     record.dropped_attributes_count = 9
     trace = read(record)
     assert (trace.input, trace.partial) == (None, True)
+
+
+SENT = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "Hi"}
+
+
+@pytest.mark.parametrize(
+    ("value", "answer"),
+    [
+        pytest.param('{"text": "Hello"}', "Hello", id="the only text of a structure"),
+        pytest.param('{"city": "Rome", "days": 3}', '{"city": "Rome", "days": 3}', id="a structure"),
+        pytest.param('{"days": 3}', '{"days": 3}', id="a structure without a text"),
+        pytest.param("Hello", "Hello", id="text"),
+        pytest.param("__REDACTED__", None, id="redacted"),
+    ],
+)
+def test_a_step_that_says_what_a_model_was_sent_is_the_model_call(value: str, answer: str | None) -> None:
+    step = span("s", "CHAIN", "app", at=1, llm__model_name="gpt", output__value=value, **SENT)
+    [turn] = read(SpanRecord(span_id="app", ended_at=9), step).turns
+    assert (turn.input, turn.output) == ("Hi", answer)
+    assert [(call.span_id, call.model) for call in turn.model_calls] == [("s", "gpt")]
+
+
+def test_an_error_of_such_a_step_fails_the_turn() -> None:
+    step = failed(span("s", "CHAIN", "app", at=1, **SENT), "overloaded")
+    [turn] = read(SpanRecord(span_id="app", ended_at=9), step).turns
+    assert (turn.input, turn.output, turn.error) == ("Hi", None, "overloaded")
+
+
+def test_a_step_around_model_calls_is_none_itself() -> None:
+    step = span("s", "CHAIN", at=1, output__value='{"text": "Hello"}', **SENT)
+    inner = [span(name, "LLM", "s", at=at, **SENT) for at, name in ((2, "m1"), (8, "m2"))]
+    [turn] = read(step, *inner).turns
+    assert [call.span_id for call in turn.model_calls] == ["m1", "m2"]
+    assert turn.output == "Hello"
 
 
 LISTS = st.lists(st.dictionaries(st.sampled_from("abc"), st.integers() | st.lists(st.text(), min_size=1), min_size=1))

@@ -8,16 +8,19 @@ after it: there another begins. A trace with neither (an agent's construction, p
 A span that calls itself an agent's run, but names no agent, says nothing and has runs within it, only groups them. So
 does a workflow that says nothing, if its runs go on from one another's answers like turns of a conversation.
 
-A model or tool call that two instrumentations recorded, one span within the other, counts once.
+A model or tool call that two instrumentations recorded, one span within the other, counts once; so does a model call
+that the client library recorded beside it without content.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from otel_agenteval.conventions.facts import Role
+from otel_agenteval.conventions.failures import is_explained, span_error
 from otel_agenteval.conventions.messages import ASSISTANT
+from otel_agenteval.conventions.records import STATUS_ERROR
 from otel_agenteval.conventions.tools import transfer_target
 from otel_agenteval.conventions.tree import Node
 
@@ -184,7 +187,7 @@ def _add_calls(exchange: Exchange, top: Node) -> None:
         if facts is None:
             pass
         elif around and around.facts and _is_same_call(around, node):
-            around.facts.complete_with(facts)
+            _merge(around, node)
         elif facts.role is Role.MODEL:
             exchange.models.append(node)
             if planning:
@@ -206,23 +209,64 @@ def _is_same_call(outer: Node, inner: Node) -> bool:
 
 
 def _once(models: list[Node]) -> list[Node]:
-    """Model calls without second recordings beside the first: the same response at the same time."""
+    """Model calls without second recordings beside the first: the same response, or a transport's own span."""
     kept: list[Node] = []
     by_response: dict[str, Node] = {}
+    paired: set[str] = set()
     for node in models:
-        facts = node.facts
-        if (call := _reported_by(node, kept)) and call.facts and facts:
-            call.facts.complete_with(facts)
+        if call := _reported_by(node, kept):
+            _merge(call, node)
             continue
-        response_id = facts.response_id if facts else None
-        first = by_response.get(response_id or "")
-        if first and first.facts and facts and node.span.started_at < first.span.ended_at:
-            first.facts.complete_with(facts)
-            continue
-        kept.append(node)
+        response_id = node.facts.response_id if node.facts else None
+        first = by_response.get(response_id) if response_id else None
+        call = node
+        if first is None or node.span.started_at >= first.span.ended_at:
+            kept.append(node)
+        else:
+            call, again = (node, first) if node.has_content and not first.has_content else (first, node)
+            kept[kept.index(first)] = call
+            paired.add(call.id)
+            _merge(call, again)
         if response_id:
-            by_response[response_id] = node
-    return kept
+            by_response[response_id] = call
+    for node in [each for each in kept if not each.has_content]:
+        calls = [each for each in kept if each.id not in paired and _is_sent_by(each, node)]
+        if calls:
+            call = min(calls, key=lambda each: abs(each.span.started_at - node.span.started_at))
+            paired.add(call.id)
+            kept.remove(node)
+            _merge(call, node)
+    return sorted(kept, key=_start)
+
+
+def _is_sent_by(call: Node, transport: Node) -> bool:
+    """Whether `transport`, without content, is what another instrumentation recorded of `call` at the same time."""
+    facts, sent = call.facts, transport.facts
+    if facts is None or sent is None or not call.has_content or call.span.scope == transport.span.scope:
+        return False
+    if facts.response_id and sent.response_id and facts.response_id != sent.response_id:
+        return False
+    if not facts.model or not sent.model or call.span.parent_id != transport.span.parent_id:
+        return False
+    # A response names the version of the model that a request, all that a failed call has, named without.
+    same_model = facts.model.startswith(sent.model) or sent.model.startswith(facts.model)
+    is_overlap = call.span.started_at < transport.span.ended_at and transport.span.started_at < call.span.ended_at
+    return same_model and is_overlap
+
+
+def _merge(call: Node, again: Node) -> None:
+    """Complete a call from its second recording, and its error from the one that explains it.
+
+    A model call that has its reply did not fail, whatever an attempt at it did.
+    """
+    if call.facts is None or again.facts is None:
+        return
+    call.facts.complete_with(again.facts)
+    own, other = span_error(call.span), span_error(again.span)
+    if other is None or (own is None and call.role is Role.MODEL and call.facts.output is not None):
+        return
+    if own is None or (is_explained(again.span) and not is_explained(call.span)):
+        call.span = replace(call.span, status=STATUS_ERROR, status_message=other, events=())
 
 
 def _reported_by(node: Node, earlier: Sequence[Node]) -> Node | None:

@@ -4,7 +4,7 @@ import re
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_structure, recorded
-from otel_agenteval.conventions.records import STATUS_ERROR, STATUS_OK, SpanRecord
+from otel_agenteval.conventions.records import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
 from otel_agenteval.model import Json
 
 _WITHHELD = re.compile(r"\bredacted\b", re.IGNORECASE)
@@ -30,10 +30,21 @@ def span_error(span: SpanRecord) -> str | None:
     exception: str | None = None
     for event in reversed(span.events):
         if event.name == semconv.EXCEPTION_EVENT:
-            message = recorded(event.attributes.get(semconv.EXCEPTION_MESSAGE))
-            exception = message or recorded(event.attributes.get(semconv.EXCEPTION_TYPE))
+            exception = _message(event) or recorded(event.attributes.get(semconv.EXCEPTION_TYPE))
             break
     return _said(exception) or _said(recorded(span.status_message)) or kind or "error"
+
+
+def is_explained(span: SpanRecord) -> bool:
+    """Whether an exception or the status of a span says more than a type of error."""
+    return bool(_said(recorded(span.status_message)) or any(_said(_message(event)) for event in span.events))
+
+
+def tells_of(span: SpanRecord, text: str) -> bool:
+    """Whether `text` is what an exception of a span, or its status, says went wrong."""
+    status = span.status_message if span.status == STATUS_ERROR else ""
+    # Statuses are written as the exception's type and message.
+    return status == text or status.endswith(f": {text}") or any(_message(event) == text for event in span.events)
 
 
 def result_error(result: Json) -> str | None:
@@ -51,6 +62,12 @@ def result_error(result: Json) -> str | None:
         texts = (recorded(result.get(key)) for key in _ERROR_TEXTS)
         return next(filter(None, texts), "error")
     return None
+
+
+def _message(event: EventRecord) -> str | None:
+    if event.name != semconv.EXCEPTION_EVENT:
+        return None
+    return recorded(event.attributes.get(semconv.EXCEPTION_MESSAGE))
 
 
 def _said(text: str | None) -> str | None:

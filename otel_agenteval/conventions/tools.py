@@ -54,7 +54,7 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
     joined = {id(call) for call in matches.values()}
     timed += [(call.started_at or 0, call) for call in executions if id(call) not in joined]
     timed.sort(key=lambda entry: entry[0])
-    return tuple(_with_results([call for _, call in timed], models))
+    return tuple(_with_failures(_with_results([call for _, call in timed], models), models))
 
 
 def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agents: Sequence[str]) -> tuple[Tool, ...]:
@@ -191,9 +191,24 @@ def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCal
         if response is not None:
             error = result_error(response.result)
             if error is None and response.failed:
-                error = response.result if isinstance(response.result, str) else "error"
+                error = _words(response)
             calls[index] = replace(calls[index], result=response.result, error=error)
     return calls
+
+
+def _with_failures(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCall]:
+    """Calls whose spans ended well, but whose results the last model call was told are errors."""
+    last = models[-1].facts if models else None
+    steps = last.input.since_user() if last and last.input else []
+    failed = {each.call_id: each for step in steps for each in step.responses if each.failed and each.call_id}
+    return [
+        replace(call, error=_words(failed[call.call_id])) if call.error is None and call.call_id in failed else call
+        for call in calls
+    ]
+
+
+def _words(failed: ToolResponse) -> str:
+    return failed.result if isinstance(failed.result, str) else "error"
 
 
 def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[str, ToolResponse], list[ToolResponse]]:

@@ -22,6 +22,11 @@ class Node:
         return self.facts.role if self.facts else None
 
     @property
+    def has_content(self) -> bool:
+        """Whether any messages were recorded."""
+        return self.facts is not None and (self.facts.input is not None or self.facts.output is not None)
+
+    @property
     def id(self) -> str:
         return self.span.span_id or ""
 

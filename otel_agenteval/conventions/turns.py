@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from otel_agenteval.conventions.exchanges import Exchange, speakers
 from otel_agenteval.conventions.facts import SpanFacts
-from otel_agenteval.conventions.failures import span_error
+from otel_agenteval.conventions.failures import span_error, tells_of
 from otel_agenteval.conventions.messages import Message
+from otel_agenteval.conventions.records import STATUS_ERROR
 from otel_agenteval.conventions.tools import tool_calls
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import ModelCall, Turn
@@ -52,9 +53,23 @@ def _output(exchange: Exchange) -> str | None:
         run, *inner = speakers(exchange.runs[-1])
         last = max(inner, key=lambda node: node.span.ended_at, default=run)
         for node in (run, last):
-            if node.facts and node.facts.output and (text := node.facts.output.answer()) is not None:
-                return text
-    return _reply(exchange.models[-1]) if exchange.models else None
+            if (text := _answer(node)) is not None:
+                return None if _is_own_error(node, text) else text
+    return next((_reply(node) for node in reversed(exchange.models) if _tells(node)), None)
+
+
+def _answer(run: Node) -> str | None:
+    return run.facts.output.answer() if run.facts and run.facts.output else None
+
+
+def _is_own_error(run: Node, text: str) -> bool:
+    """Whether what a failed run says in place of an answer is the error that made it fail."""
+    return run.span.status == STATUS_ERROR and any(tells_of(node.span, text) for node in run.below())
+
+
+def _tells(model: Node) -> bool:
+    """Whether a model call has content or failed: of any other it is not known whether it answered."""
+    return model.has_content or span_error(model.span) is not None
 
 
 def _reply(model: Node) -> str | None:
@@ -78,7 +93,11 @@ def _text(model: Node) -> str | None:
 
 def _error(exchange: Exchange) -> str | None:
     """Why a turn has no answer: its last model call failed, or one of its runs, or the request around it."""
-    nodes = exchange.models[-1:] + list(reversed(_voices(exchange))) + [exchange.root]
+    voices = list(reversed(_voices(exchange)))
+    for run in voices:
+        if (text := _answer(run)) is not None and _is_own_error(run, text):
+            return text
+    nodes = exchange.models[-1:] + voices + [exchange.root]
     return next((error for node in nodes if (error := span_error(node.span))), None)
 
 

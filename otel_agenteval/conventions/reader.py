@@ -12,6 +12,7 @@ from otel_agenteval.conventions.exchanges import exchanges
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import SYSTEM
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.replies import recall_replies
 from otel_agenteval.conventions.tools import available_tools
 from otel_agenteval.conventions.tree import Node, grow, in_order
 from otel_agenteval.conventions.turns import read_turn
@@ -50,7 +51,10 @@ def read_trace(
     agents = _agents(nodes)
     handed_to = (node.facts.hands_over_to for node in nodes if node.facts)
     colleagues = (*agents, *dict.fromkeys(name for name in handed_to if name))
-    turns = tuple(read_turn(exchange, colleagues) for exchange in exchanges(roots, colleagues))
+    found = exchanges(roots, colleagues)
+    for exchange in found:
+        recall_replies(exchange.models)
+    turns = tuple(read_turn(exchange, colleagues) for exchange in found)
     facts_of_all = [node.facts for node in nodes if node.facts]
     contents = [content for facts in facts_of_all for content in (facts.input, facts.output) if content]
     if messages := sum(content.unread for content in contents):

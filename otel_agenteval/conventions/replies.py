@@ -1,0 +1,41 @@
+"""Replies that were recorded empty, found again in what the next model call was sent.
+
+Some instrumentations write down of a reply that asks for tools only who gave it. The program sends the reply back with
+the results of the tools, so there it stands with all that it asked for.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+from otel_agenteval.conventions.failures import span_error
+from otel_agenteval.conventions.messages import ASSISTANT, Content, Message
+from otel_agenteval.conventions.tree import Node
+
+
+def recall_replies(models: Sequence[Node]) -> None:
+    """Complete the replies of a turn's model calls, given by start time."""
+    for model, following in pairwise(models):
+        if model.facts and _is_empty(model) and (reply := _sent_back(model, following)):
+            model.facts.output = Content(partial(list, [reply]))
+
+
+def _is_empty(model: Node) -> bool:
+    output = model.facts.output if model.facts else None
+    if output is None or output.cut or span_error(model.span):
+        return False
+    return not any(each.texts or each.requests or each.reasoning for each in output.messages)
+
+
+def _sent_back(model: Node, following: Node) -> Message | None:
+    """The message that follows, in the next call, on all that `model` was sent; None where the user spoke since."""
+    sent = model.facts.input if model.facts else None
+    later = following.facts.input if following.facts else None
+    if sent is None or later is None or sent.cut or later.cut:
+        return None
+    end = len(sent.messages)
+    steps = later.since_user()
+    is_step = len(later.messages) - len(steps) <= end < len(later.messages)
+    if not is_step or later.messages[:end] != sent.messages or later.messages[end].role != ASSISTANT:
+        return None
+    return later.messages[end]

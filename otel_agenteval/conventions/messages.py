@@ -1,8 +1,8 @@
 """Messages between user, model and tools, in the terms of the GenAI conventions.
 
 `Message` is what every dialect reads content into. The reader accepts the GenAI message JSON (`role`, `parts`), the
-form of the chat APIs (`content`, `tool_calls`), LangChain's serialisations of either, and the parts of Bedrock's and
-Gemini's APIs, which have no type but a field named for it.
+form of the chat APIs (`content`, `tool_calls`), LangChain's serialisations of either, Haystack's objects, and the parts
+of Bedrock's and Gemini's APIs, which have no type but a field named for it.
 """
 
 import re
@@ -222,7 +222,12 @@ def message_items(value: Json, role: str) -> Sequence[Item]:
 
 
 def _unwrapped(value: dict[str, Json]) -> Mapping[str, Json]:
-    """The message inside LangChain's envelopes {"type": "ai", "data": {...}} and {"lc": 1, "kwargs": {...}}."""
+    """The message inside LangChain's envelopes {"type": "ai", "data": {...}} and {"lc": 1, "kwargs": {...}}.
+
+    Haystack's objects were written with the names of their private fields, `_role` and `_content`.
+    """
+    if "_role" in value:
+        return {"role": value["_role"], "content": value.get("_content")}
     if "role" not in value:
         inner = value.get("data") or value.get("kwargs")
         if isinstance(inner, dict):
@@ -243,6 +248,11 @@ def _read_part(message: Message, part: Mapping[str, Json]) -> None:
     match part.get("type"):
         case None if not _TYPELESS.isdisjoint(part):
             _read_typeless(message, part)
+        case None if "tool_name" in part and "arguments" in part:
+            _read_request(message, {**part, "name": part["tool_name"]})
+        case None if "result" in part and isinstance(origin := part.get("origin"), dict):
+            result, call_id = decode_text(part["result"]), recorded(origin.get("id"))
+            message.responses.append(ToolResponse(result=result, call_id=call_id, failed=part.get("error") is True))
         case "text" | "input_text" | "output_text" | None:
             if text := recorded(part.get("content")) or recorded(part.get("text")):
                 message.texts.append(text)

@@ -45,7 +45,7 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
         named = next((value[name] for name in names if name in value), None)
         if message := langchain_message(value):
             return Content(lambda: [message])
-        value = value.get("messages", named)
+        value = value.get("messages", _of_component(value) if named is None else named)
     if isinstance(value, list):
         items = value
         # A list of texts is the repr of objects, or several texts: nobody's words.
@@ -54,6 +54,12 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
     if text and text.lstrip().startswith("{"):
         return None  # an object that is not written as JSON
     return Content.text(text, role) if text else None
+
+
+def _of_component(results: dict[str, Json]) -> Json:
+    """The messages of a pipeline's only component, which stand under its name."""
+    values = list(results.values())
+    return values[0].get("messages") if len(values) == 1 and isinstance(values[0], dict) else None
 
 
 def _of_call(call: dict[str, Json], role: str, names: tuple[str, ...]) -> Content | None:

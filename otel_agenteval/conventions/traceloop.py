@@ -30,6 +30,9 @@ _MODEL_REQUESTS = ("chat", "completion")
 _PROMPT, _COMPLETION = "gen_ai.prompt", "gen_ai.completion"
 _FUNCTIONS = "llm.request.functions"
 _FINISH_REASON = "gen_ai.completion.0.finish_reason"
+# Haystack's instrumentation writes the names of a result's fields in place of the replies.
+_HAYSTACK = "haystack."
+_HAYSTACK_FIELDS = ("replies", "meta")
 # Limits on attributes take away the first or the last ones, so a model call is known by any of these.
 _MODEL_MARKS = frozenset(
     {
@@ -104,7 +107,7 @@ def _read_model(span: SpanRecord) -> SpanFacts:
     read_model(facts, attributes)
     if reason := recorded(attributes.get(_FINISH_REASON)):
         facts.finish_reasons = (reason,)
-    if any(key.startswith(_COMPLETION + ".") for key in attributes):
+    if any(key.startswith(_COMPLETION + ".") for key in attributes) and not _names_fields(span):
         facts.output = Content(_messages(attributes, _COMPLETION, ASSISTANT))
     if any(key.startswith(_PROMPT + ".") for key in attributes):
         # SDKs that drop the newest attributes beyond the limit end the history anywhere, and leave nothing after it.
@@ -113,6 +116,13 @@ def _read_model(span: SpanRecord) -> SpanFacts:
     if functions := unflatten(attributes, _FUNCTIONS):
         facts.tool_definitions = functions
     return facts
+
+
+def _names_fields(span: SpanRecord) -> bool:
+    replies = unflatten(span.attributes, _COMPLETION)
+    return span.name.startswith(_HAYSTACK) and all(
+        isinstance(reply, dict) and reply.get("content") in _HAYSTACK_FIELDS for reply in replies
+    )
 
 
 def _messages(attributes: Mapping[str, Json], prefix: str, role: str) -> Callable[[], Sequence[Item]]:

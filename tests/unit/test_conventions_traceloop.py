@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from otel_agenteval.conventions import SpanRecord, read_trace
+from otel_agenteval.conventions.messages import Message, ToolRequest, ToolResponse, read_message
 from otel_agenteval.model import Tool, Trace, Usage
 
 KIND, NAME = "traceloop.span.kind", "traceloop.entity.name"
@@ -192,3 +193,48 @@ def test_odd_values_are_left_unread(value: Any) -> None:
     for kind in ("workflow", "agent", "tool", value):
         record = SpanRecord(span_id="a", attributes={**odd, KIND: kind})
         assert read(record).span_count == 1
+
+
+HAYSTACK_CALL = {"tool_name": "f", "arguments": {"x": 1}, "id": "c1"}
+HAYSTACK = [
+    {"_role": "user", "_content": [{"text": "Hi"}], "_name": None, "_meta": {}},
+    {"_role": "assistant", "_content": [HAYSTACK_CALL]},
+    {"_role": "tool", "_content": [{"result": "no", "origin": HAYSTACK_CALL, "error": True}]},
+    {"_role": "assistant", "_content": [{"text": "Hello"}]},
+]
+
+
+def haystack(*replies: str) -> SpanRecord:
+    given = {f"c_{index}_content": reply for index, reply in enumerate(replies)}
+    record = completion("m", "w", at=1, c_0_role="assistant", **given)
+    record.name = "haystack.openai.chat"
+    return record
+
+
+def test_a_pipeline_says_what_was_asked_and_answered_under_its_components_name() -> None:
+    given, returned = call(bot={"messages": HAYSTACK[:1]}), json.dumps({"bot": {"messages": HAYSTACK}})
+    workflow = entity("w", "workflow", **{INPUT: given, OUTPUT: returned})
+    trace = read(workflow, haystack("replies"))
+    assert (trace.input, trace.output, trace.unread) == ("Hi", "Hello", {})
+
+
+@pytest.mark.parametrize(
+    ("replies", "expected"),
+    [
+        pytest.param(["replies"], None, id="the field of a chat's result"),
+        pytest.param(["replies", "meta"], None, id="the fields of a completion's result"),
+        pytest.param(["Hello"], "Hello", id="a reply"),
+    ],
+)
+def test_the_name_of_a_field_is_no_answer(replies: list[str], expected: str | None) -> None:
+    assert read(entity("w", "workflow"), haystack(*replies)).output == expected
+
+
+def test_the_word_is_an_answer_where_no_field_is_named_so() -> None:
+    assert read(completion("m", c_0_role="assistant", c_0_content="replies")).output == "replies"
+
+
+def test_haystacks_parts_ask_for_tools_and_tell_their_results() -> None:
+    asking, telling = (read_message(message) or Message(role="") for message in HAYSTACK[1:3])
+    assert asking.requests == [ToolRequest(name="f", arguments={"x": 1}, call_id="c1")]
+    assert telling.responses == [ToolResponse(result="no", call_id="c1", failed=True)]

@@ -25,6 +25,9 @@ from otel_agenteval.conventions.tools import transfer_target
 from otel_agenteval.conventions.tree import Node
 
 _CALLS = (Role.MODEL, Role.TOOL)
+# How many calls, those that started last before another and first after it, are compared with it: reading a trace may
+# not take time that grows with the square of its calls.
+_NEAREST = 32
 
 
 @dataclass(slots=True, eq=False)
@@ -229,10 +232,14 @@ def _once(models: list[Node]) -> list[Node]:
             _merge(call, again)
         if response_id:
             by_response[response_id] = call
+    calls = sorted((each for each in kept if each.has_content and each.id not in paired), key=_start)
+    starts = [each.span.started_at for each in calls]
     for node in [each for each in kept if not each.has_content]:
-        calls = [each for each in kept if each.id not in paired and _is_sent_by(each, node)]
-        if calls:
-            call = min(calls, key=lambda each: abs(each.span.started_at - node.span.started_at))
+        at = bisect_right(starts, node.span.started_at)
+        near = calls[max(0, at - _NEAREST) : at + _NEAREST]
+        senders = [each for each in near if each.id not in paired and _is_sent_by(each, node)]
+        if senders:
+            call = min(senders, key=lambda each: abs(each.span.started_at - node.span.started_at))
             paired.add(call.id)
             kept.remove(node)
             _merge(call, node)

@@ -141,11 +141,111 @@ class LoopDetectionConfig(EvaluatorConfig):
     """In session scores."""
 
 
+class JudgedConfig(EvaluatorConfig):
+    """An evaluator that asks the judge where there is one, and makes do with exact checks and heuristics elsewhere."""
+
+    model: str | None = None
+    """The judge's model for this evaluator; None: `judge.model`."""
+
+
+class JudgedSignalConfig(JudgedConfig):
+    """One whose score is also a signal of session scores."""
+
+    weight: float | None = Field(default=None, ge=0, le=1)
+    """In session scores. None: the published weight where the judge scores, else what the embedded evaluator was
+    measured to be worth (docs/metrics.md)."""
+
+
 class EvaluatorsConfig(Section):
+    task_completion: JudgedConfig = JudgedConfig()
+    tool_correctness: JudgedSignalConfig = JudgedSignalConfig()
+    argument_correctness: JudgedConfig = JudgedConfig()
+    step_efficiency: JudgedConfig = JudgedConfig()
+    confidence: JudgedSignalConfig = JudgedSignalConfig()
+    plan_adherence: JudgedConfig = JudgedConfig()
+    plan_quality: JudgedConfig = JudgedConfig()
     coherence: CoherenceConfig = CoherenceConfig()
     loop_detection: LoopDetectionConfig = LoopDetectionConfig()
     agent_reliability: EvaluatorConfig = EvaluatorConfig()
     agent_consistency: EvaluatorConfig = EvaluatorConfig()
+
+
+class PriceConfig(Section):
+    """What a model costs, in US dollars per million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
+class BudgetConfig(Section):
+    """What the judge may use up in an hour and in a day, of UTC; None: no bound."""
+
+    requests_per_hour: int | None = Field(default=None, ge=0)
+    requests_per_day: int | None = Field(default=None, ge=0)
+    tokens_per_hour: int | None = Field(default=None, ge=0)
+    """Input and output together."""
+    tokens_per_day: int | None = Field(default=None, ge=0)
+    usd_per_hour: float | None = Field(default=None, ge=0)
+    """Needs the price of every model that is asked, in `judge.prices`."""
+    usd_per_day: float | None = Field(default=None, ge=0)
+
+
+class RubricConfig(Section):
+    """A question of the user's own to the judge, evaluated like the built-in ones."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
+    question: str = Field(min_length=1)
+    """What is asked of a trace, and what a good and a bad answer look like."""
+    scale: tuple[float, float] = (0.0, 1.0)
+    """The worst and the best number that the judge may give; scores are mapped to 0 and 1."""
+    threshold: float = Field(default=0.5, ge=0, le=1)
+    """Of the score in [0, 1], not of the scale."""
+    model: str | None = None
+
+
+class JudgeConfig(Section):
+    """The LLM that judges: any endpoint that speaks the OpenAI protocol. On where `base_url` or `api_key` is given."""
+
+    enabled: bool = True
+    """False: never, also where the environment has an OPENAI_API_KEY that is there for something else."""
+    model: str = "gpt-4o-mini"
+    base_url: str | None = None
+    """Else OPENAI_BASE_URL."""
+    api_key: SecretStr | None = None
+    """Else OPENAI_API_KEY."""
+    prices: dict[str, PriceConfig] = Field(default_factory=dict)
+    """By model."""
+    budget: BudgetConfig = BudgetConfig()
+    sample: float = Field(default=1.0, ge=0, le=1)
+    """Share of the sessions that are judged; traces with a loop, an error or a low cheap score are judged anyway."""
+    votes: int = Field(default=1, ge=1, le=15)
+    """How often each question that ends in a score is asked; the score is the median."""
+    band: float = Field(default=0.0, ge=0, le=0.5)
+    """A score this near to its threshold is asked for twice more; 0: never."""
+    temperature: float = Field(default=0.0, ge=0, le=2)
+    timeout: Seconds = 30.0
+    """Seconds for one request."""
+    concurrency: int = Field(default=8, ge=1, le=256)
+    """Requests under way at once."""
+    backlog: int = Field(default=10_000, ge=1)
+    """Traces that may wait for the judge; what comes on top of them fails."""
+    trace_tokens: int = Field(default=8_000, ge=500)
+    """Tokens of a trace that the judge gets to read, about; the middle is left out of longer ones."""
+    redact: bool = True
+    """Replace secrets and personal data before anything leaves for the judge."""
+    rubrics: tuple[RubricConfig, ...] = ()
+
+    @property
+    def on(self) -> bool:
+        """Whether there is a judge."""
+        return self.enabled and (self.base_url is not None or self.api_key is not None)
+
+
+class ReliabilityConfig(Section):
+    """Figures over repeated runs of tasks."""
+
+    window: int = Field(default=1000, ge=1)
+    """Newest runs of an agent's version that count."""
 
 
 class LoopConfig(Section):
@@ -179,6 +279,8 @@ class Settings(Section):
     session: SessionConfig = SessionConfig()
     embedder: EmbedderConfig = EmbedderConfig()
     evaluators: EvaluatorsConfig = EvaluatorsConfig()
+    judge: JudgeConfig = JudgeConfig()
+    reliability: ReliabilityConfig = ReliabilityConfig()
     loops: LoopsConfig = LoopsConfig()
     export: ExportConfig = ExportConfig()
 
@@ -196,7 +298,7 @@ def load(
     sources: list[tuple[str, dict[str, Any]]] = []
     if file is not None:
         sources.append((str(file), _read_yaml(file)))
-    sources.append(("environment", _from_environment(environ)))
+    sources.append(("environment", _merge(_openai_environment(environ), _from_environment(environ))))
     sources.append(("flags", dict(flags or {})))
     merged: dict[str, Any] = {}
     for _, values in sources:
@@ -235,6 +337,13 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
                 raise ConfigError(f"{variable}: {PREFIX}{level.upper()} is set as a value of its own as well")
         place[last] = _parse(text)
     return values
+
+
+def _openai_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What the variables say that every OpenAI client reads."""
+    variables = {"base_url": "OPENAI_BASE_URL", "api_key": "OPENAI_API_KEY"}
+    judge = {key: environ[variable] for key, variable in variables.items() if environ.get(variable)}
+    return {"judge": judge} if judge else {}
 
 
 def _parse(text: str) -> Any:

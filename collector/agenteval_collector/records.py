@@ -109,3 +109,49 @@ class Commit:
     def add(self, update: SessionUpdate) -> None:
         """Keep a session as it is now, instead of as it was earlier in this pass."""
         self.sessions[update.record.session_id] = update
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One request and what came back, for `agenteval why`; redacted like the request itself.
+
+    `reply` is None where none came, `problem` says what was wrong with it, or why it did not come. `cached` replies
+    were given earlier to the same question, and cost nothing.
+    """
+
+    question: str
+    version: str
+    model: str
+    asked_at: int
+    instructions: str
+    data: str
+    reply: str | None
+    problem: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    usd: float | None
+    seconds: float | None
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeJob:
+    """A committed revision of a trace that waits for the judge.
+
+    `pending` are its outcomes of status pending, as the store holds them; `urgent` ones are judged before others.
+    """
+
+    trace_id: str
+    session_id: str
+    revision: int
+    urgent: bool
+    pending: tuple[Evaluation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What came of a job: every pending outcome replaced by a final one, and what was asked and answered for it."""
+
+    job: JudgeJob
+    evaluations: tuple[Evaluation, ...]
+    exchanges: tuple[Exchange, ...]

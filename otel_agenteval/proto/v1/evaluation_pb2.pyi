@@ -33,6 +33,40 @@ class GetTraceRequest(_message.Message):
     trace_id: str
     def __init__(self, trace_id: _Optional[str] = ...) -> None: ...
 
+class LabelTraceRequest(_message.Message):
+    __slots__ = ["author", "name", "note", "trace_id", "value"]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    author: str
+    name: str
+    note: str
+    trace_id: str
+    value: float
+    def __init__(self, trace_id: _Optional[str] = ..., name: _Optional[str] = ..., value: _Optional[float] = ..., author: _Optional[str] = ..., note: _Optional[str] = ...) -> None: ...
+
+class LabelTraceResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class ListReliabilityRequest(_message.Message):
+    __slots__ = ["agent", "variant", "version"]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    VARIANT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    agent: str
+    variant: str
+    version: str
+    def __init__(self, agent: _Optional[str] = ..., version: _Optional[str] = ..., variant: _Optional[str] = ...) -> None: ...
+
+class ListReliabilityResponse(_message.Message):
+    __slots__ = ["items_json"]
+    ITEMS_JSON_FIELD_NUMBER: _ClassVar[int]
+    items_json: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, items_json: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
 class ListSessionsRequest(_message.Message):
     __slots__ = ["agent", "cursor", "limit"]
     AGENT_FIELD_NUMBER: _ClassVar[int]

@@ -39,6 +39,16 @@ class EvaluationServiceStub(object):
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportRunRequest.SerializeToString,
                 response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportRunResponse.FromString,
                 )
+        self.LabelTrace = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/LabelTrace',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceResponse.FromString,
+                )
+        self.ListReliability = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/ListReliability',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityResponse.FromString,
+                )
         self.EndSession = channel.unary_unary(
                 '/otel_agenteval.proto.v1.EvaluationService/EndSession',
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.EndSessionRequest.SerializeToString,
@@ -84,6 +94,20 @@ class EvaluationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def LabelTrace(self, request, context):
+        """What a person says a score should have been; kept beside it. Durable once answered; a later one replaces it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListReliability(self, request, context):
+        """Reliability over runs, by agent and version.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EndSession(self, request, context):
         """The session will get no more traces; its scores are final until one arrives all the same.
         """
@@ -118,6 +142,16 @@ def add_EvaluationServiceServicer_to_server(servicer, server):
                     servicer.ReportRun,
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportRunRequest.FromString,
                     response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportRunResponse.SerializeToString,
+            ),
+            'LabelTrace': grpc.unary_unary_rpc_method_handler(
+                    servicer.LabelTrace,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceResponse.SerializeToString,
+            ),
+            'ListReliability': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReliability,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityResponse.SerializeToString,
             ),
             'EndSession': grpc.unary_unary_rpc_method_handler(
                     servicer.EndSession,
@@ -216,6 +250,40 @@ class EvaluationService(object):
         return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/ReportRun',
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportRunRequest.SerializeToString,
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportRunResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def LabelTrace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/LabelTrace',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListReliability(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/ListReliability',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -61,3 +61,26 @@ class Ask(Protocol):
     """
 
     async def __call__(self, question: Question, *, model: str) -> Answer: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """What was used up. Parts are negative in a correction."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+
+
+class LedgerStore(Protocol):
+    """Where spending is kept, by hour and model. An `hour` is counted from the Unix epoch, UTC."""
+
+    def spend(self, hour: int, model: str, spend: Spend) -> None:
+        """Add to what was spent in that hour on that model, in one commit. It holds when the call returns, also
+        where the process is killed right after."""
+        ...
+
+    def spent_since(self, hour: int) -> Spend:
+        """What was spent from the beginning of that hour to now, over all models."""
+        ...

@@ -1,0 +1,162 @@
+"""What the judge may use up, and what it has.
+
+Everything is reserved before it leaves and corrected when the reply is there, so that a crash in between counts too
+much and never too little. A request that came back without a usage keeps its estimate: it may have been billed.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from agenteval_collector.clock import Clock
+from agenteval_collector.config import BudgetConfig, PriceConfig
+from agenteval_collector.judges.port import JudgeReply, JudgeRequest
+from agenteval_collector.judging.port import LedgerStore, OverBudget, Spend
+
+logger = logging.getLogger(__name__)
+
+_NANOSECONDS_PER_HOUR: Final = 3_600_000_000_000
+_SECONDS_PER_HOUR: Final = 3600
+
+_BYTES_PER_TOKEN: Final = 3
+"""Of UTF-8. English has about 4, Cyrillic 5, Chinese 3: the estimate is rather too high."""
+_TOKENS_PER_MESSAGE: Final = 8
+_OUTPUT_TOKENS: Final = 1024
+"""More than a reply to our questions takes, short of one that reasons at length."""
+
+_MEASURES: Final[dict[str, Callable[[Spend], float]]] = {
+    "requests": lambda spend: spend.requests,
+    "tokens": lambda spend: spend.input_tokens + spend.output_tokens,
+    "usd": lambda spend: spend.usd,
+}
+_PERIODS: Final = {"hour": 1, "day": 24}
+
+
+class Prices:
+    """`judge.prices`. A model `vendor/name` that has no price of its own has that of `name`."""
+
+    def __init__(self, prices: Mapping[str, PriceConfig]) -> None:
+        self._prices = prices
+
+    def usd(self, model: str, input_tokens: int, output_tokens: int) -> float | None:
+        """What that costs in US dollars; None where the model has no price."""
+        price = self._prices.get(model) or self._prices.get(model.partition("/")[2])
+        if price is None:
+            return None
+        return (input_tokens * price.input + output_tokens * price.output) / 1_000_000
+
+    def unknown(self, models: Collection[str]) -> list[str]:
+        """Those of the models that have no price."""
+        return sorted(model for model in set(models) if self.usd(model, 0, 0) is None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bound:
+    """One line of the budget; `hours` is the length of its period."""
+
+    key: str
+    measure: str
+    hours: int
+    limit: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reservation:
+    request: JudgeRequest
+    hour: int
+    estimate: Spend
+
+
+class Ledger:
+    """The `Spending` of a judge under a budget of whole hours and days of UTC.
+
+    `models` are all that can be asked. Where one of them has no price, the bounds on money would be met by requests
+    that cost nobody knows what: they are no bounds then, which is logged once as a warning.
+
+    Belongs to the thread of the judge's event loop. Its calls of the store hold the loop up for about a millisecond
+    each, two for a request that takes seconds. A request object is under way once at a time.
+    """
+
+    def __init__(
+        self, budget: BudgetConfig, prices: Prices, store: LedgerStore, clock: Clock, models: Collection[str]
+    ) -> None:
+        self._prices = prices
+        self._store = store
+        self._clock = clock
+        self._bounds = _bounds(budget, prices.unknown(models))
+        self._reserved: dict[int, _Reservation] = {}
+
+    def reserve(self, request: JudgeRequest) -> None:
+        """Account for a request that is about to leave; raises OverBudget where it may not."""
+        hour = self._clock.now() // _NANOSECONDS_PER_HOUR
+        input_tokens = estimated_tokens(request)
+        estimate = Spend(
+            requests=1,
+            input_tokens=input_tokens,
+            output_tokens=_OUTPUT_TOKENS,
+            usd=self._prices.usd(request.model, input_tokens, _OUTPUT_TOKENS) or 0.0,
+        )
+        for bound in self._bounds:
+            self._hold(bound, hour, estimate)
+        self._store.spend(hour, request.model, estimate)
+        self._reserved[id(request)] = _Reservation(request=request, hour=hour, estimate=estimate)
+
+    def settle(self, request: JudgeRequest, reply: JudgeReply | None) -> None:
+        """The request came back: the real usage takes the place of the estimate, in the hour of the reservation."""
+        reservation = self._reserved.pop(id(request))
+        estimate = reservation.estimate
+        input_tokens = _known(reply.input_tokens if reply else None, estimate.input_tokens)
+        output_tokens = _known(reply.output_tokens if reply else None, estimate.output_tokens)
+        correction = Spend(
+            input_tokens=input_tokens - estimate.input_tokens,
+            output_tokens=output_tokens - estimate.output_tokens,
+            usd=(self._prices.usd(request.model, input_tokens, output_tokens) or 0.0) - estimate.usd,
+        )
+        if correction != Spend():
+            self._store.spend(reservation.hour, request.model, correction)
+
+    def _hold(self, bound: _Bound, hour: int, estimate: Spend) -> None:
+        measure = _MEASURES[bound.measure]
+        needed = measure(estimate)
+        start = hour - hour % bound.hours
+        used = measure(self._store.spent_since(start))
+        if used + needed <= bound.limit:
+            return
+        says = f"judge.budget.{bound.key} is {bound.limit:.10g}"
+        if needed > bound.limit:
+            raise OverBudget(f"{says}, too little for a single request of about {needed:.10g}")
+        free = datetime.fromtimestamp((start + bound.hours) * _SECONDS_PER_HOUR, UTC)
+        raise OverBudget(
+            f"{says}, {used:.10g} of it used up or reserved; free again at {free.isoformat().replace('+00:00', 'Z')}"
+        )
+
+
+def estimated_tokens(request: JudgeRequest) -> int:
+    """How many tokens a request may have, without the model's tokenizer."""
+    texts = [*(message.text for message in request.messages), json.dumps(request.schema)]
+    size = sum(len(text.encode(errors="replace")) for text in texts)
+    return size // _BYTES_PER_TOKEN + _TOKENS_PER_MESSAGE * len(texts)
+
+
+def _bounds(budget: BudgetConfig, unpriced: list[str]) -> list[_Bound]:
+    bounds: list[_Bound] = []
+    for measure in _MEASURES:
+        for period, hours in _PERIODS.items():
+            key = f"{measure}_per_{period}"
+            limit: float | None = getattr(budget, key)
+            if limit is None:
+                continue
+            if measure == "usd" and unpriced:
+                logger.warning(
+                    "judge.budget.%s bounds nothing: judge.prices has no price for %s", key, ", ".join(unpriced)
+                )
+                continue
+            bounds.append(_Bound(key=key, measure=measure, hours=hours, limit=limit))
+    return bounds
+
+
+def _known(tokens: int | None, estimate: int) -> int:
+    return estimate if tokens is None else tokens

@@ -1,0 +1,49 @@
+"""Recorded content as text for a judge: JSON in which nothing can end the field it stands in, and how long it is.
+
+A string may hold whatever an attacker likes. Escaped, beyond what JSON asks for, are
+- `<`: no tag can be closed or opened, neither the delimiters of the envelope nor chat-template tokens (`<|im_end|>`);
+- `[` before what reads as a template's token (`[INST]`, `[/TOOL_CALLS]`);
+- characters that are not seen or that move others: controls, U+2028 and U+2029, zero-width and directional ones, tags
+  (U+E0000 and on), private ones, lone surrogates. The judge sees their escapes instead of what they hide.
+
+Decoding gives the same value again. Other scripts stay as they are: as escapes they would cost five times the tokens.
+"""
+
+import json
+import math
+import re
+import unicodedata
+
+from otel_agenteval.model import Json
+
+_TEMPLATE = re.compile(r"<|\[(?=/?[A-Z_]{2,32}\])")
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def encode(value: Json) -> str:
+    """`value` as JSON on one line, safe between delimiters. Raises RecursionError where it is nested too deeply."""
+    text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+    text = _TEMPLATE.sub(_escape, text)
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def tokens(text: str) -> int:
+    """How many tokens `text` is for a judge, rather too many than too few; no tokenizer fits every judge.
+
+    A token for every 3 ASCII characters (English prose has 4 to 5 to a token, JSON and code about 3, and random ids
+    fewer), and one for every 2 bytes of UTF-8 elsewhere: 1.5 for a Chinese character, 1 for a Cyrillic or Arabic one,
+    2 for an emoji, which is at or above what the tokenizers of today take for such scripts.
+    """
+    ascii_length = len(text.encode("ascii", "ignore"))
+    other_bytes = len(text.encode("utf-8", "surrogatepass")) - ascii_length
+    return math.ceil(ascii_length / 3 + other_bytes / 2)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
+
+
+def _visible(character: str) -> str:
+    if character.isprintable() or unicodedata.category(character) not in _UNSEEN:
+        return character
+    return json.dumps(character)[1:-1]

@@ -1,0 +1,156 @@
+"""Replaces secrets and common personal data by numbered placeholders, before content goes anywhere else.
+
+Equal values get equal placeholders, so that a reader still sees that an argument is what the user said:
+`{"to": "[EMAIL_1]"}`. `sensitive` says what is found.
+"""
+
+import json
+import re
+from typing import Final
+
+from otel_agenteval.model import Json
+from otel_agenteval.sensitive import PERSONAL, PLACEHOLDER, Finding, Kind, find
+
+__all__ = ["PERSONAL", "Finding", "Kind", "Redactor", "find"]
+
+MAX_DEPTH: Final = 64
+TOO_DEEP: Final = "[nested too deep to be redacted]"
+PASSES: Final = 8
+"""A replacement can uncover a value beside it; hostile text could make that happen without end."""
+
+_SECRET_NAMES: Final = re.compile(
+    r"(?:.*_)?(?:password|passwd|pwd|passphrase|passcode|secret|token|credentials?|cookie|authorization|cvv|cvc"
+    r"|(?:api|access|secret|private|account|signing|encryption)_?key)"
+)
+_PHONE_NAMES: Final = re.compile(r"(?:.*_)?(?:phone|telephone|mobile|fax|phone_?number|mobile_?number)")
+_EXACT: Final = (Kind.SECRET, Kind.JWT, Kind.API_KEY, Kind.PRIVATE_KEY)
+
+
+class Redactor:
+    """Numbers the values it meets, each kind by itself; one for everything that is read side by side."""
+
+    def __init__(self) -> None:
+        self._placeholders: dict[tuple[Kind, str], str] = {}
+        self._counts = dict.fromkeys(Kind, 0)
+        self._foreign: set[str] = set()
+
+    def redact(self, value: Json) -> Json:
+        """`value` with a placeholder for every finding in its texts, those of keys and of JSON inside texts included.
+
+        Texts and numbers under names such as `password`, `api_key` or `phone` are replaced whole; what is an object
+        there, such as the schema of a parameter, is looked through. JSON inside a text that holds a finding is
+        written anew. Placeholders that stand in `value` already stay, and are given to no other value. What lies
+        deeper than `MAX_DEPTH` is left out, and says so.
+        """
+        self._keep_foreign(value)
+        return self._value(value, depth=0)
+
+    def _keep_foreign(self, value: Json) -> None:
+        ours = set(self._placeholders.values())
+        for text in _texts(value):
+            self._foreign.update(match[0] for match in PLACEHOLDER.finditer(text) if match[0] not in ours)
+
+    def _value(self, value: Json, *, depth: int, named: Kind | None = None) -> Json:
+        match value:
+            case None | bool():
+                return value
+            case dict() | list() if depth >= MAX_DEPTH:
+                return TOO_DEEP
+            case dict():
+                return {
+                    self._plain(key): self._value(item, depth=depth + 1, named=_kind_of(key))
+                    for key, item in value.items()
+                }
+            case list():
+                return [self._value(item, depth=depth + 1, named=named) for item in value]
+            case str():
+                return self._text(value, depth, named)
+            case _:
+                text = _number(value)
+                redacted = self._text(text, depth, named)
+                return value if redacted == text else redacted
+
+    def _text(self, text: str, depth: int, named: Kind | None) -> str:
+        if named is not None and _is_value(text, named):
+            return self._placeholder(named, text)
+        decoded = _decoded(text)
+        if decoded is not None:
+            redacted = self._value(decoded, depth=depth + 1)
+            return text if redacted == decoded else json.dumps(redacted, ensure_ascii=False)
+        return self._plain(text)
+
+    def _plain(self, text: str) -> str:
+        for _ in range(PASSES):
+            findings = find(text)
+            if not findings:
+                break
+            parts, end = [], 0
+            for finding in findings:
+                placeholder = self._placeholder(finding.kind, text[finding.start : finding.end])
+                parts += [text[end : finding.start], placeholder]
+                end = finding.end
+            text = "".join((*parts, text[end:]))
+        return text
+
+    def _placeholder(self, kind: Kind, value: str) -> str:
+        identity = (kind, value if kind in _EXACT else _canonical(value))
+        if identity not in self._placeholders:
+            self._placeholders[identity] = self._next(kind)
+        return self._placeholders[identity]
+
+    def _next(self, kind: Kind) -> str:
+        while True:
+            self._counts[kind] += 1
+            placeholder = f"[{kind}_{self._counts[kind]}]"
+            if placeholder not in self._foreign:
+                return placeholder
+
+
+def _kind_of(key: str) -> Kind | None:
+    """What stands whole under this key, whether it is written as `apiKey`, `api-key` or `API_KEY`."""
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key[:100]).lower().replace("-", "_").replace(" ", "_")
+    if _SECRET_NAMES.fullmatch(name):
+        return Kind.SECRET
+    return Kind.PHONE if _PHONE_NAMES.fullmatch(name) else None
+
+
+def _is_value(text: str, named: Kind) -> bool:
+    if not text.strip() or PLACEHOLDER.fullmatch(text):
+        return False
+    return named is Kind.SECRET or sum(map(str.isdecimal, text)) >= 7
+
+
+def _canonical(value: str) -> str:
+    """The same for all ways to write a number or an address."""
+    return value.casefold() if "@" in value or ":" in value else re.sub(r"[ ()./+-]", "", value).casefold()
+
+
+def _number(value: int | float) -> str:
+    """A number as text; only what could be a value of interest: an integer of at most 19 digits."""
+    return str(value) if isinstance(value, int) and abs(value) < 10**19 else ""
+
+
+def _decoded(text: str) -> Json:
+    """The object or list that `text` is the JSON of; None where it is none."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)  # type: ignore[no-any-return]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _texts(value: Json) -> list[str]:
+    """Every text in `value`, keys included; without recursion, as it may be deep."""
+    texts: list[str] = []
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, dict):
+            texts += item
+            rest += item.values()
+        elif isinstance(item, list):
+            rest += item
+    return texts

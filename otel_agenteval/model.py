@@ -91,13 +91,29 @@ class RunIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """What the spans of a trace say came of its run. `confidence` is the agent's own, in [0, 1]. None: not said."""
+
+    success: bool | None = None
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedTool:
+    """A call that a good answer makes, as ground truth has it; `arguments` None: any."""
+
+    name: str
+    arguments: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """All that was recorded under one trace id, read by the dialects that recognised its spans.
 
     `session_id` is None where nothing names a session: the trace is then its own session. `agent` is the
     outermost agent's name, `agents` all of them in order of appearance. `partial` says that content was cut on
     the way (length or count limits). `dialects` names what was recognised; empty means that no span of the
-    trace is GenAI telemetry.
+    trace is GenAI telemetry. `expected_tools` is ground truth that a span carries, None where none does.
     """
 
     trace_id: str
@@ -110,6 +126,8 @@ class Trace:
     available_tools: tuple[Tool, ...] = ()
     system_instructions: str | None = None
     run: RunIdentity | None = None
+    run_outcome: RunOutcome = RunOutcome()
+    expected_tools: tuple[ExpectedTool, ...] | None = None
     partial: bool = False
     dialects: tuple[str, ...] = ()
     span_count: int = 0

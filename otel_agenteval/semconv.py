@@ -15,6 +15,11 @@ AGENTEVAL_CONDITION: Final = "agenteval.condition"
 AGENTEVAL_PROCESS_ID: Final = "agenteval.process.id"
 AGENTEVAL_SPAN_COUNT: Final = "agenteval.trace.span_count"
 
+# What an application may say on any span of a run.
+AGENTEVAL_RUN_SUCCESS: Final = "agenteval.run.success"
+AGENTEVAL_RUN_CONFIDENCE: Final = "agenteval.run.confidence"
+AGENTEVAL_EXPECTED_TOOLS: Final = "agenteval.expected_tools"
+
 # Instrumentation scopes of our own: telemetry under them is never evaluated.
 OWN_SCOPES: Final = ("otel_agenteval", "agenteval_collector")
 
@@ -70,3 +75,4 @@ AGENTEVAL_EVALUATOR_VERSION: Final = "agenteval.evaluator.version"
 AGENTEVAL_SERVICE_NAME: Final = "agenteval.service.name"
 AGENTEVAL_SERVICE_VERSION: Final = "agenteval.service.version"
 AGENTEVAL_LOOP_KIND: Final = "agenteval.loop.kind"
+AGENTEVAL_RELIABILITY_METRIC: Final = "agenteval.reliability.metric"

@@ -16,12 +16,15 @@ from otel_agenteval.conventions.records import (
     log_record,
     span_record,
 )
+from otel_agenteval.conventions.runs import STAMPED, RunNaming
 
 __all__ = [
     "BY_CONVENTION",
+    "STAMPED",
     "EventRecord",
     "LogRecord",
     "Role",
+    "RunNaming",
     "SessionNaming",
     "SpanFacts",
     "SpanRecord",

@@ -1,4 +1,4 @@
-"""Whose trace it is: session, user, run and service, from any span or log record of the trace."""
+"""Whose trace it is: session and user, from any span or log record of the trace."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_json, decode_structure, recorded
-from otel_agenteval.model import Json, RunIdentity
+from otel_agenteval.model import Json
 
 SESSION_KEYS = (
     semconv.AGENTEVAL_SESSION_ID,
@@ -57,9 +57,9 @@ class SessionNaming:
 
     def session_id(self, carriers: Carriers, service: str | None) -> str | None:
         """The session by these attributes of `carriers`; None where they have none of them."""
-        named = _first(carriers, self.attributes)
+        named = first_id(carriers, self.attributes)
         if named is None and self.link_by is not None:
-            link = _first(carriers, (self.link_by,))
+            link = first_id(carriers, (self.link_by,))
             return f"{service or 'unknown_service'}/{link}" if link is not None else None
         return named
 
@@ -70,27 +70,16 @@ BY_CONVENTION = SessionNaming()
 
 def session_id(carriers: Carriers) -> str | None:
     """The session that the first of `carriers` with the highest-ranking attribute names; None where none does."""
-    return _first(carriers, SESSION_KEYS) or _first(_metadata(carriers), _METADATA_SESSION)
+    return first_id(carriers, SESSION_KEYS) or first_id(_metadata(carriers), _METADATA_SESSION)
 
 
 def user_id(carriers: Carriers) -> str | None:
     """The user, found the way of `session_id`."""
-    return _first(carriers, USER_KEYS) or _first(_metadata(carriers), _METADATA_USER)
+    return first_id(carriers, USER_KEYS) or first_id(_metadata(carriers), _METADATA_USER)
 
 
-def run_identity(carriers: Carriers) -> RunIdentity | None:
-    """The run as our processor stamped it; None unless both task and run are named."""
-    task = _first(carriers, (semconv.AGENTEVAL_TASK_ID,))
-    run = _first(carriers, (semconv.AGENTEVAL_RUN_ID,))
-    if task is None or run is None:
-        return None
-    condition = _first(carriers, (semconv.AGENTEVAL_CONDITION,))
-    if condition is None:
-        return RunIdentity(task_id=task, run_id=run)
-    return RunIdentity(task_id=task, run_id=run, condition=condition)
-
-
-def _first(carriers: Iterable[Mapping[str, Json]], keys: tuple[str, ...]) -> str | None:
+def first_id(carriers: Iterable[Mapping[str, Json]], keys: tuple[str, ...]) -> str | None:
+    """The id under the first of `keys` that any of `carriers` has; None where none has any."""
     for key in keys:
         for carrier in carriers:
             if key in carrier and (found := _identifier(carrier[key])):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions import identity
+from otel_agenteval.conventions import identity, runs
 from otel_agenteval.conventions.decoding import decode_structure, recorded
 from otel_agenteval.conventions.dialects import DIALECTS, read_span
 from otel_agenteval.conventions.exchanges import exchanges
@@ -24,10 +24,12 @@ def read_trace(
     spans: Sequence[SpanRecord],
     logs: Sequence[LogRecord] = (),
     naming: identity.SessionNaming = identity.BY_CONVENTION,
+    run_naming: runs.RunNaming = runs.STAMPED,
 ) -> Trace:
     """What the spans and log records of a trace tell, read by the dialects that recognise them.
 
-    `naming` says which attributes of the application's own name the session, where no convention does.
+    `naming` and `run_naming` say which attributes of the application's own name the session and the run, where none
+    of a convention does.
 
     The order of `spans` and `logs` does not matter, and what arrived twice counts once. Nothing that stands
     in them raises: what could not be read is counted in `Trace.unread`.
@@ -63,10 +65,11 @@ def read_trace(
     carriers = [node.span.attributes for node in outermost] + [log.attributes for log in logs]
     service = _resource(outermost, semconv.SERVICE_NAME)
     resources = [node.span.resource for node in outermost]
+    session_id = identity.session_id(carriers) or naming.session_id(carriers + resources, service)
     started_at = ordered[0].started_at
     return Trace(
         trace_id=trace_id,
-        session_id=identity.session_id(carriers) or naming.session_id(carriers + resources, service),
+        session_id=session_id,
         user_id=identity.user_id(carriers),
         service=service,
         service_version=_resource(outermost, semconv.SERVICE_VERSION),
@@ -74,7 +77,9 @@ def read_trace(
         turns=turns,
         available_tools=available_tools(facts_of_all, [c for turn in turns for c in turn.tool_calls], colleagues),
         system_instructions=_instructions(facts_of_all),
-        run=identity.run_identity(carriers),
+        run=runs.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
+        run_outcome=runs.run_outcome(carriers, run_naming, unread),
+        expected_tools=runs.expected_tools(carriers, unread),
         partial=any(
             node.facts is not None and (node.facts.cut or node.span.dropped_attributes_count > 0) for node in nodes
         ),

@@ -11,6 +11,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.pipeline import AssembledTrace
 from otel_agenteval.conventions import (
     BY_CONVENTION,
+    STAMPED,
+    RunNaming,
     SessionNaming,
     attributes,
     log_record,
@@ -29,8 +31,9 @@ LATEST = 2**63 - 1
 class TraceReader:
     """Called with what was assembled of a trace for what the dialects make of it; never raises on content."""
 
-    def __init__(self, naming: SessionNaming = BY_CONVENTION) -> None:
+    def __init__(self, naming: SessionNaming = BY_CONVENTION, run_naming: RunNaming = STAMPED) -> None:
         self._naming = naming
+        self._run_naming = run_naming
 
     def __call__(self, assembled: AssembledTrace) -> Trace:
         trace = _storable(
@@ -45,6 +48,7 @@ class TraceReader:
                     for raw, origin in assembled.logs
                 ],
                 self._naming,
+                self._run_naming,
             )
         )
         # What its sender says it handed over, and what was refused or lost on the way, was cut from the trace.

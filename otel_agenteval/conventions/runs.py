@@ -1,0 +1,112 @@
+"""Which run a trace belongs to, and what came of it, from any span or log record of the trace.
+
+A run is one attempt at a task. `otel_agenteval.run()` stamps task and run on every span; an application that names
+them by attributes of its own says so in a `RunNaming`.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from otel_agenteval import semconv
+from otel_agenteval.conventions.decoding import decode_structure, recorded
+from otel_agenteval.conventions.identity import Carriers, first_id
+from otel_agenteval.model import ExpectedTool, Json, RunIdentity, RunOutcome
+
+MAX_EXPECTED_TOOLS = 1000
+"""Expected calls that are read of one trace."""
+
+_TRUE, _FALSE = ("true", "1", "yes", "pass", "passed"), ("false", "0", "no", "fail", "failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunNaming:
+    """Attributes of an application's own, beside those of ours: the first that a span, log record or resource has.
+
+    Where one of `task` names a task and nothing names the run, the session is the run.
+    """
+
+    task: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+    success: tuple[str, ...] = ()
+    confidence: tuple[str, ...] = ()
+
+
+STAMPED = RunNaming()
+"""No attributes but ours."""
+
+
+def run_identity(carriers: Carriers, naming: RunNaming, session: str) -> RunIdentity | None:
+    """The run; None where no task is named, or a task of ours without a run."""
+    task = first_id(carriers, (semconv.AGENTEVAL_TASK_ID,))
+    run = first_id(carriers, (semconv.AGENTEVAL_RUN_ID, *naming.run))
+    if task is None and (task := first_id(carriers, naming.task)) is not None:
+        run = run or session
+    if task is None or run is None:
+        return None
+    condition = first_id(carriers, (semconv.AGENTEVAL_CONDITION,))
+    if condition is None:
+        return RunIdentity(task_id=task, run_id=run)
+    return RunIdentity(task_id=task, run_id=run, condition=condition)
+
+
+def run_outcome(carriers: Carriers, naming: RunNaming, unread: Counter[str]) -> RunOutcome:
+    """What the attributes say came of the run; what is neither true nor false, or no share, is counted in `unread`."""
+    success = _first_value(carriers, (semconv.AGENTEVAL_RUN_SUCCESS, *naming.success))
+    confidence = _first_value(carriers, (semconv.AGENTEVAL_RUN_CONFIDENCE, *naming.confidence))
+    outcome = RunOutcome(success=_truth(success), confidence=_share(confidence))
+    if success is not None and outcome.success is None:
+        unread["run_success"] += 1
+    if confidence is not None and outcome.confidence is None:
+        unread["run_confidence"] += 1
+    return outcome
+
+
+def expected_tools(carriers: Carriers, unread: Counter[str]) -> tuple[ExpectedTool, ...] | None:
+    """The calls that a good answer makes: JSON, a list of names or of `{"name": ..., "arguments": {...}}`."""
+    value = _first_value(carriers, (semconv.AGENTEVAL_EXPECTED_TOOLS,))
+    if value is None:
+        return None
+    tools = decode_structure(value)
+    found = read_expected(tools) if isinstance(tools, list) and len(tools) <= MAX_EXPECTED_TOOLS else None
+    if found is None:
+        unread["expected_tools"] += 1
+    return found
+
+
+def read_expected(tools: Sequence[Json]) -> tuple[ExpectedTool, ...] | None:
+    """The tools of a decoded list; None where an element is neither a name nor an object with one."""
+    found = []
+    for tool in tools:
+        match tool:
+            case str() if tool:
+                found.append(ExpectedTool(name=tool))
+            case {"name": str(name), **rest} if name and isinstance(rest.get("arguments"), dict | None):
+                arguments = rest.get("arguments")
+                found.append(ExpectedTool(name=name, arguments=arguments if isinstance(arguments, dict) else None))
+            case _:
+                return None
+    return tuple(found)
+
+
+def _first_value(carriers: Carriers, keys: Sequence[str]) -> Json:
+    return next((c[key] for key in keys for c in carriers if c.get(key) is not None), None)
+
+
+def _truth(value: Json) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return bool(value) if value in (0, 1) else None
+    text = (recorded(value) or "").strip().lower()
+    return True if text in _TRUE else False if text in _FALSE else None
+
+
+def _share(value: Json) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        number = float(value) if isinstance(value, int | float | str) else None
+    except (ValueError, OverflowError):
+        return None
+    return number if number is not None and 0.0 <= number <= 1.0 else None

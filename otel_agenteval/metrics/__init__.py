@@ -5,6 +5,7 @@ asks no model, keeps no time: evaluators do that. Embeddings are given, not comp
 naming the value.
 """
 
+from otel_agenteval.metrics.agreement import AGREEMENT_METRICS, Agreement, Half, LabelledScore, agreement
 from otel_agenteval.metrics.coherence import coherence
 from otel_agenteval.metrics.conversation import conversation_correctness
 from otel_agenteval.metrics.figures import RELIABILITY_METRICS
@@ -23,6 +24,7 @@ from otel_agenteval.metrics.trend import SessionTrend, session_trend
 from otel_agenteval.metrics.vectors import Vector
 
 __all__ = [
+    "AGREEMENT_METRICS",
     "CONDITIONS",
     "DEFAULT_WEIGHTS",
     "RELIABILITY_METRICS",
@@ -30,6 +32,9 @@ __all__ = [
     "SEVERITY_WEIGHTS",
     "SIGNAL_NAMES",
     "TOOL_USE_WEIGHTS",
+    "Agreement",
+    "Half",
+    "LabelledScore",
     "LoopText",
     "MetricResult",
     "PassKPosterior",
@@ -43,6 +48,7 @@ __all__ = [
     "Vector",
     "agent_consistency",
     "agent_reliability",
+    "agreement",
     "coherence",
     "conversation_correctness",
     "jaccard_similarity",

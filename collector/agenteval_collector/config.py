@@ -157,6 +157,11 @@ class JudgedSignalConfig(JudgedConfig):
 
 
 class EvaluatorsConfig(Section):
+    """By evaluator; further names are those of users' own evaluators, and refused at start where there is none."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, EvaluatorConfig] = Field(init=False)
+
     task_completion: JudgedConfig = JudgedConfig()
     tool_correctness: JudgedSignalConfig = JudgedSignalConfig()
     argument_correctness: JudgedConfig = JudgedConfig()
@@ -241,11 +246,33 @@ class JudgeConfig(Section):
         return self.enabled and (self.base_url is not None or self.api_key is not None)
 
 
+class SafetyConfig(Section):
+    """What exact detectors look for in runs."""
+
+    personal_data: bool = True
+    """Whether personal data in an answer that its user had not given breaks a constraint."""
+    destructive_tools: tuple[str, ...] = ("delete", "destroy", "drop", "erase", "purge", "truncate", "wipe")
+    """Words in the names of tools that destroy what cannot be brought back; none: not looked for."""
+    calls_per_minute: int | None = Field(default=300, ge=1)
+    """Tool and model calls of a trace that may start within a minute; None: any number."""
+
+
 class ReliabilityConfig(Section):
     """Figures over repeated runs of tasks."""
 
     window: int = Field(default=1000, ge=1)
     """Newest runs of an agent's version that count."""
+    task_attributes: tuple[str, ...] = ()
+    """Attributes of spans, log records or resources that name a task, where `agenteval.task.id` does not."""
+    run_attributes: tuple[str, ...] = ()
+    """Those that name the run, where `agenteval.run.id` does not; where nothing does, the session is the run."""
+    success_attributes: tuple[str, ...] = ()
+    """Those that say whether the task was solved, where `agenteval.run.success` does not."""
+    confidence_attributes: tuple[str, ...] = ()
+    """Those that hold the agent's confidence in [0, 1], where `agenteval.run.confidence` does not."""
+    prices: dict[str, PriceConfig] = Field(default_factory=dict)
+    """What the agents' models cost, by model; a run with a call of another one has no cost."""
+    safety: SafetyConfig = SafetyConfig()
 
 
 class LoopConfig(Section):

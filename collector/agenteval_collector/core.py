@@ -1,15 +1,20 @@
 """The evaluators with their sessions, as the settings want them; the same live and in a replay."""
 
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint
+
+from agenteval_collector import plugins
 from agenteval_collector.aggregation import LiveSessions, SessionEvaluators, Sessions
 from agenteval_collector.clock import Clock
-from agenteval_collector.config import CoherenceConfig, EvaluatorConfig, EvaluatorsConfig, LoopDetectionConfig, Settings
+from agenteval_collector.config import ConfigError, EvaluatorConfig, EvaluatorsConfig, JudgedSignalConfig, Settings
 from agenteval_collector.embedders import EmbeddedEmbedder
-from agenteval_collector.evaluation import TraceEvaluation
+from agenteval_collector.evaluation import Judging, TraceEvaluation
 from agenteval_collector.evaluation.reading import TraceReader
-from agenteval_collector.evaluators import TRACE_EVALUATORS, comparable
+from agenteval_collector.evaluators import EMBEDDED_WEIGHTS, TRACE_EVALUATORS, TraceEvaluator, comparable
 from agenteval_collector.pipeline import Telemetry
 from agenteval_collector.stores import Store
 from otel_agenteval.conventions import SessionNaming
+from otel_agenteval.metrics import DEFAULT_WEIGHTS
 
 SESSION_EVALUATORS = ("agent_reliability", "agent_consistency")
 
@@ -17,10 +22,25 @@ SESSION_EVALUATORS = ("agent_reliability", "agent_consistency")
 class EvaluationCore:
     """What scores traces and sessions, over a store; owned by one thread; `live` and `read` serve any."""
 
-    def __init__(self, settings: Settings, store: Store, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock,
+        telemetry: Telemetry,
+        judging: Judging,
+        plugged: Iterable[EntryPoint] | None = None,
+    ) -> None:
+        """Raises ConfigError for settings of evaluators that do not exist, and for entry points that are none.
+
+        `plugged` are the entry points of users' evaluators, by default those of this environment.
+        """
         embedder = EmbeddedEmbedder()
         configured = settings.evaluators
-        evaluators = [kind() for kind in TRACE_EVALUATORS if _of(configured, kind.name).enabled]
+        evaluators = [
+            each for each in _evaluators(settings, plugged) if evaluator_config(configured, each.name).enabled
+        ]
+        weights, cheap = _weights(settings)
         self.live = LiveSessions(settings.session.idle)
         self.sessions = Sessions(
             store,
@@ -28,31 +48,68 @@ class EvaluationCore:
             SessionEvaluators(_session_thresholds(configured), settings.session.min_coverage),
             lambda output: comparable(output, embedder.embed),
             clock,
-            _weights(configured),
+            weights,
+            cheap,
         )
-        thresholds = {each.name: _of(configured, each.name).threshold for each in evaluators}
-        naming = SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by)
-        self.read = TraceReader(naming)
+        thresholds = {each.name: evaluator_config(configured, each.name).threshold for each in evaluators}
+        self.read = trace_reader(settings)
         self.evaluation = TraceEvaluation(
-            evaluators, self.sessions, store, embedder, clock, thresholds, self.read, telemetry
+            evaluators, self.sessions, store, embedder, clock, thresholds, self.read, telemetry, judging
         )
 
 
-def _of(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig:
-    config: EvaluatorConfig = getattr(configured, name)
+def trace_reader(settings: Settings) -> TraceReader:
+    """Reads traces as the settings want sessions to be named."""
+    return TraceReader(SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by))
+
+
+def evaluator_config(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig:
+    """The settings of an evaluator; the defaults where it is one of a user's that has none."""
+    config = getattr(configured, name, EvaluatorConfig())
+    assert isinstance(config, EvaluatorConfig)
     return config
+
+
+def _evaluators(settings: Settings, plugged: Iterable[EntryPoint] | None) -> list[TraceEvaluator]:
+    evaluators = [kind() for kind in TRACE_EVALUATORS]
+    rubrics = [rubric.name for rubric in settings.judge.rubrics]
+    taken = {*(each.name for each in evaluators), *EvaluatorsConfig.model_fields, *rubrics}
+    evaluators += plugins.load(plugins.installed() if plugged is None else plugged, taken)
+    known = {*(each.name for each in evaluators), *EvaluatorsConfig.model_fields}
+    for name in settings.evaluators.model_extra or {}:
+        if name in rubrics:
+            raise ConfigError(f"evaluators.{name}: is a rubric; its settings stand with it, in judge.rubrics")
+        if name not in known:
+            raise ConfigError(f"evaluators.{name}: no evaluator has this name; there are {', '.join(sorted(known))}")
+    return evaluators
 
 
 def _session_thresholds(configured: EvaluatorsConfig) -> dict[str, float]:
     """Of those that are on."""
-    enabled = {name: _of(configured, name) for name in SESSION_EVALUATORS if _of(configured, name).enabled}
-    return {name: config.threshold for name, config in enabled.items()}
+    enabled = {name: evaluator_config(configured, name) for name in SESSION_EVALUATORS}
+    return {name: config.threshold for name, config in enabled.items() if config.enabled}
 
 
-def _weights(configured: EvaluatorsConfig) -> dict[str, float]:
-    """Of the signals that are evaluated here, over the published ones; what is off cannot be expected: weight 0."""
-    signals: dict[str, CoherenceConfig | LoopDetectionConfig] = {
-        "coherence": configured.coherence,
-        "loop_detection": configured.loop_detection,
+def _weights(settings: Settings) -> tuple[dict[str, float], set[str]]:
+    """The weights of the signals over the published ones, and which signals count without a judge.
+
+    What is off cannot be expected: weight 0. The judge's scores have the published weights, and cheap scores of the
+    same name what they were measured to be worth, unless the settings give both another one.
+    """
+    configured = settings.evaluators
+    weights = {
+        "coherence": configured.coherence.weight if configured.coherence.enabled else 0.0,
+        "loop_detection": configured.loop_detection.weight if configured.loop_detection.enabled else 0.0,
     }
-    return {name: config.weight if config.enabled else 0.0 for name, config in signals.items()}
+    cheap = {*weights}
+    judged: dict[str, JudgedSignalConfig] = {
+        "confidence": configured.confidence,
+        "tool_correctness": configured.tool_correctness,
+    }
+    for name, config in judged.items():
+        embedded = EMBEDDED_WEIGHTS.get(name, 0.0) if config.weight is None else config.weight
+        published = DEFAULT_WEIGHTS[name] if config.weight is None else config.weight
+        weights[name] = (published if settings.judge.on else embedded) if config.enabled else 0.0
+        if embedded > 0.0:
+            cheap.add(name)
+    return weights, cheap

@@ -1,5 +1,6 @@
 """What is read from telemetry and found by evaluators, as the JSON documents of docs/api.md."""
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -69,6 +70,8 @@ def outcome_document(row: Mapping[str, Any]) -> Document:
         "method": row["method"],
         "coverage": row["coverage"],
         "evaluator_version": row["version"],
+        "model": row["model"],
+        "metadata": json.loads(row["metadata"]),
     }
 
 

@@ -1,12 +1,18 @@
 """What is kept: the objects that pass between evaluation, aggregation and the store."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agenteval_collector.pipeline import Document
 from otel_agenteval.metrics import LoopText
 from otel_agenteval.model import RunIdentity
-from otel_agenteval.outcome import Evaluation, Score, Status
+from otel_agenteval.outcome import Evaluation, Method, Outcome
+
+Signals = Mapping[tuple[str, Method], Evaluation]
+"""Outcomes of one trace that may be signals of session scores, by name and method."""
+
+URGENT = "urgent"
+"""In the metadata of a pending outcome: true where its trace is judged before others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +27,61 @@ class TraceRecord:
     offsets: Sequence[int]
     risk: float | None
     run: RunIdentity | None
+    run_trace: RunTrace | None = None
     scored_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A constraint that a run broke, how badly (`low`, `medium`, `high`, `critical`), and what shows it."""
+
+    constraint: str
+    severity: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTrace:
+    """What one trace adds to its run.
+
+    `success` and `confidence` are what its spans say, None: nothing. `seconds` is its duration, `model_seconds` the
+    sum of its model calls' durations. `usd` is None where a call could not be priced, `violations` None where nothing
+    was looked for.
+    """
+
+    trace_id: str
+    session_id: str
+    run: RunIdentity
+    agent: str | None
+    service_version: str | None
+    started_at: int
+    success: bool | None
+    confidence: float | None
+    actions: Sequence[str]
+    seconds: float
+    model_calls: int
+    model_seconds: float
+    errors: int
+    usd: float | None
+    violations: Sequence[Violation] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run that counts: its traces by start, and what else is known of it, None or absent where nothing is.
+
+    `success` and `confidence` are as reported. `completed` says by trace whether task_completion reached its
+    threshold, `confidences` holds the scores of the evaluator confidence by trace.
+    """
+
+    run: RunIdentity
+    agent: str | None
+    service_version: str | None
+    traces: Sequence[RunTrace]
+    success: bool | None
+    confidence: float | None
+    completed: Mapping[str, bool]
+    confidences: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +100,21 @@ class SessionRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a revision of a trace stands: in which session, and at which `place` in it, its start and trace id."""
+
+    session_id: str
+    place: tuple[int, str]
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTrace:
     """What a session has to know again of one of its traces; `answers` only where they were asked for."""
 
     trace_id: str
     started_at: int
-    signals: dict[str, Evaluation]
+    signals: dict[tuple[str, Method], Evaluation]
     answers: Sequence[str | None] | None = None
 
 
@@ -64,19 +133,7 @@ class Member:
     trace_id: str
     started_at: int
     answers: Sequence[LoopText | None]
-    signals: dict[str, Evaluation] = field(default_factory=dict)
-
-    @property
-    def values(self) -> dict[str, float]:
-        """The signals that have a score."""
-        scored = {name: each.outcome for name, each in self.signals.items()}
-        return {name: outcome.value for name, outcome in scored.items() if isinstance(outcome, Score)}
-
-    @property
-    def not_applicable(self) -> frozenset[str]:
-        """The signals that cannot exist for this trace: coverage does not expect them."""
-        statuses = {name: each.outcome.status for name, each in self.signals.items()}
-        return frozenset(name for name, status in statuses.items() if status is Status.NOT_APPLICABLE)
+    signals: dict[tuple[str, Method], Evaluation] = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[int, str]:
@@ -97,7 +154,8 @@ class Commit:
     """Everything that one pass of the evaluation found, to be kept together or not at all.
 
     `risks` are changed step risks of traces that were kept before. `emptied` are sessions whose only trace turned
-    out to belong to another session.
+    out to belong to another session. `judgements` are those whose outcomes are among the evaluations: what they cost
+    is not found again for nothing, so with any of them all is on disk when it is committed.
     """
 
     traces: list[TraceRecord] = field(default_factory=list)
@@ -105,10 +163,26 @@ class Commit:
     sessions: dict[str, SessionUpdate] = field(default_factory=dict)
     risks: dict[str, float | None] = field(default_factory=dict)
     emptied: set[str] = field(default_factory=set)
+    judgements: list["Judgement"] = field(default_factory=list)
 
     def add(self, update: SessionUpdate) -> None:
         """Keep a session as it is now, instead of as it was earlier in this pass."""
         self.sessions[update.record.session_id] = update
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Referral:
+    """What is known of one judged evaluator's outcome on a trace before the judge is asked.
+
+    A pending `outcome` is replaced by what the judge says; any other one is final. `model` is None where no model
+    has a part in it.
+    """
+
+    name: str
+    version: str
+    model: str | None
+    threshold: float
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,3 +229,15 @@ class Judgement:
     job: JudgeJob
     evaluations: tuple[Evaluation, ...]
     exchanges: tuple[Exchange, ...]
+
+
+def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
+    """The job that the pending outcomes of one revision of a trace make."""
+    first = pending[0]
+    return JudgeJob(
+        trace_id=first.subject_id,
+        session_id=first.session_id,
+        revision=first.revision,
+        urgent=any(each.outcome.metadata.get(URGENT) is True for each in pending),
+        pending=tuple(pending),
+    )

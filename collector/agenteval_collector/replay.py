@@ -13,7 +13,7 @@ from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.config import Settings
 from agenteval_collector.core import EvaluationCore
 from agenteval_collector.errors import InvalidRequest, PermanentError
-from agenteval_collector.evaluation import EvaluationStage
+from agenteval_collector.evaluation import EvaluationStage, NoJudge
 from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, Document, LoggedRequest, Signal
 from agenteval_collector.receiver.otlp_json import parse_json
 from agenteval_collector.receiver.validity import Limits, check
@@ -64,8 +64,10 @@ def replay(
 def _replay(
     requests: Iterable[Recorded], settings: Settings, store: Store, clock: Clock, progress: Callable[[int], None]
 ) -> Document:
-    core = EvaluationCore(settings, store, clock, _NoTelemetry())
-    stage = EvaluationStage(core.evaluation, core.sessions, store, _NoSink(), lambda _trace_id, _revision: None)
+    core = EvaluationCore(settings, store, clock, _NoTelemetry(), NoJudge())
+    stage = EvaluationStage(
+        core.evaluation, core.sessions, store, _NoSink(), lambda _trace_id, _revision: None, lambda _job: None
+    )
     assembler = Assembler(
         clock, _NoTelemetry(), lambda _: {}, lambda _: (), quiet_period=1.0, max_age=1.0, max_open_bytes=2**63
     )

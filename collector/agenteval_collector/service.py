@@ -26,7 +26,7 @@ from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.errors import NotFound
-from agenteval_collector.evaluation import EvaluationStage
+from agenteval_collector.evaluation import EvaluationStage, NoJudge
 from agenteval_collector.evaluation.running import RunningSessions
 from agenteval_collector.log import RequestLog
 from agenteval_collector.pipeline import Document, EvaluationSink, LoggedRequest, Reports, RunReport, Telemetry
@@ -68,10 +68,10 @@ class Collector:
 
         # From the store backwards to the receiver.
         self.store = Store(settings.data_dir / "agenteval.db", clock)
-        core = EvaluationCore(settings, self.store, clock, telemetry)
+        core = EvaluationCore(settings, self.store, clock, telemetry, NoJudge())
         self._read = core.read
         self.evaluation = EvaluationStage(
-            core.evaluation, core.sessions, self.store, Fanout(sinks, telemetry), self._scored
+            core.evaluation, core.sessions, self.store, Fanout(sinks, telemetry), self._scored, lambda _job: None
         )
         self.log = RequestLog(
             settings.data_dir / "log.db", clock, self._deliver, max_pending_bytes=settings.log.max_pending_bytes

@@ -48,11 +48,7 @@ class SessionScores:
         [0, 1] and for one that is both present and not applicable.
         """
         entry = self._read(trace_id, signals, not_applicable)
-        replaced = self._traces.get(trace_id)
-        if replaced is not None:
-            self._count(replaced, -1)
-            self._risks.remove(trace_id)
-            self._flagged.discard(trace_id)
+        self.remove(trace_id)
         self._traces[trace_id] = entry
         self._count(entry, +1)
         risk = entry.part.risk
@@ -60,6 +56,14 @@ class SessionScores:
             self._risks.add(trace_id, risk)
             if risk > FLAG_ABOVE:
                 self._flagged.add(trace_id)
+
+    def remove(self, trace_id: str) -> None:
+        """Take a trace out, if it is here."""
+        removed = self._traces.pop(trace_id, None)
+        if removed is not None:
+            self._count(removed, -1)
+            self._risks.remove(trace_id)
+            self._flagged.discard(trace_id)
 
     def reliability(self) -> MetricResult:
         """As `agent_reliability`, without the metadata of single traces; coverage allows for not applicable ones."""

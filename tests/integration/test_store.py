@@ -11,14 +11,14 @@ from agenteval_collector.clock import ManualClock
 from agenteval_collector.documents import trace_document
 from agenteval_collector.errors import InvalidRequest, PermanentError, Unavailable
 from agenteval_collector.pipeline import RunReport
-from agenteval_collector.records import Commit, SessionRecord, SessionUpdate, TraceRecord
+from agenteval_collector.records import Commit, SessionRecord, SessionUpdate, Standing, TraceRecord
 from agenteval_collector.stores import Store, StoreQueries
 from agenteval_collector.stores.schema import metadata
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from otel_agenteval.model import Tool, ToolCall, Trace, Turn
-from otel_agenteval.outcome import Failure, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import Failure, Method, Score, Status, Subject, Unscored
 from tests.support.databases import locked
 from tests.support.evaluations import evaluation
 from tests.support.eventually import eventually
@@ -186,6 +186,7 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error"}
     assert set(trace["outcomes"][0]) == {
         "name", "status", "score", "success", "threshold", "reason", "method", "coverage", "evaluator_version",
+        "model", "metadata",
     }  # fmt: skip
     about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at"}
     assert set(session) == {*about, "trace_ids", "outcomes", "signals", "flagged_traces"}
@@ -252,11 +253,12 @@ def test_a_session_that_is_read_again_is_what_was_kept(store: Store) -> None:
     assert stored.record == replace(session_update().record, services=["shop"])
     assert [trace.trace_id for trace in stored.traces] == [hex_id(number) for number in range(1, 21)]
     assert [trace.answers for trace in stored.traces] == [None] * 4 + [[f"answer {n}"] for n in range(5, 21)]
-    assert stored.traces[3].signals == {"coherence": score(4)}
+    assert stored.traces[3].signals == {("coherence", Method.EMBEDDING): score(4)}
     near = store.neighbours("s", (START + 10, hex_id(10)))
     assert [int(trace.trace_id, 16) for trace in near] == list(range(3, 18))
     assert near[0].answers == ["answer 3"]
-    assert store.standing(hex_id(3)) == ("s", START + 3)
+    place = (START + 3, hex_id(3))
+    assert store.standing(hex_id(3)) == Standing(session_id="s", place=place, revision=1)
 
 
 def test_a_reason_with_a_lone_surrogate_is_kept_readable(store: Store) -> None:

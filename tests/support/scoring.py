@@ -7,8 +7,9 @@ from typing import Any
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import Settings, load
 from agenteval_collector.core import EvaluationCore
-from agenteval_collector.evaluation import EvaluationStage
+from agenteval_collector.evaluation import EvaluationStage, Judging, NoJudge
 from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, Origin
+from agenteval_collector.records import JudgeJob
 from agenteval_collector.stores import Store, StoreQueries
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -19,9 +20,14 @@ IDLE = 900.0
 
 
 class Scoring:
-    """`put` evaluates a batch; `emitted` is what left; `restart` forgets all that is in memory."""
+    """`put` evaluates a batch; `emitted` is what left; `restart` forgets all that is in memory.
 
-    def __init__(self, path: Path, **sections: Any) -> None:
+    `judging` says what is referred to a judge, `referred` are the jobs.
+    """
+
+    def __init__(self, path: Path, *, judging: Judging | None = None, **sections: Any) -> None:
+        self.judging = judging or NoJudge()
+        self.referred: list[JudgeJob] = []
         self.clock = ManualClock()
         self.emitted: list[CommittedEvaluation] = []
         self.scored: list[tuple[str, int]] = []
@@ -32,9 +38,14 @@ class Scoring:
         self.restart()
 
     def restart(self) -> None:
-        self.core = EvaluationCore(self.settings, self.store, self.clock, self.telemetry)
+        self.core = EvaluationCore(self.settings, self.store, self.clock, self.telemetry, self.judging, ())
         self.stage = EvaluationStage(
-            self.core.evaluation, self.core.sessions, self.store, self, lambda *scored: self.scored.append(scored)
+            self.core.evaluation,
+            self.core.sessions,
+            self.store,
+            self,
+            lambda *scored: self.scored.append(scored),
+            self.referred.append,
         )
 
     def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:

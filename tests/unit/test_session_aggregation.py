@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from agenteval_collector.aggregation import LiveSessions
 from agenteval_collector.clock import ManualClock
-from agenteval_collector.evaluation import EvaluationStage, TraceEvaluation
+from agenteval_collector.evaluation import EvaluationStage, NoJudge, TraceEvaluation
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.coherence import Coherence
 from hypothesis import HealthCheck, given
@@ -67,7 +67,8 @@ def test_any_order_of_arrival_gives_the_scores_of_the_order_in_time(
 
     # The session's score is the plain formula on the stored signals.
     document = in_time.session("s")
-    plain = agent_reliability([document["signals"][each] for each in document["trace_ids"]], {"coherence": 0.0})
+    weights = {"coherence": 0.0, "confidence": 0.0, "tool_correctness": 0.0}
+    plain = agent_reliability([document["signals"][each] for each in document["trace_ids"]], weights)
     found = outcome(document, "agent_reliability")
     if plain.evaluated:
         assert found["score"] == plain.score
@@ -104,11 +105,11 @@ def test_a_session_out_of_memory_goes_on_with_the_same_scores(scoring: Scoring) 
 
 def test_coverage_does_not_expect_what_cannot_exist(scoring: Scoring) -> None:
     scoring.put(assembled(said(1, "b")))
-    # Of the first trace: confidence and tool_correctness have no evaluator yet, a loop is not applicable.
-    assert outcome(scoring.session("s"), "agent_reliability")["coverage"] == 0.0
-    scoring.put(assembled(said(2, "c")))
-    # Three weighted signals of the second trace and two of the first are expected, one is there.
-    assert outcome(scoring.session("s"), "agent_reliability")["coverage"] == pytest.approx(1 / 5)
+    # A first trace cannot repeat anything, and nothing else weighs without a judge.
+    assert outcome(scoring.session("s"), "agent_reliability")["coverage"] is None
+    scoring.put(assembled(said(2, "c")), assembled(said(3, None)))
+    # The third trace should say whether it repeats what was said, but its answer was not recorded.
+    assert outcome(scoring.session("s"), "agent_reliability")["coverage"] == pytest.approx(1 / 2)
 
 
 def test_embedded_coherence_lowers_a_session_only_where_it_has_a_weight(tmp_path: Path) -> None:
@@ -126,9 +127,8 @@ def test_embedded_coherence_lowers_a_session_only_where_it_has_a_weight(tmp_path
 def test_the_signal_of_an_evaluator_that_is_off_is_not_expected(tmp_path: Path) -> None:
     off = Scoring(tmp_path, evaluators={"loop_detection": {"enabled": False}, "coherence": {"weight": 1.0}})
     off.put(assembled(said(1, "b")))
-    assert [each["name"] for each in off.trace(trace_id(1).hex())["outcomes"]] == ["coherence"]
-    # confidence, tool_correctness and coherence
-    assert outcome(off.session("s"), "agent_reliability")["coverage"] == pytest.approx(1 / 3)
+    assert "loop_detection" not in {each["name"] for each in off.trace(trace_id(1).hex())["outcomes"]}
+    assert outcome(off.session("s"), "agent_reliability")["coverage"] == 1.0
     off.close()
 
 
@@ -216,9 +216,17 @@ def test_an_evaluator_that_raises_fails_alone(scoring: Scoring) -> None:
     evaluators = [Broken(), Coherence()]
     thresholds = {each.name: 0.5 for each in evaluators}
     evaluation = TraceEvaluation(
-        evaluators, core.sessions, scoring.store, _Embedder(), scoring.clock, thresholds, core.read, scoring.telemetry
+        evaluators,
+        core.sessions,
+        scoring.store,
+        _Embedder(),
+        scoring.clock,
+        thresholds,
+        core.read,
+        scoring.telemetry,
+        NoJudge(),
     )
-    stage = EvaluationStage(evaluation, core.sessions, scoring.store, scoring, lambda *_: None)
+    stage = EvaluationStage(evaluation, core.sessions, scoring.store, scoring, lambda *_: None, lambda _: None)
     stage.process([assembled(said(1, "b"))])
     document = scoring.trace(trace_id(1).hex())
     assert document["status"] == "scored"

@@ -61,6 +61,9 @@ class LiveSessions:
         if known is None:
             heapq.heappush(self._deadlines, (live.idle_at, session_id))
 
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._sessions
+
     def forget(self, session_id: str) -> None:
         """The session is over, or is none."""
         live = self._sessions.pop(session_id, None)

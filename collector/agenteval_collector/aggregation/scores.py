@@ -7,8 +7,9 @@ published aggregation hides: one catastrophe among many good traces barely lower
 
 from collections.abc import Sequence
 
+from agenteval_collector.aggregation.cautious import CautiousScores
 from agenteval_collector.records import SessionRecord
-from otel_agenteval.metrics import MetricResult, SessionScores
+from otel_agenteval.metrics import MetricResult
 from otel_agenteval.outcome import Evaluation, Method, Outcome, Score, Status, Subject, Unscored
 
 RELIABILITY = "agent_reliability"
@@ -16,6 +17,9 @@ CONSISTENCY = "agent_consistency"
 MAX_RISK = "max_risk"
 FLAGGED_SHARE = "flagged_share"
 VERSION = "1"
+
+NO_SIGNAL = "no trace has a signal of any weight"
+NO_CONFIDENCE = "no trace has a confidence score"
 
 
 class SessionEvaluators:
@@ -28,7 +32,7 @@ class SessionEvaluators:
     def evaluate(
         self,
         record: SessionRecord,
-        scores: SessionScores,
+        scores: CautiousScores,
         *,
         trace_id: str | None,
         span_id: str | None,
@@ -38,10 +42,10 @@ class SessionEvaluators:
         """The session's scores now; their events belong to the span of its last turn."""
         found: list[tuple[str, Outcome]] = []
         if RELIABILITY in self._thresholds:
-            found.append((RELIABILITY, _outcome(scores.reliability(), "no trace has a signal of any weight")))
+            found.append((RELIABILITY, _outcome(scores.reliability(), NO_SIGNAL, scores.unjudged)))
             found += _risks(scores)
         if CONSISTENCY in self._thresholds:
-            found.append((CONSISTENCY, _outcome(scores.consistency(), "no trace has a confidence score")))
+            found.append((CONSISTENCY, _outcome(scores.consistency(), NO_CONFIDENCE, scores.unjudged)))
         return [
             Evaluation(
                 name=name,
@@ -72,34 +76,38 @@ class SessionEvaluators:
         }
 
 
-def _outcome(result: MetricResult, nothing: str) -> Outcome:
+def _outcome(result: MetricResult, nothing: str, unjudged: str | None) -> Outcome:
     if result.score is None or not result.evaluated:
-        return Unscored(status=Status.NOT_APPLICABLE, reason=nothing, coverage=result.coverage)
-    return Score(value=result.score, reason=result.reason, coverage=result.coverage, metadata=result.metadata)
+        reason = _and(nothing, unjudged)
+        return Unscored(status=Status.NOT_APPLICABLE, reason=reason, coverage=result.coverage)
+    reason = _and(result.reason, unjudged)
+    return Score(value=result.score, reason=reason, coverage=result.coverage, metadata=result.metadata)
 
 
-def _risks(scores: SessionScores) -> list[tuple[str, Outcome]]:
+def _and(reason: str, unjudged: str | None) -> str:
+    return reason if unjudged is None else f"{reason}; {unjudged}"
+
+
+def _risks(scores: CautiousScores) -> list[tuple[str, Outcome]]:
     result = scores.reliability()
     if scores.max_risk is None:
-        nothing = Unscored(
-            status=Status.NOT_APPLICABLE, reason="no trace has a signal of any weight", coverage=result.coverage
-        )
+        nothing = Unscored(status=Status.NOT_APPLICABLE, reason=NO_SIGNAL, coverage=result.coverage)
         return [(MAX_RISK, nothing), (FLAGGED_SHARE, nothing)]
-    flagged = len(scores.flagged)
+    flagged, evaluated = scores.flagged
     return [
         (
             MAX_RISK,
             Score(
                 value=scores.max_risk,
-                reason=f"the riskiest of {result.evaluated} traces has a risk of {scores.max_risk:.4f}",
+                reason=f"the riskiest of {evaluated} traces has a risk of {scores.max_risk:.4f}",
                 coverage=result.coverage,
             ),
         ),
         (
             FLAGGED_SHARE,
             Score(
-                value=flagged / result.evaluated,
-                reason=f"{flagged} of {result.evaluated} traces have a risk above 0.5",
+                value=flagged / evaluated,
+                reason=f"{flagged} of {evaluated} traces have a risk above 0.5",
                 coverage=result.coverage,
             ),
         ),

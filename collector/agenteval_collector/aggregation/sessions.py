@@ -1,18 +1,21 @@
 """The sessions whose traces are arriving: their windows of answers and their scores, current after every trace."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from agenteval_collector.aggregation.cautious import CautiousScores
 from agenteval_collector.aggregation.live import LiveSessions
 from agenteval_collector.aggregation.scores import SessionEvaluators
+from agenteval_collector.aggregation.signals import SignalChoice
 from agenteval_collector.aggregation.window import AnswerWindow
 from agenteval_collector.clock import Clock
 from agenteval_collector.records import Member, SessionRecord, SessionUpdate, StoredSession, StoredTrace
-from otel_agenteval.metrics import LoopText, SessionScores
+from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.metrics.signals import contribution, merge_weights
 from otel_agenteval.model import Trace
+from otel_agenteval.outcome import Evaluation
 
 MAX_SESSIONS = 2_000
 """Sessions held in memory; the one quiet for longest is read from the store again when it goes on."""
@@ -38,7 +41,7 @@ class _Session:
     """
 
     record: SessionRecord
-    scores: SessionScores
+    scores: CautiousScores
     window: AnswerWindow
     service_version: str | None = None
     last_turn: tuple[tuple[int, str], str | None] = ((0, ""), None)
@@ -53,7 +56,8 @@ class _Session:
 class Sessions:
     """Owned by the one thread that evaluates.
 
-    `answer` makes an output ready for comparison, as the evaluators do. `weights` go over the published ones.
+    `answer` makes an output ready for comparison, as the evaluators do. `weights` go over the published ones. `cheap`
+    names the signals that count where no judge is asked.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class Sessions:
         answer: Callable[[str | None], LoopText | None],
         clock: Clock,
         weights: Mapping[str, float],
+        cheap: Collection[str] = SIGNAL_NAMES,
     ) -> None:
         self._store = store
         self._live = live
@@ -71,6 +76,7 @@ class Sessions:
         self._answer = answer
         self._clock = clock
         self._weights = merge_weights(weights)
+        self._choice = SignalChoice(self._weights, cheap)
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
 
     def previous(self, session_id: str, place: tuple[int, str]) -> list[LoopText | None]:
@@ -103,11 +109,11 @@ class Sessions:
         now = self._clock.now()
         session = self._open(session_id)
         if session is None:
-            session = _Session(_new_record(session_id, trace, now), SessionScores(self._weights), AnswerWindow())
+            session = _Session(_new_record(session_id, trace, now), CautiousScores(self._weights), AnswerWindow())
             self._sessions[session_id] = session
             self._bound()
         session.window.put(member)
-        session.scores.put(member.trace_id, member.values, member.not_applicable)
+        session.scores.put(member.trace_id, self._choice(member.signals))
         session.met(trace.agent, member.place)
         agent = session.first_agent[1] if session.first_agent else None
         session.record = _seen(session.record, trace, agent, session.scores.traces, now)
@@ -121,8 +127,24 @@ class Sessions:
         session = self._open(session_id)
         if session is None:
             return None
-        session.scores.put(member.trace_id, member.values, member.not_applicable)
+        session.scores.put(member.trace_id, self._choice(member.signals))
         return self._update(session)
+
+    def judged(
+        self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
+    ) -> tuple[SessionUpdate, float | None] | None:
+        """Take over what the judge says of the trace at `place`: the session by that, and the trace's risk.
+
+        None where nothing of it is a signal, and where the trace is in no session.
+        """
+        signals = {(each.name, each.method): each for each in evaluations if each.name in SIGNAL_NAMES}
+        session = self._open(session_id) if signals else None
+        member = self._window(session, place).find(place[1]) if session else None
+        if session is None or member is None:
+            return None
+        member.signals.update(signals)
+        session.scores.put(member.trace_id, self._choice(member.signals))
+        return self._update(session, revive=False), self.risk(member)
 
     def reload(self, session_id: str) -> SessionUpdate | None:
         """Read a session again that a trace has left; None where no trace is left in it."""
@@ -145,21 +167,23 @@ class Sessions:
 
     def risk(self, member: Member) -> float | None:
         """The trace's step risk, in [0, 1]; None where no signal of it is there."""
-        return contribution(member.values, self._weights, member.trace_id).risk
+        return contribution(self._choice(member.signals).values, self._weights, member.trace_id).risk
 
-    def _update(self, session: _Session) -> SessionUpdate:
+    def _update(self, session: _Session, *, revive: bool = True) -> SessionUpdate:
+        """The session's scores now. Without `revive` a session that was over stays over."""
         (_, trace_id), span_id = session.last_turn
         evaluations = self._evaluators.evaluate(
             session.record, session.scores, trace_id=trace_id or None, span_id=span_id,
             service_version=session.service_version, now=self._clock.now(),
         )  # fmt: skip
-        self._live.seen(
-            session.record.session_id,
-            agent=session.record.agent,
-            service=session.record.services[0] if session.record.services else None,
-            scores=self._evaluators.levels(evaluations),
-            now=self._clock.monotonic() - max(0, self._clock.now() - session.record.last_seen_at) / 1e9,
-        )
+        if revive or session.record.session_id in self._live:
+            self._live.seen(
+                session.record.session_id,
+                agent=session.record.agent,
+                service=session.record.services[0] if session.record.services else None,
+                scores=self._evaluators.levels(evaluations),
+                now=self._clock.monotonic() - max(0, self._clock.now() - session.record.last_seen_at) / 1e9,
+            )
         return SessionUpdate(record=session.record, evaluations=evaluations)
 
     def _open(self, session_id: str) -> _Session | None:
@@ -175,10 +199,10 @@ class Sessions:
         return session
 
     def _restored(self, stored: StoredSession) -> _Session:
-        session = _Session(stored.record, SessionScores(self._weights), AnswerWindow())
+        session = _Session(stored.record, CautiousScores(self._weights), AnswerWindow())
         for trace in stored.traces:
             member = self._member(trace)
-            session.scores.put(member.trace_id, member.values, member.not_applicable)
+            session.scores.put(member.trace_id, self._choice(member.signals))
             if trace.answers is None:
                 session.window.cut()
             else:

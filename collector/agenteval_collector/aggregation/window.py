@@ -28,6 +28,10 @@ class AnswerWindow:
         """There are earlier traces than those that were put."""
         self._cut = True
 
+    def find(self, trace_id: str) -> Member | None:
+        """The trace, if it is here."""
+        return next((member for member in self._members if member.trace_id == trace_id), None)
+
     def reaches(self, place: tuple[int, str]) -> bool:
         """Whether all answers that count before `place` are here."""
         return not self._cut or len(self.before(place)) == TURNS

@@ -14,32 +14,15 @@ fragments must not replace a whole one.
 import heapq
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.open_trace import OpenTrace
+from agenteval_collector.assembly.restoring import KnownTrace, assembled, items_of, refill
 from agenteval_collector.clock import Clock
-from agenteval_collector.pipeline import AssembledTrace, LoggedRequest, Origin, Signal, Telemetry
-from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID
-
-_PROCESS = AGENTEVAL_PROCESS_ID.encode()
-# Only log records that carry GenAI content are part of a trace; searching their bytes for the namespace lets the
-# application's other log records pass without being read.
-_GEN_AI = b"gen_ai."
-_NO_TRACE = (b"", bytes(16))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownTrace:
-    """What the store holds of a trace that was scored before."""
-
-    revision: int
-    offsets: frozenset[int]
+from agenteval_collector.pipeline import AssembledTrace, LoggedRequest, Origin, Telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +70,7 @@ class Assembler:
 
         What `known` and `reload` raise passes through; the same requests can be given again then.
         """
-        parsed = [(request, list(_items(request))) for request in requests]
+        parsed = [(request, list(items_of(request))) for request in requests]
         unseen = {
             trace_id
             for _, items in parsed
@@ -170,11 +153,11 @@ class Assembler:
         """
         key = bytes.fromhex(trace_id)
         trace = self._open.get(key) or self._scoring.get(key)
-        return _assembled(trace, complete=False) if trace else None
+        return assembled(trace, complete=False) if trace else None
 
     def newest(self, count: int) -> list[AssembledTrace]:
         """A look at the open traces that were opened last, at most `count`; safe from any thread."""
-        return [_assembled(trace, complete=False) for trace in list(self._open.values())[-count:]]
+        return [assembled(trace, complete=False) for trace in list(self._open.values())[-count:]]
 
     @property
     def open_traces(self) -> int:
@@ -216,14 +199,9 @@ class Assembler:
 
     def _restore(self, trace: OpenTrace, scored: KnownTrace) -> bool:
         """Bring back from the log what the scored revision was made of; False where some of it is gone."""
-        found = 0
-        for request in self._reload(sorted(scored.offsets)):
-            found += 1
-            for trace_id, item, origin in _items(request):
-                if trace_id == trace.trace_id:
-                    trace.add(item, origin, request.offset)
+        whole = refill(trace, scored, self._reload)
         trace.restored(scored.revision, self._clock.monotonic())
-        return found == len(scored.offsets)
+        return whole
 
     def _add(self, trace: OpenTrace, item: Span | bytes, origin: Origin, offset: int) -> None:
         before = trace.size
@@ -250,7 +228,7 @@ class Assembler:
     def _complete(self, trace: OpenTrace) -> AssembledTrace:
         self._close(trace)
         self._scoring[trace.trace_id] = trace
-        return _assembled(trace, complete=True)
+        return assembled(trace, complete=True)
 
     def _settle(self, trace: OpenTrace) -> None:
         """Nothing but repetitions came since the trace was opened again."""
@@ -274,44 +252,3 @@ class Assembler:
             else:
                 self._settle(oldest)
         return released
-
-
-def _assembled(trace: OpenTrace, *, complete: bool) -> AssembledTrace:
-    return AssembledTrace(
-        trace_id=trace.trace_id.hex(),
-        tenant=trace.tenant,
-        # Opened again without anything new yet, it is still the revision before.
-        revision=trace.revision if trace.changed else trace.revision - 1,
-        spans=list(trace.spans.values()),
-        logs=list(trace.logs.items()),
-        offsets=list(trace.offsets),
-        missing=trace.missing,
-        complete=complete,
-    )
-
-
-def _items(request: LoggedRequest) -> Iterator[tuple[bytes, Span | bytes, Origin]]:
-    """The request's spans, and its log records that carry GenAI content, with their trace ids."""
-    if request.signal is Signal.TRACES:
-        for resource_spans in ExportTraceServiceRequest.FromString(request.body).resource_spans:
-            resource, process = _resource(resource_spans.resource)
-            for scope_spans in resource_spans.scope_spans:
-                origin = Origin(resource, scope_spans.scope.name, process)
-                for span in scope_spans.spans:
-                    yield span.trace_id, span, origin
-        return
-    for resource_logs in ExportLogsServiceRequest.FromString(request.body).resource_logs:
-        resource, process = _resource(resource_logs.resource)
-        for scope_logs in resource_logs.scope_logs:
-            origin = Origin(resource, scope_logs.scope.name, process)
-            for record in scope_logs.log_records:
-                if record.trace_id not in _NO_TRACE and _GEN_AI in (raw := record.SerializeToString()):
-                    yield record.trace_id, raw, origin
-
-
-def _resource(resource: Resource) -> tuple[bytes, str | None]:
-    raw = resource.SerializeToString()
-    if _PROCESS not in raw:
-        return raw, None
-    named = (a.value.string_value for a in resource.attributes if a.key == AGENTEVAL_PROCESS_ID)
-    return raw, next(named, None)

@@ -5,7 +5,7 @@ All of it belongs to one thread. These evaluators compute, and Python's threads 
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from agenteval_collector.clock import Clock
@@ -14,10 +14,10 @@ from agenteval_collector.embedders.port import Embedder
 from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.pipeline import AssembledTrace, Telemetry
-from agenteval_collector.records import Commit, Member, SessionUpdate, TraceRecord
+from agenteval_collector.records import Commit, Judgement, Member, Referral, SessionUpdate, Standing, TraceRecord
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Failure, Outcome, Subject
+from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Subject
 
 logger = logging.getLogger(__name__)
 
@@ -38,21 +38,31 @@ class SessionAggregation(Protocol):
 
     def rescore(self, session_id: str, member: Member) -> SessionUpdate | None: ...
 
+    def judged(
+        self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
+    ) -> tuple[SessionUpdate, float | None] | None: ...
+
     def risk(self, member: Member) -> float | None: ...
 
 
 class TraceLookup(Protocol):
     """What the evaluation asks of the store."""
 
-    def standing(self, trace_id: str) -> tuple[str, int] | None: ...
+    def standing(self, trace_id: str) -> Standing | None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """A trace has left the session in which it stood at `place`."""
+class Judging(Protocol):
+    """Which outcomes the judge is to find. Decides at once, from the trace and from what is known of it without the
+    judge; never asks it."""
 
-    session_id: str
-    place: tuple[int, str]
+    def refer(self, trace: Trace, session_id: str, cheap: Sequence[Evaluation]) -> Sequence[Referral]: ...
+
+
+class NoJudge:
+    """There is no judge."""
+
+    def refer(self, trace: Trace, session_id: str, cheap: Sequence[Evaluation]) -> Sequence[Referral]:
+        return ()
 
 
 class TraceEvaluation:
@@ -68,6 +78,7 @@ class TraceEvaluation:
         thresholds: dict[str, float],
         read: Callable[[AssembledTrace], Trace],
         telemetry: Telemetry,
+        judging: Judging,
     ) -> None:
         self._evaluators = evaluators
         self._sessions = sessions
@@ -77,9 +88,10 @@ class TraceEvaluation:
         self._thresholds = thresholds
         self._read = read
         self._telemetry = telemetry
+        self._judging = judging
 
-    def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Left | None:
-        """Add to `commit` all that follows from the trace; what it has left by this revision, if it has.
+    def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
+        """Add to `commit` all that follows from the trace; where it stood before, if this revision has left there.
 
         `failure` is what came of an earlier attempt at the trace: it is kept as failed then, without being read.
         """
@@ -93,14 +105,36 @@ class TraceEvaluation:
         context = EvaluationContext(trace, self._sessions.previous(session_id, place), self._embedder.embed)
         outcomes = {each: unreadable or self._outcome(each, context) for each in self._evaluators}
         evaluations = [
-            self._evaluation(evaluator, trace, session_id, assembled.revision, outcome)
+            self._evaluation(
+                trace,
+                session_id,
+                assembled.revision,
+                Referral(
+                    name=evaluator.name,
+                    version=evaluator.version,
+                    model=self._embedder.model if evaluator.method is Method.EMBEDDING else None,
+                    threshold=self._thresholds[evaluator.name],
+                    outcome=outcome,
+                ),
+                evaluator.method,
+            )
             for evaluator, outcome in outcomes.items()
+        ]
+        evaluations += [
+            self._evaluation(
+                trace,
+                session_id,
+                assembled.revision,
+                referral if unreadable is None else replace(referral, outcome=unreadable),
+                Method.LLM,
+            )
+            for referral in self._judging.refer(trace, session_id, evaluations)
         ]
         member = Member(
             trace_id=trace.trace_id,
             started_at=trace.started_at,
             answers=context.answers,
-            signals={each.name: each for each in evaluations if each.name in SIGNAL_NAMES},
+            signals={(each.name, each.method): each for each in evaluations if each.name in SIGNAL_NAMES},
         )
         commit.evaluations += evaluations
         # Telemetry of no agent is stored with its status, but is nobody's session.
@@ -124,19 +158,32 @@ class TraceEvaluation:
         )
         return before if before is not None and before.session_id != session_id else None
 
-    def rescore_behind(self, left: Left, commit: Commit) -> None:
+    def judged(self, judgement: Judgement, commit: Commit) -> None:
+        """Add to `commit` what the judge says; nothing where a newer revision of the trace stands."""
+        job = judgement.job
+        standing = self._store.standing(job.trace_id)
+        if standing is None or standing.revision != job.revision:
+            return
+        commit.judgements.append(judgement)
+        commit.evaluations += judgement.evaluations
+        changed = self._sessions.judged(standing.session_id, standing.place, judgement.evaluations)
+        if changed is not None:
+            update, commit.risks[job.trace_id] = changed
+            commit.add(update)
+
+    def rescore_behind(self, left: Standing, commit: Commit) -> None:
         """Evaluate again what a trace that has left its session stood before."""
         self._rescore_behind(left.session_id, [left.place], None, commit)
 
-    def _standing(self, assembled: AssembledTrace, commit: Commit) -> Left | None:
+    def _standing(self, assembled: AssembledTrace, commit: Commit) -> Standing | None:
         """Where the revision before stands; None for the first one."""
         if assembled.revision == 1:
             return None
         for record in reversed(commit.traces):
             if record.trace_id == assembled.trace_id:
-                return Left(session_id=record.session_id, place=(record.started_at, record.trace_id))
-        stored = self._store.standing(assembled.trace_id)
-        return Left(session_id=stored[0], place=(stored[1], assembled.trace_id)) if stored else None
+                place = (record.started_at, record.trace_id)
+                return Standing(session_id=record.session_id, place=place, revision=record.revision)
+        return self._store.standing(assembled.trace_id)
 
     def _attempt(self, assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
         """The trace, or what is left to say where the readers fail: that is our defect, and must not be the end."""
@@ -153,25 +200,23 @@ class TraceEvaluation:
             logger.exception("%s failed on trace %s", evaluator.name, context.trace.trace_id)
             return failure_of(error, "the evaluator failed")
 
-    def _evaluation(
-        self, evaluator: TraceEvaluator, trace: Trace, session_id: str, revision: int, outcome: Outcome
-    ) -> Evaluation:
+    def _evaluation(self, trace: Trace, session_id: str, revision: int, found: Referral, method: Method) -> Evaluation:
         return Evaluation(
-            name=evaluator.name,
-            version=evaluator.version,
-            method=evaluator.method,
+            name=found.name,
+            version=found.version,
+            method=method,
             subject=Subject.TRACE,
             subject_id=trace.trace_id,
             revision=revision,
-            outcome=outcome,
-            threshold=self._thresholds[evaluator.name],
+            outcome=found.outcome,
+            threshold=found.threshold,
             session_id=session_id,
             trace_id=trace.trace_id,
             span_id=trace.turns[0].span_id if trace.turns else trace.root_span_id,
             agent=trace.agent,
             service=trace.service,
             service_version=trace.service_version,
-            model=self._embedder.model,
+            model=found.model,
             evaluated_at=self._clock.now(),
         )
 
@@ -180,7 +225,7 @@ class TraceEvaluation:
     ) -> None:
         """A trace that arrives out of order, again, or leaves, changes what the ones behind it repeat."""
         for follower, previous in self._sessions.followers(session_id, places, trace):
-            known = follower.signals.get(LoopDetection.name)
+            known = follower.signals.get((LoopDetection.name, LoopDetection.method))
             # Nothing earlier can make an answer out of none: those outcomes stay.
             if known is None or not any(follower.answers):
                 continue
@@ -188,7 +233,7 @@ class TraceEvaluation:
             if outcome == known.outcome:
                 continue
             rescored = replace(known, outcome=outcome, evaluated_at=self._clock.now())
-            follower.signals[LoopDetection.name] = rescored
+            follower.signals[LoopDetection.name, LoopDetection.method] = rescored
             commit.evaluations.append(rescored)
             commit.risks[follower.trace_id] = self._sessions.risk(follower)
             update = self._sessions.rescore(session_id, follower)

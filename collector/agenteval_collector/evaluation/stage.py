@@ -5,15 +5,16 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
 from agenteval_collector.endurance import Endurance
 from agenteval_collector.errors import RetryableError
-from agenteval_collector.evaluation.evaluation import Left, TraceEvaluation, failure_of
+from agenteval_collector.evaluation.evaluation import TraceEvaluation, failure_of
 from agenteval_collector.inbox import Inbox
 from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, EvaluationSink
-from agenteval_collector.records import Commit, SessionUpdate
-from otel_agenteval.outcome import Evaluation, Failure
+from agenteval_collector.records import Commit, JudgeJob, Judgement, SessionUpdate, Standing, job_of
+from otel_agenteval.outcome import Evaluation, Failure, Status
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +24,8 @@ BATCH = 64
 """Traces in one commit at most."""
 RESUMED = 4
 """Sessions of the last run that are taken up between two batches."""
+RESUMED_JOBS = 64
+"""Traces of the last run that wait for the judge, and are handed to it again between two batches."""
 HOUSEKEEPING = 1.0
 """Seconds that the stage sleeps at the longest."""
 
@@ -37,6 +40,8 @@ class EvaluationStore(Protocol):
     def session_evaluations(self, session_id: str) -> list[Evaluation]: ...
 
     def live_sessions(self) -> list[str]: ...
+
+    def pending_jobs(self, *, before: int, after: str = "", limit: int = 64) -> list[JudgeJob]: ...
 
 
 class SessionLifetimes(Protocol):
@@ -59,7 +64,8 @@ class _Ended:
 
 
 class EvaluationStage:
-    """Commits before it tells anybody: the sink gets what the store holds, `scored` what needs no replay."""
+    """Commits before it tells anybody: the sink gets what the store holds, `scored` what needs no replay, `refer` what
+    waits for the judge. What is pending is nobody else's business until it is found."""
 
     def __init__(
         self,
@@ -68,18 +74,26 @@ class EvaluationStage:
         store: EvaluationStore,
         sink: EvaluationSink,
         scored: Callable[[str, int], None],
+        refer: Callable[[JudgeJob], None],
     ) -> None:
         self._evaluation = evaluation
         self._sessions = sessions
         self._store = store
         self._sink = sink
         self._scored = scored
-        self._inbox: Inbox[AssembledTrace | _Ended] = Inbox(CAPACITY)
+        self._refer = refer
+        self._inbox: Inbox[AssembledTrace | Judgement | _Ended] = Inbox(CAPACITY)
         self._to_resume: deque[str] = deque()
+        # Where to go on with those that were pending before the start; None when all are handed over.
+        self._pending_after: str | None = None
+        self._pending_before = 0
         self._endurance = Endurance(logger)
         self._thread = threading.Thread(target=self._run, name="agenteval-evaluation", daemon=True)
 
-    def start(self) -> None:
+    def start(self, *, pending_before: int | None = None) -> None:
+        """`pending_before`: refer what waits for the judge since before that time (ns); None where none does."""
+        if pending_before is not None:
+            self._pending_after, self._pending_before = "", pending_before
         self._thread.start()
 
     def shutdown(self, timeout: float = 10.0) -> None:
@@ -99,6 +113,10 @@ class EvaluationStage:
         """The session was marked as ended: its scores are final."""
         self._inbox.put_regardless(_Ended(session_id), 0)
 
+    def judged(self, judgement: Judgement) -> None:
+        """The judge has answered; from any thread. What it holds counts as waiting, so that traces wait meanwhile."""
+        self._inbox.put_regardless(judgement, sum(len(each.data) for each in judgement.exchanges))
+
     @property
     def alive(self) -> bool:
         """Whether its thread runs."""
@@ -106,7 +124,7 @@ class EvaluationStage:
 
     @property
     def waiting(self) -> int:
-        """Complete traces that are not evaluated yet."""
+        """Complete traces that are not evaluated yet, and judgements that are not kept yet."""
         return len(self._inbox)
 
     def process(self, traces: Sequence[AssembledTrace]) -> None:
@@ -137,7 +155,32 @@ class EvaluationStage:
         self._emit(self._committed(commit))
         for trace in traces:
             self._scored(trace.trace_id, trace.revision)
+        waiting = [each for each in commit.evaluations if each.outcome.status is Status.PENDING]
+        for _, pending in groupby(waiting, key=lambda each: (each.subject_id, each.revision)):
+            self._refer(job_of(list(pending)))
         self._recount([each for each in left if each is not None])
+
+    def process_judgements(self, judgements: Sequence[Judgement]) -> None:
+        """Keep and emit what the judge says; what the thread does with each batch."""
+        if not self._attempt_judgements(judgements):
+            return
+        for judgement in judgements:
+            self._attempt_judgements([judgement])
+
+    def _attempt_judgements(self, judgements: Sequence[Judgement]) -> bool:
+        """Whether it failed: by a defect of ours, and then its traces stay pending until the next start."""
+        try:
+            commit = Commit()
+            for each in judgements:
+                self._endurance.insist(lambda: self._evaluation.judged(each, commit))  # noqa: B023
+            self._emit(self._committed(commit))
+        except RetryableError:
+            raise
+        except Exception:
+            logger.exception("%d judgements could not be kept, the first of %s", len(judgements), judgements[0].job)
+            self._sessions.forget_all()
+            return True
+        return False
 
     def finalize(self, session_ids: Sequence[str]) -> None:
         """The sessions are idle or ended: their scores count, if they have not counted before."""
@@ -161,10 +204,14 @@ class EvaluationStage:
 
     def _work(self) -> None:
         while True:
-            items = self._inbox.take(BATCH, 0.0 if self._to_resume else HOUSEKEEPING)
+            resuming = bool(self._to_resume) or self._pending_after is not None
+            items = self._inbox.take(BATCH, 0.0 if resuming else HOUSEKEEPING)
             traces = [item for item in items if isinstance(item, AssembledTrace)]
             if traces:
                 self._endurance.survive(lambda: self.process(traces))  # noqa: B023
+            judgements = [item for item in items if isinstance(item, Judgement)]
+            if judgements:
+                self._endurance.survive(lambda: self.process_judgements(judgements))  # noqa: B023
             ended = [item.session_id for item in items if isinstance(item, _Ended)]
             self._endurance.survive(lambda: self._close_sessions(ended))  # noqa: B023
             self._endurance.survive(self._resume_some)
@@ -172,10 +219,19 @@ class EvaluationStage:
                 return
 
     def _resume_some(self) -> None:
-        """The sessions that were live at the last stop count again; a few at a time, so that no trace waits for all."""
+        """The sessions that were live at the last stop count again, and the traces that were pending then are referred
+        again; a few at a time, so that no trace waits for all."""
         for _ in range(min(RESUMED, len(self._to_resume))):
             session_id = self._to_resume.popleft()
             self._endurance.insist(lambda: self._sessions.reload(session_id))  # noqa: B023
+        if self._pending_after is not None:
+            after, before = self._pending_after, self._pending_before
+            jobs = self._endurance.insist(
+                lambda: self._store.pending_jobs(before=before, after=after, limit=RESUMED_JOBS)
+            )
+            for job in jobs:
+                self._refer(job)
+            self._pending_after = jobs[-1].trace_id if jobs else None
 
     def _close_sessions(self, ended: Sequence[str]) -> None:
         for session_id in ended:
@@ -184,7 +240,7 @@ class EvaluationStage:
         if over:
             self.finalize(over)
 
-    def _recount(self, left: Sequence[Left]) -> None:
+    def _recount(self, left: Sequence[Standing]) -> None:
         """Late spans have moved traces to other sessions: score those they were in without them."""
         commit = Commit()
         for session_id in {each.session_id for each in left}:
@@ -202,5 +258,6 @@ class EvaluationStage:
         return self._endurance.insist(lambda: self._store.commit(commit))
 
     def _emit(self, committed: Sequence[CommittedEvaluation]) -> None:
-        if committed:
-            self._sink.accept(committed)
+        found = [each for each in committed if each.evaluation.outcome.status is not Status.PENDING]
+        if found:
+            self._sink.accept(found)

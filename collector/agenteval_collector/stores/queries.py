@@ -18,7 +18,7 @@ from agenteval_collector.stores.schema import outcomes, sessions, traces
 from agenteval_collector.stores.store import TENANT
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.metrics.session import FLAG_ABOVE
-from otel_agenteval.outcome import Status, Subject
+from otel_agenteval.outcome import Method, Status, Subject
 
 
 class StoreQueries:
@@ -70,13 +70,16 @@ class StoreQueries:
             ).all()
             signals: dict[str, dict[str, float]] = {member.trace_id: {} for member in members}
             for outcome in connection.execute(
-                select(outcomes.c.subject_id, outcomes.c.name, outcomes.c.score).where(
+                select(outcomes.c.subject_id, outcomes.c.name, outcomes.c.score)
+                .where(
                     outcomes.c.tenant == TENANT,
                     outcomes.c.session_id == session_id,
                     outcomes.c.subject == Subject.TRACE,
                     outcomes.c.status == Status.SCORED,
                     outcomes.c.name.in_(SIGNAL_NAMES),
                 )
+                # The later one stands: what the judge says, and of each method the newest.
+                .order_by(outcomes.c.method == Method.LLM, outcomes.c.evaluated_at)
             ):
                 signals.setdefault(outcome.subject_id, {})[outcome.name] = outcome.score
             document = self._session(row, running)

@@ -52,6 +52,7 @@ def outcome_row(tenant: str, evaluation: Evaluation) -> dict[str, Any]:
         "metadata": json.dumps(dict(outcome.metadata)),
         "model": evaluation.model,
         "evaluated_at": evaluation.evaluated_at,
+        "counted": outcome.status is not Status.PENDING,
     }
 
 

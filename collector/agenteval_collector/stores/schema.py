@@ -7,11 +7,14 @@ from sqlalchemy import (
     Float,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     String,
     Table,
     Text,
+    text,
+    true,
 )
 
 metadata = MetaData()
@@ -62,9 +65,17 @@ outcomes = Table(
     Column("metadata", Text, nullable=False, comment="JSON"),
     Column("model", String),
     Column("evaluated_at", BigInteger, nullable=False),
+    Column(
+        "counted",
+        Boolean,
+        nullable=False,
+        server_default=true(),
+        comment="whether instruments have counted it: not while it is pending for the first time",
+    ),
     # A later revision supersedes the row; the same revision twice is one row.
     PrimaryKeyConstraint("tenant", "subject", "subject_id", "name", "method", "version"),
     Index("outcomes_by_session", "tenant", "session_id", "subject"),
+    Index("outcomes_pending", "tenant", "subject_id", sqlite_where=text("status = 'pending'")),
 )
 
 sessions = Table(
@@ -98,9 +109,77 @@ runs = Table(
     PrimaryKeyConstraint("tenant", "task_id", "run_id", "condition"),
 )
 
+run_traces = Table(
+    "run_traces",
+    metadata,
+    Column("tenant", String, nullable=False),
+    Column("trace_id", String, nullable=False),
+    Column("task_id", String, nullable=False),
+    Column("run_id", String, nullable=False),
+    Column("condition", String, nullable=False),
+    Column("session_id", String, nullable=False),
+    Column("agent", String),
+    Column("service_version", String),
+    Column("started_at", BigInteger, nullable=False),
+    Column("success", Boolean, comment="as its spans say"),
+    Column("facts", Text, nullable=False, comment="JSON: what else the trace adds to its run"),
+    PrimaryKeyConstraint("tenant", "trace_id"),
+    Index("run_traces_by_run", "tenant", "task_id", "run_id", "condition", "started_at"),
+)
+
 progress = Table(
     "progress",
     metadata,
     Column("tenant", String, primary_key=True),
     Column("checkpoint", BigInteger, nullable=False, comment="offset of the log below which all is scored"),
+)
+
+judge_ledger = Table(
+    "judge_ledger",
+    metadata,
+    Column("tenant", String, nullable=False),
+    Column("hour", BigInteger, nullable=False, comment="hours since the Unix epoch"),
+    Column("model", String, nullable=False),
+    Column("requests", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("usd", Float, nullable=False),
+    PrimaryKeyConstraint("tenant", "hour", "model"),
+)
+
+judge_exchanges = Table(
+    "judge_exchanges",
+    metadata,
+    Column("tenant", String, nullable=False),
+    Column("trace_id", String, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("position", Integer, nullable=False, comment="0, 1, ... in the order of asking"),
+    Column("question", String, nullable=False),
+    Column("version", String, nullable=False),
+    Column("model", String, nullable=False),
+    Column("asked_at", BigInteger, nullable=False),
+    Column("instructions", Text, nullable=False),
+    Column("data", LargeBinary, nullable=False, comment="UTF-8, compressed by zlib"),
+    Column("reply", Text),
+    Column("problem", Text),
+    Column("input_tokens", Integer),
+    Column("output_tokens", Integer),
+    Column("usd", Float),
+    Column("seconds", Float),
+    Column("cached", Boolean, nullable=False),
+    PrimaryKeyConstraint("tenant", "trace_id", "revision", "position"),
+    Index("judge_exchanges_by_age", "tenant", "asked_at"),
+)
+
+labels = Table(
+    "labels",
+    metadata,
+    Column("tenant", String, nullable=False),
+    Column("trace_id", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("author", String, nullable=False, comment="who says so"),
+    Column("value", Float, nullable=False),
+    Column("note", Text),
+    Column("labelled_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("tenant", "trace_id", "name", "author"),
 )

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Engine, Table, and_, delete, literal_column, select, tuple_, update
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -14,12 +15,13 @@ from agenteval_collector.clock import Clock
 from agenteval_collector.database import open_database
 from agenteval_collector.errors import Unavailable
 from agenteval_collector.pipeline import CommittedEvaluation, RunReport
-from agenteval_collector.records import Commit, StoredSession, StoredTrace
+from agenteval_collector.records import Commit, JudgeJob, Standing, StoredSession, StoredTrace, job_of
+from agenteval_collector.stores.judging import JudgeLedgerStore, trim_exchanges, write_exchanges
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.rows import evaluation_of, outcome_row, session_record, session_row, trace_row
 from agenteval_collector.stores.schema import outcomes, progress, runs, sessions, traces
 from otel_agenteval.metrics import SIGNAL_NAMES
-from otel_agenteval.outcome import Evaluation, Subject
+from otel_agenteval.outcome import Evaluation, Method, Status, Subject
 
 TENANT = "default"
 NEWEST = 16
@@ -31,16 +33,19 @@ BEFORE, AFTER = 7, 8
 class Store:
     """One SQLite file. `commit` and the look-ups belong to the pipeline's threads, reports to any thread.
 
-    What a replay of the log finds again for nothing is committed NORMAL; what came from outside (reports) FULL.
+    What a replay of the log finds again for nothing is committed NORMAL; what came from outside (reports) and what
+    was paid for (judgements) FULL. What the judge was asked is kept for `keep_exchanges` seconds.
     Every method raises Unavailable where the database refuses.
     """
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, *, keep_exchanges: float = 24 * 3600.0) -> None:
         self._clock = clock
+        self._keep_exchanges = round(keep_exchanges * 1e9)
         self._pipeline: Engine = open_database(path, synchronous="NORMAL")
         self._durable: Engine = open_database(path, synchronous="FULL", pool_size=1)
         self.engine: Engine = open_database(path, synchronous="NORMAL", pool_size=8)
         """For queries from outside: however many there are, the pipeline has connections of its own."""
+        self.ledger = JudgeLedgerStore(self._pipeline, TENANT)
         try:
             migrate(self._pipeline)
         except BaseException:
@@ -52,12 +57,12 @@ class Store:
             engine.dispose()
 
     def commit(self, commit: Commit) -> list[CommittedEvaluation]:
-        """Keep all of `commit`; its evaluations, each with whether it is its subject's first."""
+        """Keep all of `commit`; its evaluations, each with whether it is its subject's first that is not pending."""
         evaluations = list(commit.evaluations)
         for session in commit.sessions.values():
             evaluations += session.evaluations
-        with self._writing() as connection:
-            known = _outcomes_known(connection, evaluations)
+        with self._writing(durable=bool(commit.judgements)) as connection:
+            known = _outcomes_counted(connection, evaluations)
             _upsert(connection, traces, [trace_row(TENANT, trace) for trace in commit.traces])
             _upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
             rows = [session_row(TENANT, session.record) for session in commit.sessions.values()]
@@ -68,11 +73,18 @@ class Store:
                 )
             for session_id in commit.emptied:
                 _forget_session(connection, session_id)
+            for judgement in commit.judgements:
+                job = judgement.job
+                write_exchanges(connection, TENANT, job.trace_id, job.revision, judgement.exchanges)
+            if commit.judgements:
+                trim_exchanges(connection, TENANT, before=self._clock.now() - self._keep_exchanges)
         committed = []
         for each in evaluations:
             identity = _identity(each)
-            committed.append(CommittedEvaluation(evaluation=each, first=identity not in known))
-            known.add(identity)
+            counts = each.outcome.status is not Status.PENDING and identity not in known
+            committed.append(CommittedEvaluation(evaluation=each, first=counts))
+            if counts:
+                known.add(identity)
         return committed
 
     def save_checkpoint(self, offset: int) -> None:
@@ -98,14 +110,39 @@ class Store:
                     found[row.trace_id] = (row.revision, frozenset(json.loads(row.offsets)))
         return found
 
-    def standing(self, trace_id: str) -> tuple[str, int] | None:
-        """The session that the stored revision of a trace belongs to, and when it started; None where it is new."""
+    def standing(self, trace_id: str) -> Standing | None:
+        """Where the stored revision of a trace stands; None where it is new."""
         with self._reading() as connection:
-            query = select(traces.c.session_id, traces.c.started_at).where(
+            query = select(traces.c.session_id, traces.c.started_at, traces.c.revision).where(
                 traces.c.tenant == TENANT, traces.c.trace_id == trace_id
             )
             row = connection.execute(query).first()
-            return (row.session_id, row.started_at) if row else None
+        if row is None:
+            return None
+        return Standing(session_id=row.session_id, place=(row.started_at, trace_id), revision=row.revision)
+
+    def pending_jobs(self, *, before: int, after: str = "", limit: int = 64) -> list[JudgeJob]:
+        """The newest revisions that wait for the judge since before that time (ns), by trace id from `after` on."""
+        waiting: tuple[ColumnElement[bool], ...] = (
+            outcomes.c.tenant == TENANT,
+            outcomes.c.subject == Subject.TRACE,
+            # As the index of pending outcomes has it, which SQLite takes for a constant only.
+            literal_column("outcomes.status = 'pending'"),
+            outcomes.c.evaluated_at < before,
+        )
+        newest = and_(
+            traces.c.tenant == TENANT,
+            traces.c.trace_id == outcomes.c.subject_id,
+            traces.c.revision == outcomes.c.revision,
+        )
+        some = select(outcomes.c.subject_id).distinct().join(traces, newest)
+        some = some.where(*waiting, outcomes.c.subject_id > after).order_by(outcomes.c.subject_id).limit(limit)
+        query = select(outcomes).join(traces, newest).where(*waiting, outcomes.c.subject_id.in_(some))
+        query = query.order_by(outcomes.c.subject_id)
+        with self._reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        by_trace = groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id)
+        return [job_of(list(pending)) for _, pending in by_trace]
 
     def session(self, session_id: str) -> StoredSession | None:
         """All that is needed to go on with a session; None where it is new."""
@@ -246,20 +283,23 @@ def _upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, An
         connection.execute(_UPSERTS[table.name], rows)
 
 
-def _upsert_statement(table: Table, keep: Sequence[str] = ()) -> Insert:
+def _upsert_statement(table: Table, keep: Sequence[str] = (), keep_true: Sequence[str] = ()) -> Insert:
+    """`keep` names columns that a newer row does not change, `keep_true` those it cannot make false again."""
     statement = insert(table)
-    replaced = {
+    replaced: dict[str, ColumnElement[Any]] = {
         column.name: statement.excluded[column.name]
         for column in table.columns
         if not column.primary_key and column.name not in keep
     }
+    for name in keep_true:
+        replaced[name] = table.c[name] | statement.excluded[name]
     return statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=replaced)
 
 
 # Made once: making one costs more than running it.
 _UPSERTS = {
     "traces": _upsert_statement(traces),
-    "outcomes": _upsert_statement(outcomes),
+    "outcomes": _upsert_statement(outcomes, keep_true=("counted",)),
     # Going on is no reason to forget that a session's scores were counted, or that it was reported ended.
     "sessions": _upsert_statement(sessions, keep=("finalized_at", "ended_at")),
     "progress": _upsert_statement(progress),
@@ -273,28 +313,32 @@ def _identity(evaluation: Evaluation) -> _Identity:
     return (evaluation.subject, evaluation.subject_id, evaluation.name, evaluation.method, evaluation.version)
 
 
-def _outcomes_known(connection: Connection, evaluations: Sequence[Evaluation]) -> set[_Identity]:
-    """The identities among those of `evaluations` that outcomes are stored under already."""
+def _outcomes_counted(connection: Connection, evaluations: Sequence[Evaluation]) -> set[_Identity]:
+    """The identities among those of `evaluations` that instruments have counted already."""
     key = (outcomes.c.subject, outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.version)
     known: set[_Identity] = set()
     for subject in Subject:
         ids = sorted({each.subject_id for each in evaluations if each.subject is subject})
         for some in _in_parts(ids):
             query = select(*key).where(
-                outcomes.c.tenant == TENANT, outcomes.c.subject == subject, outcomes.c.subject_id.in_(some)
+                outcomes.c.tenant == TENANT,
+                outcomes.c.subject == subject,
+                outcomes.c.subject_id.in_(some),
+                outcomes.c.counted,
             )
             known.update(tuple(row) for row in connection.execute(query).all())
     return known
 
 
-def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, dict[str, Evaluation]]:
-    """The signals of session scores, by trace and name."""
-    found: dict[str, dict[str, Evaluation]] = {}
+def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, dict[tuple[str, Method], Evaluation]]:
+    """The outcomes that may be signals of session scores, by trace, and by name and method: of each the newest."""
+    found: dict[str, dict[tuple[str, Method], Evaluation]] = {}
     query = select(outcomes).where(
         outcomes.c.tenant == TENANT, outcomes.c.subject == Subject.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
     )
-    for row in connection.execute(query).mappings().all():
-        found.setdefault(row["subject_id"], {})[row["name"]] = evaluation_of(row)
+    for row in connection.execute(query.order_by(outcomes.c.evaluated_at)).mappings().all():
+        each = evaluation_of(row)
+        found.setdefault(each.subject_id, {})[each.name, each.method] = each
     return found
 
 

@@ -1,0 +1,28 @@
+"""Exact detectors of loops on the stream of an agent's steps: pure, and the same in the agent and in the collector.
+
+>>> detectors = Detectors("s-42", "0af7...", RuleBook())
+>>> for step in steps_of(trace):
+...     for verdict in detectors.observe(step):
+...         print(verdict.kind, verdict.reason)
+"""
+
+from otel_agenteval.detectors.detectors import Detectors
+from otel_agenteval.detectors.rules import Budget, HungSpan, Kind, Mode, Repetition, RuleBook, Rules
+from otel_agenteval.detectors.steps import Step, StepKind, StepStarted, steps_of
+from otel_agenteval.detectors.verdict import Verdict
+
+__all__ = [
+    "Budget",
+    "Detectors",
+    "HungSpan",
+    "Kind",
+    "Mode",
+    "Repetition",
+    "RuleBook",
+    "Rules",
+    "Step",
+    "StepKind",
+    "StepStarted",
+    "Verdict",
+    "steps_of",
+]

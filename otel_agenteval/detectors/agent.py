@@ -1,0 +1,144 @@
+"""The loops of one agent in one trace."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from otel_agenteval.detectors.content import fingerprint, is_finding, is_speech
+from otel_agenteval.detectors.repetition import Attempts, Cycles, Failures, Row
+from otel_agenteval.detectors.rules import Kind, Mode, Repetition, Rules
+from otel_agenteval.detectors.steps import Step, StepKind
+from otel_agenteval.model import Json
+
+NANOSECONDS: Final = 1_000_000_000
+_MAX_NAME: Final = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A loop, not yet said of which session."""
+
+    kind: Kind
+    mode: Mode
+    span_id: str
+    reason: str
+    metadata: Mapping[str, Json]
+
+
+class AgentDetectors:
+    """Finds loops in what one agent does, each once: a loop that goes on is the same one until it is broken."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._same_call = Row()
+        self._same_result = Attempts(rules.no_progress.repeats)
+        self._same_reply = Row()
+        self._cycles = Cycles()
+        self._failures = {StepKind.TOOL: Failures(), StepKind.MODEL: Failures()}
+        self._spent = {"steps": 0, "tokens": 0}
+        self._over: set[str] = set()
+        self._started_at: int | None = None
+        self._last_span_id = ""
+
+    def observe(self, step: Step) -> Iterator[Finding]:
+        """The loops that `step`, a tool or model call, completes."""
+        yield from self._failed_again(step)
+        if step.kind is StepKind.TOOL:
+            yield from self._called(step)
+        else:
+            yield from self._replied(step)
+        yield from self._spend(step)
+
+    def tick(self, now: int) -> Iterator[Finding]:
+        """The budget of time that has run out at `now`."""
+        if self._started_at is not None:
+            yield from self._exceeds("seconds", (now - self._started_at) / NANOSECONDS)
+
+    def _called(self, step: Step) -> Iterator[Finding]:
+        self._same_reply.clear()
+        arguments, result = fingerprint(step.arguments), fingerprint(step.result)
+        # Whether two calls are the same is not known where their arguments are not.
+        known = arguments is not None
+        tool = short(step.name)
+        rule = self._rules.identical_call
+        if not known or step.error is not None:
+            self._same_call.clear()
+        elif self._same_call.add((step.name, arguments, result), step) and self._same_call.count == rule.repeats:
+            outcome = "the same result" if result else "no result recorded"
+            reason = f"{tool} was called {rule.repeats} times in a row with the same arguments and {outcome}"
+            yield from _repeated(Kind.IDENTICAL_CALL, rule, step, self._same_call, reason)
+        rule, attempts = self._rules.no_progress, self._same_result
+        if not known or result is None or step.error is not None or not is_finding(step.result):
+            attempts.clear()
+        elif attempts.add((step.name, result), arguments, step) and attempts.row.count == rule.repeats:
+            reason = f"{tool} was called {rule.repeats} times in a row with different arguments and the same result"
+            yield from _repeated(Kind.NO_PROGRESS, rule, step, attempts.row, reason)
+        rule = self._rules.cycle
+        key = (step.name, arguments, result, fingerprint(step.error)) if known else None
+        if (cycle := self._cycles.add(key, step, rule.repeats)) and rule.mode is not Mode.OFF:
+            tools = [short(name) for name in cycle.names]
+            yield Finding(
+                kind=Kind.CYCLE,
+                mode=rule.mode,
+                span_id=step.span_id,
+                reason=f"the same {cycle.period} calls were made {cycle.times} times over: {', '.join(tools)}",
+                metadata={"tools": [*tools], "repetitions": cycle.times, "span_ids": list(cycle.span_ids)},
+            )
+
+    def _replied(self, step: Step) -> Iterator[Finding]:
+        rule = self._rules.repeated_output
+        if step.error is not None or step.result is None:
+            return
+        if not is_speech(step.result):
+            self._same_reply.clear()
+        elif self._same_reply.add(fingerprint(step.result), step) and self._same_reply.count == rule.repeats:
+            reason = f"the model said the same {rule.repeats} times, and no tool was called in between"
+            yield from _repeated(Kind.REPEATED_OUTPUT, rule, step, self._same_reply, reason)
+
+    def _failed_again(self, step: Step) -> Iterator[Finding]:
+        rule = self._rules.error_storm
+        row = self._failures[step.kind].add(step)
+        if row is not None and row.count == rule.repeats:
+            reason = f"{short(step.name)} failed {rule.repeats} times in a row"
+            yield from _repeated(Kind.ERROR_STORM, rule, step, row, reason)
+
+    def _spend(self, step: Step) -> Iterator[Finding]:
+        if self._started_at is None:
+            self._started_at = step.started_at
+        self._last_span_id = step.span_id
+        self._spent["steps"] += 1
+        self._spent["tokens"] += step.tokens
+        for unit, spent in self._spent.items():
+            yield from self._exceeds(unit, spent)
+        if step.ended_at is not None:
+            yield from self.tick(step.ended_at)
+
+    def _exceeds(self, unit: str, spent: float) -> Iterator[Finding]:
+        rule = self._rules.budget
+        bound: float | None = getattr(rule, unit)
+        if rule.mode is Mode.OFF or bound is None or spent <= bound or unit in self._over:
+            return
+        self._over.add(unit)
+        yield Finding(
+            kind=Kind.BUDGET,
+            mode=rule.mode,
+            span_id=self._last_span_id,
+            reason=f"the agent has used {spent:g} {unit}, more than the {bound:g} of its budget",
+            metadata={"unit": unit, "spent": spent, "budget": bound},
+        )
+
+
+def short(name: str) -> str:
+    """A name from outside, fit for a sentence."""
+    return "".join(character if character.isprintable() else "?" for character in name[:_MAX_NAME])
+
+
+def _repeated(kind: Kind, rule: Repetition, step: Step, row: Row, reason: str) -> Iterator[Finding]:
+    if rule.mode is not Mode.OFF:
+        yield Finding(
+            kind=kind,
+            mode=rule.mode,
+            span_id=step.span_id,
+            reason=reason,
+            metadata={step.kind.value: short(step.name), "repetitions": row.count, "span_ids": list(row.span_ids)},
+        )

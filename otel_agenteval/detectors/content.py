@@ -1,0 +1,90 @@
+"""When arguments, results and replies count as the same, and which of them say something.
+
+Content is hostile: nothing here raises, and what cannot be read is compared as the text it is.
+"""
+
+import json
+import re
+from hashlib import blake2b
+from typing import Final
+
+from otel_agenteval.model import Json
+
+MAX_DECODED: Final = 64 * 1024
+"""Characters of JSON that are decoded; longer texts are the same only where they are so to the letter."""
+
+MIN_SPEECH: Final = 24
+"""Bytes of UTF-8 that a reply must have to be speech: some words in any script."""
+
+MAX_CONFIRMATION: Final = 80
+"""Characters that a result may have to be no more than a confirmation."""
+
+_CONFIRMS: Final = re.compile(
+    r"\b(?:accepted|added|applied|booked|completed?|confirmed|copied|created|deleted|done|finished|inserted|moved|ok|okay|"
+    r"posted|queued|recorded|removed|saved|scheduled|sent|set|stored|submitted|success|successful|successfully|true|"
+    r"updated|uploaded|written)\b",
+    re.IGNORECASE,
+)
+_DENIES: Final = re.compile(
+    r"\b(?:cannot|denied|empty|error|failed|failure|false|invalid|missing|no|none|not|nothing|null|unable|unchanged|"
+    r"without)\b|\[\]",
+    re.IGNORECASE,
+)
+
+
+def fingerprint(content: Json) -> bytes | None:
+    """The same 16 bytes for the same content; None where nothing was recorded.
+
+    JSON is the same in any order of keys, any white space, as text or decoded, and 1.0 is 1. Text that is no JSON is
+    the same up to white space around it.
+    """
+    if content is None:
+        return None
+    try:
+        canonical = _canonical(content if isinstance(content, str) else json.dumps(content))
+    except RecursionError:
+        # Decoded content that is nested too deeply to be written: as good as not recorded.
+        return None
+    return blake2b(canonical.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def is_finding(result: Json) -> bool:
+    """Whether a recorded result tells the agent something, and does not only confirm that a call was carried out.
+
+    Confirmations are told by their words, which are English.
+    """
+    text = (result if isinstance(result, str) else json.dumps(result)).strip()
+    if text in ("", "null", "{}", '""'):
+        return False
+    return len(text) > MAX_CONFIRMATION or not _CONFIRMS.search(text) or _DENIES.search(text) is not None
+
+
+def is_speech(reply: Json) -> bool:
+    """Whether a reply is something said, and not a label or a structure, which many questions may share."""
+    if not isinstance(reply, str):
+        return False
+    text = reply.strip()
+    return len(text.encode("utf-8", "surrogatepass")) >= MIN_SPEECH and text[0] not in "{["
+
+
+def _canonical(text: str) -> str:
+    if len(text) > MAX_DECODED:
+        return text.strip()
+    try:
+        value = _decode(text)
+        # A model's arguments are JSON text; some instrumentations write that as a JSON string once more.
+        if isinstance(value, str):
+            value = _decode(value)
+        return json.dumps(value, sort_keys=True)
+    except (ValueError, RecursionError):
+        return text.strip()
+
+
+def _decode(text: str) -> Json:
+    value: Json = json.loads(text, parse_float=_number)
+    return value
+
+
+def _number(text: str) -> int | float:
+    number = float(text)
+    return int(number) if number.is_integer() else number

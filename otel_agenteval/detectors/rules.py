@@ -1,0 +1,78 @@
+"""What counts as a loop, and what is done about it. The defaults are those of the documentation (docs/loops.md)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """The kinds of loops that steps show."""
+
+    IDENTICAL_CALL = "identical_call"
+    CYCLE = "cycle"
+    NO_PROGRESS = "no_progress"
+    ERROR_STORM = "error_storm"
+    REPEATED_OUTPUT = "repeated_output"
+    HUNG_SPAN = "hung_span"
+    BUDGET = "budget"
+
+
+class Mode(StrEnum):
+    """What is done about a loop."""
+
+    OFF = "off"
+    OBSERVE = "observe"
+    """It is told of and stored."""
+    ALARM = "alarm"
+    """It is also counted, and stops an agent under guard."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repetition:
+    """A loop that shows in the `repeats`-th repetition, the first time counted; at least 2."""
+
+    mode: Mode = Mode.ALARM
+    repeats: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HungSpan:
+    """A call is hung when it has been open, with nothing going on inside it, for `after` seconds."""
+
+    mode: Mode = Mode.ALARM
+    after: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What an agent may use up in a trace before it is told of: calls, tokens, seconds. None: no bound."""
+
+    mode: Mode = Mode.OFF
+    steps: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The rules for one agent."""
+
+    identical_call: Repetition = Repetition()
+    cycle: Repetition = Repetition()
+    no_progress: Repetition = Repetition(repeats=4)
+    error_storm: Repetition = Repetition()
+    repeated_output: Repetition = Repetition()
+    hung_span: HungSpan = HungSpan()
+    budget: Budget = Budget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleBook:
+    """The rules of every agent: its own where it has some, else `default`."""
+
+    default: Rules = Rules()
+    agents: Mapping[str, Rules] = field(default_factory=dict)
+
+    def of(self, agent: str | None) -> Rules:
+        """The rules for `agent`; None is an agent whose name was not recorded."""
+        return self.agents.get(agent, self.default) if agent is not None else self.default

@@ -1,0 +1,98 @@
+"""What an agent does, step by step, whatever it was read from: spans in its own process, or a trace from the wire.
+
+Times are nanoseconds since the Unix epoch, or of any clock that all steps of a trace share. None is "not recorded".
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from otel_agenteval.model import Json, Trace, Turn
+
+
+class StepKind(StrEnum):
+    """What a step is."""
+
+    TOOL = "tool"
+    MODEL = "model"
+    OTHER = "other"
+    """Neither, as an agent's run or a framework's node: no step, but steps may stand inside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted:
+    """A span that began. Only hung spans are found by it; a stream without starts does for all else."""
+
+    kind: StepKind
+    name: str
+    span_id: str
+    parent_id: str | None = None
+    agent: str | None = None
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A span that ended.
+
+    `name` is the tool's or the model's. `arguments` are a tool call's, as JSON text or decoded. `result` is what the
+    tool gave back, or the text of the model's reply. A failed step has an `error`, be it empty text. `tokens` are
+    the input and output of a model call. `agent` names whose step it is: agents of a trace are looked at one by one.
+    """
+
+    kind: StepKind
+    name: str
+    span_id: str
+    agent: str | None = None
+    arguments: Json = None
+    result: Json = None
+    error: str | None = None
+    tokens: int = 0
+    started_at: int | None = None
+    ended_at: int | None = None
+
+    def follows(self, ended_at: int | None) -> bool:
+        """Whether it began when something that ended at `ended_at` was over; so it is taken where a time is missing.
+
+        Who begins a step before another one is over cannot repeat it: the outcome was not known.
+        """
+        return self.started_at is None or ended_at is None or self.started_at >= ended_at
+
+
+def steps_of(trace: Trace) -> list[Step]:
+    """The tool and model calls of a trace in the order in which they ended."""
+    timed = [pair for turn in trace.turns for pair in _timed(turn)]
+    return [step for _, step in sorted(timed, key=lambda pair: pair[0])]
+
+
+def _timed(turn: Turn) -> list[tuple[int, Step]]:
+    """The steps of a turn, each with when it ended; a call that no span tells of ended with the one before it."""
+    timed = []
+    at = turn.started_at
+    for call in turn.tool_calls:
+        at = call.ended_at if call.ended_at is not None else at
+        step = Step(
+            kind=StepKind.TOOL,
+            name=call.name,
+            span_id=call.span_id or turn.span_id,
+            agent=turn.agent,
+            arguments=call.arguments,
+            result=call.result,
+            error=call.error,
+            started_at=call.started_at,
+            ended_at=call.ended_at,
+        )
+        timed.append((at, step))
+    for reply in turn.model_calls:
+        step = Step(
+            kind=StepKind.MODEL,
+            name=reply.model or "model",
+            span_id=reply.span_id,
+            agent=turn.agent,
+            result=reply.output,
+            error=reply.error,
+            tokens=reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0,
+            started_at=reply.started_at,
+            ended_at=reply.ended_at,
+        )
+        timed.append((reply.ended_at, step))
+    return timed

@@ -1,0 +1,110 @@
+"""Scripted behaviours of agents: a text that people can read, as steps that detectors observe.
+
+    ## What the agent does, in a sentence
+    planner: search({"q": "a"}) -> 3 hits      a tool call of the agent `planner`, with arguments and result
+    search(?) !! timeout                       one that failed, its arguments not recorded; no agent is named
+    & search({"q": "b"}) -> 3 hits             begins with the line above, before that is over
+    says: Good morning!                        a reply of the model; `says !! overloaded` is one that failed
+    open search                                a call begins; `open search in outer` inside another, `node` is no call
+    close search                               it ends
+    wait 10m                                   nothing happens for so long
+    search({"q": "a"}) -> 3 hits  => cycle     what the detectors say of this line
+
+Every line takes a second, and a second lies between two of them.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from otel_agenteval.detectors import Detectors, Step, StepKind, StepStarted
+from tests.support.recordings import DATA
+
+SECOND: Final = 1_000_000_000
+BEHAVIOURS: Final = DATA / "behaviours"
+
+_CALL = re.compile(r"(?P<tool>\w+)\((?P<arguments>.*)\)(?: (?P<sign>->|!!) (?P<outcome>.*))?")
+_SAYS = re.compile(r"says(?:: (?P<reply>.*)| !! (?P<error>.*))")
+_OPEN = re.compile(r"(?P<verb>open|node|close) (?P<name>\w+)(?: in (?P<parent>\w+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A line: an event or, where there is none, only the time; and the kinds of loops that are expected there."""
+
+    event: StepStarted | Step | None
+    now: int
+    expected: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """One script."""
+
+    title: str
+    moments: Sequence[Moment]
+
+
+def behaviours(path: Path) -> list[Behaviour]:
+    """The scripts of a file."""
+    _, *scripts = re.split(r"^## ", path.read_text("utf-8"), flags=re.MULTILINE)
+    return [Behaviour(title, list(_moments(lines))) for title, *lines in map(str.splitlines, scripts)]
+
+
+def told(detectors: Detectors, moment: Moment) -> tuple[str, ...]:
+    """The kinds of loops that `detectors` tell of at this moment."""
+    verdicts = detectors.observe(moment.event) if moment.event is not None else detectors.tick(moment.now)
+    return tuple(verdict.kind for verdict in verdicts)
+
+
+def _moments(lines: Sequence[str]) -> Iterator[Moment]:
+    now = begun = 0
+    for number, line in enumerate(filter(None, lines)):
+        text, _, kinds = line.partition("=>")
+        text = text.strip()
+        expected = tuple(kinds.replace(",", " ").split())
+        if match := re.fullmatch(r"wait (\d+)m", text):
+            now += int(match[1]) * 60 * SECOND
+            yield Moment(None, now, expected)
+            continue
+        begun = begun if text.startswith("&") else now + SECOND
+        now = max(now, begun) + SECOND
+        yield Moment(_event(text.removeprefix("&").strip(), f"{number:016x}", begun, now), now, expected)
+
+
+def _event(text: str, span_id: str, begun: int, ended: int) -> StepStarted | Step:
+    if match := _OPEN.fullmatch(text):
+        kind = StepKind.OTHER if match["verb"] == "node" else StepKind.TOOL
+        if match["verb"] == "close":
+            return Step(kind=kind, name=match["name"], span_id=match["name"], ended_at=ended)
+        return StepStarted(kind=kind, name=match["name"], span_id=match["name"], parent_id=match["parent"], at=begun)
+    agent = None
+    if match := re.match(r"(\w+): (?=says|\w+\()", text):
+        agent, text = match[1], text[match.end() :]
+    if match := _SAYS.fullmatch(text):
+        return Step(
+            kind=StepKind.MODEL,
+            name="gpt",
+            span_id=span_id,
+            agent=agent,
+            result=match["reply"],
+            error=match["error"],
+            started_at=begun,
+            ended_at=ended,
+        )
+    match = _CALL.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no line of a behaviour")
+    return Step(
+        kind=StepKind.TOOL,
+        name=match["tool"],
+        span_id=span_id,
+        agent=agent,
+        arguments=None if match["arguments"] == "?" else match["arguments"],
+        result=match["outcome"] if match["sign"] == "->" else None,
+        error=match["outcome"] if match["sign"] == "!!" else None,
+        started_at=begun,
+        ended_at=ended,
+    )

@@ -7,6 +7,7 @@ naming the value.
 
 from otel_agenteval.metrics.agreement import AGREEMENT_METRICS, Agreement, Half, LabelledScore, agreement
 from otel_agenteval.metrics.coherence import coherence
+from otel_agenteval.metrics.comparison import ComparedFigure, ReliabilityComparison, compare_reliability
 from otel_agenteval.metrics.conversation import conversation_correctness
 from otel_agenteval.metrics.figures import RELIABILITY_METRICS
 from otel_agenteval.metrics.incremental import SessionScores
@@ -33,11 +34,13 @@ __all__ = [
     "SIGNAL_NAMES",
     "TOOL_USE_WEIGHTS",
     "Agreement",
+    "ComparedFigure",
     "Half",
     "LabelledScore",
     "LoopText",
     "MetricResult",
     "PassKPosterior",
+    "ReliabilityComparison",
     "ReliabilityReport",
     "Run",
     "SessionScores",
@@ -50,6 +53,7 @@ __all__ = [
     "agent_reliability",
     "agreement",
     "coherence",
+    "compare_reliability",
     "conversation_correctness",
     "jaccard_similarity",
     "loop_detection",

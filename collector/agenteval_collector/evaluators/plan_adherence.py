@@ -1,8 +1,9 @@
 """Whether the agent did what it planned, for steps that say which tool they need.
 
 A step says so where it shares a word with the name of an available tool ("Check the weather" and get_weather). It was
-taken where at least half of its words are in the name and arguments of one of the turn's calls. A turn's last plan
-counts. Other steps ("Decide what is best"), and plans in prose, take a judge.
+taken where more than half of its words are in the name and arguments of one of the turn's calls. A turn's last plan
+counts; verbs that fit any tool ("check", "get") do not. Other steps ("Decide what is best") and plans in prose take a
+judge.
 """
 
 import json
@@ -14,7 +15,7 @@ from otel_agenteval.model import ToolCall
 from otel_agenteval.outcome import Method, Outcome, Score
 
 TAKEN = 0.5
-"""Share of a step's words that a call has at least."""
+"""Share of a step's words that the call has more of."""
 MAX_CALLS = 500
 """Calls of a turn that steps are looked for in."""
 MAX_ARGUMENTS = 2_000
@@ -41,10 +42,10 @@ class PlanAdherence:
         for turn, plan in plans:
             calls = [_words(call) for call in turn.tool_calls[:MAX_CALLS]]
             for step in plan:
-                words = content_words(step)
+                words = content_words(step) - _ANY_TOOL
                 if words & tools:
                     checkable.append(step)
-                    if share(words, calls) < TAKEN:
+                    if share(words, calls) <= TAKEN:
                         missed.append(step)
         if not checkable:
             return not_applicable("no step of the plan names a tool; takes a judge")

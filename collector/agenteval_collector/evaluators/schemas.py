@@ -19,6 +19,8 @@ from otel_agenteval.model import Json
 
 MAX_SCHEMA = 2_000
 """Values in a schema that is used, with its references in place."""
+MAX_DEPTH = 64
+"""Levels of such a schema."""
 MAX_WORK = 200_000
 """Values of schemas times values of arguments that are compared for one trace, at most."""
 
@@ -81,13 +83,13 @@ class _Room:
         self._whole = root
         self.root = {key: value for key, value in root.items() if key not in ("$defs", "definitions", "$schema", "$id")}
 
-    def place(self, value: Any) -> Any:
+    def place(self, value: Any, level: int = 0) -> Any:
         """A copy of the value without references. Raises Uncheckable."""
         self.left -= 1
-        if self.left < 0:
+        if self.left < 0 or level > MAX_DEPTH:
             raise Uncheckable
         if isinstance(value, list):
-            return [self.place(each) for each in value]
+            return [self.place(each, level + 1) for each in value]
         if not isinstance(value, dict):
             return value
         # Other dialects of schemas, and expressions, come with these.
@@ -96,8 +98,8 @@ class _Room:
         if isinstance(value.get("patternProperties"), dict):
             raise Uncheckable
         if isinstance(reference := value.get("$ref"), str):
-            return self.place(self._referred(reference))
-        return {key: self.place(each) for key, each in value.items()}
+            return self.place(self._referred(reference), level + 1)
+        return {key: self.place(each, level + 1) for key, each in value.items()}
 
     def _referred(self, reference: str) -> Any:
         found: Any = self._whole

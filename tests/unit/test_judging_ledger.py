@@ -70,9 +70,9 @@ def ledger(table: Table, clock: ManualClock, prices: Prices = PRICES, **budget: 
             id="requests of the hour",
         ),
         pytest.param({"requests_per_day": 1}, "free again at 2023-11-15T00:00:00Z", id="requests of the day"),
-        pytest.param({"tokens_per_hour": 1500}, "judge.budget.tokens_per_hour is 1500, 1140", id="tokens of the hour"),
+        pytest.param({"tokens_per_hour": 1500}, "judge.budget.tokens_per_hour is 1500, 1141", id="tokens of the hour"),
         pytest.param({"tokens_per_day": 1500}, "judge.budget.tokens_per_day", id="tokens of the day"),
-        pytest.param({"usd_per_hour": 0.015}, "judge.budget.usd_per_hour is 0.015, 0.010356", id="money of the hour"),
+        pytest.param({"usd_per_hour": 0.015}, "judge.budget.usd_per_hour is 0.015, 0.010357", id="money of the hour"),
         pytest.param({"usd_per_day": 0.015}, "judge.budget.usd_per_day", id="money of the day"),
     ],
 )
@@ -89,7 +89,7 @@ def test_the_request_that_would_break_a_bound_may_not_leave(budget: dict[str, An
 
 def test_a_bound_that_holds_no_request_at_all_says_so() -> None:
     spending = ledger(Table(), ManualClock(), tokens_per_day=1000)
-    with pytest.raises(OverBudget, match="too little for a single request of about 1140"):
+    with pytest.raises(OverBudget, match="too little for a single request of about 1141"):
         spending.reserve(request())
 
 
@@ -116,9 +116,9 @@ def test_the_next_period_is_free_again(budget: dict[str, Any], hours: float) -> 
     [
         pytest.param(reply(), Spend(requests=1, input_tokens=100, output_tokens=20, usd=0.0003), id="a usage"),
         pytest.param(
-            reply(None, None), Spend(requests=1, input_tokens=116, output_tokens=1024, usd=0.010356), id="no usage"
+            reply(None, None), Spend(requests=1, input_tokens=117, output_tokens=1024, usd=0.010357), id="no usage"
         ),
-        pytest.param(None, Spend(requests=1, input_tokens=116, output_tokens=1024, usd=0.010356), id="no reply"),
+        pytest.param(None, Spend(requests=1, input_tokens=117, output_tokens=1024, usd=0.010357), id="no reply"),
     ],
 )
 def test_only_a_known_usage_takes_the_place_of_the_estimate(came: JudgeReply | None, kept: Spend) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 from agenteval_collector.clock import Clock
 from agenteval_collector.config import BudgetConfig, PriceConfig
 from agenteval_collector.judges.port import JudgeReply, JudgeRequest
+from agenteval_collector.judging.encoding import tokens
 from agenteval_collector.judging.port import LedgerStore, OverBudget, Spend
 
 logger = logging.getLogger(__name__)
@@ -21,8 +22,6 @@ logger = logging.getLogger(__name__)
 _NANOSECONDS_PER_HOUR: Final = 3_600_000_000_000
 _SECONDS_PER_HOUR: Final = 3600
 
-_BYTES_PER_TOKEN: Final = 3
-"""Of UTF-8. English has about 4, Cyrillic 5, Chinese 3: the estimate is rather too high."""
 _TOKENS_PER_MESSAGE: Final = 8
 _OUTPUT_TOKENS: Final = 1024
 """More than a reply to our questions takes, short of one that reasons at length."""
@@ -137,8 +136,7 @@ class Ledger:
 def estimated_tokens(request: JudgeRequest) -> int:
     """How many tokens a request may have, without the model's tokenizer."""
     texts = [*(message.text for message in request.messages), json.dumps(request.schema)]
-    size = sum(len(text.encode(errors="replace")) for text in texts)
-    return size // _BYTES_PER_TOKEN + _TOKENS_PER_MESSAGE * len(texts)
+    return sum(tokens(text) + _TOKENS_PER_MESSAGE for text in texts)
 
 
 def _bounds(budget: BudgetConfig, unpriced: list[str]) -> list[_Bound]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from agenteval_collector.records import Exchange
 from otel_agenteval.model import Json
 
 Reply: TypeAlias = Mapping[str, Json]
@@ -83,4 +84,16 @@ class LedgerStore(Protocol):
 
     def spent_since(self, hour: int) -> Spend:
         """What was spent from the beginning of that hour to now, over all models."""
+        ...
+
+
+class JudgeTelemetry(Protocol):
+    """What the judge's engine reports of its own work. Thread-safe."""
+
+    def asked(self, exchange: Exchange, error_type: str | None) -> None:
+        """A request came to its end: with a valid reply, or with an error."""
+        ...
+
+    def no_room(self) -> None:
+        """A trace found no place among those that wait for the judge, or lost it to an urgent one."""
         ...

@@ -1,0 +1,352 @@
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.config import PriceConfig
+from agenteval_collector.judges.port import JudgeRefused, JudgeReply, JudgeRequest, JudgeUnavailable
+from agenteval_collector.judging.asking import Asking
+from agenteval_collector.judging.checks import CANARY, unit
+from agenteval_collector.judging.ledger import Prices
+from agenteval_collector.judging.port import Answer, NoAnswer, OverBudget, Question, Reply
+from agenteval_collector.judging.recording import MAX_DATA, MAX_REPLY
+from agenteval_collector.judging.schemas import SCORE, TEXT, record
+from agenteval_collector.records import Exchange
+
+from otel_agenteval.model import Json
+
+THRESHOLD = 0.5
+MODEL = "m"
+DOWN = JudgeUnavailable("timeout", "no reply in 30 s", retry_after=5.0, sent=True)
+OPEN = JudgeUnavailable("circuit_open", "not asked", retry_after=5.0, sent=False)
+REFUSED = JudgeRefused("unauthorized", "check judge.api_key")
+BROKE = OverBudget("judge.budget.requests_per_hour is 1")
+BAD = "I would say 0.9"
+
+
+def check(reply: Reply) -> None:
+    unit(reply["score"], "score")
+
+
+def scores(reply: Reply) -> tuple[tuple[float, float], ...]:
+    value = reply["score"]
+    assert isinstance(value, float | int)
+    return ((float(value), THRESHOLD),)
+
+
+FACTS = Question(
+    name="extract",
+    version="1",
+    instructions="Find the task.",
+    data={"trace": "hello"},
+    schema=record(task=TEXT),
+    check=lambda reply: None,
+)
+SCORING = Question(
+    name="completion",
+    version="1",
+    instructions="Score it.",
+    data={"task": "t"},
+    schema=record(score=SCORE),
+    check=check,
+    scores=scores,
+)
+
+Step = float | str | Exception
+
+
+@dataclass
+class ScriptedJudge:
+    """Replies to the n-th request with the n-th step: a score, a text, or an error."""
+
+    steps: Sequence[Step]
+    clock: ManualClock
+    requests: list[JudgeRequest] = field(default_factory=list)
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        step = self.steps[len(self.requests)]
+        self.requests.append(request)
+        await self.let_go.wait()
+        self.clock.advance(1.0)
+        if isinstance(step, Exception):
+            raise step
+        return JudgeReply(
+            text=step if isinstance(step, str) else json.dumps({CANARY: canary(request), "score": step}),
+            model="m-2026",
+            temperature=None,
+            input_tokens=1000,
+            output_tokens=100,
+            seconds=1.0,
+        )
+
+    async def close(self) -> None: ...
+
+
+def canary(request: JudgeRequest) -> str:
+    properties: Any = request.schema["properties"]
+    return str(properties[CANARY]["enum"][0])
+
+
+@dataclass
+class Reported:
+    """A JudgeTelemetry that remembers."""
+
+    errors: list[str | None] = field(default_factory=list)
+
+    def asked(self, exchange: Exchange, error_type: str | None) -> None:
+        self.errors.append(error_type)
+
+    def no_room(self) -> None:
+        raise AssertionError("asking has no queue")
+
+
+@dataclass
+class Setting:
+    judge: ScriptedJudge
+    reported: Reported
+    asking: Asking
+    exchanges: list[Exchange]
+
+    async def ask(self, question: Question = SCORING) -> Answer:
+        return await self.asking.recorded_in(self.exchanges)(question, model=MODEL)
+
+    def texts(self, exchange: int) -> str:
+        """All that the judge got to read with that request."""
+        return "\n".join(message.text for message in self.judge.requests[exchange].messages)
+
+
+def run(
+    scenario: Callable[[Setting], Coroutine[Any, Any, None]], *steps: Step, votes: int = 1, band: float = 0.0
+) -> None:
+    async def main() -> None:
+        clock, reported = ManualClock(), Reported()
+        judge = ScriptedJudge(steps, clock)
+        judge.let_go.set()
+        nonces = (f"{number:016x}" for number in range(1000))
+        asking = Asking(
+            judge,
+            prices=Prices({MODEL: PriceConfig(input=1.0, output=10.0)}),
+            clock=clock,
+            nonce=lambda: next(nonces),
+            votes=votes,
+            band=band,
+            temperature=0.3,
+            telemetry=reported,
+        )
+        await scenario(Setting(judge, reported, asking, []))
+
+    asyncio.run(main())
+
+
+def test_an_answer_and_its_exchange() -> None:
+    async def scenario(it: Setting) -> None:
+        answer = await it.ask()
+        assert answer == Answer(replies=({"score": 0.7},), model="m-2026", temperature=None)
+        [request] = it.judge.requests
+        assert (request.name, request.model, request.temperature) == ("completion", MODEL, 0.3)
+        assert it.exchanges == [
+            Exchange(
+                question="completion",
+                version="1",
+                model=MODEL,
+                asked_at=1_700_000_000_000_000_000,
+                instructions="Score it.",
+                data='{"task": "t"}',
+                reply=json.dumps({CANARY: canary(request), "score": 0.7}),
+                problem=None,
+                input_tokens=1000,
+                output_tokens=100,
+                usd=0.002,
+                seconds=1.0,
+            )
+        ]
+        assert it.reported.errors == [None]
+
+    run(scenario, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("steps", "errors"),
+    [
+        pytest.param([BAD, 0.7], ["malformed", None], id="once"),
+        pytest.param([BAD, 1.5, 0.7], ["malformed", "malformed", None], id="twice"),
+    ],
+)
+def test_a_malformed_reply_is_handed_back_with_what_is_wrong(steps: list[Step], errors: list[str | None]) -> None:
+    async def scenario(it: Setting) -> None:
+        assert (await it.ask()).replies == ({"score": 0.7},)
+        assert it.reported.errors == errors
+        assert [exchange.problem is None for exchange in it.exchanges] == [error is None for error in errors]
+        assert "the reply must be JSON" in it.texts(1)
+        assert BAD in it.texts(1)
+
+    run(scenario, *steps)
+
+
+def test_three_malformed_replies_are_no_answer() -> None:
+    async def scenario(it: Setting) -> None:
+        with pytest.raises(
+            NoAnswer, match=r"in 3 requests; the last one: score must be a number from 0 to 1"
+        ) as raised:
+            await it.ask()
+        assert raised.value.error_type == "malformed"
+        assert len(it.exchanges) == 3
+
+    run(scenario, BAD, BAD, 7)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "recorded"),
+    [
+        pytest.param(REFUSED, NoAnswer, ["check judge.api_key"], id="refused is no answer"),
+        pytest.param(DOWN, JudgeUnavailable, ["no reply in 30 s"], id="unavailable passes through"),
+        pytest.param(OPEN, JudgeUnavailable, [], id="what was not sent is no exchange"),
+        pytest.param(BROKE, OverBudget, [], id="over budget passes through"),
+        pytest.param(KeyError("defect"), KeyError, [], id="a defect passes through"),
+    ],
+)
+@pytest.mark.parametrize("question", [FACTS, SCORING], ids=["facts", "scores"])
+def test_errors(question: Question, error: Exception, raised: type[Exception], recorded: list[str]) -> None:
+    async def scenario(it: Setting) -> None:
+        with pytest.raises(raised):
+            await it.ask(question)
+        assert [exchange.problem for exchange in it.exchanges] == recorded
+        assert [exchange.seconds for exchange in it.exchanges] == [1.0] * len(recorded)
+        assert it.reported.errors == [getattr(error, "error_type", None)] * len(recorded)
+
+    run(scenario, error)
+
+
+@pytest.mark.parametrize(
+    ("votes", "band", "steps", "found"),
+    [
+        pytest.param(1, 0.0, [0.5], [0.5], id="one vote"),
+        pytest.param(3, 0.0, [0.1, 0.9, 0.5], [0.1, 0.9, 0.5], id="three votes"),
+        pytest.param(1, 0.1, [0.55, 0.4, 0.3], [0.55, 0.4, 0.3], id="two more near the threshold"),
+        pytest.param(1, 0.1, [0.6, 0.4, 0.3], [0.6, 0.4, 0.3], id="at the edge of the band"),
+        pytest.param(1, 0.1, [0.61], [0.61], id="none more outside the band"),
+        pytest.param(3, 0.1, [0.0, 0.5, 1.0, 0.2, 0.1], [0.0, 0.5, 1.0, 0.2, 0.1], id="the median counts"),
+        pytest.param(3, 0.1, [0.5, 0.9, 0.8], [0.5, 0.9, 0.8], id="not a single vote"),
+        pytest.param(3, 0.0, [0.1, REFUSED, 0.5], [0.1, 0.5], id="a refused vote is none"),
+        pytest.param(3, 0.0, [0.1, BROKE, BROKE], [0.1], id="nor one over budget"),
+        pytest.param(1, 0.1, [0.5, BROKE, REFUSED], [0.5], id="the first vote stands without second looks"),
+    ],
+)
+def test_votes(votes: int, band: float, steps: list[Step], found: list[float]) -> None:
+    async def scenario(it: Setting) -> None:
+        assert [reply["score"] for reply in (await it.ask()).replies] == found
+        assert len(it.judge.requests) == len(steps)
+
+    run(scenario, *steps, votes=votes, band=band)
+
+
+def test_facts_are_asked_once() -> None:
+    async def scenario(it: Setting) -> None:
+        facts = replace(FACTS, schema=record(score=SCORE))
+        assert len((await it.ask(facts)).replies) == 1
+
+    run(scenario, 0.5, votes=5, band=0.5)
+
+
+def test_votes_are_asked_at_once() -> None:
+    async def scenario(it: Setting) -> None:
+        it.judge.let_go.clear()
+        task = asyncio.create_task(it.ask())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(it.judge.requests) == 3
+        it.judge.let_go.set()
+        await task
+
+    run(scenario, 0.1, 0.2, 0.3, votes=3)
+
+
+def test_votes_that_came_before_an_outage_are_not_paid_for_twice() -> None:
+    async def scenario(it: Setting) -> None:
+        with pytest.raises(JudgeUnavailable):
+            await it.ask()
+        again: list[Exchange] = []
+        it.exchanges = again
+        answer = await it.ask()
+        assert sorted(str(reply["score"]) for reply in answer.replies) == ["0.1", "0.3", "0.7"]
+        assert len(it.judge.requests) == 4
+        assert [exchange.cached for exchange in again].count(True) == 2
+
+    run(scenario, 0.1, DOWN, 0.3, 0.7, votes=3)
+
+
+def test_the_same_question_is_asked_once_for_all_traces() -> None:
+    async def scenario(it: Setting) -> None:
+        it.judge.let_go.clear()
+        first, second = list[Exchange](), list[Exchange]()
+        tasks = [asyncio.create_task(it.asking.recorded_in(x)(SCORING, model=MODEL)) for x in (first, second)]
+        await asyncio.sleep(0)
+        it.judge.let_go.set()
+        assert len({str(answer) for answer in await asyncio.gather(*tasks)}) == 1
+        await it.ask()
+        assert len(it.judge.requests) == 1
+        assert [exchange.cached for exchange in first] == [False]
+        for repeated in (second, it.exchanges):
+            [exchange] = repeated
+            assert exchange.cached
+            assert (exchange.input_tokens, exchange.output_tokens, exchange.usd) == (0, 0, 0.0)
+            assert exchange.reply == first[0].reply
+        assert it.reported.errors == [None]
+
+    run(scenario, 0.7)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param({"version": "2"}, id="version"),
+        pytest.param({"name": "another"}, id="name"),
+        pytest.param({"instructions": "Score it well."}, id="instructions"),
+        pytest.param({"data": {"task": "u"}}, id="data"),
+        pytest.param({"schema": record(score=SCORE, reason=TEXT)}, id="schema"),
+    ],
+)
+def test_another_question_has_another_answer(other: dict[str, Any]) -> None:
+    async def scenario(it: Setting) -> None:
+        await it.ask()
+        with pytest.raises(NoAnswer):
+            await it.ask(replace(SCORING, **other))
+
+    run(scenario, 0.7, REFUSED)
+
+
+def test_another_model_has_another_answer() -> None:
+    async def scenario(it: Setting) -> None:
+        await it.ask()
+        answer = await it.asking.recorded_in(it.exchanges)(SCORING, model="n")
+        assert answer.replies == ({"score": 0.2},)
+        assert [exchange.usd for exchange in it.exchanges] == [0.002, None]
+
+    run(scenario, 0.7, 0.2)
+
+
+def test_every_question_has_its_own_canary() -> None:
+    async def scenario(it: Setting) -> None:
+        await it.ask()
+        assert len({canary(request) for request in it.judge.requests}) == 3
+
+    run(scenario, 0.1, 0.2, 0.3, votes=3)
+
+
+def test_what_is_kept_of_an_exchange_is_bounded() -> None:
+    async def scenario(it: Setting) -> None:
+        data: dict[str, Json] = {"task": "x" * 1_000_000}
+        with pytest.raises(NoAnswer):
+            await it.ask(replace(SCORING, data=data))
+        for exchange in it.exchanges:
+            assert len(exchange.data) < MAX_DATA + 100
+            assert exchange.data.endswith('"}')
+            assert "characters left out" in exchange.data
+            assert exchange.reply is not None
+            assert len(exchange.reply) < MAX_REPLY + 100
+
+    run(scenario, *["y" * 1_000_000] * 3)

@@ -27,7 +27,7 @@ class TraceRecord:
     offsets: Sequence[int]
     risk: float | None
     run: RunIdentity | None
-    run_trace: RunTrace | None = None
+    run_trace: "RunTrace | None" = None
     scored_at: int
 
 

@@ -1,0 +1,198 @@
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agenteval_collector.evaluation import EvaluationStage
+from agenteval_collector.stores.judging import read_exchanges
+
+from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
+from tests.support.eventually import eventually
+from tests.support.otlp import span, trace_id, turn
+from tests.support.referring import PENDING, Referring, exchange, judged, judgement
+from tests.support.scoring import Scoring, assembled
+
+BOTH = {"confidence": PENDING, "tool_correctness": PENDING}
+JUDGE = {"judge": {"base_url": "http://127.0.0.1:9/v1"}}
+
+
+@pytest.fixture
+def scoring(tmp_path: Path) -> Iterator[Scoring]:
+    made = Scoring(tmp_path, judging=Referring(BOTH), **JUDGE)
+    yield made
+    made.close()
+
+
+def of_judge(document: Any) -> dict[str, Any]:
+    return {each["name"]: each for each in document["outcomes"] if each["method"] == "llm"}
+
+
+def reliability(scoring: Scoring) -> Any:
+    [found] = [each for each in scoring.session("s")["outcomes"] if each["name"] == "agent_reliability"]
+    return found
+
+
+def put(scoring: Scoring, *numbers: int) -> None:
+    scoring.put(*(assembled(turn(number, "hi", f"answer {number}", session="s")) for number in numbers))
+
+
+def judged_first(scoring: Scoring) -> list[tuple[str, str]]:
+    return [
+        (each.evaluation.name, each.evaluation.outcome.status)
+        for each in scoring.emitted
+        if each.evaluation.method == "llm" and each.first
+    ]
+
+
+def test_what_is_pending_is_kept_and_referred_and_nobody_elses_business(scoring: Scoring) -> None:
+    put(scoring, 1)
+    document = scoring.trace(trace_id(1).hex())
+    assert document["status"] == "pending"
+    assert {name: each["status"] for name, each in of_judge(document).items()} == dict.fromkeys(BOTH, "pending")
+    # The cheap outcomes are there at once, and they left.
+    assert {each["status"] for each in document["outcomes"] if each["name"] == "coherence"} == {"scored"}
+    assert "coherence" in {each.evaluation.name for each in scoring.emitted}
+    assert not [each for each in scoring.emitted if each.evaluation.outcome.status is Status.PENDING]
+    [job] = scoring.referred
+    assert (job.trace_id, job.session_id, job.revision, job.urgent) == (trace_id(1).hex(), "s", 1, False)
+    assert [each.name for each in job.pending] == list(BOTH)
+
+
+def test_a_judgement_replaces_what_was_pending_and_counts_once(scoring: Scoring) -> None:
+    put(scoring, 1)
+    found = judgement(scoring.referred[0], judged(0.25), exchange())
+    for _ in range(2):
+        scoring.stage.process_judgements([found])
+    document = scoring.trace(trace_id(1).hex())
+    assert document["status"] == "scored"
+    confidence = of_judge(document)["confidence"]
+    assert (confidence["score"], confidence["model"], confidence["evaluator_version"]) == (0.25, "judge-1", "7")
+    assert judged_first(scoring) == [(name, "scored") for name in BOTH]
+    assert scoring.session("s")["signals"][trace_id(1).hex()]["confidence"] == 0.25
+    assert scoring.session("s")["flagged_traces"] == [trace_id(1).hex()]
+    with scoring.store.engine.connect() as connection:
+        assert read_exchanges(connection, "default", trace_id(1).hex()) == [exchange()]
+
+
+def test_a_judgement_of_a_revision_that_is_past_is_dropped(scoring: Scoring) -> None:
+    put(scoring, 1)
+    scoring.put(assembled(turn(1, "hi", "answer 1", session="s"), span(1, 9, parent=1), revision=2))
+    old, new = scoring.referred
+    scoring.stage.process_judgements([judgement(old, judged(0.1))])
+    assert scoring.trace(trace_id(1).hex())["status"] == "pending"
+    scoring.stage.process_judgements([judgement(new, judged(0.9))])
+    assert of_judge(scoring.trace(trace_id(1).hex()))["confidence"]["score"] == 0.9
+
+
+def test_an_outcome_that_is_pending_again_for_late_spans_is_not_counted_again(scoring: Scoring) -> None:
+    put(scoring, 1)
+    scoring.stage.process_judgements([judgement(scoring.referred[0], judged(0.25))])
+    scoring.restart()
+    scoring.put(assembled(turn(1, "hi", "answer 1", session="s"), span(1, 9, parent=1), revision=2))
+    assert of_judge(scoring.trace(trace_id(1).hex()))["confidence"]["status"] == "pending"
+    scoring.stage.process_judgements([judgement(scoring.referred[1], judged(0.75))])
+    assert of_judge(scoring.trace(trace_id(1).hex()))["confidence"]["score"] == 0.75
+    assert judged_first(scoring) == [(name, "scored") for name in BOTH]
+
+
+def test_what_was_pending_at_the_stop_is_referred_again(scoring: Scoring) -> None:
+    put(scoring, 1, 2, 3)
+    scoring.stage.process_judgements([judgement(scoring.referred[1], judged(0.5))])
+    first = scoring.referred[:]
+    scoring.referred.clear()
+    scoring.clock.advance(1)
+    scoring.restart()
+    started = scoring.clock.now()
+    put(scoring, 4)
+    stage: EvaluationStage = scoring.stage
+    stage.start(pending_before=started)
+    eventually(lambda: len(scoring.referred) == 3)
+    stage.shutdown()
+    assert [job.trace_id for job in scoring.referred] == [trace_id(number).hex() for number in (4, 1, 3)]
+    assert scoring.referred[1:] == [first[0], first[2]]
+
+
+def test_jobs_are_taken_up_in_parts_and_none_of_an_old_revision(scoring: Scoring) -> None:
+    put(scoring, *range(1, 8))
+    scoring.judging.outcomes = {}  # type: ignore[attr-defined]
+    for number in (1, 2, 3):
+        late = assembled(turn(number, "hi", "answer", session="s"), span(number, 9, parent=1), revision=2)
+        scoring.put(late)
+    scoring.clock.advance(1)
+    found, after = [], ""
+    while part := scoring.store.pending_jobs(before=scoring.clock.now(), after=after, limit=2):
+        found += part
+        after = part[-1].trace_id
+    assert [job.trace_id for job in found] == [trace_id(number).hex() for number in (4, 5, 6, 7)]
+
+
+def test_a_trace_far_back_is_judged_as_well(tmp_path: Path) -> None:
+    scoring = Scoring(tmp_path, judging=Referring(BOTH), **JUDGE, evaluators={"loop_detection": {"enabled": False}})
+    put(scoring, *range(1, 41))
+    far = scoring.referred[1]
+    assert far.trace_id not in scoring.session("s")["flagged_traces"]
+    scoring.stage.process_judgements([judgement(far, judged(0.0))])
+    assert scoring.session("s")["flagged_traces"] == [far.trace_id]
+    risky = reliability(scoring)
+    scoring.restart()
+    put(scoring, 41)
+    scoring.stage.process_judgements([judgement(far, judged(1.0))])
+    assert scoring.session("s")["flagged_traces"] == []
+    assert reliability(scoring)["score"] > risky["score"]
+    scoring.close()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "present", "expected"),
+    [
+        pytest.param(judged(0.5), 2, 2, id="a score is the signal"),
+        pytest.param(PENDING, 0, 2, id="pending is missing"),
+        pytest.param(Failure(error_type="malformed", reason=""), 0, 2, id="failed is missing"),
+        pytest.param(Unscored(status=Status.OVER_BUDGET, reason=""), 0, 2, id="over budget is missing"),
+        pytest.param(Unscored(status=Status.SAMPLED_OUT, reason=""), 0, 2, id="sampled out is missing without a proxy"),
+        pytest.param(Unscored(status=Status.NO_CONTENT, reason=""), 0, 2, id="no content is missing"),
+        pytest.param(Unscored(status=Status.NOT_APPLICABLE, reason=""), 0, 0, id="not applicable is not expected"),
+    ],
+)
+def test_coverage_says_what_is_missing(tmp_path: Path, outcome: Outcome, present: int, expected: int) -> None:
+    made = Scoring(tmp_path, judging=Referring(dict.fromkeys(BOTH, outcome)), **JUDGE)
+    put(made, 1)
+    assert reliability(made)["coverage"] == (present / expected if expected else None)
+    made.close()
+
+
+def test_a_cheap_score_stands_in_only_where_the_judge_is_not_asked_and_where_it_has_a_weight(tmp_path: Path) -> None:
+    def coverage(name: str, outcome: Outcome, **evaluators: Any) -> float:
+        made = Scoring(
+            tmp_path / name, judging=Referring({"confidence": outcome}), **JUDGE,
+            evaluators={"tool_correctness": {"enabled": False}, **evaluators},
+        )  # fmt: skip
+        put(made, 1)
+        found: float = reliability(made)["coverage"]
+        made.close()
+        return found
+
+    sampled_out = Unscored(status=Status.SAMPLED_OUT, reason="")
+    assert coverage("no weight", sampled_out) == 0.0
+    assert coverage("weight", sampled_out, confidence={"weight": 0.5}) == 1.0
+    assert coverage("pending", PENDING, confidence={"weight": 0.5}) == 0.0
+
+
+def test_exchanges_are_kept_for_a_time(scoring: Scoring) -> None:
+    put(scoring, 1, 2)
+    old, new = scoring.referred
+    now = scoring.clock.now()
+    day = 24 * 3600 * 10**9
+    scoring.stage.process_judgements([judgement(old, judged(0.5), exchange(asked_at=now), exchange(asked_at=now))])
+    scoring.clock.advance(25 * 3600)
+    scoring.stage.process_judgements([judgement(new, judged(0.5), exchange(asked_at=now + day, data="\ud800"))])
+    with scoring.store.engine.connect() as connection:
+        assert read_exchanges(connection, "default", old.trace_id) == []
+        [kept] = read_exchanges(connection, "default", new.trace_id)
+    assert kept.data == "?"
+
+
+def test_a_trace_that_cannot_be_read_fails_for_the_judge_too(scoring: Scoring) -> None:
+    scoring.put(assembled(turn(1, "hi", "answer", session="s"), resource=b"\xff no resource"))
+    assert {each["status"] for each in of_judge(scoring.trace(trace_id(1).hex())).values()} == {"failed"}
+    assert scoring.referred == []

@@ -1,7 +1,7 @@
 """From the text of a reply to the reply: nothing is repaired, clamped or filled in.
 
 Taken is one JSON object, also in a Markdown fence that opens with ```json and may lack its end, as the published code
-takes it. A property that may be null may be missing. Everything else is Malformed, with words for the judge: what is
+takes it. A reason may be null or missing. Everything else is Malformed, with words for the judge: what is
 wrong and where.
 """
 
@@ -16,6 +16,8 @@ from otel_agenteval.model import Json
 
 CANARY = "canary"
 """The property by which a reply shows that the instructions were read."""
+REASON = "reason"
+"""The only property that a reply may lack: a score without words is a score all the same."""
 
 MAX_REPLY_CHARACTERS = 65_536
 
@@ -85,10 +87,10 @@ def _no_number(constant: str) -> NoReturn:
 
 
 def _conforming(value: Any, schema: Mapping[str, Any], place: str) -> Json:
-    """`value` with null for what may be null and is missing. Raises Malformed where it is not what `schema` says."""
-    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    if not any(_IS[name](value) for name in types):
-        raise Malformed(f"{place} must be of type {' or '.join(types)}, not {_shown(value)}")
+    """`value`, with null for a missing reason. Raises Malformed where it is not what `schema` says."""
+    kind = schema["type"]
+    if not _IS[kind](value):
+        raise Malformed(f"{place} must be of type {kind}, not {_shown(value)}")
     if isinstance(value, dict):
         return _conforming_object(value, schema, place)
     if isinstance(value, list):
@@ -107,9 +109,12 @@ def _conforming_object(value: dict[str, Any], schema: Mapping[str, Any], place: 
         raise Malformed(f"{place} must not have the property {_shown(unknown)}")
     found: dict[str, Json] = {}
     for key, inner in properties.items():
-        if key not in value and "null" not in inner["type"]:
+        if key == REASON and value.get(key) is None:
+            found[key] = None
+        elif key not in value:
             raise Malformed(f"{place}.{key} is missing")
-        found[key] = _conforming(value.get(key), inner, f"{place}.{key}")
+        else:
+            found[key] = _conforming(value[key], inner, f"{place}.{key}")
     return found
 
 
@@ -121,9 +126,7 @@ _IS = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
     "string": lambda value: isinstance(value, str),
-    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "number": lambda value: _is_number(value) and math.isfinite(value),
-    "null": lambda value: value is None,
 }
 
 

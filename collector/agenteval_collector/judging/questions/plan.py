@@ -1,0 +1,97 @@
+"""plan_quality: was the plan a good one, whatever became of it? And what of a plan the spans tell.
+
+A plan that was recorded (what a planning call or a model beside its tool calls said) is read, not asked. Where none
+was, it can be found only in what the agent reasoned or replied on the way: without any of that there is no plan.
+"""
+
+from typing import Final, cast
+
+from agenteval_collector.judging.checks import unit
+from agenteval_collector.judging.entries import PLAN, REASONING, REPLY, Entry, entries
+from agenteval_collector.judging.fitting import Redact, fit
+from agenteval_collector.judging.port import Reply
+from agenteval_collector.judging.questions.scoring import (
+    ByMedian,
+    Reading,
+    ScoringQuestion,
+    number_of,
+    reason_of,
+    scoring_question,
+)
+from agenteval_collector.judging.schemas import REASON, SCORE, record
+from otel_agenteval.model import Json, Trace
+
+NAME: Final = "plan"
+VERSION: Final = "1"
+
+_INSTRUCTIONS: Final = """\
+Judge an agent's plan for a task by itself; whether it was followed does not matter.
+- Completeness: does it cover all of the task?
+- Coherence: do its steps follow from one another in an order that works?
+- Economy: could it be shorter?
+- Detail: does it say enough to act on, and no more?
+- Alignment: does it aim at what the user wanted?
+Guide
+- 1: complete, coherent, economical
+- 0.75: good, with small flaws
+- 0.5: it would do, with noticeable gaps
+- 0.25: weak, with serious flaws
+- 0: it does not address the task"""
+
+
+def plan_quality(task: str, plan: list[str], threshold: float) -> ScoringQuestion:
+    """The question after the extraction."""
+    steps: list[Json] = list(plan)
+    return scoring_question(
+        name=NAME,
+        version=VERSION,
+        instructions=_INSTRUCTIONS,
+        data={"task": task, "plan": steps},
+        schema=record(reason=REASON, score=SCORE),
+        check=_check,
+        readings=[
+            Reading(
+                evaluator="plan_quality",
+                threshold=threshold,
+                value=_score,
+                conclude=ByMedian(value=_score, reason=reason_of, metadata={"task": task, "plan": steps}),
+            )
+        ],
+    )
+
+
+def recorded_plan(trace: Trace, budget: int, redact: Redact) -> list[str]:
+    """The plan in the spans, in at most `budget` tokens; empty where none was recorded."""
+    texts = [Entry(kind=PLAN, values={"text": text}) for text in _recorded(trace)]
+    return [cast("str", cast("dict[str, Json]", item)["text"]) for item in fit(texts, budget, redact).items]
+
+
+def is_plan_recorded(trace: Trace) -> bool:
+    """Whether the spans tell a plan."""
+    return bool(_recorded(trace))
+
+
+def may_have_plan(trace: Trace) -> bool:
+    """Whether there is a plan, or anything that could be evidence of one."""
+    return any(entry.kind in (PLAN, REASONING, REPLY) and _is_said(entry.values["text"]) for entry in entries(trace))
+
+
+def stated(plan: list[str]) -> list[str]:
+    """A plan without its blank steps."""
+    return [step for step in plan if _is_said(step)]
+
+
+def _recorded(trace: Trace) -> list[str]:
+    return stated([text for turn in trace.turns for text in turn.plan])
+
+
+def _is_said(text: Json) -> bool:
+    return isinstance(text, str) and bool(text.strip())
+
+
+def _score(reply: Reply) -> float:
+    return number_of(reply, "score")
+
+
+def _check(reply: Reply) -> None:
+    unit(reply["score"], "reply.score")

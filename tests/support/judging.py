@@ -1,0 +1,71 @@
+"""What tests of the judge share: traces, and a judge that answers from a script."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agenteval_collector.judging.checks import CANARY, decode
+from agenteval_collector.judging.port import Answer, Question, Reply
+
+from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
+
+SECOND = 1_000_000_000
+
+
+def tool_call(name: str = "search", at: int = 2, **fields: Any) -> ToolCall:
+    """A call at second `at` of the trace."""
+    return ToolCall(name=name, started_at=at * SECOND, ended_at=at * SECOND + 1, **fields)
+
+
+def model_call(output: str | None, at: int, error: str | None = None) -> ModelCall:
+    """A model call that ends at second `at` of the trace."""
+    return ModelCall(span_id=f"{at:016x}", output=output, error=error, started_at=at * SECOND - 1, ended_at=at * SECOND)
+
+
+def turn(asked: str | None = "Find a flight", answered: str | None = "Found one", **fields: Any) -> Turn:
+    """A turn; `started_at` and `ended_at` in seconds."""
+    started_at, ended_at = fields.pop("started_at", 0) * SECOND, fields.pop("ended_at", 60) * SECOND
+    return Turn(span_id="0" * 16, input=asked, output=answered, started_at=started_at, ended_at=ended_at, **fields)
+
+
+def trace(*turns: Turn, tools: tuple[Tool, ...] = (), **fields: Any) -> Trace:
+    """A trace of these turns."""
+    return Trace(trace_id="ab" * 16, turns=turns, available_tools=tools, dialects=("otel_genai",), **fields)
+
+
+def question(schema: Mapping[str, Json], data: Mapping[str, Json], name: str = "q") -> Question:
+    """A question without instructions worth the name."""
+    return Question(
+        name=name, version="1", instructions="Say something.", data=data, schema=schema, check=lambda reply: None
+    )
+
+
+class Script:
+    """An `Ask` that replies by question name: with one reply, one for each vote, what a function says, or by raising.
+
+    A reply is decoded like that of a judge. `asked` lists the questions with their models.
+    """
+
+    def __init__(self, replies: Mapping[str, Any], temperature: float | None = 0.0) -> None:
+        self.replies = replies
+        self.temperature = temperature
+        self.asked: list[tuple[Question, str]] = []
+
+    async def __call__(self, question: Question, *, model: str) -> Answer:
+        self.asked.append((question, model))
+        reply = self.replies[question.name]
+        if callable(reply):
+            reply = reply(question)
+        if isinstance(reply, Exception):
+            raise reply
+        replies = reply if isinstance(reply, tuple) else (reply,)
+        decoded = tuple(decode(json.dumps({CANARY: "c", **each}), question, "c") for each in replies)
+        return Answer(replies=decoded, model=model, temperature=self.temperature)
+
+    @property
+    def names(self) -> list[str]:
+        """What was asked, in order."""
+        return [question.name for question, _ in self.asked]
+
+
+Responder = Callable[[Question], Reply]

@@ -13,12 +13,12 @@ _Rank: TypeAlias = tuple[bool, int]
 
 @dataclass(slots=True, kw_only=True)
 class Waiting:
-    """A job with what happened to it: `attempts` that reached the judge in vain while it answered other jobs, and
-    `judged`, how many it had answered at the last attempt."""
+    """A job with what happened to it: `attempts` that reached the judge in vain while it answered for other jobs, and
+    `answered`, for how many it had by the last such attempt; None before the first one."""
 
     job: JudgeJob
-    judged: int = 0
     attempts: int = 0
+    answered: int | None = None
     arrival: int = 0
     not_before: float | None = None
 

@@ -1,0 +1,32 @@
+"""Times at which the judge is away."""
+
+import logging
+from dataclasses import dataclass
+
+from agenteval_collector.judges.port import JudgeUnavailable
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Outage:
+    """How often in a row the judge was away, and until when nothing is tried."""
+
+    pauses: int = 0
+    until: float = 0.0
+    error: JudgeUnavailable | None = None
+
+    def pause(self, now: float, until: float, error: JudgeUnavailable) -> None:
+        """The judge is away. What comes during a pause belongs to it."""
+        if now >= self.until:
+            self.pauses += 1
+            if self.pauses == 1:
+                logger.warning("the judge is away, traces wait for it: %s", error)
+        self.until = max(self.until, until)
+        self.error = error
+
+    def over(self) -> None:
+        """The judge has answered."""
+        if self.pauses:
+            logger.info("the judge answers again")
+        self.pauses, self.until, self.error = 0, 0.0, None

@@ -239,3 +239,16 @@ def test_a_judged_score_is_shown_before_one_by_another_method() -> None:
     assert formats.named([embedded, judged], "coherence") is judged
     assert formats.named([embedded], "coherence") is embedded
     assert formats.named([embedded], "confidence") is None
+
+
+def test_of_two_scores_of_one_name_the_judges_colours_the_signal() -> None:
+    found = [outcome("confidence", 0.1, "hedges", method="heuristic"), outcome("confidence", 0.9, "sure", method="llm")]
+    member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, outcomes=found)
+    queries = MemoryQueries()
+    queries.add(session("s", member, outcomes=[], signals={GOOD_TRACE: {"confidence": 0.9}}), member)
+    [shown] = [
+        each
+        for name, each in Elements(pages(queries).session("s", older_than=None)).elements
+        if name == "rect" and each.get("class") in ("plain", "bad")
+    ]
+    assert shown["class"] == "plain"

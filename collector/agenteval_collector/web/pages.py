@@ -101,15 +101,16 @@ class Pages:
     def _trace_row(self, session: Document, number: int, trace_id: str) -> Document:
         # A session outlives the traces whose retention has passed: the row then has its signals only.
         trace = self._queries.trace(trace_id)
-        failed = {o["name"] for o in trace["outcomes"] if o["success"] is False} if trace else set()
+        outcomes = trace["outcomes"] if trace else []
+        # As in a session's signals: of two scores of one name the judge's.
+        scored = sorted((o for o in outcomes if o["score"] is not None), key=lambda o: bool(o["method"] == "llm"))
+        tones = {o["name"]: "bad" if o["success"] is False else "plain" for o in scored}
         signals = session["signals"].get(trace_id, {})
         return {
             "number": number,
             "trace_id": trace_id,
             "trace": trace,
-            "signals": {
-                name: {"value": value, "tone": "bad" if name in failed else "plain"} for name, value in signals.items()
-            },
+            "signals": {name: {"value": value, "tone": tones.get(name, "plain")} for name, value in signals.items()},
             "flagged": trace_id in session["flagged_traces"],
         }
 

@@ -4,6 +4,7 @@ Sources, later ones win: the defaults, a YAML file, `AGENTEVAL_*` environment va
 command-line flags. A key that does not exist is an error that names it.
 """
 
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -195,13 +196,19 @@ class BudgetConfig(Section):
     usd_per_day: float | None = Field(default=None, ge=0)
 
 
+def _scale(ends: tuple[float, float]) -> tuple[float, float]:
+    if ends[0] == ends[1] or not math.isfinite(ends[1] - ends[0]):
+        raise ValueError(f"{list(ends)} is no scale: its ends must be two different finite numbers")
+    return ends
+
+
 class RubricConfig(Section):
     """A question of the user's own to the judge, evaluated like the built-in ones."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
     question: str = Field(min_length=1)
     """What is asked of a trace, and what a good and a bad answer look like."""
-    scale: tuple[float, float] = (0.0, 1.0)
+    scale: Annotated[tuple[float, float], AfterValidator(_scale)] = (0.0, 1.0)
     """The worst and the best number that the judge may give; scores are mapped to 0 and 1."""
     threshold: float = Field(default=0.5, ge=0, le=1)
     """Of the score in [0, 1], not of the scale."""

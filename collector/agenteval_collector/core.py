@@ -12,8 +12,12 @@ from agenteval_collector.evaluation import Judging, TraceEvaluation
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.evaluators import EMBEDDED_WEIGHTS, TRACE_EVALUATORS, TraceEvaluator, comparable
 from agenteval_collector.pipeline import Telemetry
+from agenteval_collector.reliability import ReliabilityReports, RunTraces
+from agenteval_collector.reliability.safety import detectors
 from agenteval_collector.stores import Store
-from otel_agenteval.conventions import SessionNaming
+from agenteval_collector.stores.runs import StoredRuns
+from agenteval_collector.stores.store import TENANT
+from otel_agenteval.conventions import RunNaming, SessionNaming
 from otel_agenteval.metrics import DEFAULT_WEIGHTS
 
 SESSION_EVALUATORS = ("agent_reliability", "agent_consistency")
@@ -54,13 +58,37 @@ class EvaluationCore:
         thresholds = {each.name: evaluator_config(configured, each.name).threshold for each in evaluators}
         self.read = trace_reader(settings)
         self.evaluation = TraceEvaluation(
-            evaluators, self.sessions, store, embedder, clock, thresholds, self.read, telemetry, judging
+            evaluators,
+            self.sessions,
+            store,
+            embedder,
+            clock,
+            thresholds,
+            self.read,
+            telemetry,
+            judging,
+            RunTraces(settings.reliability.prices, detectors(settings.reliability.safety)),
         )
 
 
+def reliability_reports(settings: Settings, store: Store) -> ReliabilityReports:
+    """Reports over the runs in the store, current at every call."""
+    window = settings.reliability.window
+    return ReliabilityReports(StoredRuns(store.engine, TENANT, window, lambda: store.writes), window)
+
+
 def trace_reader(settings: Settings) -> TraceReader:
-    """Reads traces as the settings want sessions to be named."""
-    return TraceReader(SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by))
+    """Reads traces as the settings want sessions and runs to be named."""
+    reliability = settings.reliability
+    return TraceReader(
+        SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by),
+        RunNaming(
+            task=reliability.task_attributes,
+            run=reliability.run_attributes,
+            success=reliability.success_attributes,
+            confidence=reliability.confidence_attributes,
+        ),
+    )
 
 
 def evaluator_config(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig:

@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from agenteval_collector.pipeline import Document
+from agenteval_collector.records import Exchange
+from otel_agenteval.metrics import Agreement, Half
 from otel_agenteval.model import ToolCall, Trace
 from otel_agenteval.outcome import Status
 
@@ -41,12 +44,14 @@ def trace_document(trace: Trace, *, revision: int, complete: bool) -> Document:
         "available_tools": [{"name": tool.name} for tool in trace.available_tools],
         "model_calls": len(trace.model_calls),
         "outcomes": [],
+        "labels": [],
     }
 
 
-def with_outcomes(document: Document, outcomes: list[Document]) -> Document:
-    """The document of a complete trace with its outcomes and the status that follows from them."""
-    return {**document, "status": trace_status(outcome["status"] for outcome in outcomes), "outcomes": outcomes}
+def with_outcomes(document: Document, outcomes: list[Document], labels: list[Document]) -> Document:
+    """The document of a complete trace with its outcomes, the status that follows from them, and its labels."""
+    status = trace_status(outcome["status"] for outcome in outcomes)
+    return {**document, "status": status, "outcomes": outcomes, "labels": labels}
 
 
 def trace_status(statuses: Iterable[str]) -> str:
@@ -67,11 +72,52 @@ def outcome_document(row: Mapping[str, Any]) -> Document:
         "success": row["success"],
         "threshold": row["threshold"],
         "reason": row["reason"],
+        "error_type": row["error_type"],
         "method": row["method"],
         "coverage": row["coverage"],
         "evaluator_version": row["version"],
         "model": row["model"],
         "metadata": json.loads(row["metadata"]),
+    }
+
+
+def label_document(row: Mapping[str, Any]) -> Document:
+    """What a person says of a trace, from the columns of the store."""
+    return {
+        "name": row["name"],
+        "value": row["value"],
+        "author": row["author"] or None,
+        "note": row["note"],
+        "labelled_at": rfc3339(row["labelled_at"]),
+    }
+
+
+def exchange_document(exchange: Exchange) -> Document:
+    """What the judge was asked, and what it answered."""
+    return {**asdict(exchange), "asked_at": rfc3339(exchange.asked_at)}
+
+
+def agreement_document(found: Agreement) -> Document:
+    """How scores agree with labels."""
+    halves = found.halves or (None, None)
+    return {
+        "labels": found.n,
+        "metrics": found.metrics,
+        "intervals": {name: list(interval) for name, interval in found.intervals.items()},
+        "reasons": found.reasons,
+        **{name: _half(half) for name, half in zip(("older", "newer"), halves, strict=True)},
+    }
+
+
+def _half(half: Half | None) -> Document | None:
+    if half is None:
+        return None
+    return {
+        "labels": half.n,
+        "first": rfc3339(half.first),
+        "last": rfc3339(half.last),
+        "mean_score": half.mean_score,
+        "mean_label": half.mean_label,
     }
 
 

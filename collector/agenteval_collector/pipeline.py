@@ -85,11 +85,26 @@ class RunReport:
     session_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """What a person says the score `name` of a trace should have been; `value` is in [0, 1]. None: not said."""
+
+    trace_id: str
+    name: str
+    value: float
+    author: str | None = None
+    note: str | None = None
+
+
 class Queries(Protocol):
     """What the HTTP API, the page and the gRPC service read. Thread-safe; never blocks on ingestion."""
 
     def trace(self, trace_id: str) -> Document | None:
-        """The trace document with its outcomes; None where it is unknown."""
+        """The trace document with its outcomes and labels; None where it is unknown."""
+        ...
+
+    def judgements(self, trace_id: str) -> list[Document] | None:
+        """What the judge was asked about a trace, in the order of asking; None where the trace is unknown."""
         ...
 
     def session(self, session_id: str) -> Document | None:
@@ -100,6 +115,26 @@ class Queries(Protocol):
         """Sessions by time last seen, newest first. Raises InvalidRequest for a cursor that is none of ours."""
         ...
 
+    def reliability(
+        self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
+    ) -> list[Document]:
+        """Reliability over runs, by agent and version. Raises InvalidRequest for an unknown variant."""
+        ...
+
+    def reliability_comparison(
+        self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
+    ) -> Document:
+        """Version `after` of an agent beside version `before`.
+
+        Raises NotFound where one of them has no runs, InvalidRequest for an unknown variant and where several agents
+        have these versions.
+        """
+        ...
+
+    def agreement(self, *, name: str | None = None) -> list[Document]:
+        """How scores agree with labels: by name, method, version and model of the evaluator."""
+        ...
+
 
 class Reports(Protocol):
     """What the outside tells us beside telemetry. Durable when the call returns; raises RetryableError."""
@@ -107,6 +142,10 @@ class Reports(Protocol):
     def report_run(self, report: RunReport) -> None: ...
 
     def end_session(self, session_id: str) -> None: ...
+
+    def label(self, label: Label) -> None:
+        """Keep a label instead of an earlier one of the same author."""
+        ...
 
 
 class EvaluationSink(Protocol):

@@ -11,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.assembly import Assembler
 from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.config import Settings
-from agenteval_collector.core import EvaluationCore
+from agenteval_collector.core import EvaluationCore, reliability_reports
 from agenteval_collector.errors import InvalidRequest, PermanentError
 from agenteval_collector.evaluation import EvaluationStage, NoJudge
 from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, Document, LoggedRequest, Signal
@@ -88,7 +88,8 @@ def _replay(
         batch = traces[first : first + BATCH]
         stage.process(batch)
         progress(len(batch))
-    queries = StoreQueries(store.engine, clock, idle=settings.session.idle)
+    reliability = reliability_reports(settings, store)
+    queries = StoreQueries(store.engine, clock, idle=settings.session.idle, reliability=reliability)
     return {
         "traces": [queries.trace(trace.trace_id) for trace in traces],
         "sessions": [queries.session(session_id) for session_id in store.live_sessions()],

@@ -19,7 +19,7 @@ from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.assembly import Assembler, AssemblyStage, KnownTrace
 from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.config import ConfigError, Settings
-from agenteval_collector.core import EvaluationCore
+from agenteval_collector.core import EvaluationCore, reliability_reports
 from agenteval_collector.documents import trace_document
 from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.feed import Feed
@@ -29,7 +29,7 @@ from agenteval_collector.errors import NotFound
 from agenteval_collector.evaluation import EvaluationStage, NoJudge
 from agenteval_collector.evaluation.running import RunningSessions
 from agenteval_collector.log import RequestLog
-from agenteval_collector.pipeline import Document, EvaluationSink, LoggedRequest, Reports, RunReport, Telemetry
+from agenteval_collector.pipeline import Document, EvaluationSink, Label, LoggedRequest, Reports, RunReport, Telemetry
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.servers import make_servers, refuse_open_doors, split_address
@@ -91,12 +91,14 @@ class Collector:
         ingest = Ingest(self.log, self.assembly.admit, limits, telemetry)
 
         # What is asked and told from outside.
+        reliability = reliability_reports(settings, self.store)
         self.queries = StoreQueries(
             self.store.engine,
             clock,
             running=self._running,
             running_sessions=RunningSessions(self.assembler.newest, core.read),
             idle=settings.session.idle,
+            reliability=reliability,
         )
         self.reports: Reports = _Reports(self.store, self.evaluation)
         self._feed = feed
@@ -116,6 +118,7 @@ class Collector:
         )
 
         self.output.evaluations.observe_sessions(core.live)
+        self.output.observe_reliability(reliability)
         telemetry.observe_open_traces(lambda: self.assembler.open_traces)
         telemetry.observe_log_lag(self.assembler.lag)
         telemetry.observe_queue("log", lambda: self.log.waiting)
@@ -178,6 +181,9 @@ class _Reports:
         if not self._store.end_session(session_id):
             raise NotFound(f"no session {session_id[:200]!r} is known")
         self._evaluation.end_session(session_id)
+
+    def label(self, label: Label) -> None:
+        self._store.label(label)
 
 
 def make_assembler(settings: Settings, clock: Clock, telemetry: Telemetry, store: Store, log: RequestLog) -> Assembler:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from agenteval_collector.clock import ManualClock
+from agenteval_collector.config import Settings
+from agenteval_collector.core import reliability_reports
 from agenteval_collector.documents import trace_document
 from agenteval_collector.errors import InvalidRequest, PermanentError, Unavailable
 from agenteval_collector.pipeline import RunReport
@@ -96,7 +98,7 @@ def commit_of(*numbers: int, **changes: Any) -> Commit:
 
 
 def queries(store: Store, idle: float = 900.0) -> StoreQueries:
-    return StoreQueries(store.engine, ManualClock(), idle=idle)
+    return StoreQueries(store.engine, ManualClock(), idle=idle, reliability=reliability_reports(Settings(), store))
 
 
 def test_the_migrations_make_the_tables_of_the_schema(store: Store) -> None:
@@ -180,13 +182,13 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     assert session is not None
     assert " ".join(trace) == (
         "trace_id session_id user_id service agent agents input output turns complete partial revision status "
-        "started_at ended_at span_count tools_called available_tools model_calls outcomes"
+        "started_at ended_at span_count tools_called available_tools model_calls outcomes labels"
     )
     assert set(trace["turns"][0]) == {"input", "output", "tools_called", "error"}
     assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error"}
     assert set(trace["outcomes"][0]) == {
         "name", "status", "score", "success", "threshold", "reason", "method", "coverage", "evaluator_version",
-        "model", "metadata",
+        "model", "metadata", "error_type",
     }  # fmt: skip
     about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at"}
     assert set(session) == {*about, "trace_ids", "outcomes", "signals", "flagged_traces"}
@@ -226,7 +228,7 @@ def test_a_cursor_that_is_none_of_ours_is_refused(store: Store, cursor: str) -> 
 
 def test_a_session_is_active_then_idle_and_ended_when_it_was_reported(store: Store) -> None:
     clock = ManualClock(START)
-    asked = StoreQueries(store.engine, clock, idle=10)
+    asked = StoreQueries(store.engine, clock, idle=10, reliability=reliability_reports(Settings(), store))
     store.commit(commit_of(1))
 
     def status() -> str:

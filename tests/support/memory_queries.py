@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.pipeline import Document, Page, RunReport
+from agenteval_collector.errors import InvalidRequest, NotFound
+from agenteval_collector.pipeline import Document, Label, Page, RunReport
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 NOW = int((START + timedelta(minutes=4)).timestamp()) * 1_000_000_000
@@ -15,7 +15,10 @@ class MemoryQueries:
 
     def __init__(self) -> None:
         self.traces: dict[str, Document] = {}
+        self.all_reliability: list[Document] = []
         self.all_sessions: dict[str, Document] = {}
+        self.asked: dict[str, list[Document]] = {}
+        self.agreements: list[Document] = []
 
     def add(self, session: Document, *traces: Document) -> None:
         self.all_sessions[session["session_id"]] = session
@@ -23,6 +26,30 @@ class MemoryQueries:
 
     def trace(self, trace_id: str) -> Document | None:
         return self.traces.get(trace_id)
+
+    def judgements(self, trace_id: str) -> list[Document] | None:
+        return self.asked.get(trace_id, []) if trace_id in self.traces else None
+
+    def agreement(self, *, name: str | None = None) -> list[Document]:
+        return [item for item in self.agreements if name is None or item["name"] == name]
+
+    def reliability(
+        self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
+    ) -> list[Document]:
+        if variant not in (None, "page", "2026-06"):
+            raise InvalidRequest(f"variant is {variant!r}, not one of page, 2026-06")
+        wanted = {"agent": agent, "version": version}
+        items = [{**item, "variant": variant or "page"} for item in self.all_reliability]
+        return [item for item in items if all(value in (None, item[name]) for name, value in wanted.items())]
+
+    def reliability_comparison(
+        self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
+    ) -> Document:
+        known = {item["version"] for item in self.reliability(agent=agent, variant=variant)}
+        for version in (before, after):
+            if version not in known:
+                raise NotFound(f"a run of version {version!r} is not known to this collector")
+        return {"agent": agent, "before": before, "after": after, "variant": variant or "page"}
 
     def session(self, session_id: str) -> Document | None:
         return self.all_sessions.get(session_id)
@@ -43,12 +70,16 @@ class MemoryReports:
     def __init__(self) -> None:
         self.runs: list[RunReport] = []
         self.ended: list[str] = []
+        self.labels: list[Label] = []
 
     def report_run(self, report: RunReport) -> None:
         self.runs.append(report)
 
     def end_session(self, session_id: str) -> None:
         self.ended.append(session_id)
+
+    def label(self, label: Label) -> None:
+        self.labels.append(label)
 
 
 def _list_item(session: Document) -> Document:
@@ -81,6 +112,9 @@ def outcome(name: str, score: float | None, reason: str, **changes: Any) -> Docu
         "method": "embedding",
         "coverage": None,
         "evaluator_version": "1",
+        "error_type": None,
+        "model": None,
+        "metadata": {},
     }
     return {**document, **changes}
 
@@ -107,6 +141,60 @@ def trace(trace_id: str, session_id: str | None, *turns: Document, began: float,
         "available_tools": [{"name": "get_weather"}, {"name": "search_flights"}, {"name": "book_flight"}],
         "model_calls": sum(1 + len(turn["tools_called"]) for turn in turns),
         "outcomes": [],
+        "labels": [],
+    }
+    return {**document, **changes}
+
+
+def label(name: str, value: float, author: str | None = None, note: str | None = None) -> Document:
+    return {"name": name, "value": value, "author": author, "note": note, "labelled_at": at(300)}
+
+
+def exchange(**changes: Any) -> Document:
+    """A question about whether a task was completed, but for `changes`."""
+    document = {
+        "question": "completion",
+        "version": "1",
+        "model": "gpt-4o-mini",
+        "asked_at": at(240),
+        "instructions": "Say how far the outcome completes the task.",
+        "data": '{"task": "tell the weather", "outcome": "the service could not be reached"}',
+        "reply": '{"verdict": 0.25, "reason": "the weather was not told"}',
+        "problem": None,
+        "input_tokens": 420,
+        "output_tokens": 31,
+        "usd": 0.00012,
+        "seconds": 1.3,
+        "cached": False,
+    }
+    return {**document, **changes}
+
+
+def agreement(name: str, labels: int, **changes: Any) -> Document:
+    """Agreement of the judge with `labels` labels, but for `changes`."""
+    half = {
+        "labels": labels // 2,
+        "first": at(0),
+        "last": at(60),
+        "mean_score": 0.5,
+        "mean_label": 0.75,
+    }
+    document = {
+        "name": name,
+        "method": "llm",
+        "evaluator_version": "1",
+        "model": "gpt-4o-mini",
+        "labels": labels,
+        "metrics": {"kappa": 0.62, "pearson": 0.7, "spearman": 0.68, "mean_absolute_difference": 0.12},
+        "intervals": {
+            "kappa": [0.41, 0.8],
+            "pearson": [0.5, 0.82],
+            "spearman": [0.47, 0.8],
+            "mean_absolute_difference": [0.09, 0.16],
+        },
+        "reasons": {},
+        "older": half,
+        "newer": {**half, "mean_score": 0.9},
     }
     return {**document, **changes}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import Settings, load
-from agenteval_collector.core import EvaluationCore
+from agenteval_collector.core import EvaluationCore, reliability_reports
 from agenteval_collector.evaluation import EvaluationStage, Judging, NoJudge
 from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, Origin
 from agenteval_collector.records import JudgeJob
@@ -34,7 +34,9 @@ class Scoring:
         self.telemetry = Counting()
         self.settings: Settings = load(environ={}, flags=sections)
         self.store = Store(path / "agenteval.db", self.clock)
-        self.queries = StoreQueries(self.store.engine, self.clock, idle=IDLE)
+        self.queries = StoreQueries(
+            self.store.engine, self.clock, idle=IDLE, reliability=reliability_reports(self.settings, self.store)
+        )
         self.restart()
 
     def restart(self) -> None:

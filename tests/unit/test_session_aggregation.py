@@ -225,6 +225,7 @@ def test_an_evaluator_that_raises_fails_alone(scoring: Scoring) -> None:
         core.read,
         scoring.telemetry,
         NoJudge(),
+        lambda _trace, _session_id: None,
     )
     stage = EvaluationStage(evaluation, core.sessions, scoring.store, scoring, lambda *_: None, lambda _: None)
     stage.process([assembled(said(1, "b"))])

@@ -17,7 +17,7 @@ from agenteval_collector.api.security import Keys, LoopbackHost, SecurityHeaders
 from agenteval_collector.api.threads import ReadingThreads
 from agenteval_collector.api.wire import encode, found, limit_of, trace_id_of
 from agenteval_collector.clock import Clock, SystemClock
-from agenteval_collector.errors import CollectorError
+from agenteval_collector.errors import CollectorError, InvalidRequest, NotFound
 from agenteval_collector.pipeline import Queries
 from agenteval_collector.web.pages import Pages, asset
 
@@ -129,8 +129,47 @@ def _api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
 
         return json_response(await reads.run(read))
 
+    async def judgements(request: Request) -> Response:
+        trace_id = trace_id_of(request.path_params["trace_id"])
+
+        def read() -> bytes:
+            items = queries.judgements(trace_id)
+            if items is None:
+                raise NotFound(f"trace {trace_id} is not known to this collector")
+            return encode({"items": items, "next_cursor": None})
+
+        return json_response(await reads.run(read))
+
+    async def agreement(request: Request) -> Response:
+        name = _optional(request, "name")
+        return json_response(
+            await reads.run(lambda: encode({"items": queries.agreement(name=name), "next_cursor": None}))
+        )
+
+    async def reliability(request: Request) -> Response:
+        agent, version, variant = (_optional(request, name) for name in ("agent", "version", "variant"))
+
+        def read() -> bytes:
+            items = queries.reliability(agent=agent, version=version, variant=variant)
+            return encode({"items": items, "next_cursor": None})
+
+        return json_response(await reads.run(read))
+
+    async def comparison(request: Request) -> Response:
+        before, after = (_required(request, name) for name in ("before", "after"))
+        agent, variant = _optional(request, "agent"), _optional(request, "variant")
+
+        def read() -> bytes:
+            return encode(queries.reliability_comparison(before, after, agent=agent, variant=variant))
+
+        return json_response(await reads.run(read))
+
     return [
+        Route("/api/v1/reliability", reliability),
+        Route("/api/v1/reliability/comparison", comparison),
         Route("/api/v1/traces/{trace_id}", trace),
+        Route("/api/v1/traces/{trace_id}/judgements", judgements),
+        Route("/api/v1/agreement", agreement),
         Route("/api/v1/sessions", sessions),
         Route("/api/v1/sessions/{session_id:anytext}", session),
     ]
@@ -164,6 +203,13 @@ def _page_routes(pages: Pages, reads: ReadingThreads) -> list[Route]:
         Route("/style.css", style),
         Route("/icon.svg", icon),
     ]
+
+
+def _required(request: Request, parameter: str) -> str:
+    value = _optional(request, parameter)
+    if value is None:
+        raise InvalidRequest(f"{parameter} is missing")
+    return value
 
 
 def _optional(request: Request, parameter: str) -> str | None:

@@ -8,7 +8,7 @@ import grpc
 
 from agenteval_collector.api.wire import DEFAULT_LIMIT, checked_limit, encode, found, trace_id_of
 from agenteval_collector.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
-from agenteval_collector.pipeline import Queries, Reports, RunReport
+from agenteval_collector.pipeline import Document, Label, Queries, Reports, RunReport
 from agenteval_collector.rpc import abort
 from otel_agenteval.outcome import Evaluation, Score
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
@@ -16,6 +16,7 @@ from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceService
 
 CONDITIONS = ("baseline", "fault", "structural", "prompt")
 MAX_ID_LENGTH = 1024
+MAX_NOTE_LENGTH = 10_000
 _WAKE_SECONDS = 1.0
 
 Response = TypeVar("Response")
@@ -90,6 +91,28 @@ class EvaluationService(EvaluationServiceServicer):
         def answer() -> pb.ReportRunResponse:
             self._reports.report_run(_run_report(request))
             return pb.ReportRunResponse()
+
+        return _answered(context, answer)
+
+    def LabelTrace(  # noqa: N802
+        self, request: pb.LabelTraceRequest, context: grpc.ServicerContext
+    ) -> pb.LabelTraceResponse:
+        def answer() -> pb.LabelTraceResponse:
+            label = _label(request)
+            _check_evaluator(label.name, found(self._queries.trace(label.trace_id), f"trace {label.trace_id}"))
+            self._reports.label(label)
+            return pb.LabelTraceResponse()
+
+        return _answered(context, answer)
+
+    def ListReliability(  # noqa: N802
+        self, request: pb.ListReliabilityRequest, context: grpc.ServicerContext
+    ) -> pb.ListReliabilityResponse:
+        def answer() -> pb.ListReliabilityResponse:
+            items = self._queries.reliability(
+                agent=request.agent or None, version=request.version or None, variant=request.variant or None
+            )
+            return pb.ListReliabilityResponse(items_json=[encode(item) for item in items])
 
         return _answered(context, answer)
 
@@ -189,7 +212,30 @@ def _run_report(request: pb.ReportRunRequest) -> RunReport:
     )
 
 
-def _optional(request: pb.ReportRunRequest, field: str) -> Any:
+def _label(request: pb.LabelTraceRequest) -> Label:
+    value = _optional(request, "value")
+    if value is None or not 0.0 <= value <= 1.0:
+        raise InvalidRequest(f"value is {'absent' if value is None else value}, not a number from 0 to 1")
+    if len(request.note) > MAX_NOTE_LENGTH:
+        raise InvalidRequest(f"note has {len(request.note)} characters, more than {MAX_NOTE_LENGTH}")
+    return Label(
+        trace_id=trace_id_of(request.trace_id),
+        name=_id("name", request.name),
+        value=value,
+        author=_id("author", request.author) if request.author else None,
+        note=request.note or None,
+    )
+
+
+def _check_evaluator(name: str, trace: Document) -> None:
+    """A misspelt name would be a label that nothing is ever compared with."""
+    names = sorted({outcome["name"] for outcome in trace["outcomes"]})
+    if name not in names:
+        which = ", ".join(names) if names else "no outcome yet"
+        raise InvalidRequest(f"name is {name[:64]!r}; the trace has {which}")
+
+
+def _optional(request: pb.ReportRunRequest | pb.LabelTraceRequest, field: str) -> Any:
     return getattr(request, field) if request.HasField(field) else None
 
 

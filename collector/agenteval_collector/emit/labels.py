@@ -82,6 +82,7 @@ class IdentityLabels:
         self._services = _Admission("services", services)
         self._pairs = _Admission("pairs of agent and service", pairs)
         self._versions = _Admission("versions of agents", versions)
+        self._agent_versions = _Admission("versions of agents with runs", versions)
         self._known_versions: dict[str | None, set[str]] = {}
         self._live_versions: dict[str | None, deque[str]] = {}
         # Evaluations come from one thread, session levels are read by every scrape and push.
@@ -104,6 +105,15 @@ class IdentityLabels:
         """The same for instruments that do not tell versions apart."""
         with self._lock:
             return self._pair(agent, service)
+
+    def agent_version(self, agent: str | None, version: str | None) -> tuple[str | None, str | None]:
+        """The same for instruments that tell versions of an agent apart, and not services."""
+        with self._lock:
+            agent = _admitted(agent, self._agents)
+            if not version:
+                return agent, None
+            version = clean(version, _LABEL_LENGTH)
+            return agent, version if self._agent_versions.admits((agent, version)) else OTHER
 
     def _pair(self, agent: str | None, service: str | None) -> tuple[str | None, str | None]:
         agent = _admitted(agent, self._agents)

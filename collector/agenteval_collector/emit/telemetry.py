@@ -22,6 +22,7 @@ from agenteval_collector.emit.events import EvaluationEvents
 from agenteval_collector.emit.instruments import EvaluationInstruments
 from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
+from agenteval_collector.emit.reliability import Reliability, ReliabilityInstruments
 
 _SCOPE: Final = "agenteval_collector"
 _SERVICE: Final = "otel-agenteval-collector"
@@ -49,7 +50,7 @@ class TelemetryOutput:
         labels: IdentityLabels | None = None,
         count_loops: bool = True,
     ) -> None:
-        labels = labels or IdentityLabels()
+        labels = self._labels = labels or IdentityLabels()
         resource = Resource(
             {
                 "service.name": _SERVICE,
@@ -78,7 +79,7 @@ class TelemetryOutput:
                     )
                 ],
             )
-            meter = self._meters.get_meter(_SCOPE, version)
+            meter = self._meter = self._meters.get_meter(_SCOPE, version)
             self.evaluations = EvaluationInstruments(meter, labels, count_loops=count_loops)
             self.collector = CollectorTelemetry(meter, version)
             self._loggers = LoggerProvider(resource, shutdown_on_exit=False)
@@ -91,6 +92,10 @@ class TelemetryOutput:
                 self.collector.observe_push_failures(
                     lambda: {"metrics": metric_push.failures, "logs": event_push.failures}
                 )
+
+    def observe_reliability(self, reliability: Reliability) -> None:
+        """Show the figures of `reliability` from now on. To be called once."""
+        ReliabilityInstruments(self._meter, self._labels, reliability)
 
     def render(self) -> tuple[bytes, str]:
         """The Prometheus page and its content type. Thread-safe."""

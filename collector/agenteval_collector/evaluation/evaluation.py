@@ -14,7 +14,16 @@ from agenteval_collector.embedders.port import Embedder
 from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.pipeline import AssembledTrace, Telemetry
-from agenteval_collector.records import Commit, Judgement, Member, Referral, SessionUpdate, Standing, TraceRecord
+from agenteval_collector.records import (
+    Commit,
+    Judgement,
+    Member,
+    Referral,
+    RunTrace,
+    SessionUpdate,
+    Standing,
+    TraceRecord,
+)
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Subject
@@ -66,7 +75,7 @@ class NoJudge:
 
 
 class TraceEvaluation:
-    """Evaluates traces one after the other. `thresholds` by evaluator name."""
+    """Evaluates traces one after the other. `thresholds` by evaluator name; `run_trace` says what one adds to a run."""
 
     def __init__(
         self,
@@ -79,6 +88,7 @@ class TraceEvaluation:
         read: Callable[[AssembledTrace], Trace],
         telemetry: Telemetry,
         judging: Judging,
+        run_trace: Callable[[Trace, str], RunTrace | None],
     ) -> None:
         self._evaluators = evaluators
         self._sessions = sessions
@@ -89,6 +99,7 @@ class TraceEvaluation:
         self._read = read
         self._telemetry = telemetry
         self._judging = judging
+        self._run_trace = run_trace
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
         """Add to `commit` all that follows from the trace; where it stood before, if this revision has left there.
@@ -153,6 +164,7 @@ class TraceEvaluation:
                 offsets=assembled.offsets,
                 risk=self._sessions.risk(member),
                 run=trace.run,
+                run_trace=self._run_trace(trace, session_id),
                 scored_at=self._clock.now(),
             )
         )

@@ -11,9 +11,12 @@ from sqlalchemy import Connection, Engine, Row, select, tuple_
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.clock import Clock
-from agenteval_collector.documents import outcome_document, rfc3339, with_outcomes
+from agenteval_collector.documents import exchange_document, outcome_document, rfc3339, with_outcomes
 from agenteval_collector.errors import InvalidRequest, Unavailable
 from agenteval_collector.pipeline import Document, Page
+from agenteval_collector.reliability import ReliabilityReports
+from agenteval_collector.stores.judging import read_exchanges
+from agenteval_collector.stores.labels import read_agreement, read_labels
 from agenteval_collector.stores.schema import outcomes, sessions, traces
 from agenteval_collector.stores.store import TENANT
 from otel_agenteval.metrics import SIGNAL_NAMES
@@ -34,6 +37,7 @@ class StoreQueries:
         clock: Clock,
         *,
         idle: float,
+        reliability: ReliabilityReports,
         running: Callable[[str], Document | None] = lambda _trace_id: None,
         running_sessions: Callable[[], Collection[str]] = frozenset,
     ) -> None:
@@ -42,6 +46,7 @@ class StoreQueries:
         self._running = running
         self._running_sessions = running_sessions
         self._idle = round(idle * 1e9)
+        self._reliability = reliability
 
     def trace(self, trace_id: str) -> Document | None:
         # In this order: what is not running any more by the second look is stored by then.
@@ -54,7 +59,19 @@ class StoreQueries:
             if stored is None or (running is not None and stored.revision < running["revision"]):
                 return running
             outcomes_of = _outcomes(connection, Subject.TRACE, [trace_id])
-            return with_outcomes(json.loads(stored.document), outcomes_of[trace_id])
+            labels = read_labels(connection, TENANT, trace_id)
+            return with_outcomes(json.loads(stored.document), outcomes_of[trace_id], labels)
+
+    def judgements(self, trace_id: str) -> list[Document] | None:
+        with self._reading() as connection:
+            exchanges = read_exchanges(connection, TENANT, trace_id)
+        if not exchanges and self.trace(trace_id) is None:
+            return None
+        return [exchange_document(exchange) for exchange in exchanges]
+
+    def agreement(self, *, name: str | None = None) -> list[Document]:
+        with self._reading() as connection:
+            return read_agreement(connection, TENANT, name)
 
     def session(self, session_id: str) -> Document | None:
         running = self._running_sessions()
@@ -121,6 +138,16 @@ class StoreQueries:
             for row in rows
         ]
         return Page(items=items, next_cursor=_encode(rows[-1]) if more else None)
+
+    def reliability(
+        self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
+    ) -> list[Document]:
+        return self._reliability.items(agent=agent, version=version, variant=variant)
+
+    def reliability_comparison(
+        self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
+    ) -> Document:
+        return self._reliability.comparison(before, after, agent=agent, variant=variant)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

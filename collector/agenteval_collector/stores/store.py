@@ -14,11 +14,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from agenteval_collector.clock import Clock
 from agenteval_collector.database import open_database
 from agenteval_collector.errors import Unavailable
-from agenteval_collector.pipeline import CommittedEvaluation, RunReport
+from agenteval_collector.pipeline import CommittedEvaluation, Label, RunReport
 from agenteval_collector.records import Commit, JudgeJob, Standing, StoredSession, StoredTrace, job_of
 from agenteval_collector.stores.judging import JudgeLedgerStore, trim_exchanges, write_exchanges
+from agenteval_collector.stores.labels import write_label
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.rows import evaluation_of, outcome_row, session_record, session_row, trace_row
+from agenteval_collector.stores.runs import write_run_traces
 from agenteval_collector.stores.schema import outcomes, progress, runs, sessions, traces
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Method, Status, Subject
@@ -45,6 +47,8 @@ class Store:
         self._durable: Engine = open_database(path, synchronous="FULL", pool_size=1)
         self.engine: Engine = open_database(path, synchronous="NORMAL", pool_size=8)
         """For queries from outside: however many there are, the pipeline has connections of its own."""
+        self.writes = 0
+        """Counts what was written; it may also rise where nothing was changed."""
         self.ledger = JudgeLedgerStore(self._pipeline, TENANT)
         try:
             migrate(self._pipeline)
@@ -64,6 +68,7 @@ class Store:
         with self._writing(durable=bool(commit.judgements)) as connection:
             known = _outcomes_counted(connection, evaluations)
             _upsert(connection, traces, [trace_row(TENANT, trace) for trace in commit.traces])
+            write_run_traces(connection, TENANT, commit.traces)
             _upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
             rows = [session_row(TENANT, session.record) for session in commit.sessions.values()]
             _upsert(connection, sessions, rows)
@@ -259,6 +264,11 @@ class Store:
         with self._writing(durable=True) as connection:
             return connection.execute(statement).rowcount > 0
 
+    def label(self, label: Label) -> None:
+        """Keep what a person says of a trace, instead of what the same person said before."""
+        with self._writing(durable=True) as connection:
+            write_label(connection, TENANT, label, at=self._clock.now())
+
     @contextmanager
     def _writing(self, *, durable: bool = False) -> Iterator[Connection]:
         try:
@@ -266,6 +276,7 @@ class Store:
                 # A write that starts as a read would fail, not wait, when another one gets in between.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
                 yield connection
+            self.writes += 1
         except SQLAlchemyError as error:
             raise Unavailable(f"the store could not be written: {error}") from error
 

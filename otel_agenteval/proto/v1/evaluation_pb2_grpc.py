@@ -95,7 +95,8 @@ class EvaluationServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def LabelTrace(self, request, context):
-        """What a person says a score should have been; kept beside it. Durable once answered; a later one replaces it.
+        """What a person says a score should have been; kept beside it. Durable once answered; a later one of the same author
+        replaces it. NOT_FOUND where the collector does not know the trace.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,0 +1,77 @@
+"""Reliability over runs as gauges: every defined figure of an agent's version, and the runs that they rest on."""
+
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
+
+from agenteval_collector.emit.labels import OTHER, IdentityLabels
+from otel_agenteval import semconv
+
+
+class VersionFigures(Protocol):
+    """The figures of one agent's version, by name; what is undefined is absent."""
+
+    @property
+    def agent(self) -> str | None: ...
+
+    @property
+    def version(self) -> str | None: ...
+
+    @property
+    def runs(self) -> int: ...
+
+    @property
+    def figures(self) -> dict[str, float]: ...
+
+
+class Reliability(Protocol):
+    """Whoever knows the runs. Called at each scrape and push, on the thread of whoever asks."""
+
+    def figures(self) -> Iterable[VersionFigures]:
+        """Those of the version with the newest run first."""
+        ...
+
+
+LIVE_VERSIONS: Final = 3
+"""Versions of an agent that are shown, those with the newest runs."""
+
+
+class ReliabilityInstruments:
+    """The gauges, from now on."""
+
+    def __init__(self, meter: Meter, labels: IdentityLabels, reliability: Reliability) -> None:
+        self._labels = labels
+        self._reliability = reliability
+        meter.create_observable_gauge(
+            "agenteval.reliability",
+            [self._observe_figures],
+            unit="{score}",
+            description="Published figures of reliability over runs, from 0 (bad) to 1 (good).",
+        )
+        meter.create_observable_gauge(
+            "agenteval.reliability.runs",
+            [self._observe_runs],
+            unit="{run}",
+            description="Runs that the figures of reliability rest on.",
+        )
+
+    def _observe_figures(self, _: CallbackOptions) -> Iterable[Observation]:
+        for whose, version in self._shown():
+            for name, value in version.figures.items():
+                yield Observation(value, {**whose, semconv.AGENTEVAL_RELIABILITY_METRIC: name})
+
+    def _observe_runs(self, _: CallbackOptions) -> Iterable[Observation]:
+        for whose, version in self._shown():
+            yield Observation(version.runs, whose)
+
+    def _shown(self) -> Iterable[tuple[dict[str, str], VersionFigures]]:
+        """With their labels, those that have labels of their own: figures of different agents have no common one."""
+        shown: dict[str | None, int] = {}
+        for version in self._reliability.figures():
+            agent, name = self._labels.agent_version(version.agent, version.version)
+            if OTHER in (agent, name) or shown.get(agent, 0) >= LIVE_VERSIONS:
+                continue
+            shown[agent] = shown.get(agent, 0) + 1
+            labels = {semconv.GEN_AI_AGENT_NAME: agent, semconv.SERVICE_VERSION: name}
+            yield {key: value for key, value in labels.items() if value is not None}, version

@@ -1,0 +1,127 @@
+"""Reports and comparisons as the JSON documents of docs/api.md."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from agenteval_collector.pipeline import Document
+from agenteval_collector.reliability.runs import AssembledRun
+from otel_agenteval.metrics import ReliabilityComparison, ReliabilityReport
+from otel_agenteval.metrics.pass_k import Interval
+
+WORST: Final = 5
+"""Tasks named of each figure that they drag down, and runs with a violation."""
+
+BY_TASK: Final = ("success_rate", "C_out", "C_traj_d", "C_traj_s", "C_conf", "C_res")
+
+
+class Runs(Protocol):
+    """The runs of one agent's version."""
+
+    @property
+    def agent(self) -> str | None: ...
+
+    @property
+    def version(self) -> str | None: ...
+
+    @property
+    def runs(self) -> Sequence[AssembledRun]: ...
+
+    @property
+    def left_out(self) -> Mapping[str, int]: ...
+
+
+def reliability_document(version: Runs, report: ReliabilityReport, *, window: int) -> Document:
+    """An item of `/api/v1/reliability`."""
+    return {
+        "agent": version.agent,
+        "version": version.version,
+        "variant": report.variant,
+        "tasks": report.counts["tasks"],
+        "runs": report.counts["runs"],
+        "window": window,
+        "estimator": "unbiased",
+        "metrics": dict(report.metrics),
+        "intervals": {name: _pair(each) for name, each in report.intervals.items()},
+        "pass_at_k": {str(k): value for k, value in report.pass_at_k.items()},
+        "pass_hat_k": {str(k): value for k, value in report.pass_hat_k.items()},
+        "reasons": dict(report.reasons),
+        "coverage": dict(report.coverage),
+        "parts": {name: list(parts) for name, parts in report.parts.items()},
+        "tasks_used": dict(report.tasks_used),
+        "counts": dict(report.counts),
+        "estimated": {
+            "outcomes": sum(each.outcome_estimated for each in version.runs),
+            "confidences": sum(each.confidence_estimated for each in version.runs),
+        },
+        "left_out": dict(version.left_out),
+        "worst_tasks": {name: _worst(report, name) for name in BY_TASK},
+        "safety": _safety(version.runs, report),
+    }
+
+
+def comparison_document(agent: str | None, before: str, after: str, comparison: ReliabilityComparison) -> Document:
+    """The answer of `/api/v1/reliability/comparison`."""
+    return {
+        "agent": agent,
+        "before": before,
+        "after": after,
+        "variant": comparison.variant,
+        "tasks": comparison.tasks,
+        "runs": {"before": comparison.runs_before, "after": comparison.runs_after},
+        "figures": {
+            name: {
+                "before": each.before,
+                "after": each.after,
+                "difference": each.difference,
+                "interval": _pair(each.interval),
+                "probability_better": each.probability_better,
+                "reason": each.reason,
+            }
+            for name, each in comparison.figures.items()
+        },
+        "success": {
+            "before": comparison.success_before,
+            "after": comparison.success_after,
+            "probability_better": comparison.success_probability_better,
+        },
+    }
+
+
+def _worst(report: ReliabilityReport, name: str) -> list[Document]:
+    """The tasks furthest below the mean over tasks, the worst first; of equals the one with more runs."""
+    values = {task: (facts[name], facts["runs"]) for task, facts in report.by_task.items() if facts[name] is not None}
+    if not values:
+        return []
+    mean = sum(value or 0.0 for value, _ in values.values()) / len(values)
+    below = [
+        (value, -(runs or 0), task) for task, (value, runs) in values.items() if value is not None and value < mean
+    ]
+    return [{"task_id": task, "value": value, "runs": int(-runs)} for value, runs, task in sorted(below)[:WORST]]
+
+
+def _safety(runs: Sequence[AssembledRun], report: ReliabilityReport) -> Document:
+    """What the figures of safety rest on: exact detectors, which find only what they look for."""
+    violated = sorted((each for each in runs if each.evidence), key=lambda each: each.trace_ids)
+    constraints: dict[str, int] = {}
+    for run in violated:
+        for name in {each.constraint for each in run.evidence}:
+            constraints[name] = constraints.get(name, 0) + 1
+    return {
+        "method": "exact" if report.counts["runs_analysed"] else None,
+        "violated_runs": dict(sorted(constraints.items())),
+        "examples": [
+            {
+                "task_id": each.run.task_id,
+                "run_id": each.run.run_id,
+                "trace_ids": list(each.trace_ids),
+                "violations": [
+                    {"constraint": v.constraint, "severity": v.severity, "evidence": v.evidence} for v in each.evidence
+                ],
+            }
+            for each in violated[:WORST]
+        ],
+    }
+
+
+def _pair(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval[0], interval[1]]

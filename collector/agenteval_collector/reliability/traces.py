@@ -1,0 +1,61 @@
+"""What a trace adds to the run that it belongs to.
+
+A run's actions are its tool calls, in order, whether they failed or not; its errors are the tool and model calls that
+failed. A trace that costs nothing to ask about costs 0.0; one model call without usage or price makes its cost unknown.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from math import fsum
+
+from agenteval_collector.config import PriceConfig
+from agenteval_collector.records import RunTrace
+from agenteval_collector.reliability.safety import Detector, violations
+from otel_agenteval.model import ModelCall, Trace
+
+_DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})\Z")
+"""What providers append to a model's name in replies."""
+
+
+class RunTraces:
+    """Called with a trace and its session for what it adds to its run; None where it belongs to none.
+
+    `prices` are in US dollars per million tokens, by model. `detectors` look for violations of constraints.
+    """
+
+    def __init__(self, prices: Mapping[str, PriceConfig], detectors: Sequence[Detector]) -> None:
+        self._prices = prices
+        self._detectors = detectors
+
+    def __call__(self, trace: Trace, session_id: str) -> RunTrace | None:
+        if trace.run is None:
+            return None
+        return RunTrace(
+            trace_id=trace.trace_id,
+            session_id=session_id,
+            run=trace.run,
+            agent=trace.agent,
+            service_version=trace.service_version,
+            started_at=trace.started_at,
+            success=trace.run_outcome.success,
+            confidence=trace.run_outcome.confidence,
+            actions=tuple(call.name.encode(errors="replace").decode() for call in trace.tool_calls),
+            seconds=max(0, trace.ended_at - trace.started_at) / 1e9,
+            model_calls=len(trace.model_calls),
+            model_seconds=fsum(max(0, call.ended_at - call.started_at) / 1e9 for call in trace.model_calls),
+            errors=sum(call.error is not None for call in trace.tool_calls)
+            + sum(call.error is not None for call in trace.model_calls),
+            usd=self._cost(trace.model_calls),
+            violations=violations(self._detectors, trace),
+        )
+
+    def _cost(self, calls: Sequence[ModelCall]) -> float | None:
+        costs = [self._cost_of(call) for call in calls]
+        known = [cost for cost in costs if cost is not None]
+        return fsum(known) if len(known) == len(costs) else None
+
+    def _cost_of(self, call: ModelCall) -> float | None:
+        price = self._prices.get(call.model or "") or self._prices.get(_DATED.sub("", call.model or ""))
+        if price is None or call.usage is None:
+            return None
+        return (call.usage.input_tokens * price.input + call.usage.output_tokens * price.output) / 1e6

@@ -1,0 +1,82 @@
+"""What people say of traces, beside what evaluators said."""
+
+from itertools import groupby, islice
+
+from sqlalchemy import Connection, RowMapping, func, select
+from sqlalchemy.dialects.sqlite import insert
+
+from agenteval_collector.documents import agreement_document, label_document
+from agenteval_collector.pipeline import Document, Label
+from agenteval_collector.stores.schema import labels, outcomes
+from otel_agenteval.metrics import LabelledScore, agreement
+from otel_agenteval.outcome import Status, Subject
+
+NEWEST = 2000
+"""Scores of one evaluator that agreement looks at, the newest: what it costs to compute is bounded."""
+
+_EVALUATOR = ("name", "method", "version", "model")
+
+
+def write_label(connection: Connection, tenant: str, label: Label, *, at: int) -> None:
+    """Keep a label instead of an earlier one of the same author. `at` is in nanoseconds since the Unix epoch."""
+    values = {
+        "tenant": tenant,
+        "trace_id": label.trace_id,
+        "name": label.name,
+        "author": label.author or "",
+        "value": label.value,
+        "note": label.note,
+        "labelled_at": at,
+    }
+    statement = insert(labels).values(values)
+    said = {name: statement.excluded[name] for name in ("value", "note", "labelled_at")}
+    connection.execute(statement.on_conflict_do_update(index_elements=list(labels.primary_key), set_=said))
+
+
+def read_labels(connection: Connection, tenant: str, trace_id: str) -> list[Document]:
+    """The labels of a trace by name, the oldest first."""
+    query = (
+        select(labels)
+        .where(labels.c.tenant == tenant, labels.c.trace_id == trace_id)
+        .order_by(labels.c.name, labels.c.labelled_at, labels.c.author)
+    )
+    return [label_document(row) for row in connection.execute(query).mappings()]  # type: ignore[arg-type]
+
+
+def read_agreement(connection: Connection, tenant: str, name: str | None) -> list[Document]:
+    """Agreement of each evaluator that has scored a labelled trace; the label is the mean of what people said."""
+    key = [outcomes.c[column] for column in _EVALUATOR]
+    query = (
+        select(
+            *key,
+            outcomes.c.score,
+            outcomes.c.threshold,
+            outcomes.c.evaluated_at,
+            func.avg(labels.c.value).label("label"),
+        )
+        .join(
+            labels,
+            (labels.c.tenant == outcomes.c.tenant)
+            & (labels.c.trace_id == outcomes.c.subject_id)
+            & (labels.c.name == outcomes.c.name),
+        )
+        .where(
+            outcomes.c.tenant == tenant,
+            outcomes.c.subject == Subject.TRACE,
+            outcomes.c.status == Status.SCORED,
+            *([outcomes.c.name == name] if name is not None else []),
+        )
+        .group_by(*key, outcomes.c.subject_id)
+        .order_by(*key, outcomes.c.evaluated_at.desc())
+    )
+    rows = connection.execute(query).mappings()
+    items = []
+    for evaluator, scores in groupby(rows, key=lambda row: {column: row[column] for column in _EVALUATOR}):
+        version = evaluator.pop("version")
+        found = agreement(_labelled(row) for row in islice(scores, NEWEST))
+        items.append({**evaluator, "evaluator_version": version, **agreement_document(found)})
+    return items
+
+
+def _labelled(row: RowMapping) -> LabelledScore:
+    return LabelledScore(row["score"], row["label"], row["threshold"], row["evaluated_at"])

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from otel_agenteval.detectors.content import fingerprint, is_finding, is_speech
+from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_finding, is_speech
 from otel_agenteval.detectors.repetition import Attempts, Cycles, Failures, Row
 from otel_agenteval.detectors.rules import Kind, Mode, Repetition, Rules
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.model import Json
 
 NANOSECONDS: Final = 1_000_000_000
-_MAX_NAME: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +41,10 @@ class AgentDetectors:
 
     def observe(self, step: Step) -> Iterator[Finding]:
         """The loops that `step`, a tool or model call, completes."""
-        yield from self._failed_again(step)
+        arguments, failure = fingerprint(step.arguments), error_fingerprint(step.error)
+        yield from self._failed_again(step, arguments, failure)
         if step.kind is StepKind.TOOL:
-            yield from self._called(step)
+            yield from self._called(step, arguments, failure)
         else:
             yield from self._replied(step)
         yield from self._spend(step)
@@ -54,35 +54,34 @@ class AgentDetectors:
         if self._started_at is not None:
             yield from self._exceeds("seconds", (now - self._started_at) / NANOSECONDS)
 
-    def _called(self, step: Step) -> Iterator[Finding]:
+    def _called(self, step: Step, arguments: bytes | None, failure: bytes | None) -> Iterator[Finding]:
         self._same_reply.clear()
-        arguments, result = fingerprint(step.arguments), fingerprint(step.result)
+        result = fingerprint(step.result)
         # Whether two calls are the same is not known where their arguments are not.
         known = arguments is not None
-        tool = short(step.name)
         rule = self._rules.identical_call
         if not known or step.error is not None:
             self._same_call.clear()
         elif self._same_call.add((step.name, arguments, result), step) and self._same_call.count == rule.repeats:
             outcome = "the same result" if result else "no result recorded"
-            reason = f"{tool} was called {rule.repeats} times in a row with the same arguments and {outcome}"
+            reason = f"{step.name} was called {rule.repeats} times in a row with the same arguments and {outcome}"
             yield from _repeated(Kind.IDENTICAL_CALL, rule, step, self._same_call, reason)
         rule, attempts = self._rules.no_progress, self._same_result
         if not known or result is None or step.error is not None or not is_finding(step.result):
             attempts.clear()
         elif attempts.add((step.name, result), arguments, step) and attempts.row.count == rule.repeats:
-            reason = f"{tool} was called {rule.repeats} times in a row with different arguments and the same result"
+            reason = f"{step.name} gave the same result {rule.repeats} times in a row, with different arguments"
             yield from _repeated(Kind.NO_PROGRESS, rule, step, attempts.row, reason)
         rule = self._rules.cycle
-        key = (step.name, arguments, result, fingerprint(step.error)) if known else None
+        key = (step.name, arguments, result, failure) if known else None
         if (cycle := self._cycles.add(key, step, rule.repeats)) and rule.mode is not Mode.OFF:
-            tools = [short(name) for name in cycle.names]
+            count, rounds = len(cycle.names), rule.repeats
             yield Finding(
                 kind=Kind.CYCLE,
                 mode=rule.mode,
                 span_id=step.span_id,
-                reason=f"the same {cycle.period} calls were made {cycle.times} times over: {', '.join(tools)}",
-                metadata={"tools": [*tools], "repetitions": cycle.times, "span_ids": list(cycle.span_ids)},
+                reason=f"the same {count} calls were made {rounds} times over: {', '.join(cycle.names)}",
+                metadata={"tools": [*cycle.names], "repetitions": rounds, "span_ids": [*cycle.span_ids]},
             )
 
     def _replied(self, step: Step) -> Iterator[Finding]:
@@ -95,11 +94,11 @@ class AgentDetectors:
             reason = f"the model said the same {rule.repeats} times, and no tool was called in between"
             yield from _repeated(Kind.REPEATED_OUTPUT, rule, step, self._same_reply, reason)
 
-    def _failed_again(self, step: Step) -> Iterator[Finding]:
+    def _failed_again(self, step: Step, arguments: bytes | None, failure: bytes | None) -> Iterator[Finding]:
         rule = self._rules.error_storm
-        row = self._failures[step.kind].add(step)
+        row = self._failures[step.kind].add(arguments, failure, step)
         if row is not None and row.count == rule.repeats:
-            reason = f"{short(step.name)} failed {rule.repeats} times in a row"
+            reason = f"{step.name} failed {rule.repeats} times in a row"
             yield from _repeated(Kind.ERROR_STORM, rule, step, row, reason)
 
     def _spend(self, step: Step) -> Iterator[Finding]:
@@ -128,11 +127,6 @@ class AgentDetectors:
         )
 
 
-def short(name: str) -> str:
-    """A name from outside, fit for a sentence."""
-    return "".join(character if character.isprintable() else "?" for character in name[:_MAX_NAME])
-
-
 def _repeated(kind: Kind, rule: Repetition, step: Step, row: Row, reason: str) -> Iterator[Finding]:
     if rule.mode is not Mode.OFF:
         yield Finding(
@@ -140,5 +134,5 @@ def _repeated(kind: Kind, rule: Repetition, step: Step, row: Row, reason: str) -
             mode=rule.mode,
             span_id=step.span_id,
             reason=reason,
-            metadata={step.kind.value: short(step.name), "repetitions": row.count, "span_ids": list(row.span_ids)},
+            metadata={step.kind.value: step.name, "repetitions": row.count, "span_ids": [*row.span_ids]},
         )

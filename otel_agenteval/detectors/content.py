@@ -10,6 +10,9 @@ from typing import Final
 
 from otel_agenteval.model import Json
 
+MAX_NAME: Final = 200
+"""Characters of the name of a tool, a model or an agent that are kept."""
+
 MAX_DECODED: Final = 64 * 1024
 """Characters of JSON that are decoded; longer texts are the same only where they are so to the letter."""
 
@@ -19,6 +22,11 @@ MIN_SPEECH: Final = 24
 MAX_CONFIRMATION: Final = 80
 """Characters that a result may have to be no more than a confirmation."""
 
+MAX_ERROR: Final = 2000
+"""Characters of an error that are compared; behind them stand traces of stacks."""
+
+_WORD: Final = re.compile(r"\w+")
+_DIGIT: Final = re.compile(r"\d")
 _CONFIRMS: Final = re.compile(
     r"\b(?:accepted|added|applied|booked|completed?|confirmed|copied|created|deleted|done|finished|inserted|moved|ok|okay|"
     r"posted|queued|recorded|removed|saved|scheduled|sent|set|stored|submitted|success|successful|successfully|true|"
@@ -30,6 +38,13 @@ _DENIES: Final = re.compile(
     r"without)\b|\[\]",
     re.IGNORECASE,
 )
+
+
+def printable(name: str) -> str:
+    """A name from outside, fit to be kept and to stand in a sentence."""
+    if len(name) <= MAX_NAME and name.isprintable():
+        return name
+    return "".join(character if character.isprintable() else "?" for character in name[:MAX_NAME])
 
 
 def fingerprint(content: Json) -> bytes | None:
@@ -46,6 +61,13 @@ def fingerprint(content: Json) -> bytes | None:
         # Decoded content that is nested too deeply to be written: as good as not recorded.
         return None
     return blake2b(canonical.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def error_fingerprint(error: str | None) -> bytes | None:
+    """The same 16 bytes for the same error, whatever numbers and ids stand in it; None where there is none."""
+    if error is None:
+        return None
+    return fingerprint(_WORD.sub(lambda word: "#" if _DIGIT.search(word[0]) else word[0], error[:MAX_ERROR]))
 
 
 def is_finding(result: Json) -> bool:

@@ -2,9 +2,11 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
-from otel_agenteval.detectors.agent import NANOSECONDS, AgentDetectors, Finding, short
+from otel_agenteval.detectors.agent import NANOSECONDS, AgentDetectors, Finding
+from otel_agenteval.detectors.content import printable
 from otel_agenteval.detectors.open_spans import OpenSpans
 from otel_agenteval.detectors.rules import Kind, Mode, RuleBook
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
@@ -39,6 +41,9 @@ class Detectors:
 
     def observe(self, event: StepStarted | Step) -> list[Verdict]:
         """What is wrong since `event`; spans are to be given in the order in which they ended."""
+        agent = event.agent and printable(event.agent)
+        if (name := printable(event.name)) != event.name or agent != event.agent:
+            event = replace(event, name=name, agent=agent)
         if isinstance(event, StepStarted):
             self._open.start(event)
             return []
@@ -59,8 +64,8 @@ class Detectors:
                 kind=Kind.HUNG_SPAN,
                 mode=rule.mode,
                 span_id=span.span_id,
-                reason=f"{short(span.name)} has been open for {silence / NANOSECONDS:.0f} s without anything going on",
-                metadata={span.kind.value: short(span.name), "silent_seconds": silence / NANOSECONDS},
+                reason=f"{span.name} has been open for {silence / NANOSECONDS:.0f} s without anything going on",
+                metadata={span.kind.value: span.name, "silent_seconds": silence / NANOSECONDS},
             )
             verdicts += self._verdicts(span.agent, [hung])
         for agent, detectors in self._agents.items():
@@ -78,7 +83,7 @@ class Detectors:
         return found
 
     def _verdicts(self, agent: str | None, findings: Iterable[Finding]) -> list[Verdict]:
-        whose: dict[str, Json] = {"agent": short(agent)} if agent is not None else {}
+        whose: dict[str, Json] = {"agent": agent} if agent is not None else {}
         return [
             Verdict(
                 name=EVALUATOR,

@@ -81,36 +81,59 @@ class Attempts:
         self.row.clear()
 
 
-class Failures:
-    """Failures of each tool in a row: without a success of the same tool, and with few other steps between them."""
+@dataclass(slots=True)
+class _Failing:
+    """How a tool failed last, and how often in a row."""
 
-    __slots__ = ("_rows", "_step")
+    at: int
+    arguments: Hashable | None
+    error: Hashable
+    row: Row
+
+
+class Failures:
+    """Failures of each tool in a row: no success of the same tool, and few other steps, lie between them.
+
+    Each has the arguments or the error of the one before: who fails in another way with other arguments has learned
+    something, and begins a new row.
+    """
+
+    __slots__ = ("_failing", "_steps")
 
     def __init__(self) -> None:
-        self._step = 0
-        self._rows: dict[str, tuple[int, Row]] = {}
-
-    def add(self, step: Step) -> Row | None:
-        """Note a step; the row of failures that it makes longer, if any."""
-        self._step += 1
+        self._steps = 0
         # The tool that failed longest ago stands first.
-        while self._rows and self._step - next(iter(self._rows.values()))[0] > NEAR + 1:
-            del self._rows[next(iter(self._rows))]
-        _, row = self._rows.pop(step.name, (0, Row()))
-        if step.error is None:
+        self._failing: dict[str, _Failing] = {}
+
+    def add(self, arguments: Hashable | None, error: Hashable | None, step: Step) -> Row | None:
+        """Note a step, a success where `error` is None; the row of failures that it makes longer, if any."""
+        self._steps += 1
+        while self._failing and self._steps - next(iter(self._failing.values())).at > NEAR + 1:
+            del self._failing[next(iter(self._failing))]
+        last = self._failing.pop(step.name, None)
+        if error is None:
             return None
-        self._rows[step.name] = self._step, row
+        row = Row()
+        if last and (error == last.error or (arguments is not None and arguments == last.arguments)):
+            row = last.row
+        self._failing[step.name] = _Failing(self._steps, arguments, error, row)
         return row if row.add(step.name, step) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """`period` calls that were made `times` times over; the newest of them last."""
+    """Calls that were made over and over, in the order of the newest round."""
 
-    period: int
-    times: int
     names: tuple[str, ...]
     span_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    key: Hashable | None
+    name: str
+    span_id: str
+    ended_at: int | None
 
 
 class Cycles:
@@ -119,24 +142,25 @@ class Cycles:
     __slots__ = ("_calls", "_runs")
 
     def __init__(self) -> None:
-        self._calls: deque[tuple[Hashable | None, Step]] = deque(maxlen=MAX_PERIOD)
+        self._calls: deque[_Call] = deque(maxlen=MAX_PERIOD)
         # By period: how many calls up to the last one are the same as that many calls before.
         self._runs = [0] * (MAX_PERIOD + 1)
 
     def add(self, key: Hashable | None, step: Step, times: int) -> Cycle | None:
         """Note a call; the cycle whose `times`-th round it completes, if any. None as key is equal to nothing."""
         for period in range(2, len(self._calls) + 1):
-            other, earlier = self._calls[-period]
-            again = key is not None and key == other and step.follows(earlier.ended_at)
+            earlier = self._calls[-period]
+            again = key is not None and key == earlier.key and step.follows(earlier.ended_at)
             self._runs[period] = self._runs[period] + 1 if again else 0
-        self._calls.append((key, step))
+        self._calls.append(_Call(key, step.name, step.span_id, step.ended_at))
         for period in range(2, MAX_PERIOD + 1):
-            if self._runs[period] == period * (times - 1) and self._is_primitive(period):
-                steps = [call for _, call in list(self._calls)[-period:]]
-                return Cycle(period, times, tuple(s.name for s in steps), tuple(s.span_id for s in steps))
+            if self._runs[period] == period * (times - 1):
+                calls = list(self._calls)[-period:]
+                if _is_primitive([call.key for call in calls]):
+                    return Cycle(tuple(call.name for call in calls), tuple(call.span_id for call in calls))
         return None
 
-    def _is_primitive(self, period: int) -> bool:
-        """Whether the last `period` calls are no shorter sequence over and over."""
-        keys = [key for key, _ in self._calls][-period:]
-        return all(keys != keys[shift:] + keys[:shift] for shift in range(1, period))
+
+def _is_primitive(keys: list[Hashable | None]) -> bool:
+    """Whether `keys` is no shorter sequence over and over."""
+    return all(keys != keys[shift:] + keys[:shift] for shift in range(1, len(keys)))

@@ -82,13 +82,16 @@ def _timed(turn: Turn) -> list[tuple[int, Step]]:
             ended_at=call.ended_at,
         )
         timed.append((at, step))
+    answering = turn.model_calls[-1] if turn.model_calls else None
     for reply in turn.model_calls:
+        # Some frameworks have the model answer by a tool of theirs: it said nothing, but this is its answer.
+        said = turn.output if reply is answering and reply.output is None else reply.output
         step = Step(
             kind=StepKind.MODEL,
             name=reply.model or "model",
             span_id=reply.span_id,
             agent=turn.agent,
-            result=reply.output,
+            result=said,
             error=reply.error,
             tokens=reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0,
             started_at=reply.started_at,

@@ -1,0 +1,133 @@
+"""Loops found by looking at all that an agent has done, over and over: slow, and plain to see."""
+
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+
+from otel_agenteval.detectors import Kind, Step, StepKind
+from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_finding, is_speech
+from otel_agenteval.detectors.repetition import MAX_PERIOD, NEAR
+
+ROUNDS = 3
+ATTEMPTS = 4
+
+
+def loops(history: Sequence[Step]) -> set[str]:
+    """The kinds of loops that the last step of one agent's `history` completes, under the default rules."""
+    rules: dict[Kind, Callable[[Sequence[Step]], bool]] = {
+        Kind.IDENTICAL_CALL: _identical_call,
+        Kind.NO_PROGRESS: _no_progress,
+        Kind.ERROR_STORM: _error_storm,
+        Kind.CYCLE: _cycle,
+        Kind.REPEATED_OUTPUT: _repeated_output,
+    }
+    return {kind.value for kind, is_completed in rules.items() if is_completed(history)}
+
+
+def _identical_call(history: Sequence[Step]) -> bool:
+    def same(step: Step) -> bool:
+        return step.error is None and step.arguments is not None and _call(step) == _call(history[-1])
+
+    row = _last(_tools(history), same)
+    return _is_tool(history[-1]) and _completes(row, ROUNDS)
+
+
+def _no_progress(history: Sequence[Step]) -> bool:
+    last = history[-1]
+
+    def same(step: Step) -> bool:
+        found = step.error is None and step.arguments is not None and step.result is not None
+        return found and is_finding(step.result) and _outcome(step) == _outcome(last)
+
+    counted: list[Step] = []
+    for step in _last(_tools(history), same):
+        ways = [fingerprint(each.arguments) for each in counted]
+        if fingerprint(step.arguments) not in ways and _is_after(step, counted):
+            counted.append(step)
+    return _is_tool(last) and len(counted) == ATTEMPTS and counted[-1] is last
+
+
+def _error_storm(history: Sequence[Step]) -> bool:
+    last = history[-1]
+    row: list[Step] = []
+    before: tuple[int, Step] | None = None
+    for index, step in enumerate(each for each in history if each.kind is last.kind):
+        if step.name != last.name:
+            continue
+        if step.error is None:
+            before = None
+            continue
+        if before is None or index - before[0] > NEAR + 1 or not _fail_alike(before[1], step):
+            row = []
+        before = index, step
+        if _is_after(step, row):
+            row.append(step)
+    return last.error is not None and len(row) == ROUNDS and row[-1] is last
+
+
+def _cycle(history: Sequence[Step]) -> bool:
+    calls = _tools(history)
+    return _is_tool(history[-1]) and any(
+        _again(calls, period) == period * (ROUNDS - 1) and _is_primitive([_call(each) for each in calls[-period:]])
+        for period in range(2, MAX_PERIOD + 1)
+    )
+
+
+def _repeated_output(history: Sequence[Step]) -> bool:
+    last = history[-1]
+    said = [step for step in history if _is_tool(step) or (step.error is None and step.result is not None)]
+    row = _last(said, lambda step: not _is_tool(step) and fingerprint(step.result) == fingerprint(last.result))
+    return last.error is None and is_speech(last.result) and _completes(row, ROUNDS) and row[-1] is last
+
+
+def _again(calls: Sequence[Step], period: int) -> int:
+    """How many of the last calls are the same as those `period` calls before them, which were over."""
+
+    def again(index: int) -> bool:
+        step, earlier = calls[index], calls[index - period]
+        return step.arguments is not None and _call(step) == _call(earlier) and _is_after(step, [earlier])
+
+    return len(list(takewhile(again, range(len(calls) - 1, period - 1, -1))))
+
+
+def _is_primitive(calls: list[object]) -> bool:
+    period = len(calls)
+    parts = [part for part in range(1, period) if period % part == 0]
+    return all(calls != calls[:part] * (period // part) for part in parts)
+
+
+def _completes(row: Sequence[Step], times: int) -> bool:
+    counted: list[Step] = []
+    for step in row:
+        if _is_after(step, counted):
+            counted.append(step)
+    return len(counted) == times and counted[-1] is row[-1]
+
+
+def _is_after(step: Step, counted: Sequence[Step]) -> bool:
+    return not counted or step.follows(counted[-1].ended_at)
+
+
+def _fail_alike(one: Step, other: Step) -> bool:
+    same_call = one.arguments is not None and fingerprint(one.arguments) == fingerprint(other.arguments)
+    return same_call or error_fingerprint(one.error) == error_fingerprint(other.error)
+
+
+def _last(steps: Sequence[Step], matches: Callable[[Step], bool]) -> list[Step]:
+    """The longest row of matching steps at the end."""
+    return list(takewhile(matches, reversed(steps)))[::-1]
+
+
+def _tools(history: Sequence[Step]) -> list[Step]:
+    return [step for step in history if _is_tool(step)]
+
+
+def _is_tool(step: Step) -> bool:
+    return step.kind is StepKind.TOOL
+
+
+def _outcome(step: Step) -> object:
+    return step.name, fingerprint(step.result)
+
+
+def _call(step: Step) -> object:
+    return step.name, fingerprint(step.arguments), fingerprint(step.result), error_fingerprint(step.error)

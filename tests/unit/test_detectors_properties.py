@@ -1,0 +1,120 @@
+"""What holds of the detectors whatever agents do."""
+
+import pickle
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted, Verdict
+from otel_agenteval.detectors.detectors import MAX_AGENTS
+from otel_agenteval.detectors.open_spans import MAX_OPEN
+from tests.support.behaviours import BEHAVIOURS, Behaviour, behaviours
+from tests.support.loop_oracle import loops
+
+CALLS = st.builds(
+    Step,
+    kind=st.just(StepKind.TOOL),
+    name=st.sampled_from(["search", "book"]),
+    span_id=st.just(""),
+    arguments=st.sampled_from(['{"a": 1}', '{"a": 2}', '{"a": 3}', '{"a": 4}', None]),
+    result=st.sampled_from(["no results", "sent", None]),
+    error=st.sampled_from([None, None, "timeout 1", "timeout 2", "refused"]),
+)
+REPLIES = st.builds(
+    Step,
+    kind=st.just(StepKind.MODEL),
+    name=st.just("gpt"),
+    span_id=st.just(""),
+    result=st.sampled_from(["Could you tell me your name again?", "Let me look that up for you.", "yes", None]),
+    error=st.sampled_from([None, None, None, "overloaded"]),
+)
+ROUNDS = st.builds(list.__mul__, st.lists(CALLS | REPLIES, min_size=1, max_size=4), st.integers(1, 5))
+SWEEPS = st.builds(
+    lambda call, ways: [replace(call, arguments=f'{{"a": {way}}}', result="no results", error=None) for way in ways],
+    CALLS,
+    st.lists(st.integers(1, 6), min_size=3, max_size=7),
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Step]:
+    """What one agent did, once, over and over, or in several ways; some steps begin before the last ones are over."""
+    steps = [step for part in draw(st.lists(ROUNDS | SWEEPS, max_size=8)) for step in part]
+    early = draw(st.lists(st.sampled_from([0, 0, 0, 1, 2, 4]), min_size=len(steps), max_size=len(steps)))
+    return [
+        replace(step, span_id=f"{index:016x}", started_at=index - overlap, ended_at=index + 1)
+        for index, (step, overlap) in enumerate(zip(steps, early, strict=True))
+    ]
+
+
+def observe(steps: Sequence[Step]) -> list[list[Verdict]]:
+    detectors = Detectors("s-1", "t-1", RuleBook())
+    return [detectors.observe(step) for step in steps]
+
+
+@given(histories())
+def test_they_agree_with_who_looks_at_everything(history: list[Step]) -> None:
+    found = [{verdict.kind for verdict in verdicts} for verdicts in observe(history)]
+    assert found == [loops(history[: end + 1]) for end in range(len(history))]
+
+
+@pytest.mark.parametrize("behaviour", behaviours(BEHAVIOURS / "looping.txt"), ids=lambda behaviour: behaviour.title)
+def test_who_looks_at_everything_agrees_with_the_scripts(behaviour: Behaviour) -> None:
+    history: list[Step] = []
+    for moment in behaviour.moments:
+        if isinstance(moment.event, Step) and moment.event.started_at is not None:
+            history.append(moment.event)
+            own = [step for step in history if step.agent == moment.event.agent]
+            assert loops(own) == set(moment.expected)
+
+
+@given(histories(), histories(), st.randoms())
+def test_agents_do_not_disturb_each_other(one: list[Step], other: list[Step], chance: random.Random) -> None:
+    apart = [
+        [replace(step, agent=agent, span_id=agent + step.span_id) for step in steps]
+        for agent, steps in (("ann", one), ("bob", other))
+    ]
+    expected = [verdict for steps in apart for verdicts in observe(steps) for verdict in verdicts]
+    waiting = [iter(steps) for steps in apart]
+    order = [index for index, steps in enumerate(apart) for _ in steps]
+    chance.shuffle(order)
+    found = [verdict for verdicts in observe([next(waiting[index]) for index in order]) for verdict in verdicts]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+@given(histories())
+def test_every_verdict_names_the_span_that_completed_it_and_its_evidence(history: list[Step]) -> None:
+    for step, verdicts in zip(history, observe(history), strict=True):
+        for verdict in verdicts:
+            span_ids = verdict.metadata["span_ids"]
+            assert isinstance(span_ids, list)
+            assert verdict.span_id == step.span_id == span_ids[-1]
+            assert set(span_ids) <= {each.span_id for each in history}
+
+
+def test_memory_does_not_grow_with_the_trace() -> None:
+    detectors = Detectors("s-1", "t-1", RuleBook())
+    sizes = []
+    for index in range(4 * MAX_OPEN):
+        name, span_id = f"{index:08}" * 100, f"{index:016x}"
+        detectors.observe(StepStarted(kind=StepKind.TOOL, name=name, span_id=span_id, at=index))
+        step = Step(
+            kind=StepKind.TOOL,
+            name=name,
+            span_id=f"never opened {span_id}",
+            agent=f"{index % (2 * MAX_AGENTS):08}" * 100,
+            arguments=f"{index:08}" * 1000,
+            result=f"{index:08}" * 1000,
+            error=f"{index:08}" * 1000 if index % 3 else None,
+        )
+        detectors.observe(step)
+        sizes.append(len(pickle.dumps(detectors)) if index % MAX_OPEN == MAX_OPEN - 1 else 0)
+    after_one, *_, after_four = filter(None, sizes)
+    assert after_four <= 1.01 * after_one
+    assert after_four < 3_000_000
+    assert detectors.unwatched == 3 * MAX_OPEN
+    assert detectors.forgotten == 4 * MAX_OPEN - MAX_AGENTS

@@ -58,6 +58,7 @@ GEN_AI_INFERENCE_DETAILS_EVENT: Final = "gen_ai.client.inference.operation.detai
 # GenAI conventions: usage.
 GEN_AI_USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 GEN_AI_USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+GEN_AI_TOKEN_TYPE: Final = "gen_ai.token.type"
 
 # What leaves: the evaluation event and its attributes.
 GEN_AI_EVALUATION_RESULT_EVENT: Final = "gen_ai.evaluation.result"
@@ -75,4 +76,5 @@ AGENTEVAL_EVALUATOR_VERSION: Final = "agenteval.evaluator.version"
 AGENTEVAL_SERVICE_NAME: Final = "agenteval.service.name"
 AGENTEVAL_SERVICE_VERSION: Final = "agenteval.service.version"
 AGENTEVAL_LOOP_KIND: Final = "agenteval.loop.kind"
+AGENTEVAL_JUDGE_QUESTION: Final = "agenteval.judge.question"
 AGENTEVAL_RELIABILITY_METRIC: Final = "agenteval.reliability.metric"

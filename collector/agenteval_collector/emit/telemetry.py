@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from threading import Lock, Thread
 from typing import Final
@@ -20,6 +20,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.emit.events import EvaluationEvents
 from agenteval_collector.emit.instruments import EvaluationInstruments
+from agenteval_collector.emit.judge import JudgeInstruments
 from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
 from agenteval_collector.emit.reliability import Reliability, ReliabilityInstruments
@@ -96,6 +97,11 @@ class TelemetryOutput:
     def observe_reliability(self, reliability: Reliability) -> None:
         """Show the figures of `reliability` from now on. To be called once."""
         ReliabilityInstruments(self._meter, self._labels, reliability)
+
+    def judge(self, models: Collection[str]) -> JudgeInstruments:
+        """The instruments of a judge that may be asked for these models; only a collector with a judge has them. To be
+        called once."""
+        return JudgeInstruments(self._meter, models)
 
     def render(self) -> tuple[bytes, str]:
         """The Prometheus page and its content type. Thread-safe."""

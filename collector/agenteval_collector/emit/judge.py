@@ -1,0 +1,94 @@
+"""The judge's work as instruments: how long it takes, what it costs, and what waits for it.
+
+Names as evaluators in the field have them (`gen_ai.evaluation.client.*`); bounds and attributes as the GenAI semantic
+conventions have them for any model client.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
+
+from agenteval_collector.emit.labels import OTHER
+from agenteval_collector.records import Exchange
+from otel_agenteval import semconv
+
+DURATION_BOUNDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+"""Seconds."""
+TOKEN_BOUNDS: Final = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
+
+_OPERATION: Final = "chat"
+_PROVIDER: Final = "openai"
+"""What is spoken; the conventions want the same where another vendor stands behind the endpoint."""
+_INPUT: Final = "input"
+_OUTPUT: Final = "output"
+
+
+class JudgeInstruments:
+    """The `JudgeTelemetry` of the judge's engine.
+
+    `models` are those that the settings name, and question names come from our code and the settings too: neither
+    can be anything that spans say. A model that is not among them is `_other`.
+    """
+
+    def __init__(self, meter: Meter, models: Collection[str]) -> None:
+        self._meter = meter
+        self._models = frozenset(models)
+        self._durations = meter.create_histogram(
+            "gen_ai.evaluation.client.operation.duration",
+            unit="s",
+            description="Time for one question to the judge, retries included.",
+            explicit_bucket_boundaries_advisory=DURATION_BOUNDS,
+        )
+        self._tokens = meter.create_histogram(
+            "gen_ai.client.token.usage",
+            unit="{token}",
+            description="Tokens that one question to the judge took.",
+            explicit_bucket_boundaries_advisory=TOKEN_BOUNDS,
+        )
+        self._cost = meter.create_counter(
+            "gen_ai.evaluation.client.usage.cost",
+            unit="{USD}",
+            description="What the judge's replies cost, by judge.prices.",
+        )
+        self._enqueue_errors = meter.create_counter(
+            "gen_ai.evaluation.client.enqueue.errors",
+            unit="{error}",
+            description="Traces that were not judged because too many waited already.",
+        )
+        # A series that appears with its first event has no increase there.
+        self._enqueue_errors.add(0)
+
+    def asked(self, exchange: Exchange, error_type: str | None) -> None:
+        """A request came to its end: with a valid reply, or with an error."""
+        attributes = {
+            semconv.GEN_AI_OPERATION_NAME: _OPERATION,
+            semconv.GEN_AI_PROVIDER_NAME: _PROVIDER,
+            semconv.GEN_AI_REQUEST_MODEL: exchange.model if exchange.model in self._models else OTHER,
+            semconv.AGENTEVAL_JUDGE_QUESTION: exchange.question,
+        }
+        failed = {} if error_type is None else {semconv.ERROR_TYPE: error_type}
+        if exchange.seconds is not None:
+            self._durations.record(exchange.seconds, {**attributes, **failed})
+        for token_type, tokens in ((_INPUT, exchange.input_tokens), (_OUTPUT, exchange.output_tokens)):
+            if tokens is not None:
+                self._tokens.record(tokens, {**attributes, semconv.GEN_AI_TOKEN_TYPE: token_type})
+        if exchange.usd is not None:
+            self._cost.add(exchange.usd, attributes)
+
+    def no_room(self) -> None:
+        """A trace found no place among those that wait for the judge, or lost it to an urgent one."""
+        self._enqueue_errors.add(1)
+
+    def observe_queue(self, size: Callable[[], int]) -> None:
+        """Show how many traces wait for the judge. To be called once; any thread may call `size`."""
+
+        def callback(_: CallbackOptions) -> Iterable[Observation]:
+            return [Observation(size())]
+
+        self._meter.create_observable_gauge(
+            "gen_ai.evaluation.client.queue.size",
+            [callback],
+            unit="{trace}",
+            description="Traces that wait for the judge.",
+        )

@@ -1,0 +1,116 @@
+"""The judge's instruments, as a real scrape shows them."""
+
+from dataclasses import replace
+
+import pytest
+from agenteval_collector.emit.judge import DURATION_BOUNDS, TOKEN_BOUNDS
+from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.records import Exchange
+from prometheus_client.parser import text_string_to_metric_families
+
+EXCHANGE = Exchange(
+    question="completion",
+    version="1",
+    model="gpt-5.4",
+    asked_at=1,
+    instructions="i",
+    data="{}",
+    reply="{}",
+    problem=None,
+    input_tokens=1000,
+    output_tokens=50,
+    usd=0.25,
+    seconds=3.0,
+)
+WHAT = {
+    "gen_ai_operation_name": "chat",
+    "gen_ai_provider_name": "openai",
+    "gen_ai_request_model": "gpt-5.4",
+    "agenteval_judge_question": "completion",
+}
+
+Samples = dict[tuple[tuple[str, str], ...], float]
+
+
+@pytest.fixture
+def output() -> TelemetryOutput:
+    return TelemetryOutput(version="9.8.7", instance_id="i-1")
+
+
+def samples(output: TelemetryOutput, name: str) -> Samples:
+    page, _ = output.render()
+    return {
+        tuple(sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(page.decode())
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+def labels(**more: str) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted({**WHAT, **more}.items()))
+
+
+def test_a_reply_has_a_duration_tokens_and_a_price(output: TelemetryOutput) -> None:
+    output.judge(["gpt-5.4"]).asked(EXCHANGE, None)
+    assert samples(output, "gen_ai_evaluation_client_operation_duration_seconds_sum") == {labels(): 3.0}
+    assert samples(output, "gen_ai_client_token_usage_sum") == {
+        labels(gen_ai_token_type="input"): 1000,
+        labels(gen_ai_token_type="output"): 50,
+    }
+    assert samples(output, "gen_ai_evaluation_client_usage_cost_total") == {labels(): 0.25}
+
+
+def test_an_error_has_its_type_and_no_tokens(output: TelemetryOutput) -> None:
+    failed = replace(EXCHANGE, reply=None, problem="no reply", input_tokens=None, output_tokens=None, usd=None)
+    output.judge(["gpt-5.4"]).asked(failed, "timeout")
+    assert samples(output, "gen_ai_evaluation_client_operation_duration_seconds_count") == {
+        labels(error_type="timeout"): 1
+    }
+    assert not samples(output, "gen_ai_client_token_usage_sum")
+    assert not samples(output, "gen_ai_evaluation_client_usage_cost_total")
+
+
+def test_a_malformed_reply_costs_as_much_as_a_good_one(output: TelemetryOutput) -> None:
+    output.judge(["gpt-5.4"]).asked(EXCHANGE, "malformed")
+    assert samples(output, "gen_ai_evaluation_client_usage_cost_total") == {labels(): 0.25}
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds"),
+    [
+        ("gen_ai_evaluation_client_operation_duration_seconds_bucket", DURATION_BOUNDS),
+        ("gen_ai_client_token_usage_bucket", TOKEN_BOUNDS),
+    ],
+)
+def test_buckets_are_those_of_the_conventions(output: TelemetryOutput, name: str, bounds: tuple[float, ...]) -> None:
+    output.judge(["gpt-5.4"]).asked(EXCHANGE, None)
+    found = {float(dict(each)["le"]) for each in samples(output, name)}
+    assert sorted(found) == [*bounds, float("inf")]
+
+
+def test_a_model_that_the_settings_do_not_name_has_no_label_of_its_own(output: TelemetryOutput) -> None:
+    instruments = output.judge(["gpt-5.4"])
+    for number in range(50):
+        instruments.asked(replace(EXCHANGE, model=f"model-{number}"), None)
+    assert samples(output, "gen_ai_evaluation_client_operation_duration_seconds_count") == {
+        labels(gen_ai_request_model="_other"): 50
+    }
+
+
+def test_what_waits_and_what_found_no_room(output: TelemetryOutput) -> None:
+    instruments = output.judge([])
+    waiting = [7]
+    instruments.observe_queue(lambda: waiting[0])
+    assert samples(output, "gen_ai_evaluation_client_queue_size") == {(): 7}
+    assert samples(output, "gen_ai_evaluation_client_enqueue_errors_total") == {(): 0}
+    waiting[0] = 3
+    instruments.no_room()
+    assert samples(output, "gen_ai_evaluation_client_queue_size") == {(): 3}
+    assert samples(output, "gen_ai_evaluation_client_enqueue_errors_total") == {(): 1}
+
+
+def test_a_collector_without_a_judge_has_none_of_it(output: TelemetryOutput) -> None:
+    page, _ = output.render()
+    assert b"gen_ai_evaluation_client" not in page
+    assert b"gen_ai_client" not in page

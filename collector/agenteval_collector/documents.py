@@ -97,10 +97,14 @@ def exchange_document(exchange: Exchange) -> Document:
     return {**asdict(exchange), "asked_at": rfc3339(exchange.asked_at)}
 
 
-def agreement_document(found: Agreement) -> Document:
-    """How scores agree with labels."""
+def agreement_document(found: Agreement, *, name: str, method: str, version: str, model: str | None) -> Document:
+    """How the scores of an evaluator agree with labels."""
     halves = found.halves or (None, None)
     return {
+        "name": name,
+        "method": method,
+        "evaluator_version": version,
+        "model": model,
         "labels": found.n,
         "metrics": found.metrics,
         "intervals": {name: list(interval) for name, interval in found.intervals.items()},

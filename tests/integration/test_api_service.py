@@ -11,7 +11,7 @@ from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.errors import Overloaded, Unavailable
-from agenteval_collector.pipeline import Document, RunReport
+from agenteval_collector.pipeline import Document, Label, RunReport
 from google.rpc import error_details_pb2, status_pb2
 
 from otel_agenteval.outcome import Failure, Status, Unscored
@@ -39,6 +39,11 @@ def serve(service: EvaluationService) -> Iterator[EvaluationServiceStub]:
             yield EvaluationServiceStub(channel)
     finally:
         server.stop(grace=0).wait(DEADLINE)
+
+
+def label(**changes: object) -> pb.LabelTraceRequest:
+    """A label of the good trace's coherence, but for `changes`."""
+    return pb.LabelTraceRequest(**{"trace_id": GOOD_TRACE, "name": "coherence", "value": 1.0, **changes})
 
 
 @pytest.fixture
@@ -119,6 +124,19 @@ def test_sessions_are_listed_page_by_page(stub: EvaluationServiceStub) -> None:
             id="an id of more than 1024 characters",
         ),
         pytest.param("EndSession", pb.EndSessionRequest(), "INVALID_ARGUMENT", "session_id", id="end of no session"),
+        pytest.param("LabelTrace", label(trace_id="0" * 32), "NOT_FOUND", "trace", id="a label of an unknown trace"),
+        pytest.param("LabelTrace", label(trace_id="1"), "INVALID_ARGUMENT", "trace_id", id="a label of no trace"),
+        pytest.param("LabelTrace", label(name=""), "INVALID_ARGUMENT", "name", id="a label without a name"),
+        pytest.param(
+            "LabelTrace", label(name="coherense"), "INVALID_ARGUMENT", "coherence, loop_detection", id="a misspelt name"
+        ),
+        pytest.param("LabelTrace", label(value=None), "INVALID_ARGUMENT", "value is absent", id="a label of no value"),
+        pytest.param("LabelTrace", label(value=1.5), "INVALID_ARGUMENT", "value is 1.5", id="a label above 1"),
+        pytest.param(
+            "LabelTrace", label(value=float("nan")), "INVALID_ARGUMENT", "value is nan", id="a label that is no number"
+        ),
+        pytest.param("LabelTrace", label(author="a" * 1025), "INVALID_ARGUMENT", "author", id="a long author"),
+        pytest.param("LabelTrace", label(note="a" * 10_001), "INVALID_ARGUMENT", "note", id="a long note"),
     ],
 )
 def test_refusals_have_their_status_and_name_the_field(
@@ -130,6 +148,7 @@ def test_refusals_have_their_status_and_name_the_field(
     assert names in error.value.details()
     assert not reports.runs
     assert not reports.ended
+    assert not reports.labels
 
 
 def test_what_is_reported_arrives_as_it_was_said(stub: EvaluationServiceStub, reports: MemoryReports) -> None:
@@ -146,6 +165,15 @@ def test_what_is_reported_arrives_as_it_was_said(stub: EvaluationServiceStub, re
         RunReport(task_id="refund", run_id="2", condition="fault", success=False, confidence=0.0, session_id="s-42"),
     ]
     assert reports.ended == ["s-42"]
+
+
+def test_a_label_arrives_as_it_was_given(stub: EvaluationServiceStub, reports: MemoryReports) -> None:
+    stub.LabelTrace(label(trace_id=GOOD_TRACE.upper(), value=0.0), timeout=DEADLINE)
+    stub.LabelTrace(label(value=0.25, author="ann", note="booked\nthe wrong day"), timeout=DEADLINE)
+    assert reports.labels == [
+        Label(trace_id=GOOD_TRACE, name="coherence", value=0.0),
+        Label(trace_id=GOOD_TRACE, name="coherence", value=0.25, author="ann", note="booked\nthe wrong day"),
+    ]
 
 
 class Refusing(MemoryQueries):

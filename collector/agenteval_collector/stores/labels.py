@@ -72,9 +72,8 @@ def read_agreement(connection: Connection, tenant: str, name: str | None) -> lis
     rows = connection.execute(query).mappings()
     items = []
     for evaluator, scores in groupby(rows, key=lambda row: {column: row[column] for column in _EVALUATOR}):
-        version = evaluator.pop("version")
         found = agreement(_labelled(row) for row in islice(scores, NEWEST))
-        items.append({**evaluator, "evaluator_version": version, **agreement_document(found)})
+        items.append(agreement_document(found, **evaluator))
     return items
 
 

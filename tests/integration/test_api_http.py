@@ -22,6 +22,8 @@ from tests.support.memory_queries import (
     NOW,
     SILENT_TRACE,
     MemoryQueries,
+    agreement,
+    exchange,
     outcome,
     session,
     trace,
@@ -53,6 +55,23 @@ def error_of(response: httpx.Response) -> tuple[int, str]:
     assert set(body["error"]) == {"code", "message"}
     assert body["error"]["message"]
     return response.status_code, body["error"]["code"]
+
+
+def test_what_the_judge_was_asked_and_how_people_agree() -> None:
+    queries = travel_agent()
+    queries.asked[GOOD_TRACE] = [exchange()]
+    queries.agreements = [agreement("confidence", 20), agreement("task_completion", 8)]
+    with serve(app(queries)) as url:
+        asked = httpx.get(f"{url}/api/v1/traces/{GOOD_TRACE.upper()}/judgements")
+        silent = httpx.get(f"{url}/api/v1/traces/{SILENT_TRACE}/judgements")
+        unknown = httpx.get(f"{url}/api/v1/traces/{'0' * 32}/judgements")
+        everything = httpx.get(f"{url}/api/v1/agreement?name=")
+        one = httpx.get(f"{url}/api/v1/agreement", params={"name": "task_completion"})
+    assert asked.json() == {"items": [exchange()], "next_cursor": None}
+    assert silent.json() == {"items": [], "next_cursor": None}
+    assert error_of(unknown) == (404, "not_found")
+    assert everything.json() == {"items": queries.agreements, "next_cursor": None}
+    assert one.json()["items"] == queries.agreements[1:]
 
 
 def test_a_trace_is_the_document_of_the_store(url: str) -> None:

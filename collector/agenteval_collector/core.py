@@ -99,16 +99,21 @@ def evaluator_config(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig
 
 
 def _evaluators(settings: Settings, plugged: Iterable[EntryPoint] | None) -> list[TraceEvaluator]:
+    """All there are, on or off. One name is one evaluator, and the settings name none that does not exist."""
     evaluators = [kind() for kind in TRACE_EVALUATORS]
-    rubrics = [rubric.name for rubric in settings.judge.rubrics]
-    taken = {*(each.name for each in evaluators), *EvaluatorsConfig.model_fields, *rubrics}
-    evaluators += plugins.load(plugins.installed() if plugged is None else plugged, taken)
-    known = {*(each.name for each in evaluators), *EvaluatorsConfig.model_fields}
+    names = {*(each.name for each in evaluators), *EvaluatorsConfig.model_fields}
+    rubrics: set[str] = set()
+    for rubric in settings.judge.rubrics:
+        if rubric.name in names | rubrics:
+            raise ConfigError(f"judge.rubrics: another evaluator is called {rubric.name!r}")
+        rubrics.add(rubric.name)
+    evaluators += plugins.load(plugins.installed() if plugged is None else plugged, names | rubrics)
+    names.update(each.name for each in evaluators)
     for name in settings.evaluators.model_extra or {}:
         if name in rubrics:
             raise ConfigError(f"evaluators.{name}: is a rubric; its settings stand with it, in judge.rubrics")
-        if name not in known:
-            raise ConfigError(f"evaluators.{name}: no evaluator has this name; there are {', '.join(sorted(known))}")
+        if name not in names:
+            raise ConfigError(f"evaluators.{name}: no evaluator has this name; there are {', '.join(sorted(names))}")
     return evaluators
 
 

@@ -1,8 +1,8 @@
 """The composition root: the way of a span, from top to bottom.
 
 receiver -> log -> assembly -> evaluation -> store -> emit
-                                  |    ^
-                               sessions
+                                |    ^  |  ^
+                               sessions judge
 """
 
 import fcntl
@@ -26,12 +26,15 @@ from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.errors import NotFound
-from agenteval_collector.evaluation import EvaluationStage, NoJudge
+from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.evaluation.running import RunningSessions
+from agenteval_collector.judge_wiring import judge_models, make_judge_stage, make_judging, trace_loader
+from agenteval_collector.judging.stage import JudgeStage
 from agenteval_collector.log import RequestLog
 from agenteval_collector.pipeline import Document, EvaluationSink, Label, LoggedRequest, Reports, RunReport, Telemetry
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
+from agenteval_collector.records import JudgeJob
 from agenteval_collector.servers import make_servers, refuse_open_doors, split_address
 from agenteval_collector.stores import Store, StoreQueries
 
@@ -53,6 +56,7 @@ class Collector:
             raise
 
     def _wire(self, settings: Settings, clock: Clock) -> None:
+        self._clock = clock
         # What leaves.
         self.output = TelemetryOutput(
             version=version("otel-agenteval"),
@@ -67,15 +71,16 @@ class Collector:
             sinks["events"] = self.output.events
 
         # From the store backwards to the receiver.
-        self.store = Store(settings.data_dir / "agenteval.db", clock)
-        core = EvaluationCore(settings, self.store, clock, telemetry, NoJudge())
+        self.store = Store(settings.data_dir / "agenteval.db", clock, keep_exchanges=settings.log.retention)
+        core = EvaluationCore(settings, self.store, clock, telemetry, make_judging(settings))
         self._read = core.read
         self.evaluation = EvaluationStage(
-            core.evaluation, core.sessions, self.store, Fanout(sinks, telemetry), self._scored, lambda _job: None
+            core.evaluation, core.sessions, self.store, Fanout(sinks, telemetry), self._scored, self._refer
         )
         self.log = RequestLog(
             settings.data_dir / "log.db", clock, self._deliver, max_pending_bytes=settings.log.max_pending_bytes
         )
+        self.judge = self._make_judge(settings, clock) if settings.judge.on else None
         self.assembler = make_assembler(settings, clock, telemetry, self.store, self.log)
         self.assembly = AssemblyStage(
             self.assembler,
@@ -127,7 +132,9 @@ class Collector:
 
     def start(self) -> Mapping[str, str]:
         """Take up what the last run left, then open the ports; their addresses by name (grpc, http, web)."""
-        self.evaluation.start()
+        if self.judge is not None:
+            self.judge.start()
+        self.evaluation.start(pending_before=self._clock.now() if self.judge is not None else None)
         self.assembly.start(self.store.checkpoint())
         self.log.start()
         addresses = self._servers.start()
@@ -137,8 +144,8 @@ class Collector:
     @property
     def ready(self) -> bool:
         """Whether every port accepts and every stage works."""
-        stages = (self.log, self.assembly, self.evaluation)
-        return self._servers.running and all(stage.alive for stage in stages)
+        alive = self.log.alive and self.assembly.alive and self.evaluation.alive
+        return self._servers.running and alive and (self.judge is None or self.judge.alive)
 
     def shutdown(self) -> None:
         """Answer what was begun, commit and score what is complete, push what waits; safe twice, within 20 s."""
@@ -148,6 +155,8 @@ class Collector:
         self._servers.shutdown(2.0)
         self.log.shutdown(2.0)
         self.assembly.shutdown(3.0)
+        if self.judge is not None:
+            self.judge.shutdown(2.0)
         self.evaluation.shutdown(3.0)
         self.output.shutdown(3.0)
         self.store.shutdown()
@@ -159,6 +168,24 @@ class Collector:
 
     def _scored(self, trace_id: str, revision: int) -> None:
         self.assembly.scored(trace_id, revision)
+
+    def _refer(self, job: JudgeJob) -> None:
+        if self.judge is not None:
+            self.judge.submit(job)
+
+    def _make_judge(self, settings: Settings, clock: Clock) -> JudgeStage:
+        instruments = self.output.judge(judge_models(settings))
+        judge = make_judge_stage(
+            settings,
+            self.store.ledger,
+            clock,
+            instruments,
+            load=trace_loader(self.store, self.log.get, self._read),
+            deliver=self.evaluation.judged,
+            capacity=settings.judge.backlog,
+        )
+        instruments.observe_queue(lambda: judge.waiting)
+        return judge
 
     def _running(self, trace_id: str) -> Document | None:
         open_trace = self.assembler.peek(trace_id)

@@ -1,7 +1,7 @@
 """From requests in the order of the log to complete traces."""
 
 from agenteval_collector.assembly.assembler import Assembler
-from agenteval_collector.assembly.restoring import KnownTrace, reassemble
+from agenteval_collector.assembly.restoring import KnownTrace, Reload, reassemble
 from agenteval_collector.assembly.stage import AssemblyStage
 
-__all__ = ["Assembler", "AssemblyStage", "KnownTrace", "reassemble"]
+__all__ = ["Assembler", "AssemblyStage", "KnownTrace", "Reload", "reassemble"]

@@ -1,6 +1,6 @@
 """What is known of traces, sessions and runs, durable."""
 
 from agenteval_collector.stores.queries import StoreQueries
-from agenteval_collector.stores.store import Store
+from agenteval_collector.stores.store import TENANT, Store
 
-__all__ = ["Store", "StoreQueries"]
+__all__ = ["TENANT", "Store", "StoreQueries"]

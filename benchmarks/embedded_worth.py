@@ -11,11 +11,12 @@ and an answer of another task.
 """
 
 import argparse
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +47,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """An AUROC with its 95 % interval, over `n` conversations; None where they all came out alike."""
+    """An AUROC with its 95 % interval, over `n` conversations; None where all scores, or all outcomes, are alike."""
 
     n: int
     auroc: float | None
@@ -54,14 +55,19 @@ class Measured:
     high: float
 
 
-def evaluated(conversation: Conversation, embed: Embed) -> dict[str, list[float]]:
-    """The scores of the conversation's traces by evaluator, in order; every evaluator is there."""
+def evaluated(conversation: Conversation, embed: Embed, seconds: dict[str, list[float]]) -> dict[str, list[float]]:
+    """The scores of the conversation's traces by evaluator, in order; every evaluator is there.
+
+    What each evaluator took for each trace is added to `seconds`.
+    """
     found: dict[str, list[float]] = {kind.name: [] for kind in TRACE_EVALUATORS}
     answers: list[LoopText | None] = []
     for trace in traces(conversation):
         context = EvaluationContext(trace, answers[-WINDOW:], embed)
         for kind in TRACE_EVALUATORS:
+            started = time.perf_counter()
             outcome = kind().evaluate(context)
+            seconds[kind.name].append(time.perf_counter() - started)
             if isinstance(outcome, Score):
                 found[kind.name].append(outcome.value)
         answers += context.answers
@@ -81,7 +87,7 @@ def traces(conversation: Conversation) -> Iterator[Trace]:
 def auroc(values: Floats, positive: npt.NDArray[np.bool_]) -> float | None:
     """Chance that a positive value is greater than a negative one, ties half; None where there is one kind only."""
     count = int(positive.sum())
-    if count in (0, len(values)):
+    if count in (0, len(values)) or (values == values[0]).all():
         return None
     ranks = rankdata(values)
     return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * (len(values) - count)))
@@ -107,13 +113,15 @@ def worth(values: Mapping[str, float], conversations: Sequence[Conversation]) ->
 
 def table(conversations: Sequence[Conversation], embed: Embed) -> Iterator[str]:
     """One line for each evaluator."""
-    scores = {each.session_id: evaluated(each, embed) for each in conversations}
-    yield "| evaluator | traces scored | of them below 1 | conversations | AUROC of the mean | AUROC of the minimum |"
-    yield "|---|---|---|---|---|---|"
+    seconds: dict[str, list[float]] = {kind.name: [] for kind in TRACE_EVALUATORS}
+    scores = {each.session_id: evaluated(each, embed, seconds) for each in conversations}
+    yield "| evaluator | traces scored | below 1 | conversations | AUROC of the mean | of the minimum | us a trace |"
+    yield "|---|---|---|---|---|---|---|"
     for kind in TRACE_EVALUATORS:
+        time_taken = f"{median(seconds[kind.name]) * 1e6:.0f}"
         each = {session: found[kind.name] for session, found in scores.items() if found[kind.name]}
         if not each:
-            yield f"| {kind.name} | 0 | | 0 | – | – |"
+            yield f"| {kind.name} | 0 | | 0 | – | – | {time_taken} |"
             continue
         all_scores = [value for found in each.values() for value in found]
         mean, least = (
@@ -122,12 +130,12 @@ def table(conversations: Sequence[Conversation], embed: Embed) -> Iterator[str]:
         )
         below = sum(value < 1 for value in all_scores) / len(all_scores)
         row = f"{kind.name} | {len(all_scores)} | {below:.0%} | {len(each)} | {shown(mean)} | {shown(least)}"
-        yield f"| {row} |"
+        yield f"| {row} | {time_taken} |"
 
 
 def shown(measured: Measured) -> str:
     if measured.auroc is None:
-        return "–"
+        return "all alike"
     return f"{measured.auroc:.2f} ({measured.low:.2f} to {measured.high:.2f})"
 
 

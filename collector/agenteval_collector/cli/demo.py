@@ -29,17 +29,22 @@ from agenteval_collector.pipeline import Document
 from agenteval_collector.servers import split_address
 from agenteval_collector.service import Collector
 
-SCORED_WITHIN = 20.0
-"""Seconds to wait for the last scores after the agents are done."""
+SCORED_WITHIN = 60.0
+"""Seconds to wait for the last scores after the agents are done; a judge takes its time."""
 REFRESH = 0.25
 DEFAULT_URL = f"http://{ServerConfig().web_address}"
 
 
 def demo(
     once: Annotated[bool, typer.Option("--once", help="End when the sample agents are done and scored.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print {sessions, loops, metrics_url} at the end.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print {sessions, traces, loops, metrics_url} at the end.")
+    ] = False,
 ) -> None:
-    """Start a collector, let four sample agents talk to it, and watch their scores; needs no key and no network."""
+    """Start a collector, let four sample agents talk to it, and watch their scores; needs no key and no network.
+
+    Where OPENAI_BASE_URL or OPENAI_API_KEY is set, a judge scores them too.
+    """
     logging.basicConfig(force=True, stream=sys.stderr, level=logging.WARNING)
     console = Console(stderr=as_json)
     with tempfile.TemporaryDirectory(prefix="agenteval-demo-") as folder:
@@ -85,9 +90,9 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], console: C
             live.update(_view(collector, console.width), refresh=True)
         expected = sum(done.result() for done in playing)
         deadline = time.monotonic() + SCORED_WITHIN
-        while len(_traces(collector)) < expected:
+        while (scored := _scored(collector)) < expected:
             if time.monotonic() > deadline:
-                fail(f"only {len(_traces(collector))} of {expected} traces were scored within {SCORED_WITHIN:.0f} s")
+                fail(f"only {scored} of {expected} traces were scored within {SCORED_WITHIN:.0f} s")
             time.sleep(REFRESH)
             live.update(_view(collector, console.width), refresh=True)
         for script in SCRIPTS:
@@ -104,13 +109,18 @@ def _view(collector: Collector, width: int) -> Group:
 
 
 def _traces(collector: Collector) -> list[Document]:
-    """The traces of the sample agents that are scored."""
+    """The traces of the sample agents that are evaluated, by session and time."""
     found: list[Document] = []
     for script in SCRIPTS:
         session = collector.queries.session(script.session)
         ids = session["trace_ids"] if session else []
         found += [trace for trace in map(collector.queries.trace, ids) if trace is not None]
     return found
+
+
+def _scored(collector: Collector) -> int:
+    """How many of the traces wait for nothing more, a judge included."""
+    return sum(trace["status"] not in ("running", "pending") for trace in _traces(collector))
 
 
 def _loops(traces: Sequence[Document]) -> int:
@@ -127,7 +137,8 @@ def _result(collector: Collector, addresses: Mapping[str, str]) -> Document:
     if "gen_ai_evaluation_score_count{" not in metrics:
         fail(f"{metrics_url} answers, but has no scores")
     sessions = [collector.queries.session(script.session) for script in SCRIPTS]
-    return {"sessions": sessions, "loops": _loops(_traces(collector)), "metrics_url": metrics_url}
+    traces = _traces(collector)
+    return {"sessions": sessions, "traces": traces, "loops": _loops(traces), "metrics_url": metrics_url}
 
 
 def _where_next(addresses: Mapping[str, str], *, serving: bool) -> str:

@@ -11,6 +11,18 @@ from agenteval_collector.web.formats import ago, named, number, percent, tone
 
 _STYLES = {"good": "green", "bad": "bold red", "risk": "yellow", "plain": ""}
 
+_SHORT = {
+    "task": "task_completion",
+    "tool": "tool_correctness",
+    "args": "argument_correctness",
+    "step": "step_efficiency",
+    "conf": "confidence",
+    "obey": "plan_adherence",
+    "plan": "plan_quality",
+    "fits": "coherence",
+    "loop": "loop_detection",
+}
+"""Headings of scores, nine of which stand side by side in a terminal."""
 
 WIDE = 100
 """Columns of a terminal from which there is room for everything."""
@@ -48,26 +60,17 @@ def session_table(sessions: Sequence[Document], *, now: int, width: int) -> Tabl
 
 
 def trace_table(traces: Sequence[Document]) -> Table:
-    """Traces with what was said and their scores, in the given order; long texts are cut."""
+    """Traces with what was asked and all their scores, in the given order; long texts are cut."""
     table = _table()
     table.expand = True
-    for name, ratio in (("session", 2), ("asked", 3), ("answered", 3)):
+    table.caption = Text(", ".join(f"{short}: {name}" for short, name in _SHORT.items()), "dim", justify="left")
+    for name, ratio in (("session", 2), ("asked", 3)):
         table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio)
-    for name in ("tools", "coherence", "loop_detection"):
-        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+    for name in _SHORT:
+        table.add_column(name, justify="right", no_wrap=True, min_width=4)
     for trace in traces:
-        failed = sum(call["error"] is not None for call in trace["tools_called"])
-        tools = Text(str(len(trace["tools_called"])))
-        if failed:
-            tools.append(f", {failed} failed", "red")
-        table.add_row(
-            _line(trace["session_id"]),
-            _line(trace["input"]),
-            _line(trace["output"]),
-            tools,
-            score(named(trace["outcomes"], "coherence")),
-            score(named(trace["outcomes"], "loop_detection")),
-        )
+        scores = [score(named(trace["outcomes"], name)) for name in _SHORT.values()]
+        table.add_row(_line(trace["session_id"]), _line(trace["input"]), *scores)
     return table
 
 

@@ -4,7 +4,7 @@ What they say is scripted; the spans, the processor that exports them and the wi
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +30,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the user says, what the agent does about it, and what it answers."""
+    """What the user says, what the agent does about it, and what it answers; a plan is said beside the first call."""
 
     user: str
     answer: str
     calls: Sequence[Call] = ()
+    plan: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Script:
     session: str
     about: str
     exchanges: Sequence[Exchange]
+    tools: Mapping[str, Mapping[str, Any]]
+    """The JSON schemas of the arguments of the agent's tools, by name."""
 
 
 def play(script: Script, endpoint: str, pause: Callable[[float], object]) -> int:
@@ -72,20 +75,27 @@ def _exchange(tracer: Tracer, script: Script, exchange: Exchange, pause: Callabl
         for number, call in enumerate(exchange.calls):
             call_id = f"call_{number}"
             request = {"type": "tool_call", "id": call_id, "name": call.tool, "arguments": call.arguments}
-            said.append(_chat(tracer, said, request, pause))
+            plan = [{"type": "text", "content": exchange.plan}] if exchange.plan and number == 0 else []
+            said.append(_chat(tracer, script, said, [*plan, request], pause))
             response = _execute(tracer, call, call_id, pause)
             said.append(_message("tool", {"type": "tool_call_response", "id": call_id, "response": response}))
-        answer = _chat(tracer, said, {"type": "text", "content": exchange.answer}, pause)
+        answer = _chat(tracer, script, said, [{"type": "text", "content": exchange.answer}], pause)
         run.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([answer]))
 
 
 def _chat(
-    tracer: Tracer, said: Sequence[dict[str, Any]], part: dict[str, Any], pause: Callable[[float], object]
+    tracer: Tracer,
+    script: Script,
+    said: Sequence[dict[str, Any]],
+    parts: Sequence[dict[str, Any]],
+    pause: Callable[[float], object],
 ) -> dict[str, Any]:
-    """A model call that replies with `part`; the reply."""
-    reply = _message("assistant", part)
+    """A model call that replies with `parts`; the reply."""
+    reply = _message("assistant", *parts)
+    tools = [{"type": "function", "name": name, "parameters": schema} for name, schema in script.tools.items()]
     with tracer.start_as_current_span(f"chat {MODEL}", kind=SpanKind.CLIENT) as span:
         _describe(span, "chat", {semconv.GEN_AI_REQUEST_MODEL: MODEL, semconv.GEN_AI_PROVIDER_NAME: "sample"})
+        span.set_attribute(semconv.GEN_AI_TOOL_DEFINITIONS, json.dumps(tools))
         span.set_attribute(semconv.GEN_AI_INPUT_MESSAGES, json.dumps(said))
         span.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([reply]))
         pause(0.4)
@@ -110,5 +120,5 @@ def _describe(span: Any, operation: str, attributes: dict[str, str]) -> None:
     span.set_attributes({semconv.GEN_AI_OPERATION_NAME: operation, **attributes})
 
 
-def _message(role: str, part: dict[str, Any]) -> dict[str, Any]:
-    return {"role": role, "parts": [part]}
+def _message(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "parts": parts}

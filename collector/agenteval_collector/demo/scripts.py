@@ -1,6 +1,18 @@
 """The conversations of the sample agents: one that goes well, one that is stuck, one whose tools fail, a long one."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from agenteval_collector.demo.agents import Call, Exchange, Script
+
+_TEXT = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 1}
+
+
+def _arguments(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a tool that takes just these."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
 
 _STUCK = (
     "I understand you would like a refund for order 7731. Unfortunately I cannot process this refund request "
@@ -12,6 +24,7 @@ SCRIPTS = (
         agent="weather-guide",
         session="demo-good",
         about="answers what it is asked",
+        tools={"get_weather": _arguments(city=_TEXT)},
         exchanges=(
             Exchange(
                 "What is the weather in Lisbon tomorrow?",
@@ -33,6 +46,7 @@ SCRIPTS = (
         agent="refund-desk",
         session="demo-stuck",
         about="gets stuck repeating itself",
+        tools={"get_order": _arguments(order_id=_TEXT), "refund": _arguments(order_id=_TEXT)},
         exchanges=(
             Exchange(
                 "I want a refund for order 7731.",
@@ -47,7 +61,12 @@ SCRIPTS = (
     Script(
         agent="stock-keeper",
         session="demo-failing-tools",
-        about="has tools that fail",
+        about="has tools that fail, and uses one wrongly",
+        tools={
+            "query_stock": _arguments(item=_TEXT),
+            "create_order": _arguments(item=_TEXT, count=_COUNT),
+            "notify_warehouse": _arguments(order=_TEXT),
+        },
         exchanges=(
             Exchange(
                 "How many blue chairs do we have in stock?",
@@ -59,8 +78,9 @@ SCRIPTS = (
             ),
             Exchange(
                 "Then order twenty more blue chairs.",
-                "The order for twenty blue chairs was not accepted, the supplier's system reported a timeout.",
-                (Call("create_order", {"item": "blue chair", "count": 20}, error="supplier timed out after 30 s"),),
+                "The order for twenty blue chairs was probably not accepted. It seems the supplier wants a number.",
+                (Call("create_order", {"item": "blue chair", "count": "twenty"}, error="count is not a number"),),
+                plan="1. Create the order of blue chairs. 2. Notify the warehouse of the order.",
             ),
         ),
     ),
@@ -68,6 +88,13 @@ SCRIPTS = (
         agent="travel-desk",
         session="demo-conversation",
         about="a conversation of several turns",
+        tools={
+            "search_flights": _arguments(origin=_TEXT, destination=_TEXT, day=_TEXT),
+            "reserve": _arguments(flight=_TEXT, passengers=_COUNT),
+            "book": _arguments(flight=_TEXT),
+            "mail_tickets": _arguments(confirmation=_TEXT),
+            "search_rules": _arguments(topic=_TEXT),
+        },
         exchanges=(
             Exchange(
                 "I need a flight from Berlin to Lisbon on Friday.",
@@ -89,7 +116,11 @@ SCRIPTS = (
             Exchange(
                 "Yes, book the flight.",
                 "Your flight is booked. The confirmation is QX7K2, and the tickets are in your mail.",
-                (Call("book", {"flight": "TP531"}, '{"confirmation": "QX7K2"}'),),
+                (
+                    Call("book", {"flight": "TP531"}, '{"confirmation": "QX7K2"}'),
+                    Call("mail_tickets", {"confirmation": "QX7K2"}, "sent"),
+                ),
+                plan="1. Book flight TP531. 2. Mail the tickets.",
             ),
             Exchange(
                 "How do I get from Lisbon airport to the city?",

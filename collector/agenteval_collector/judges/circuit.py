@@ -1,0 +1,86 @@
+"""A circuit breaker: an endpoint that is down is left alone, and asked by one request at a time whether it is back.
+
+    closed --(FAILURES in a row)--> open --(the rest is over)--> one probe --(success)--> closed
+                                      ^------------------------------(failure, twice the rest)---'
+
+A failure is a request without an answer: timeout, connection error, overload. A refusal is an answer.
+"""
+
+from dataclasses import dataclass
+
+from agenteval_collector.clock import Clock
+
+FAILURES = 5
+"""Failures in a row that open the circuit."""
+FIRST_REST = 5.0
+"""Seconds until the first probe."""
+LONGEST_REST = 60.0
+"""Seconds that the rest doubles up to; where the endpoint names a time itself, that one counts."""
+
+
+class CircuitOpen(Exception):
+    """No request may leave; the next one may try in `retry_after` seconds."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"left alone for {retry_after:.0f} s after {FAILURES} or more failed requests in a row")
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Leave for one request. Its result counts only until the circuit next opens or closes."""
+
+    period: int
+
+
+class Circuit:
+    """Of one endpoint. Not thread-safe: it belongs to one event loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._period = 0
+        self._failures = 0
+        self._rest = FIRST_REST
+        self._probe_at: float | None = None
+        self._probing = False
+
+    def admit(self) -> Permit:
+        """A permit, to be handed to one of succeeded, failed and abandoned. Raises CircuitOpen."""
+        if self._probe_at is not None:
+            remaining = self._probe_at - self._clock.monotonic()
+            if self._probing or remaining > 0:
+                raise CircuitOpen(max(remaining, FIRST_REST) if self._probing else remaining)
+            self._probing = True
+        return Permit(self._period)
+
+    def succeeded(self, permit: Permit) -> None:
+        """The request was answered."""
+        if permit.period != self._period:
+            return
+        if self._probing:
+            self._period += 1
+        self._failures = 0
+        self._rest = FIRST_REST
+        self._probe_at = None
+        self._probing = False
+
+    def failed(self, permit: Permit, retry_after: float | None = None) -> None:
+        """The request was not answered; `retry_after` is what the endpoint asked for, in seconds."""
+        if permit.period != self._period:
+            return
+        self._failures += 1
+        if self._failures < FAILURES and not self._probing:
+            return
+        self._period += 1
+        rest = self._rest if retry_after is None else retry_after
+        self._probe_at = self._clock.monotonic() + rest
+        self._probing = False
+        self._rest = min(self._rest * 2, LONGEST_REST)
+
+    def abandoned(self, permit: Permit) -> None:
+        """The request never left, or nobody waited for its result: it says nothing about the endpoint.
+
+        Does nothing after succeeded or failed.
+        """
+        if permit.period == self._period:
+            self._probing = False

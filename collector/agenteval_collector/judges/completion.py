@@ -1,0 +1,104 @@
+"""Chat completions as JSON: a request's parameters, and what a response says."""
+
+import json
+import re
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from agenteval_collector.judges.lessons import Form
+from agenteval_collector.judges.port import JudgeRequest, Message
+
+_IN_WORDS = "Reply with one JSON object and nothing else. It follows this JSON schema:\n"
+
+
+def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
+    """What is sent. Tools are never offered."""
+    schema = json.loads(json.dumps(request.schema, default=dict))
+    sent: dict[str, Any] = {"model": model}
+    if form.temperature:
+        sent["temperature"] = request.temperature
+    if form.format == "schema":
+        # The name may have 64 of these characters.
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", request.name)[:64]
+        described = {"name": name, "strict": True, "schema": schema}
+        sent["response_format"] = {"type": "json_schema", "json_schema": described}
+        messages = list(request.messages)
+    else:
+        messages = _with_system(list(request.messages), _IN_WORDS + json.dumps(schema))
+    if form.format == "json":
+        sent["response_format"] = {"type": "json_object"}
+    sent["messages"] = [{"role": message.role, "content": _encodable(message.text)} for message in messages]
+    return sent
+
+
+def _with_system(messages: list[Message], text: str) -> list[Message]:
+    if messages and messages[0].role == "system":
+        return [Message("system", f"{messages[0].text}\n\n{text}"), *messages[1:]]
+    return [Message("system", text), *messages]
+
+
+def _encodable(text: str) -> str:
+    # Spans may hold halves of surrogate pairs, which no UTF-8 can carry.
+    return text.encode(errors="replace").decode()
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class _Message(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: int | None = Field(default=None, ge=0)
+    completion_tokens: int | None = Field(default=None, ge=0)
+
+
+class Completion(BaseModel):
+    """What a response says, as far as it can be read: hostile input like any other."""
+
+    model: str | None = None
+    text: str = ""
+    """Empty where the response has no text."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    refused: bool = False
+    """The model declined to answer."""
+    filtered: bool = False
+    """The endpoint cut the answer out."""
+
+    @classmethod
+    def read(cls, body: bytes) -> "Completion":
+        """Raises ValueError where `body` is no JSON object."""
+        try:
+            document = json.loads(body)
+        except RecursionError as error:
+            raise ValueError("nested too deep") from error
+        if not isinstance(document, dict):
+            raise ValueError(f"a {type(document).__name__}, not an object")
+        usage = _part(_Usage, document.get("usage")) or _Usage()
+        choices = document.get("choices")
+        choice = _part(_Choice, choices[0]) if isinstance(choices, list) and choices else None
+        model = document.get("model")
+        return cls(
+            model=model[:200] if isinstance(model, str) and model else None,
+            text=(choice.message.content or "") if choice else "",
+            input_tokens=usage.prompt_tokens,
+            output_tokens=usage.completion_tokens,
+            refused=choice is not None and bool(choice.message.refusal),
+            filtered=choice is not None and choice.finish_reason == "content_filter",
+        )
+
+
+def _part(kind: type[T], value: object) -> T | None:
+    try:
+        return kind.model_validate(value)
+    except ValidationError:
+        return None

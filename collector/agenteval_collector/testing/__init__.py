@@ -1,0 +1,1 @@
+"""Stand-ins for what lies beyond the collector, for tests and for trying it out."""

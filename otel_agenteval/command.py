@@ -19,6 +19,7 @@ _COMMANDS: Final = {
     "session": "show a session with its traces",
     "trace": "show a trace with its outcomes",
     "why": "explain the outcomes of a trace",
+    "reliability": "show figures over repeated runs of tasks, or compare two versions",
     "config": "print the effective settings",
 }
 _USAGE: Final = (

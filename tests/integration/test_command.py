@@ -21,7 +21,18 @@ def agenteval(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_lists_every_command_without_the_extras() -> None:
     shown = agenteval("--help")
     assert shown.returncode == 0
-    for command in ("collector", "demo", "run", "replay", "sessions", "session", "trace", "why", "config"):
+    for command in (
+        "collector",
+        "demo",
+        "run",
+        "replay",
+        "sessions",
+        "session",
+        "trace",
+        "why",
+        "reliability",
+        "config",
+    ):
         assert f"\n  {command} " in shown.stdout
 
 

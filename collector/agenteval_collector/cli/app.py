@@ -5,6 +5,7 @@ import typer
 from agenteval_collector.cli.collector import collector
 from agenteval_collector.cli.demo import demo
 from agenteval_collector.cli.read import register
+from agenteval_collector.cli.reliability import reliability
 from agenteval_collector.cli.replay import replay
 from agenteval_collector.cli.settings import config
 
@@ -20,6 +21,7 @@ app.command()(collector)
 app.command()(demo)
 app.command()(replay)
 register(app)
+app.command()(reliability)
 app.command()(config)
 
 

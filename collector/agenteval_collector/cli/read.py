@@ -43,7 +43,7 @@ def sessions(
 ) -> None:
     """List sessions and their scores, newest first."""
     query = {"limit": str(limit), **({"agent": agent} if agent else {})}
-    body = _get(url, f"/api/v1/sessions?{urlencode(query)}", api_key)
+    body = fetch(url, f"/api/v1/sessions?{urlencode(query)}", api_key)
     if as_json:
         typer.echo(body)
     else:
@@ -57,7 +57,7 @@ def session(
     as_json: AsJson = False,
 ) -> None:
     """Show a session: its scores, and its traces with their ids and signals."""
-    body = _get(url, f"/api/v1/sessions/{quote(session_id, safe='')}", api_key)
+    body = fetch(url, f"/api/v1/sessions/{quote(session_id, safe='')}", api_key)
     if as_json:
         typer.echo(body)
     else:
@@ -66,7 +66,7 @@ def session(
 
 def trace(trace_id: TraceId, url: Url = DEFAULT_URL, api_key: Key = None, as_json: AsJson = False) -> None:
     """Show a trace: what was said, which tools were called, and its outcomes."""
-    body = _get(url, f"/api/v1/traces/{quote(trace_id, safe='')}", api_key)
+    body = fetch(url, f"/api/v1/traces/{quote(trace_id, safe='')}", api_key)
     if as_json:
         typer.echo(body)
     else:
@@ -75,7 +75,7 @@ def trace(trace_id: TraceId, url: Url = DEFAULT_URL, api_key: Key = None, as_jso
 
 def why(trace_id: TraceId, url: Url = DEFAULT_URL, api_key: Key = None, as_json: AsJson = False) -> None:
     """Explain a trace: its status, each outcome, and what to switch on for those that are missing."""
-    document = json.loads(_get(url, f"/api/v1/traces/{quote(trace_id, safe='')}", api_key))
+    document = json.loads(fetch(url, f"/api/v1/traces/{quote(trace_id, safe='')}", api_key))
     notes = about_trace(document) + [about_outcome(outcome) for outcome in document["outcomes"]]
     if as_json:
         explanation = [{"text": note.text, "advice": note.advice} for note in notes]
@@ -84,7 +84,8 @@ def why(trace_id: TraceId, url: Url = DEFAULT_URL, api_key: Key = None, as_json:
         show_explanation(notes)
 
 
-def _get(url: str, path: str, key: str | None) -> str:
+def fetch(url: str, path: str, key: str | None) -> str:
+    """What the collector answers; ends the command with a sentence where it cannot be asked."""
     try:
         return get(url, path, key)
     except ApiError as error:

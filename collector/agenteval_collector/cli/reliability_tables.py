@@ -1,0 +1,194 @@
+"""Reliability over runs as tables on a terminal."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from agenteval_collector.cli.terminal import console, content
+from agenteval_collector.pipeline import Document
+from agenteval_collector.web.formats import number, percent
+
+LABELS: Mapping[str, str] = {
+    "R_con": "consistency",
+    "C_out": "  of outcomes",
+    "C_traj_d": "  of actions, by how often",
+    "C_traj_s": "  of actions, by order",
+    "C_res": "  of resources",
+    "C_conf": "  of confidence (apart)",
+    "R_pred": "predictability",
+    "P_brier": "  Brier score",
+    "P_cal": "  calibration",
+    "P_auroc": "  discrimination",
+    "P_rc": "  risk and coverage (apart)",
+    "R_rob": "robustness",
+    "R_fault": "  against failing tools",
+    "R_struct": "  against other structure",
+    "R_prompt": "  against other words",
+    "R_saf": "safety (apart)",
+    "S_comp": "  runs without a violation",
+    "S_harm": "  mildness of violations",
+    "R": "reliability",
+}
+"""The published figures as people call them, parts below their whole; those apart enter no whole."""
+
+SHOWN_K = 8
+"""pass^k is shown for k up to this."""
+
+BETTER, WORSE = 0.95, 0.05
+"""Chances from which a version is shown as better, or as worse."""
+
+
+def show_reliability(items: Sequence[Document]) -> None:
+    """Each agent's version by itself."""
+    out = console()
+    if not items:
+        out.print("No runs yet. Name them in the agent: `with otel_agenteval.run(task_id=..., run_id=...) as run:`,")
+        out.print("and say what came of each: `run.report(success=...)`.")
+        return
+    for place, item in enumerate(items):
+        if place:
+            out.print()
+        out.print(_heading(item))
+        for remark in _remarks(item):
+            out.print(content(remark, "dim"))
+        out.print(_figures(item))
+        if any(item["worst_tasks"].values()):
+            out.print()
+            out.print(_worst_tasks(item))
+        if item["safety"]["examples"]:
+            out.print()
+            out.print(_violations(item))
+
+
+def show_comparison(comparison: Document) -> None:
+    """Two versions, figure by figure."""
+    out = console()
+    agent = comparison["agent"] or "unnamed agent"
+    before, after = comparison["before"], comparison["after"]
+    out.print(content(f"{agent}: {before} and {after}", "bold"))
+    runs = comparison["runs"]
+    out.print(
+        content(f"{comparison['tasks']} tasks in common, {runs['before']} and {runs['after']} runs of them", "dim")
+    )
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("figure", no_wrap=True)
+    for name in (before, after):
+        table.add_column(content(name), justify="right")
+    table.add_column("difference", justify="right")
+    table.add_column("95 % interval", justify="right")
+    table.add_column(content(f"{after} is better"), justify="right")
+    table.add_column("", overflow="fold")
+    success = comparison["success"]
+    table.add_row("success of all runs", _number(success["before"]), _number(success["after"]), "", "",
+                  _chance(success["probability_better"]), Text("by Beta posteriors", "dim"))  # fmt: skip
+    figures = comparison["figures"]
+    passes = [f"pass^{k}" for k in range(1, SHOWN_K + 1) if f"pass^{k}" in figures]
+    for name in (*passes, *LABELS):
+        figure = figures[name]
+        table.add_row(
+            _label(name),
+            _number(figure["before"]),
+            _number(figure["after"]),
+            "–" if figure["difference"] is None else f"{figure['difference']:+.2f}",
+            _interval(figure["interval"]),
+            _chance(figure["probability_better"]),
+            content(figure["reason"] or "", "dim"),
+        )
+    out.print(table)
+    out.print(Text("The chance is the share of paired resamples of the tasks in which the figure is higher.", "dim"))
+
+
+def _heading(item: Document) -> Text:
+    version = f" {item['version']}" if item["version"] else ""
+    heading = content(f"{item['agent'] or 'unnamed agent'}{version}", "bold")
+    runs = f"{item['runs']} runs of {item['tasks']} tasks (the newest {item['window']} at most)"
+    return heading.append(f"  {runs}, variant {item['variant']}", "not bold dim")
+
+
+def _remarks(item: Document) -> list[str]:
+    estimated, runs = item["estimated"], item["runs"]
+    remarks = []
+    if estimated["outcomes"]:
+        remarks.append(f"{estimated['outcomes']} of {runs} outcomes are estimated from task_completion: report them.")
+    if estimated["confidences"]:
+        remarks.append(f"{estimated['confidences']} of {runs} confidences are an evaluator's, not the agent's own.")
+    if item["safety"]["method"] == "exact":
+        remarks.append("Safety is by exact detectors: personal data, destructive tools, rate of calls; nothing else.")
+    remarks += [f"{count} runs are left out: {reason}." for reason, count in item["left_out"].items()]
+    return remarks
+
+
+def _figures(item: Document) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("figure", no_wrap=True)
+    table.add_column("", no_wrap=True, style="dim")
+    table.add_column("value", justify="right")
+    table.add_column("95 % interval", justify="right")
+    table.add_column("tasks", justify="right")
+    table.add_column("rests on", justify="right")
+    table.add_column("", overflow="fold")
+    for k, value in list(item["pass_hat_k"].items())[:SHOWN_K]:
+        name = f"pass^{k}"
+        table.add_row(_label(name), name, number(value), _interval(item["intervals"][name]),
+                      str(item["tasks_used"][name]), "", Text(item["estimator"], "dim"))  # fmt: skip
+    for name in LABELS:
+        value = item["metrics"][name]
+        parts = ", ".join(item["parts"].get(name, ()))
+        table.add_row(
+            _label(name),
+            name,
+            Text("undefined", "dim") if value is None else Text(number(value), "bold" if name == "R" else ""),
+            _interval(item["intervals"][name]),
+            str(item["tasks_used"][name]) if value is not None else "",
+            percent(item["coverage"][name]) if value is not None else "",
+            content(item["reasons"].get(name) or (f"of {parts}" if parts else ""), "dim"),
+        )
+    return table
+
+
+def _worst_tasks(item: Document) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("dragged down by tasks", no_wrap=True)
+    table.add_column("task, value, runs", overflow="fold")
+    for name, tasks in item["worst_tasks"].items():
+        if tasks:
+            said = ", ".join(f"{each['task_id']} {number(each['value'])} ({each['runs']} runs)" for each in tasks)
+            table.add_row(_label(name).strip(), content(said))
+    return table
+
+
+def _violations(item: Document) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("broke a constraint", "run", "what shows it"):
+        table.add_column(name, overflow="fold")
+    for run in item["safety"]["examples"]:
+        for violation in run["violations"]:
+            table.add_row(
+                content(f"{violation['constraint']}, {violation['severity']}"),
+                content(f"{run['run_id']} of task {run['task_id']}"),
+                content(violation["evidence"]),
+            )
+    return table
+
+
+def _label(name: str) -> str:
+    if name.startswith("pass^"):
+        k = name.removeprefix("pass^")
+        return "a run succeeds" if k == "1" else f"{k} runs all succeed"
+    return LABELS.get(name, name.replace("_", " "))
+
+
+def _number(value: float | None) -> Text:
+    return Text("–", "dim") if value is None else Text(number(value))
+
+
+def _interval(interval: Sequence[float] | None) -> str:
+    return "–" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
+
+
+def _chance(probability: float | None) -> Text:
+    if probability is None:
+        return Text("–", "dim")
+    style = "green" if probability >= BETTER else "red" if probability <= WORSE else ""
+    return Text(f"{probability:.0%}", style)

@@ -1,0 +1,120 @@
+"""What a trace adds to its run: actions, resources, cost, violations."""
+
+from typing import Any
+
+import pytest
+from agenteval_collector.config import PriceConfig, SafetyConfig
+from agenteval_collector.records import RunTrace
+from agenteval_collector.reliability import RunTraces
+from agenteval_collector.reliability.safety import detectors
+
+from otel_agenteval.model import ModelCall, RunIdentity, RunOutcome, ToolCall, Trace, Turn, Usage
+
+SECOND = 10**9
+PRICES = {"gpt-4o": PriceConfig(input=2.0, output=10.0), "gpt-4o-mini": PriceConfig(input=0.1, output=0.4)}
+
+
+def model_call(model: str | None = "gpt-4o", usage: Usage | None = None, **more: Any) -> ModelCall:
+    given = {"started_at": 0, "ended_at": SECOND, "usage": usage or Usage(input_tokens=1000, output_tokens=100)}
+    return ModelCall(span_id="c", model=model, **{**given, **more})
+
+
+def trace(*turns: Turn, **more: Any) -> Trace:
+    given = {"trace_id": "t", "turns": turns, "run": RunIdentity(task_id="refund", run_id="1"), "ended_at": SECOND}
+    return Trace(**{**given, **more})
+
+
+def turn(**facts: Any) -> Turn:
+    return Turn(**{"span_id": "a", "input": "", "output": "", "started_at": 0, "ended_at": SECOND, **facts})
+
+
+def added(given: Trace, safety: SafetyConfig | None = None) -> RunTrace:
+    found = RunTraces(PRICES, detectors(safety or SafetyConfig()))(given, "s-1")
+    assert found is not None
+    return found
+
+
+def test_a_trace_of_no_run_adds_nothing() -> None:
+    assert RunTraces(PRICES, [])(trace(run=None), "s-1") is None
+
+
+def test_actions_are_the_tool_calls_of_all_turns_and_errors_their_failures() -> None:
+    first = turn(tool_calls=(ToolCall(name="search"), ToolCall(name="read", error="Timeout")))
+    second = turn(tool_calls=(ToolCall(name="book \ud800"),), model_calls=(model_call(error="overloaded"),))
+    found = added(trace(first, second, run_outcome=RunOutcome(success=True, confidence=0.5), ended_at=3 * SECOND))
+    assert found.actions == ("search", "read", "book ?")
+    assert (found.errors, found.model_calls, found.seconds, found.model_seconds) == (2, 1, 3.0, 1.0)
+    assert (found.success, found.confidence, found.session_id) == (True, 0.5, "s-1")
+
+
+@pytest.mark.parametrize(
+    ("calls", "usd"),
+    [
+        pytest.param((), 0.0, id="no call costs nothing"),
+        pytest.param((model_call(), model_call("gpt-4o-mini")), 0.00314, id="the prices of each model"),
+        pytest.param((model_call("gpt-4o-2024-08-06"),), 0.003, id="a model with a date in its name"),
+        pytest.param((model_call("gpt-4o-2024-08-06-mine"),), None, id="another model of a similar name"),
+        pytest.param((model_call(), model_call("llama")), None, id="one call without a price"),
+        pytest.param((model_call(None),), None, id="a model nobody named"),
+        pytest.param((model_call(usage=Usage()),), 0.0, id="no tokens cost nothing"),
+    ],
+)
+def test_cost_is_known_for_priced_calls_only(calls: tuple[ModelCall, ...], usd: float | None) -> None:
+    assert added(trace(turn(model_calls=calls))).usd == (None if usd is None else pytest.approx(usd))
+
+
+def test_a_call_without_usage_has_no_cost() -> None:
+    call = ModelCall(span_id="c", model="gpt-4o", started_at=0, ended_at=1)
+    assert added(trace(turn(model_calls=(call,)))).usd is None
+
+
+@pytest.mark.parametrize(
+    ("given", "constraints"),
+    [
+        pytest.param(trace(turn(output="Done, have a nice day.")), [], id="nothing to complain of"),
+        pytest.param(
+            trace(turn(input="Who is it?", output="Write to ann@example.org.")), ["no_pii_exposure"], id="personal data"
+        ),
+        pytest.param(
+            trace(turn(input="I am ann@example.org", output="Sent to ann@example.org.")), [], id="given by the user"
+        ),
+        pytest.param(
+            trace(turn(tool_calls=(ToolCall(name="delete_account"),))), ["no_destructive_operations"], id="snake case"
+        ),
+        pytest.param(
+            trace(turn(tool_calls=(ToolCall(name="dropTable"),))), ["no_destructive_operations"], id="camel case"
+        ),
+        pytest.param(
+            trace(turn(tool_calls=(ToolCall(name="PURGE-all"),))), ["no_destructive_operations"], id="upper case"
+        ),
+        pytest.param(trace(turn(tool_calls=(ToolCall(name="undeleted_items"),))), [], id="part of another word"),
+        pytest.param(
+            trace(turn(tool_calls=(ToolCall(name="delete_account", error="denied"),))), [], id="nothing was destroyed"
+        ),
+    ],
+)
+def test_detectors_find_what_they_look_for(given: Trace, constraints: list[str]) -> None:
+    assert [each.constraint for each in added(given).violations or ()] == constraints
+
+
+def test_evidence_never_repeats_personal_data() -> None:
+    (violation,) = added(trace(turn(output="Write to ann@example.org."))).violations or ()
+    assert violation.evidence == "EMAIL in an answer"
+
+
+@pytest.mark.parametrize(
+    ("apart", "broken"),
+    [
+        pytest.param(19, True, id="four calls within a minute"),
+        pytest.param(20, False, id="the fourth a minute after the first"),
+    ],
+)
+def test_rate_of_calls(apart: int, broken: bool) -> None:
+    calls = tuple(model_call(started_at=n * apart * SECOND, ended_at=n * apart * SECOND) for n in range(4))
+    found = added(trace(turn(model_calls=calls)), SafetyConfig(calls_per_minute=3)).violations or ()
+    assert [each.constraint for each in found] == (["rate_limit_respect"] if broken else [])
+
+
+def test_what_nobody_looks_for_is_not_analysed() -> None:
+    off = SafetyConfig(personal_data=False, destructive_tools=(), calls_per_minute=None)
+    assert added(trace(turn(output="ann@example.org")), off).violations is None

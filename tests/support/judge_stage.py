@@ -1,0 +1,152 @@
+"""A judge stage whose panel, time and store are the test's."""
+
+import asyncio
+import queue
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.judges.port import JudgeReply, JudgeRequest, JudgeUnavailable
+from agenteval_collector.judging.judgements import Judgements
+from agenteval_collector.judging.panel import Judged
+from agenteval_collector.judging.port import Answer, Ask, Question
+from agenteval_collector.judging.stage import JudgeStage
+from agenteval_collector.records import Exchange, JudgeJob, Judgement
+
+from otel_agenteval.model import Trace
+from otel_agenteval.outcome import Failure, Method, Score, Status, Unscored
+from tests.support.evaluations import evaluation
+from tests.support.judging import question
+from tests.support.referring import exchange
+
+PATIENT = 10.0
+"""Seconds after which a test gives up on a thread."""
+GOOD = Judged(outcome=Score(value=0.8, reason="well done"), model="m-2026")
+
+
+def job(trace_id: str, *, urgent: bool = False, names: Collection[str] = ("confidence",)) -> JudgeJob:
+    """A job whose outcomes of these names are pending."""
+    pending = tuple(
+        evaluation(
+            name=name,
+            method=Method.LLM,
+            subject_id=trace_id,
+            trace_id=trace_id,
+            model="m",
+            outcome=Unscored(status=Status.PENDING, reason="waiting for the judge"),
+        )
+        for name in names
+    )
+    return JudgeJob(trace_id=trace_id, session_id="s-1", revision=1, urgent=urgent, pending=pending)
+
+
+def unavailable(*, sent: bool, retry_after: float = 5.0) -> JudgeUnavailable:
+    return JudgeUnavailable("timeout", "no reply in 30 s", retry_after=retry_after, sent=sent)
+
+
+@dataclass
+class World:
+    """Everything around the stage.
+
+    `step` says what happens when a trace is judged for the n-th time, after what `pace` waits for: an error, or None
+    for an answer. Waiting takes the stage no time: the clock is put forward.
+    """
+
+    step: Callable[[str, int], Exception | None] = lambda trace_id, attempt: None
+    load_step: Callable[[str], Exception | None] = lambda trace_id: None
+    gone: Collection[str] = ()
+    judged: dict[str, Judged] = field(default_factory=lambda: {"confidence": GOOD})
+    clock: ManualClock = field(default_factory=ManualClock)
+    tried: list[str] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    delivered: "queue.Queue[Judgement]" = field(default_factory=queue.Queue)
+    no_rooms: int = 0
+    closed: int = 0
+    pace: Callable[[], Awaitable[object]] | None = None
+    together: int = 0
+    most_together: int = 0
+
+    def stage(self, *, capacity: int = 100, parallel: int = 1) -> JudgeStage:
+        return JudgeStage(
+            Judgements(self.load, self.judge_trace, self.asking, self.clock),
+            self,
+            self.deliver,
+            self.clock,
+            self,
+            capacity=capacity,
+            parallel=parallel,
+            wait=self.wait,
+        )
+
+    @contextmanager
+    def running(self, *jobs: JudgeJob, capacity: int = 100, parallel: int = 1) -> Iterator[JudgeStage]:
+        """A stage that has started with these jobs."""
+        stage = self.stage(capacity=capacity, parallel=parallel)
+        for each in jobs:
+            stage.submit(each)
+        stage.start()
+        try:
+            yield stage
+        finally:
+            stage.shutdown(PATIENT)
+            assert not stage.alive
+
+    def next(self) -> Judgement:
+        return self.delivered.get(timeout=PATIENT)
+
+    def load(self, job: JudgeJob) -> Trace | None:
+        if (error := self.load_step(job.trace_id)) is not None:
+            raise error
+        return None if job.trace_id in self.gone else Trace(trace_id=job.trace_id)
+
+    async def judge_trace(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
+        self.tried.append(trace.trace_id)
+        self.together += 1
+        self.most_together = max(self.together, self.most_together)
+        try:
+            if self.pace is not None:
+                await self.pace()
+            if (error := self.step(trace.trace_id, self.tried.count(trace.trace_id))) is not None:
+                raise error
+            await ask(question({}, {}), model="m")
+        finally:
+            self.together -= 1
+        return self.judged
+
+    def asking(self, exchanges: list[Exchange]) -> Ask:
+        async def ask(question: Question, *, model: str) -> Answer:
+            exchanges.append(exchange())
+            return Answer(replies=({},), model=model, temperature=0.0)
+
+        return ask
+
+    def deliver(self, judgement: Judgement) -> None:
+        self.delivered.put(judgement)
+
+    async def wait(self, event: asyncio.Event, seconds: float | None) -> None:
+        if seconds is None:
+            await asyncio.wait_for(event.wait(), PATIENT)
+        else:
+            self.waits.append(seconds)
+            self.clock.advance(seconds)
+            await asyncio.sleep(0)
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        raise AssertionError("the stage asks by its panel only")
+
+    async def close(self) -> None:
+        self.closed += 1
+
+    def asked(self, exchange: Exchange, error_type: str | None) -> None:
+        raise AssertionError("the stage reports no requests")
+
+    def no_room(self) -> None:
+        self.no_rooms += 1
+
+
+def failure(judgement: Judgement) -> Failure:
+    """The failure that the one outcome of a judgement is."""
+    [outcome] = [each.outcome for each in judgement.evaluations]
+    assert isinstance(outcome, Failure)
+    return outcome

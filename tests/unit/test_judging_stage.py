@@ -1,0 +1,276 @@
+import asyncio
+import logging
+import threading
+from dataclasses import replace
+
+import pytest
+from agenteval_collector.errors import Unavailable
+from agenteval_collector.judging.judgements import MAX_REASON
+from agenteval_collector.judging.stage import ATTEMPTS, MIN_PAUSE, PATIENCE, wait_at_most
+from agenteval_collector.records import Judgement
+
+from otel_agenteval.outcome import Failure
+from tests.support.judge_stage import GOOD, PATIENT, World, failure, job, unavailable
+from tests.support.referring import exchange
+
+START = 1_700_000_000_000_000_000
+
+
+def test_every_pending_outcome_is_replaced() -> None:
+    low = replace(GOOD, model=None, outcome=Failure(error_type="malformed", reason="prose"))
+    world = World(judged={"confidence": GOOD, "plan_quality": low})
+    asked = job("t", names=("confidence", "plan_quality"))
+    with world.running(asked):
+        judgement = world.next()
+    assert judgement.job is asked
+    assert judgement.evaluations == (
+        replace(asked.pending[0], outcome=GOOD.outcome, model="m-2026", evaluated_at=START),
+        replace(asked.pending[1], outcome=low.outcome, model=None, evaluated_at=START),
+    )
+    assert judgement.exchanges == (exchange(),)
+
+
+def test_a_name_that_nobody_judges_any_more_fails_alone() -> None:
+    world = World()
+    with world.running(job("t", names=("confidence", "my_rubric"))):
+        confidence, rubric = world.next().evaluations
+    assert confidence.outcome == GOOD.outcome
+    assert isinstance(rubric.outcome, Failure)
+    assert rubric.outcome.error_type == "unknown_evaluator"
+
+
+def test_a_trace_whose_spans_are_gone_fails_without_being_asked_about() -> None:
+    world = World(gone=["t"])
+    with world.running(job("t")):
+        found = failure(world.next())
+    assert found.error_type == "spans_gone"
+    assert "log.retention" in found.reason
+    assert world.tried == []
+
+
+@pytest.mark.parametrize("where", ["load", "panel"])
+def test_a_defect_costs_its_trace_a_failure_and_no_other(where: str, caplog: pytest.LogCaptureFixture) -> None:
+    def defect(trace_id: str, attempt: int = 1) -> Exception | None:
+        return KeyError("x" * 10_000) if trace_id == "bad" else None
+
+    world = World(load_step=defect) if where == "load" else World(step=defect)
+    with world.running(job("bad"), job("good")) as stage:
+        found = failure(world.next())
+        assert found.error_type == "KeyError"
+        assert found.reason.startswith("the trace could not be judged: ")
+        assert len(found.reason) < MAX_REASON + 10
+        assert world.next().evaluations[0].outcome == GOOD.outcome
+        assert stage.alive
+    assert "trace bad could not be judged" in caplog.text
+
+
+def test_urgent_traces_are_judged_first() -> None:
+    world = World()
+    with world.running(job("a"), job("b"), job("u", urgent=True)):
+        assert [world.next().job.trace_id for _ in range(3)] == ["u", "a", "b"]
+
+
+def test_a_bounded_number_of_traces_is_under_way() -> None:
+    world = World(pace=asyncio.Barrier(3).wait)
+    with world.running(*(job(f"t{number}") for number in range(9)), parallel=3):
+        for _ in range(9):
+            world.next()
+    assert world.most_together == 3
+
+
+def test_jobs_that_come_later_wake_the_stage() -> None:
+    world = World()
+    with world.running() as stage:
+        for number in range(20):
+            stage.submit(job(f"t{number}"))
+            assert world.next().job.trace_id == f"t{number}"
+
+
+def test_a_full_backlog_fails_the_new_one_at_once() -> None:
+    world = World()
+    stage = world.stage(capacity=2)
+    for name in "abc":
+        stage.submit(job(name))
+    refused = world.delivered.get_nowait()
+    assert refused.job.trace_id == "c"
+    assert failure(refused).error_type == "no_room"
+    assert failure(refused).reason == "too many traces wait for the judge: judge.backlog is 2"
+    assert world.no_rooms == 1
+    assert (stage.waiting, stage.room) == (2, 0)
+
+
+def test_an_urgent_trace_displaces_the_newest_other() -> None:
+    world = World()
+    stage = world.stage(capacity=2)
+    for each in (job("a"), job("b"), job("u", urgent=True)):
+        stage.submit(each)
+    displaced = world.delivered.get_nowait()
+    assert displaced.job.trace_id == "b"
+    assert failure(displaced).reason == "the trace gave way to an urgent one: judge.backlog is 2"
+    assert world.no_rooms == 1
+
+
+@pytest.mark.parametrize("sent", [True, False], ids=["requests reach out", "the circuit is open"])
+def test_an_outage_fails_nothing_however_long(sent: bool) -> None:
+    world = World(step=lambda trace_id, attempt: unavailable(sent=sent) if attempt <= 20 else None)
+    with world.running(job("a")):
+        assert world.next().evaluations[0].outcome == GOOD.outcome
+    assert world.waits == [5.0] * 20
+
+
+def test_while_the_judge_is_away_one_trace_is_tried_at_a_time() -> None:
+    def step(trace_id: str, attempt: int) -> Exception | None:
+        return unavailable(sent=False) if len(world.tried) <= 20 else None
+
+    world = World(step=step)
+    with world.running(*(job(f"t{number}") for number in range(100)), parallel=8):
+        judged = {world.next().job.trace_id for _ in range(100)}
+    assert len(judged) == 100
+    assert len(world.tried) == 120
+    # Those that were under way when it began, then one after each wait.
+    assert 12 <= len(world.waits) <= 20
+
+
+def test_a_judge_that_names_no_time_is_not_asked_without_end() -> None:
+    world = World(step=lambda trace_id, attempt: unavailable(sent=False, retry_after=0) if attempt == 1 else None)
+    with world.running(job("a")):
+        world.next()
+    assert world.waits == [MIN_PAUSE]
+
+
+def test_the_store_may_be_away_too() -> None:
+    errors: list[Exception] = [Unavailable("disk full", retry_after=3.0), Unavailable("disk full", retry_after=3.0)]
+    world = World(load_step=lambda trace_id: errors.pop() if errors else None)
+    with world.running(job("a")):
+        assert world.next().evaluations[0].outcome == GOOD.outcome
+    assert world.waits == [3.0, 3.0]
+
+
+def test_a_trace_that_never_gets_an_answer_while_others_do_fails() -> None:
+    def step(trace_id: str, attempt: int) -> Exception | None:
+        if trace_id == "bad":
+            return unavailable(sent=True, retry_after=5.0)
+        world.clock.advance(5.0)
+        return None
+
+    world = World(step=step)
+    with world.running(job("bad"), *(job(f"t{number}") for number in range(20))):
+        outcomes = {judgement.job.trace_id: judgement for judgement in (world.next() for _ in range(21))}
+    bad = failure(outcomes.pop("bad"))
+    assert bad.error_type == "timeout"
+    assert bad.reason.startswith("the judge answered for other traces in between")
+    assert all(judgement.evaluations[0].outcome == GOOD.outcome for judgement in outcomes.values())
+    # Nothing was answered before the first time.
+    assert world.tried.count("bad") == 1 + ATTEMPTS
+
+
+def test_what_was_not_sent_is_no_attempt() -> None:
+    def step(trace_id: str, attempt: int) -> Exception | None:
+        return unavailable(sent=False, retry_after=1.0) if trace_id == "a" and attempt <= 3 * ATTEMPTS else None
+
+    world = World(step=step)
+    with world.running(job("a"), *(job(f"t{number}") for number in range(50)), parallel=4):
+        assert all(world.next().evaluations[0].outcome == GOOD.outcome for _ in range(51))
+
+
+def test_a_judgement_that_cannot_be_delivered_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    class Refusing(World):
+        def deliver(self, judgement: Judgement) -> None:
+            if judgement.job.trace_id == "a":
+                raise OSError("no")
+            super().deliver(judgement)
+
+    world = Refusing()
+    with world.running(job("a"), job("b")):
+        assert world.next().job.trace_id == "b"
+    assert "a judgement was not delivered" in caplog.text
+
+
+def test_shutdown_leaves_what_is_under_way() -> None:
+    async def never() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    started = threading.Event()
+    world = World(pace=never)
+    stage = world.stage()
+    stage.submit(job("a"))
+    stage.submit(job("b"))
+    stage.start()
+    assert started.wait(PATIENT)
+    stage.shutdown(PATIENT)
+    assert not stage.alive
+    assert world.delivered.empty()
+    assert world.closed == 1
+    stage.submit(job("c"))
+    assert stage.waiting == 1
+
+
+def test_shutdown_is_safe_before_start_and_twice() -> None:
+    stage = World().stage()
+    stage.shutdown()
+    stage.shutdown()
+    stage.start()
+    stage.shutdown()
+    stage.shutdown()
+    assert not stage.alive
+
+
+def test_a_drain_judges_all_in_the_calling_thread() -> None:
+    world = World(step=lambda trace_id, attempt: unavailable(sent=True) if attempt == 1 else None)
+    stage = world.stage(parallel=2)
+    for names in ("ab", "cde"):
+        left: list[int] = []
+        for name in names:
+            stage.submit(job(name))
+        stage.drain(left.append)
+        assert {world.delivered.get_nowait().job.trace_id for _ in names} == set(names)
+        assert (left[0], left[-1]) == (len(names), 0)
+    assert not stage.alive
+    stage.shutdown()
+    assert world.closed == 1
+
+
+@pytest.mark.parametrize("sent", [True, False], ids=["requests reach out", "the circuit is open"])
+def test_a_drain_ends_where_the_judge_stays_away(sent: bool, caplog: pytest.LogCaptureFixture) -> None:
+    world = World(step=lambda trace_id, attempt: unavailable(sent=sent) if trace_id != "t0" else None)
+    stage = world.stage(parallel=4)
+    for number in range(50):
+        stage.submit(job(f"t{number}"))
+    with caplog.at_level(logging.INFO):
+        stage.drain(lambda left: None)
+    stage.shutdown()
+    outcomes = {judgement.job.trace_id: judgement for judgement in world.delivered.queue}
+    assert len(outcomes) == world.delivered.qsize() == 50
+    assert outcomes.pop("t0").evaluations[0].outcome == GOOD.outcome
+    assert {failure(judgement).reason for judgement in outcomes.values()} == {
+        f"the judge was away {PATIENCE} times in a row: no reply in 30 s"
+    }
+    assert len(world.tried) < 20
+
+
+def test_a_drain_outlasts_a_short_outage(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(step=lambda trace_id, attempt: unavailable(sent=False) if len(world.tried) < PATIENCE else None)
+    stage = world.stage()
+    for number in range(5):
+        stage.submit(job(f"t{number}"))
+    with caplog.at_level(logging.INFO):
+        stage.drain(lambda left: None)
+    stage.shutdown()
+    assert all(judgement.evaluations[0].outcome == GOOD.outcome for judgement in world.delivered.queue)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the judge is away, traces wait for it: no reply in 30 s",
+        "the judge answers again",
+    ]
+
+
+def test_waiting_ends_with_the_event_or_the_time() -> None:
+    async def main() -> None:
+        event = asyncio.Event()
+        await wait_at_most(event, 0.001)
+        event.set()
+        async with asyncio.timeout(PATIENT):
+            await wait_at_most(event, None)
+            await wait_at_most(event, 3600.0)
+
+    asyncio.run(main())

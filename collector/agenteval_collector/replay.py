@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,15 +11,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.assembly import Assembler
 from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.config import Settings
-from agenteval_collector.core import EvaluationCore, reliability_reports
+from agenteval_collector.core import reliability_reports
 from agenteval_collector.errors import InvalidRequest, PermanentError
-from agenteval_collector.evaluation import EvaluationStage, NoJudge
-from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, Document, LoggedRequest, Signal
+from agenteval_collector.offline import NoTelemetry, Offline
+from agenteval_collector.pipeline import AssembledTrace, Document, LoggedRequest, Signal
 from agenteval_collector.receiver.otlp_json import parse_json
 from agenteval_collector.receiver.validity import Limits, check
 from agenteval_collector.stores import Store, StoreQueries
-
-BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +62,8 @@ def replay(
 def _replay(
     requests: Iterable[Recorded], settings: Settings, store: Store, clock: Clock, progress: Callable[[int], None]
 ) -> Document:
-    core = EvaluationCore(settings, store, clock, _NoTelemetry(), NoJudge())
-    stage = EvaluationStage(
-        core.evaluation, core.sessions, store, _NoSink(), lambda _trace_id, _revision: None, lambda _job: None
-    )
     assembler = Assembler(
-        clock, _NoTelemetry(), lambda _: {}, lambda _: (), quiet_period=1.0, max_age=1.0, max_open_bytes=2**63
+        clock, NoTelemetry(), lambda _: {}, lambda _: (), quiet_period=1.0, max_age=1.0, max_open_bytes=2**63
     )
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     newest: dict[str, AssembledTrace] = {}
@@ -84,10 +78,8 @@ def _replay(
     newest |= {trace.trace_id: trace for trace in assembler.complete_all()}
     # All is known before anything is scored: every trace has one revision, and sessions grow in order of time.
     traces = sorted((replace(trace, revision=1) for trace in newest.values()), key=_place)
-    for first in range(0, len(traces), BATCH):
-        batch = traces[first : first + BATCH]
-        stage.process(batch)
-        progress(len(batch))
+    with Offline(settings, store, clock, newest) as offline:
+        offline.score(traces, progress)
     reliability = reliability_reports(settings, store)
     queries = StoreQueries(store.engine, clock, idle=settings.session.idle, reliability=reliability)
     return {
@@ -158,22 +150,3 @@ def _json(path: Path) -> Iterator[Recorded]:
             yield Recorded(signal, parse_json(signal, json.dumps(document)).SerializeToString(), place)
         except InvalidRequest as error:
             raise InvalidRequest(f"{place}: {error}") from error
-
-
-class _NoSink:
-    """Nothing listens to a replay."""
-
-    def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None: ...
-
-
-class _NoTelemetry:
-    """Nothing counts a replay."""
-
-    def received(self, spans: int) -> None: ...
-    def rejected(self, spans: int) -> None: ...
-    def refused(self, error_type: str) -> None: ...
-    def own_scope(self, spans: int) -> None: ...
-    def unread(self, kind: str, values: int) -> None: ...
-    def late(self, spans: int) -> None: ...
-    def replayed(self, requests: int) -> None: ...
-    def released_early(self, traces: int) -> None: ...

@@ -200,7 +200,10 @@ def _with_failures(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCa
     """Calls whose spans ended well, but whose results the last model call was told are errors."""
     last = models[-1].facts if models else None
     steps = last.input.since_user() if last and last.input else []
-    failed = {each.call_id: each for step in steps for each in step.responses if each.failed and each.call_id}
+    responses = [each for step in steps for each in step.responses]
+    # An id that recurs does not say which of its calls failed; their own spans may.
+    times = Counter(each.call_id for each in responses)
+    failed = {each.call_id: each for each in responses if each.failed and each.call_id and times[each.call_id] == 1}
     return [
         replace(call, error=_words(failed[call.call_id])) if call.error is None and call.call_id in failed else call
         for call in calls
@@ -216,8 +219,9 @@ def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[
 
     Read from the last call backwards, whose history usually holds them all.
     """
-    wanted = {call.call_id for call in calls if call.call_id}
-    missing = set(wanted)
+    wanted = Counter(call.call_id for call in calls if call.call_id)
+    # An id that several calls of this turn have does not say which of them a response answers.
+    missing = {call_id for call_id, times in wanted.items() if times == 1}
     by_id: dict[str, ToolResponse] = {}
     in_order: list[ToolResponse] = []
     for node in reversed(models):

@@ -197,6 +197,22 @@ def test_of_cut_definitions_the_complete_ones_are_known() -> None:
     assert offered(**{"gen_ai.tool.definitions": text}) == ["whole"]
 
 
+def test_an_id_that_calls_of_a_turn_share_gives_none_the_outcome_of_another() -> None:
+    first, second = asks("book", {"seat": 1}, "c"), asks("think", {"of": "seats"}, "c")
+    found = calls(
+        agent("a", "bot"),
+        chat("m1", [user("?")], [first], "a", at=1),
+        tool("t1", "book", {"seat": 1}, "Error: taken", "a", at=10, call_id="c"),
+        chat("m2", [user("?"), first, told("Error: taken", "c")], [second], "a", at=20),
+        tool("t2", "think", {"of": "seats"}, None, "a", at=30, call_id="c"),
+        chat("m3", [user("?"), first, told("Error: taken", "c"), second, told("", "c")], [answer("!")], "a", at=40),
+    )
+    assert [(call.name, call.result, call.error) for call in found] == [
+        ("book", "Error: taken", "Error: taken"),
+        ("think", None, None),
+    ]
+
+
 def test_an_execution_that_no_reply_asked_for_stands_at_its_start() -> None:
     found = calls(
         agent("a", "bot"),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,15 @@ def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[Turn]:
     starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
     for start, end in zip(starts, [*starts[1:], len(messages)], strict=True):
         reply = messages[start + 1 : end]
-        results = {message["tool_call_id"]: message["content"] for message in reply if message["role"] == "tool"}
-        steps = tuple(_step(message, results) for message in reply if message["role"] == "assistant")
+        steps = tuple(
+            _step(message, reply[index + 1 :]) for index, message in enumerate(reply) if message["role"] == "assistant"
+        )
         yield Turn(question=messages[start]["content"], steps=steps)
 
 
-def _step(message: dict[str, Any], results: dict[str, str]) -> Step:
+def _step(message: dict[str, Any], after: Sequence[dict[str, Any]]) -> Step:
+    # The model gives the same id to several calls of a conversation: what a call gave stands right behind it.
+    results = {each["tool_call_id"]: each["content"] for each in takewhile(lambda each: each["role"] == "tool", after)}
     return Step(
         text=message.get("content"),
         calls=tuple(

@@ -42,7 +42,7 @@ acceptance: $(VENV)/.dev  ## the checks from outside, where $(SHARED) is there
 	$(BIN)/python $(SHARED)/acceptance/crash_check.py 20
 
 bench: $(VENV)/.dev       ## ratios against named baselines, see benchmarks/README.md
-	for script in client_cpu collector_cpu latency memory read_trace reliability; do $(BIN)/python -m benchmarks.$$script || exit 1; done
+	for script in client_cpu collector_cpu latency memory read_trace reliability detectors; do $(BIN)/python -m benchmarks.$$script || exit 1; done
 
 docs: $(VENV)/.dev        ## docs/instrumentations.md from the recordings
 	$(BIN)/python -m tests.support.instrumentations

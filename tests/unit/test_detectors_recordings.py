@@ -1,0 +1,58 @@
+"""What the detectors make of what real agents did: they tell of few, and of nobody who does not loop."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.workload import taubench
+from benchmarks.workload.steps import steps
+from otel_agenteval.conventions import read_trace
+from otel_agenteval.detectors import Detectors, RuleBook, Step, steps_of
+from otel_agenteval.model import Trace
+from tests.support.recordings import DATA, recorded_logs, recorded_spans
+
+SHARED = Path(os.environ.get("AGENTEVAL_SHARED") or Path(__file__).parents[3] / "shared")
+CONVERSATIONS = SHARED / "taubench" / "gpt-4o-airline-tasks-00-24.json"
+RECORDINGS = [path for path in sorted((DATA / "corpus").glob("*.otlp.pb")) if ".logs." not in path.name]
+
+
+def kinds(observed: Iterable[Step]) -> list[str]:
+    detectors = Detectors("s-1", "t-1", RuleBook())
+    return [verdict.kind for step in observed for verdict in detectors.observe(step)]
+
+
+def traces(path: Path) -> list[Trace]:
+    logs = recorded_logs(path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb")))
+    found = [read_trace(trace_id, spans, logs.get(trace_id, ())) for trace_id, spans in recorded_spans(path).items()]
+    return sorted(found, key=lambda trace: trace.started_at)
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
+def test_no_recorded_trace_holds_a_loop(path: Path) -> None:
+    for trace in traces(path):
+        assert kinds(steps_of(trace)) == []
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
+def test_an_agent_that_repeats_its_answer_loops_where_its_session_is_one_trace(path: Path) -> None:
+    found = kinds(step for trace in traces(path) for step in steps_of(trace))
+    assert found == (["repeated_output"] if "--loop" in path.name else [])
+
+
+def test_the_loops_in_100_recorded_conversations() -> None:
+    if not CONVERSATIONS.exists():
+        pytest.skip(f"the recorded conversations are not here: {CONVERSATIONS}")
+    found = {
+        (conversation.session_id, turn): Counter(kinds(of_turn))
+        for conversation in taubench.read(CONVERSATIONS)
+        for turn, of_turn in enumerate(steps(conversation))
+    }
+    # Every one was read: a booking is tried over and over with an amount that the tool has refused.
+    assert {turn: counted for turn, counted in found.items() if counted} == {
+        ("tau-8-1", 5): {"error_storm": 1},
+        ("tau-9-2", 7): {"error_storm": 1, "cycle": 1},
+        ("tau-11-2", 3): {"error_storm": 1},
+    }

@@ -1,0 +1,162 @@
+"""Which rules the detectors work by, and what the settings make of them."""
+
+from pathlib import Path
+
+import pytest
+from agenteval_collector.config import ConfigError, load
+from agenteval_collector.loop_rules import rule_book
+
+from otel_agenteval.detectors import (
+    Budget,
+    Detectors,
+    HungSpan,
+    Mode,
+    Repetition,
+    RuleBook,
+    Rules,
+    Step,
+    StepKind,
+    StepStarted,
+)
+
+SECOND = 1_000_000_000
+
+
+def call(number: int, agent: str | None = None, tokens: int = 0) -> Step:
+    return Step(
+        kind=StepKind.MODEL if tokens else StepKind.TOOL,
+        name="search",
+        span_id=f"{number:016x}",
+        agent=agent,
+        arguments='{"q": "a"}',
+        result="3 hits",
+        tokens=tokens,
+        started_at=number * SECOND,
+        ended_at=(number + 1) * SECOND,
+    )
+
+
+def kinds(rules: Rules, steps: list[Step]) -> list[list[str]]:
+    detectors = Detectors("s-1", "t-1", RuleBook(default=rules))
+    return [[verdict.kind for verdict in detectors.observe(step)] for step in steps]
+
+
+def test_the_settings_have_the_defaults_of_the_detectors() -> None:
+    assert rule_book(load(environ={}).loops) == RuleBook()
+
+
+def test_what_is_set_for_all_holds_for_an_agent_that_has_rules_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "loops: {cycle: {repeats: 5}, no_progress: {mode: off}, agents: {poller: {cycle: {mode: observe}}}}"
+    )
+    book = rule_book(load(file, {}).loops)
+    assert book.of("poller") == Rules(
+        cycle=Repetition(mode=Mode.OBSERVE, repeats=5), no_progress=Repetition(mode=Mode.OFF, repeats=4)
+    )
+    assert book.of("writer").cycle == book.of(None).cycle == Repetition(repeats=5)
+
+
+def test_the_environment_adds_to_the_rules_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("loops: {agents: {poller: {hung_span: {after: 1h}}}}")
+    book = rule_book(
+        load(file, {"AGENTEVAL_LOOPS__BUDGET__STEPS": "50", "AGENTEVAL_LOOPS__BUDGET__MODE": "alarm"}).loops
+    )
+    assert book.of("poller") == Rules(hung_span=HungSpan(after=3600), budget=Budget(mode=Mode.ALARM, steps=50))
+
+
+@pytest.mark.parametrize(
+    ("yaml", "message"),
+    [
+        pytest.param("loops: {cycles: {repeats: 3}}", r"unknown key 'loops\.cycles'", id="a kind misspelt"),
+        pytest.param("loops: {cycle: {repeats: 1}}", r"loops\.cycle\.repeats: .*greater than or equal to 2", id="once"),
+        pytest.param("loops: {cycle: {mode: on}}", r"loops\.cycle\.mode: .*'off', 'observe' or 'alarm'", id="a mode"),
+        pytest.param(
+            "loops: {agents: {a: {cycle: {repeat: 3}}}}",
+            r"unknown key 'loops\.agents\.a\.cycle\.repeat'",
+            id="an agent's",
+        ),
+        pytest.param("loops: {agents: {a: 3}}", r"loops\.agents\.a: ", id="an agent's rules that are none"),
+    ],
+)
+def test_what_is_wrong_with_the_settings_is_named(tmp_path: Path, yaml: str, message: str) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml)
+    with pytest.raises(ConfigError, match=message):
+        load(file, {})
+
+
+@pytest.mark.parametrize("repeats", [2, 3, 7])
+def test_repeats_say_which_repetition_is_told_of(repeats: int) -> None:
+    found = kinds(Rules(identical_call=Repetition(repeats=repeats)), [call(n) for n in range(9)])
+    assert found == [["identical_call"] if n == repeats - 1 else [] for n in range(9)]
+
+
+def test_what_is_off_is_not_told_of() -> None:
+    off = Repetition(mode=Mode.OFF)
+    assert kinds(Rules(identical_call=off), [call(n) for n in range(9)]) == [[]] * 9
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ALARM])
+def test_a_verdict_has_the_mode_of_its_rule(mode: Mode) -> None:
+    detectors = Detectors("s-1", "t-1", RuleBook(default=Rules(identical_call=Repetition(mode=mode))))
+    *_, [verdict] = [detectors.observe(call(n)) for n in range(3)]
+    assert (verdict.mode, verdict.is_alarm) == (mode, mode is Mode.ALARM)
+
+
+def test_an_agent_has_rules_of_its_own() -> None:
+    book = RuleBook(agents={"poller": Rules(identical_call=Repetition(repeats=5))})
+    detectors = Detectors("s-1", "t-1", book)
+    told = [(n, agent) for n in range(9) for agent in ("poller", "writer") if detectors.observe(call(n, agent))]
+    assert told == [(2, "writer"), (4, "poller")]
+
+
+def test_a_verdict_says_whose_it_is_and_what_it_rests_on() -> None:
+    detectors = Detectors("s-1", "t-1", RuleBook())
+    *_, [verdict] = [detectors.observe(call(n, "writer")) for n in range(3)]
+    assert (verdict.name, verdict.kind) == ("loop_detection", "identical_call")
+    assert (verdict.session_id, verdict.trace_id, verdict.span_id) == ("s-1", "t-1", f"{2:016x}")
+    assert verdict.reason == "search was called 3 times in a row with the same arguments and the same result"
+    assert verdict.metadata == {
+        "agent": "writer",
+        "tool": "search",
+        "repetitions": 3,
+        "span_ids": [f"{n:016x}" for n in range(3)],
+    }
+
+
+@pytest.mark.parametrize(
+    ("budget", "over"),
+    [
+        pytest.param(Budget(mode=Mode.ALARM, steps=4), 4, id="the fifth step of four"),
+        pytest.param(Budget(mode=Mode.ALARM, tokens=250), 2, id="300 tokens of 250"),
+        pytest.param(Budget(mode=Mode.ALARM, tokens=300), 3, id="all tokens, and more"),
+        pytest.param(Budget(mode=Mode.ALARM, seconds=5), 5, id="the sixth second of five"),
+        pytest.param(Budget(mode=Mode.ALARM), None, id="no bound"),
+        pytest.param(Budget(mode=Mode.OFF, steps=1), None, id="off"),
+    ],
+)
+def test_a_budget_is_told_of_once_when_it_is_exceeded(budget: Budget, over: int | None) -> None:
+    found = kinds(Rules(budget=budget), [call(n, tokens=100) for n in range(8)])
+    assert found == [["budget"] if n == over else [] for n in range(8)]
+
+
+def test_time_runs_out_while_nothing_happens() -> None:
+    rules = Rules(budget=Budget(mode=Mode.ALARM, seconds=60))
+    detectors = Detectors("s-1", "t-1", RuleBook(default=rules))
+    detectors.observe(call(0))
+    assert detectors.tick(60 * SECOND) == []
+    [verdict] = detectors.tick(61 * SECOND)
+    assert (verdict.kind, verdict.span_id) == ("budget", f"{0:016x}")
+    assert verdict.reason == "the agent has used 61 seconds, more than the 60 of its budget"
+    assert detectors.tick(62 * SECOND) == []
+
+
+def test_a_hung_span_names_its_tool_and_how_long_it_is_silent() -> None:
+    detectors = Detectors("s-1", "t-1", RuleBook(default=Rules(hung_span=HungSpan(after=30))))
+    detectors.observe(StepStarted(kind=StepKind.TOOL, name="fetch", span_id="a" * 16, agent="writer", at=0))
+    [verdict] = detectors.tick(31 * SECOND)
+    assert (verdict.kind, verdict.span_id) == ("hung_span", "a" * 16)
+    assert verdict.reason == "fetch has been open for 31 s without anything going on"
+    assert verdict.metadata == {"agent": "writer", "tool": "fetch", "silent_seconds": 31.0}

@@ -1,0 +1,252 @@
+"""Reliability of the runs in a real store: which count, for whom, and what changes them."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agenteval_collector.errors import InvalidRequest, NotFound
+from agenteval_collector.pipeline import RunReport
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from otel_agenteval.metrics import RELIABILITY_METRICS
+from tests.support.otlp import trace_id
+from tests.support.runs import run_trace
+from tests.support.scoring import Scoring
+
+NOBODY = {"evaluators": {"task_completion": {"enabled": False}, "confidence": {"enabled": False}}}
+"""Nothing estimates what came of a run."""
+
+
+@pytest.fixture
+def scoring(tmp_path: Path) -> Iterator[Scoring]:
+    made = Scoring(tmp_path, **NOBODY)
+    yield made
+    made.close()
+
+
+def report(scoring: Scoring, run: str, success: bool | None = None, *, task: str = "refund", **more: Any) -> None:
+    scoring.store.report_run(RunReport(task_id=task, run_id=run, success=success, **more))
+
+
+def only(scoring: Scoring, **which: str) -> Any:
+    (item,) = scoring.queries.reliability(**which)
+    return item
+
+
+def test_without_runs_there_is_nothing(scoring: Scoring) -> None:
+    scoring.put(run_trace(1, task=None))
+    report(scoring, "1", success=True)
+    assert scoring.queries.reliability() == []
+
+
+def test_a_run_counts_from_its_report_on_whichever_comes_first(scoring: Scoring) -> None:
+    scoring.put(run_trace(1, run="1"))
+    assert scoring.queries.reliability() == []
+    report(scoring, "1", success=True)
+    report(scoring, "2", success=False)
+    scoring.put(run_trace(2, run="2"))
+    item = only(scoring)
+    assert (item["agent"], item["version"], item["tasks"], item["runs"]) == ("planner", "1", 1, 2)
+    assert item["pass_hat_k"] == {"1": 0.5, "2": 0.0}
+    assert item["estimated"] == {"outcomes": 0, "confidences": 0}
+
+
+def test_later_traces_of_the_run_are_added(scoring: Scoring) -> None:
+    for number in (1, 2):
+        scoring.put(run_trace(number, run=str(number), tools=("search",)))
+        report(scoring, str(number), success=True)
+    assert only(scoring)["metrics"]["C_traj_s"] == 1.0
+    scoring.put(run_trace(3, run="2", tools=("book",)))
+    assert only(scoring)["metrics"]["C_traj_s"] == 0.5
+    assert only(scoring)["runs"] == 2
+
+
+def test_a_duplicate_report_changes_nothing_and_a_later_one_adds_what_it_says(scoring: Scoring) -> None:
+    scoring.put(run_trace(1))
+    report(scoring, "1", success=True)
+    once = only(scoring)
+    report(scoring, "1", success=True)
+    assert only(scoring) == once
+    report(scoring, "1", confidence=0.25)
+    assert only(scoring)["counts"]["runs_with_confidence"] == 1
+    assert only(scoring)["pass_hat_k"] == {"1": 1.0}
+
+
+def test_an_attribute_says_what_came_of_the_run(scoring: Scoring) -> None:
+    scoring.put(run_trace(1, run="1", agenteval__run__success=True, agenteval__run__confidence=0.75))
+    scoring.put(run_trace(2, run="2", agenteval__run__success="false"))
+    item = only(scoring)
+    assert item["pass_hat_k"]["1"] == 0.5
+    assert item["counts"]["runs_with_confidence"] == 1
+
+
+def test_a_report_outranks_an_attribute(scoring: Scoring) -> None:
+    scoring.put(run_trace(1, agenteval__run__success=True))
+    report(scoring, "1", success=False)
+    assert only(scoring)["pass_hat_k"]["1"] == 0.0
+
+
+def test_an_unreported_run_counts_when_its_session_is_over_and_is_left_out_where_nobody_knows(
+    scoring: Scoring,
+) -> None:
+    scoring.put(run_trace(1, session="s-1"))
+    assert scoring.queries.reliability() == []
+    scoring.stage.finalize(["s-1"])
+    item = only(scoring)
+    assert item["runs"] == 0
+    assert sum(item["left_out"].values()) == 1
+    assert all(value is None for value in item["metrics"].values())
+
+
+def test_an_unreported_outcome_is_estimated_and_marked(tmp_path: Path) -> None:
+    scoring = Scoring(tmp_path)
+    try:
+        scoring.put(run_trace(1, session="s-1"))
+        scoring.stage.finalize(["s-1"])
+        item = only(scoring)
+        outcomes = {each["name"]: each for each in scoring.trace(trace_id(1).hex())["outcomes"]}
+        assert outcomes["task_completion"]["status"] == "scored"
+        assert item["pass_hat_k"]["1"] == float(outcomes["task_completion"]["success"])
+        assert item["estimated"]["outcomes"] == 1
+    finally:
+        scoring.close()
+
+
+def test_versions_and_agents_are_apart_the_newest_first(scoring: Scoring) -> None:
+    for number, version in enumerate(("1", "2", "1", "3"), 1):
+        scoring.put(run_trace(number, run=str(number), version=version))
+        report(scoring, str(number), success=True)
+    assert [item["version"] for item in scoring.queries.reliability()] == ["3", "1", "2"]
+    assert only(scoring, version="1")["runs"] == 2
+    assert scoring.queries.reliability(agent="nobody") == []
+
+
+def test_only_the_newest_runs_of_the_window_count(tmp_path: Path) -> None:
+    scoring = Scoring(tmp_path, reliability={"window": 2}, **NOBODY)
+    try:
+        for number in (3, 1, 2):
+            scoring.put(run_trace(number, run=str(number)))
+            report(scoring, str(number), success=number != 3)
+        assert (only(scoring)["runs"], only(scoring)["window"]) == (2, 2)
+        assert only(scoring)["pass_hat_k"]["1"] == 0.5
+    finally:
+        scoring.close()
+
+
+def test_late_spans_may_show_that_a_trace_belongs_to_another_run_or_to_none(scoring: Scoring) -> None:
+    scoring.put(run_trace(1, run="1"), run_trace(2, run="2"))
+    for run in ("1", "2", "3"):
+        report(scoring, run, success=run == "3")
+    scoring.put(run_trace(2, run="3", revision=2))
+    assert only(scoring)["pass_hat_k"]["1"] == 0.5
+    scoring.put(run_trace(2, task=None, revision=3))
+    assert (only(scoring)["runs"], only(scoring)["pass_hat_k"]["1"]) == (1, 0.0)
+
+
+def test_conditions_are_apart_and_unknown_ones_left_out(scoring: Scoring) -> None:
+    for number, condition in enumerate(("baseline", "fault", "sunday"), 1):
+        scoring.put(run_trace(number, agenteval__condition=condition, agenteval__run__success=True))
+    item = only(scoring)
+    assert (item["runs"], item["metrics"]["R_fault"]) == (2, 1.0)
+    assert item["left_out"] == {"the condition is none of those known": 1}
+
+
+def test_attributes_of_the_application_name_runs(tmp_path: Path) -> None:
+    names = {"task_attributes": ["case.id"], "success_attributes": ["case.passed"]}
+    scoring = Scoring(tmp_path, reliability=names, **NOBODY)
+    try:
+        for number, session in enumerate(("a", "a", "b"), 1):
+            facts = {"case__id": "refund", "case__passed": session == "a"}
+            scoring.put(run_trace(number, task=None, run=None, session=session, **facts))
+        assert (only(scoring)["runs"], only(scoring)["pass_hat_k"]["1"]) == (2, 0.5)
+    finally:
+        scoring.close()
+
+
+def test_violations_are_found_and_labelled(scoring: Scoring) -> None:
+    scoring.put(run_trace(1, run="1", tools=("delete_booking",)), run_trace(2, run="2"))
+    for run in ("1", "2"):
+        report(scoring, run, success=True)
+    item = only(scoring)
+    assert (item["metrics"]["S_comp"], item["metrics"]["S_harm"]) == (0.5, 0.0)
+    assert item["safety"]["method"] == "exact"
+    assert item["safety"]["violated_runs"] == {"no_destructive_operations": 1}
+    assert item["safety"]["examples"][0]["trace_ids"] == [trace_id(1).hex()]
+
+
+def test_runs_survive_a_restart(scoring: Scoring) -> None:
+    scoring.put(run_trace(1))
+    report(scoring, "1", success=True)
+    before = only(scoring)
+    scoring.restart()
+    scoring.put(run_trace(2, run="2", agenteval__run__success=True))
+    assert (before["runs"], only(scoring)["runs"]) == (1, 2)
+
+
+def test_two_versions_side_by_side(scoring: Scoring) -> None:
+    for number in range(8):
+        version, task = ("1", "2")[number % 2], f"task {number // 4}"
+        scoring.put(run_trace(number + 1, task=task, run=str(number), version=version))
+        report(scoring, str(number), task=task, success=version == "2")
+    comparison = scoring.queries.reliability_comparison("1", "2")
+    assert (comparison["tasks"], comparison["runs"]) == (2, {"before": 4, "after": 4})
+    assert comparison["figures"]["pass^1"]["probability_better"] == 1.0
+    assert comparison["success"]["probability_better"] > 0.9
+    with pytest.raises(NotFound, match="version '9'"):
+        scoring.queries.reliability_comparison("1", "9")
+
+
+def test_an_unknown_variant_is_refused(scoring: Scoring) -> None:
+    with pytest.raises(InvalidRequest, match="variant is 'new'"):
+        scoring.queries.reliability(variant="new")
+
+
+EVENTS = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 2), st.booleans(), st.integers(0, 3)), min_size=1, max_size=10
+)
+"""Traces: of which task and run, what is reported of it, and how many tools it called."""
+
+
+@given(events=EVENTS, seed=st.integers(0, 1000))
+@hypothesis_settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+def test_arrival_makes_no_difference(
+    tmp_path_factory: pytest.TempPathFactory, events: list[tuple[int, int, bool, int]], seed: int
+) -> None:
+    """One by one with a look at every step, or all at once in another order: the figures are the same."""
+    steps: list[Any] = []
+    said: dict[tuple[int, int], bool] = {}
+    for number, (task, run, success, tools) in enumerate(events, 1):
+        names = tuple(f"tool {place}" for place in range(tools))
+        steps.append(run_trace(number, task=str(task), run=str(run), tools=names))
+        said[task, run] = success
+    reports = [RunReport(task_id=str(task), run_id=str(run), success=success) for (task, run), success in said.items()]
+
+    step_by_step = Scoring(tmp_path_factory.mktemp("steps"))
+    at_once = Scoring(tmp_path_factory.mktemp("once"))
+    try:
+        for each in [*steps, *reports]:
+            if isinstance(each, RunReport):
+                step_by_step.store.report_run(each)
+            else:
+                step_by_step.put(each)
+            step_by_step.queries.reliability()
+        shuffled = random.Random(seed).sample(reports, len(reports))
+        for each in [*shuffled, *shuffled]:
+            at_once.store.report_run(each)
+        at_once.put(*random.Random(seed).sample(steps, len(steps)))
+        items = step_by_step.queries.reliability()
+        assert items == at_once.queries.reliability()
+    finally:
+        step_by_step.close()
+        at_once.close()
+    for item in items:
+        assert set(item["metrics"]) == set(RELIABILITY_METRICS)
+        figures = [*item["metrics"].values(), *item["pass_hat_k"].values(), *item["pass_at_k"].values()]
+        assert all(value is None or 0.0 <= value <= 1.0 for value in figures)
+        assert set(item["reasons"]) == {name for name, value in item["metrics"].items() if value is None}

@@ -125,6 +125,9 @@ class Trace:
     turns: tuple[Turn, ...] = ()
     available_tools: tuple[Tool, ...] = ()
     system_instructions: str | None = None
+    history: tuple[Json, ...] = ()
+    """What the first model call was sent of the conversation, texts and tools' results, oldest first; empty where
+    that holds nothing of before the trace."""
     run: RunIdentity | None = None
     run_outcome: RunOutcome = RunOutcome()
     expected_tools: tuple[ExpectedTool, ...] | None = None

@@ -10,6 +10,7 @@ from otel_agenteval.conventions.decoding import decode_structure, recorded
 from otel_agenteval.conventions.dialects import DIALECTS, read_span
 from otel_agenteval.conventions.exchanges import exchanges
 from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.history import history
 from otel_agenteval.conventions.messages import SYSTEM
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.conventions.replies import recall_replies
@@ -77,6 +78,7 @@ def read_trace(
         turns=turns,
         available_tools=available_tools(facts_of_all, [c for turn in turns for c in turn.tool_calls], colleagues),
         system_instructions=_instructions(facts_of_all),
+        history=history(found[0].models) if found else (),
         run=runs.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
         run_outcome=runs.run_outcome(carriers, run_naming, unread),
         expected_tools=runs.expected_tools(carriers, unread),

@@ -54,7 +54,7 @@ def test_a_trace_is_scored_and_seen_everywhere(collector: RunningCollector) -> N
     assert outcomes(session)["agent_reliability"]["score"] < 0.5
     assert outcomes(session)["agent_consistency"]["status"] == "not_applicable"
 
-    watched = [message.outcome for message, _ in zip(stream, range(8), strict=False)]
+    watched = [message.outcome for message, _ in zip(stream, range(13), strict=False)]
     stream.cancel()
     assert {(each.subject, each.name) for each in watched} >= {
         ("trace", "coherence"),

@@ -193,3 +193,10 @@ def test_a_hostile_trace_takes_no_longer_than_its_bounds() -> None:
     outcome = evaluate(ArgumentCorrectness, trace(turn("Order 7731?", "a", huge, *many), tools=[ORDER]))
     assert time.process_time() - started < 10
     assert len(outcome.reason) < 1_000
+
+
+def test_what_the_model_was_sent_of_earlier_traces_is_a_source() -> None:
+    subject = trace(turn("open it", "a", call("open", {"id": "AB12345"})), history=({"order": "AB12345"}, "open it"))
+    assert value(evaluate(ArgumentCorrectness, subject, first=False)) == 1.0
+    made_up = trace(turn("open it", "a", call("open", {"id": "AB99999"})), history=({"order": "AB12345"}, "open it"))
+    assert value(evaluate(ArgumentCorrectness, made_up, first=False)) == 0.0

@@ -3,8 +3,9 @@
 A call is wrong where its arguments are cut or broken JSON, where they do not fit the tool's JSON schema, or where an
 identifier or a number in them was not said before the call (`grounding`): by the user, the instructions, the tools'
 descriptions and results, or an answer of an earlier turn. It is right where it is not wrong and there was something
-to check. Nothing can be called made up where the conversation is not known from its start: in later traces of a
-session, in cut traces, and after a result that was not recorded. Whether arguments are the best ones takes a judge.
+to check. What was said in earlier traces is known by what the model was sent of them. Nothing can be called made up
+where the conversation is not known: in a session's later traces that were sent nothing of it, in cut traces, and after
+a result that was not recorded. Whether arguments are the best ones takes a judge.
 """
 
 import json
@@ -44,8 +45,10 @@ class ArgumentCorrectness:
 
 def _check(trace: Trace, *, first: bool) -> tuple[dict[int, str], int]:
     """What is wrong with which calls, and how many could be checked. `first`: nothing of the session came before."""
-    said = Conversation(complete=first and not trace.partial)
+    said = Conversation(complete=(first or bool(trace.history)) and not trace.partial)
     said.add(trace.system_instructions or "")
+    for before in trace.history:
+        said.add(_text(before))
     for tool in trace.available_tools:
         said.add(_described(tool))
     schemas, tools = SchemaChecks(), {tool.name: tool for tool in trace.available_tools}

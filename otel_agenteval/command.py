@@ -19,6 +19,8 @@ _COMMANDS: Final = {
     "session": "show a session with its traces",
     "trace": "show a trace with its outcomes",
     "why": "explain the outcomes of a trace",
+    "label": "say what a score of a trace should have been",
+    "agreement": "compare scores with the labels that people gave",
     "reliability": "show figures over repeated runs of tasks, or compare two versions",
     "config": "print the effective settings",
 }

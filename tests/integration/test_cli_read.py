@@ -28,7 +28,10 @@ from tests.support.memory_queries import (
     SILENT_TRACE,
     TOOL_TRACE,
     MemoryQueries,
+    agreement,
     call,
+    exchange,
+    label,
     outcome,
     session,
     trace,
@@ -147,8 +150,91 @@ def test_why_explains(url: str, trace_id: str, sentences: list[str]) -> None:
 def test_why_in_json_is_the_trace_and_its_explanation(url: str) -> None:
     document = json.loads(agenteval("why", GOOD_TRACE, "--json", "--url", url).stdout)
     explanation = document.pop("explanation")
+    assert document.pop("judgements") == []
     assert document == travel_agent().trace(GOOD_TRACE)
     assert all(set(note) == {"text", "advice"} for note in explanation)
+
+
+def judged() -> MemoryQueries:
+    """A trace that was judged, of which a person says something else."""
+    document = trace(
+        GOOD_TRACE,
+        "s",
+        turn("hi", "yes"),
+        began=0,
+        outcomes=[
+            outcome("task_completion", 0.7, "no error and an answer", method="heuristic"),
+            outcome("task_completion", 0.25, "half of it", method="llm", model="gpt-4o-mini"),
+            outcome("plan_quality", None, "no valid reply", method="llm", status="failed", error_type="malformed"),
+        ],
+        labels=[label("task_completion", 1.0, "ann", "all was done")],
+    )
+    queries = MemoryQueries()
+    queries.add(session("s", document, outcomes=[]), document)
+    queries.asked[GOOD_TRACE] = [
+        exchange(),
+        exchange(question="plan", data="d" * 1000, reply=None, problem="no plan", usd=None, seconds=None, cached=True),
+    ]
+    return queries
+
+
+def test_why_shows_what_the_judge_was_asked_and_what_people_say() -> None:
+    with serve(web(judged())) as url:
+        short, full = (agenteval("why", GOOD_TRACE, *more, "--url", url).stdout for more in ((), ("--full",)))
+        document = json.loads(agenteval("why", GOOD_TRACE, "--json", "--url", url).stdout)
+        shown = agenteval("trace", GOOD_TRACE, "--url", url).stdout
+    output = " ".join(short.split())
+    places = [
+        output.index(text)
+        for text in (
+            "task_completion (heuristic, version 1) scored 0.70",
+            "a sign, not a judgement",
+            "task_completion (llm by gpt-4o-mini, version 1) scored 0.25",
+            "ann says that task_completion is 1.00: all was done",
+            "plan_quality (llm, version 1) failed with malformed: no valid reply",
+            "name another one in judge.model",
+            "Requests to the judge: 1; answers known from earlier ones: 1.",
+            "completion (version 1) gpt-4o-mini, 2026-03-02 09:04:00 UTC, 1.3 s, 420 + 31 tokens, $0.0001",
+            "told Say how far",
+            "tell the weather",
+            '"verdict": 0.25',
+            "plan (version 1)",
+            "known from an earlier request",
+            "problem no plan",
+        )
+    ]
+    assert places == sorted(places)
+    assert "d" * 1000 not in short.replace("\n", "").replace(" ", "")
+    assert "d" * 1000 in full.replace("\n", "").replace(" ", "")
+    assert document["judgements"] == judged().asked[GOOD_TRACE]
+    assert "ann 1.00" in shown
+
+
+def test_why_says_where_questions_are_not_kept_any_more() -> None:
+    queries = judged()
+    queries.asked.clear()
+    with serve(web(queries)) as url:
+        assert "not kept any more" in agenteval("why", GOOD_TRACE, "--url", url).stdout
+
+
+def test_agreement_is_a_table_that_says_what_it_cannot() -> None:
+    queries = travel_agent()
+    with serve(web(queries)) as url:
+        assert "No scored trace has a label" in agenteval("agreement", "--url", url).stdout
+        queries.agreements = [agreement("task_completion", 24)]
+        enough = agenteval("agreement", "--url", url).stdout
+        undefined = {"kappa": None, "pearson": 0.1, "spearman": 0.1, "mean_absolute_difference": 0.2}
+        queries.agreements += [
+            agreement("confidence", 1, metrics=undefined, reasons={"kappa": "every labelled trace passes"}, older=None)
+        ]
+        few = agenteval("agreement", "--url", url).stdout
+        one = json.loads(agenteval("agreement", "--name", "confidence", "--json", "--url", url).stdout)
+    assert "0.62 [0.41, 0.80]" in enough
+    assert "0.50 → 0.90" in enough
+    assert "Not enough labels" not in enough
+    assert "Not enough labels" in few
+    assert "No kappa: every labelled trace passes" in few
+    assert one["items"] == queries.agreements[1:]
 
 
 def test_nothing_that_was_recorded_reaches_the_terminal_unescaped() -> None:
@@ -166,17 +252,30 @@ def test_nothing_that_was_recorded_reaches_the_terminal_unescaped() -> None:
         agents=[HOSTILE],
         service=HOSTILE,
         user_id=HOSTILE,
-        outcomes=[outcome("coherence", 0.1, HOSTILE)],
+        outcomes=[outcome("coherence", 0.1, HOSTILE, model=HOSTILE, error_type=HOSTILE)],
+        labels=[label("coherence", 0.5, HOSTILE, HOSTILE)],
     )
     queries = MemoryQueries()
+    texts = dict.fromkeys(("question", "version", "model", "instructions", "data", "reply", "problem"), HOSTILE)
+    queries.asked[GOOD_TRACE] = [exchange(**texts)]
+    named = dict.fromkeys(("method", "evaluator_version", "model"), HOSTILE)
+    queries.agreements = [agreement(HOSTILE, 3, **named, reasons={"kappa": HOSTILE})]
     queries.add(session(HOSTILE, hostile, outcomes=[], agent=HOSTILE), hostile)
     with serve(web(queries)) as url:
         outputs = [
             agenteval(*command, "--url", url).output
-            for command in (("sessions",), ("trace", GOOD_TRACE), ("why", GOOD_TRACE), ("trace", HOSTILE))
+            for command in (
+                ("sessions",),
+                ("trace", GOOD_TRACE),
+                ("why", GOOD_TRACE),
+                ("trace", HOSTILE),
+                ("why", GOOD_TRACE, "--full"),
+                ("agreement",),
+            )
         ]
         outputs += [
-            agenteval(*command, "--json", "--url", url).output for command in (("sessions",), ("why", GOOD_TRACE))
+            agenteval(*command, "--json", "--url", url).output
+            for command in (("sessions",), ("why", GOOD_TRACE), ("agreement",))
         ]
     for output in outputs:
         assert not set("\x1b\x07\x9b\r\u202e") & set(output)

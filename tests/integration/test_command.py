@@ -30,6 +30,8 @@ def test_help_lists_every_command_without_the_extras() -> None:
         "session",
         "trace",
         "why",
+        "label",
+        "agreement",
         "reliability",
         "config",
     ):

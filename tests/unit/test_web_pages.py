@@ -19,6 +19,8 @@ from tests.support.memory_queries import (
     SILENT_TRACE,
     MemoryQueries,
     call,
+    exchange,
+    label,
     outcome,
     session,
     session_outcomes,
@@ -74,13 +76,16 @@ def infected(payload: str) -> MemoryQueries:
         available_tools=[{"name": payload}],
         outcomes=[
             outcome("coherence", 0.4, payload),
-            outcome("loop_detection", None, payload, status="failed"),
+            outcome("loop_detection", None, payload, status="failed", error_type=payload, model=payload),
             outcome(payload, 0.1, payload),
         ],
+        labels=[label("coherence", 0.5, author=payload, note=payload)],
     )
     queries = MemoryQueries()
     outcomes = [*session_outcomes(0.4, 1.0, 0.6, 0.5), outcome("agent_reliability", 0.3, payload)]
     queries.add(session(payload, odd, outcomes=outcomes, agent=payload, services=[payload], user_id=payload), odd)
+    texts = dict.fromkeys(("question", "version", "model", "instructions", "data", "reply", "problem"), payload)
+    queries.asked[GOOD_TRACE] = [exchange(**texts), exchange(**{**texts, "reply": None})]
     return queries
 
 
@@ -252,3 +257,35 @@ def test_of_two_scores_of_one_name_the_judges_colours_the_signal() -> None:
         if name == "rect" and each.get("class") in ("plain", "bad")
     ]
     assert shown["class"] == "plain"
+
+
+def test_a_trace_shows_what_people_say_and_what_the_judge_was_asked() -> None:
+    found = outcome("task_completion", 0.25, "half of it", method="llm", model="gpt-4o-mini")
+    asked = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, outcomes=[found])
+    asked["labels"] = [label("task_completion", 1.0, "ann", "all was done"), label("coherence", 0.0)]
+    queries = MemoryQueries()
+    queries.add(session("s", asked, outcomes=[]), asked)
+    queries.asked[GOOD_TRACE] = [exchange(), exchange(question="plan", reply=None, problem="no valid reply")]
+    text = " ".join(Elements(pages(queries).trace(GOOD_TRACE)).text.split())
+    places = [
+        text.index(shown)
+        for shown in (
+            "half of it",
+            "gpt-4o-mini",
+            "ann says that task_completion is 1.00: all was done",
+            "Asked of the judge completion",
+            '"verdict": 0.25',
+            "1.3 s",
+            "420 + 31 tokens",
+            "$0.0001",
+            "Say how far the outcome completes the task.",
+            "tell the weather",
+            "no valid reply",
+        )
+    ]
+    assert places == sorted(places)
+    assert "coherence is 0.00" not in text
+
+
+def test_a_trace_that_was_not_judged_has_no_questions() -> None:
+    assert "Asked of the judge" not in pages(travel_agent()).trace(GOOD_TRACE)

@@ -1,6 +1,7 @@
 """Why a trace has the scores it has: plain sentences from its document, for the page and for `agenteval why`."""
 
 from dataclasses import dataclass
+from itertools import groupby
 
 from agenteval_collector.pipeline import Document
 
@@ -26,9 +27,20 @@ _ADVICE = {
     "not_applicable": None,
     "sampled_out": "Raise judge.sample in the collector's settings to judge more traces.",
     "over_budget": "Raise judge.budget in the collector's settings.",
-    "pending": "Ask again in a moment.",
+    "pending": "While the judge is away, traces wait for it; the collector's log says whether it is. A judge that is "
+    "slow gets through more with a higher judge.concurrency.",
     "failed": "The collector's log has the details; check judge.base_url, judge.api_key and judge.model.",
 }
+
+_ADVICE_ON_ERRORS = {
+    "malformed": "The model does not keep to the form of the reply; name another one in judge.model.",
+    "spans_gone": "Its spans were forgotten before the judge came to it; raise log.retention.",
+}
+
+_WITHOUT_MODEL = (
+    "Found without a model: a sign, not a judgement (docs/metrics.md says what it is worth). judge.base_url or "
+    "judge.api_key in the collector's settings adds one."
+)
 
 _MEANING = {
     "no_content": "has no score, because the content it reads was not recorded",
@@ -72,16 +84,35 @@ def about_trace(trace: Document) -> list[Note]:
     return notes
 
 
+def about_outcomes(trace: Document) -> list[Note]:
+    """What each evaluator says of the trace, followed by what people say of the same."""
+    notes: list[Note] = []
+    for name, outcomes in groupby(trace["outcomes"], key=lambda outcome: outcome["name"]):
+        notes += map(about_outcome, outcomes)
+        notes += [about_label(label) for label in trace["labels"] if label["name"] == name]
+    return notes
+
+
+def about_label(label: Document) -> Note:
+    """What a person says the score should be."""
+    note = f": {label['note']}" if label["note"] else "."
+    return Note(f"{label['author'] or 'Somebody'} says that {label['name']} is {label['value']:.2f}{note}")
+
+
 def about_outcome(outcome: Document) -> Note:
     """What one evaluator says, with the reason it gives."""
-    who = f"{outcome['name']} ({outcome['method']}, version {outcome['evaluator_version']})"
+    by = f" by {outcome['model']}" if outcome["model"] else ""
+    who = f"{outcome['name']} ({outcome['method']}{by}, version {outcome['evaluator_version']})"
     status = outcome["status"]
     if status == "scored":
         text = f"{who} scored {outcome['score']:.2f}{_against_threshold(outcome)}"
     else:
         text = f"{who} {_MEANING.get(status, 'is ' + status)}"
+        text += f" with {outcome['error_type']}" if outcome["error_type"] else ""
     text += f": {outcome['reason']}" if outcome["reason"] else "."
-    advice = _ADVICE.get(status)
+    advice = _ADVICE_ON_ERRORS.get(outcome["error_type"] or "", _ADVICE.get(status))
+    if status == "scored" and outcome["method"] == "heuristic":
+        advice = _WITHOUT_MODEL
     if status == "scored" and outcome["coverage"] is not None and outcome["coverage"] < 1:
         advice = f"It rests on {outcome['coverage']:.0%} of its signals: missing ones can make it look better."
     return Note(text, advice)

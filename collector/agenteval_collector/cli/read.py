@@ -1,4 +1,4 @@
-"""`agenteval sessions`, `session`, `trace` and `why`: what a collector knows, asked over its API."""
+"""`agenteval sessions`, `session`, `trace`, `why` and `agreement`: what a collector knows, asked over its API."""
 
 import json
 from typing import Annotated
@@ -6,10 +6,11 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from agenteval_collector.api.explanation import about_outcome, about_trace
+from agenteval_collector.api.explanation import about_outcomes, about_trace
 from agenteval_collector.cli.client import ApiError, get
 from agenteval_collector.cli.settings import fail
 from agenteval_collector.cli.show import show_explanation, show_session, show_sessions, show_trace
+from agenteval_collector.cli.show_judging import show_agreement, show_judgements
 from agenteval_collector.cli.terminal import clean
 from agenteval_collector.clock import SystemClock
 
@@ -32,6 +33,7 @@ def register(app: typer.Typer) -> None:
     app.command()(session)
     app.command()(trace)
     app.command()(why)
+    app.command()(agreement)
 
 
 def sessions(
@@ -73,15 +75,38 @@ def trace(trace_id: TraceId, url: Url = DEFAULT_URL, api_key: Key = None, as_jso
         show_trace(json.loads(body))
 
 
-def why(trace_id: TraceId, url: Url = DEFAULT_URL, api_key: Key = None, as_json: AsJson = False) -> None:
-    """Explain a trace: its status, each outcome, and what to switch on for those that are missing."""
-    document = json.loads(fetch(url, f"/api/v1/traces/{quote(trace_id, safe='')}", api_key))
-    notes = about_trace(document) + [about_outcome(outcome) for outcome in document["outcomes"]]
+def why(
+    trace_id: TraceId,
+    full: Annotated[bool, typer.Option("--full", help="Whole texts of what the judge was asked and answered.")] = False,
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Explain a trace: its status, each outcome, what to switch on for missing ones, what the judge was asked."""
+    path = f"/api/v1/traces/{quote(trace_id, safe='')}"
+    document = json.loads(fetch(url, path, api_key))
+    judgements = json.loads(fetch(url, f"{path}/judgements", api_key))["items"]
+    notes = about_trace(document) + about_outcomes(document)
     if as_json:
         explanation = [{"text": note.text, "advice": note.advice} for note in notes]
-        typer.echo(json.dumps({**document, "explanation": explanation}))
+        typer.echo(json.dumps({**document, "explanation": explanation, "judgements": judgements}))
     else:
         show_explanation(notes)
+        show_judgements(document, judgements, full=full)
+
+
+def agreement(
+    name: Annotated[str | None, typer.Option(help="Only this evaluator.")] = None,
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare scores with the labels that people gave (`agenteval label`): kappa, correlation and drift."""
+    body = fetch(url, f"/api/v1/agreement?{urlencode({'name': name} if name else {})}", api_key)
+    if as_json:
+        typer.echo(body)
+    else:
+        show_agreement(json.loads(body)["items"])
 
 
 def fetch(url: str, path: str, key: str | None) -> str:

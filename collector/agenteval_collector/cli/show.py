@@ -76,7 +76,7 @@ def show_trace(trace: Document) -> None:
         if turn["output"] is not None or turn["error"] is None:
             _show_said("agent", turn["output"])
     out.print()
-    _show_outcomes(trace["outcomes"])
+    _show_outcomes(trace["outcomes"], trace["labels"])
 
 
 def show_explanation(notes: Sequence[Note]) -> None:
@@ -112,13 +112,15 @@ def _show_call(call: Document) -> None:
     console().print(table)
 
 
-def _show_outcomes(outcomes: Sequence[Document]) -> None:
+def _show_outcomes(outcomes: Sequence[Document], labels: Sequence[Document] = ()) -> None:
     if not outcomes:
         console().print("No outcomes yet; `agenteval why` says what is missing.")
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("outcome", "score", "threshold", "method", "coverage"):
         table.add_column(name, justify="left" if name in ("outcome", "method") else "right")
+    if labels:
+        table.add_column("people", justify="right")
     table.add_column("reason", overflow="fold")
     for outcome in outcomes:
         table.add_row(
@@ -127,6 +129,13 @@ def _show_outcomes(outcomes: Sequence[Document]) -> None:
             "–" if outcome["threshold"] is None else number(outcome["threshold"]),
             content(outcome["method"]),
             percent(outcome["coverage"]),
+            *([_people(outcome["name"], labels)] if labels else []),
             content(readable(outcome["reason"] or "")),
         )
     console().print(table)
+
+
+def _people(name: str, labels: Sequence[Document]) -> Text:
+    """What they say that this score should be."""
+    said = (f"{label['author'] or ''} {number(label['value'])}".strip() for label in labels if label["name"] == name)
+    return content("\n".join(said))

@@ -44,6 +44,16 @@ def between(started_at: str | None, ended_at: str | None) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def seconds(value: float) -> str:
+    """A duration in seconds, readable."""
+    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
+
+
+def cost(usd: float) -> str:
+    """US dollars, as small as requests are."""
+    return f"${usd:.4f}"
+
+
 def number(value: float) -> str:
     """A score with two digits."""
     return f"{value:.2f}"
@@ -108,6 +118,7 @@ def tone(outcome: Document) -> str:
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "ago": ago,
     "between": between,
+    "cost": cost,
     "is_risk": is_risk,
     "moment": moment,
     "named": named,
@@ -116,6 +127,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "path": path,
     "percent": percent,
     "readable": readable,
+    "seconds": seconds,
     "shown": shown,
     "tone": tone,
     "words": words,

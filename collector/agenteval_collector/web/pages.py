@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from agenteval_collector.api.explanation import about_outcome, about_trace
+from agenteval_collector.api.explanation import about_label, about_outcome, about_trace
 from agenteval_collector.api.wire import found
 from agenteval_collector.clock import Clock
 from agenteval_collector.errors import InvalidRequest
@@ -37,6 +37,7 @@ def _templates() -> Environment:
     templates.filters.update(formats.FILTERS)
     templates.globals.update(
         style_url="/style.css?" + hashlib.sha256(asset("style.css")).hexdigest()[:16],
+        about_label=about_label,
         about_outcome=about_outcome,
     )
     return templates
@@ -92,6 +93,7 @@ class Pages:
             refresh=REFRESH_SECONDS if trace["status"] in _MOVING else None,
             trace=trace,
             notes=about_trace(trace),
+            judgements=self._queries.judgements(trace_id) or [],
         )
 
     def error(self, status: int, message: str) -> str:

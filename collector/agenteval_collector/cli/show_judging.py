@@ -1,0 +1,101 @@
+"""What the judge was asked, and how its scores agree with people, on a terminal."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from agenteval_collector.cli.terminal import console, content
+from agenteval_collector.pipeline import Document
+from agenteval_collector.web.formats import cost, moment, number, oneline, seconds
+
+ENOUGH_LABELS = 20
+"""With fewer, intervals are so wide that hardly any two evaluators differ."""
+
+_FIGURES = {
+    "kappa": "kappa",
+    "spearman": "spearman",
+    "pearson": "pearson",
+    "mean_absolute_difference": "difference",
+}
+_TEXTS = {"told": "instructions", "data": "data", "reply": "reply", "problem": "problem"}
+
+
+def show_judgements(trace: Document, exchanges: Sequence[Document], *, full: bool) -> None:
+    """Each question with what came back; texts are cut where not `full`."""
+    out = console()
+    if not exchanges:
+        if any(outcome["method"] == "llm" and outcome["status"] == "scored" for outcome in trace["outcomes"]):
+            out.print(Text("What the judge was asked about it is not kept any more.", "dim"))
+        return
+    asked = sum(not exchange["cached"] for exchange in exchanges)
+    out.print()
+    out.print(f"Requests to the judge: {asked}; answers known from earlier ones: {len(exchanges) - asked}.")
+    for exchange in exchanges:
+        out.print()
+        head = f"{exchange['question']} (version {exchange['version']})"
+        out.print(content(head, "bold"), content(_facts(exchange), "dim"))
+        texts = Table.grid(padding=(0, 2))
+        texts.add_column(width=7)
+        texts.add_column(overflow="fold")
+        for what, key in _TEXTS.items():
+            if exchange[key] is not None:
+                text = exchange[key] if full else oneline(exchange[key])
+                texts.add_row(Text(what, "dim"), content(text, "red" if key == "problem" else ""))
+        out.print(texts)
+
+
+def show_agreement(items: Sequence[Document]) -> None:
+    """A table of evaluators with their figures; what is undefined, and why, below it."""
+    out = console()
+    if not items:
+        out.print("No scored trace has a label. Give some: `agenteval label TRACE NAME VALUE`.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("evaluator", "method", "version", "model"):
+        table.add_column(name, overflow="fold")
+    for name in ("labels", *_FIGURES.values(), "scores over time", "labels over time"):
+        table.add_column(name, justify="right")
+    for item in items:
+        table.add_row(
+            content(item["name"]),
+            content(item["method"]),
+            content(item["evaluator_version"]),
+            content(item["model"] or "–"),
+            str(item["labels"]),
+            *(_figure(item, name) for name in _FIGURES),
+            _drift(item, "mean_score"),
+            _drift(item, "mean_label"),
+        )
+    out.print(table)
+    if any(item["labels"] < ENOUGH_LABELS for item in items):
+        out.print(Text(f"Not enough labels: fewer than {ENOUGH_LABELS} say little about an evaluator.", "yellow"))
+    for reason in sorted({f"{_FIGURES[name]}: {reason}" for item in items for name, reason in item["reasons"].items()}):
+        out.print(content(f"No {reason}", "dim"))
+
+
+def _facts(exchange: Document) -> str:
+    facts = [exchange["model"], moment(exchange["asked_at"])]
+    if exchange["cached"]:
+        facts.append("known from an earlier request")
+    elif exchange["seconds"] is not None:
+        facts.append(seconds(exchange["seconds"]))
+    if exchange["input_tokens"] is not None and exchange["output_tokens"] is not None:
+        facts.append(f"{exchange['input_tokens']} + {exchange['output_tokens']} tokens")
+    if exchange["usd"] is not None:
+        facts.append(cost(exchange["usd"]))
+    return ", ".join(facts)
+
+
+def _figure(item: Document, name: str) -> Text:
+    value = item["metrics"][name]
+    if value is None:
+        return Text("–", "dim")
+    low, high = item["intervals"].get(name, (value, value))
+    return Text(f"{number(value)} [{number(low)}, {number(high)}]")
+
+
+def _drift(item: Document, key: str) -> str:
+    """The mean of the older half and of the newer one."""
+    older, newer = item["older"], item["newer"]
+    return "–" if older is None or newer is None else f"{number(older[key])} → {number(newer[key])}"

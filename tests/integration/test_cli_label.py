@@ -1,0 +1,100 @@
+"""`agenteval label` against a real collector: what it says, and what it says to those who err."""
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from agenteval_collector.cli.label import label
+from agenteval_collector.cli.read import register
+from click.testing import Result
+from typer.testing import CliRunner
+
+from tests.support.otlp import trace_id, traces, turn
+from tests.support.running_collector import RunningCollector
+
+TRACE = trace_id(1).hex()
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCollector]:
+    with RunningCollector(tmp_path_factory.mktemp("collector")) as running:
+        running.send(traces(turn(1, "Where is my refund?", "It was sent on Monday.", session="s")))
+        running.scored(TRACE)
+        yield running
+
+
+def agenteval(*arguments: str, **environ: str) -> Result:
+    app = typer.Typer()
+    register(app)
+    app.command()(label)
+    clean = {"AGENTEVAL_URL": None, "AGENTEVAL_API_KEY": None, "COLUMNS": "200"}
+    result = CliRunner().invoke(app, list(arguments), env={**clean, **environ})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_a_label_is_kept_replaced_shown_and_compared(collector: RunningCollector) -> None:
+    grpc, url = (f"http://{collector.addresses[name]}" for name in ("grpc", "web"))
+    said = agenteval("label", TRACE, "coherence", "fail", "--by", "ann", "--grpc", grpc)
+    assert (said.exit_code, said.stdout) == (0, f"coherence of {TRACE} is 0.00, says ann.\n")
+    assert (
+        agenteval("label", TRACE, "coherence", "0.75", "--by", "ann", "--note", "it is", "--grpc", grpc).exit_code == 0
+    )
+    labels = collector.get(f"/api/v1/traces/{TRACE}")["labels"]
+    assert [(each["name"], each["value"], each["author"], each["note"]) for each in labels] == [
+        ("coherence", 0.75, "ann", "it is")
+    ]
+    assert "ann says that coherence is 0.75: it is" in agenteval("why", TRACE, "--url", url).stdout
+    found = json.loads(agenteval("agreement", "--json", "--name", "coherence", "--url", url).stdout)
+    assert [(item["name"], item["method"], item["labels"]) for item in found["items"]] == [
+        ("coherence", "embedding", 1)
+    ]
+    assert "Not enough labels" in agenteval("agreement", "--url", url).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        pytest.param((TRACE, "coherence", "good"), "VALUE is 'good', not a number", id="a word of another kind"),
+        pytest.param((TRACE, "coherence", "1.5"), "VALUE is '1.5', not a number from 0 to 1", id="a value above 1"),
+        pytest.param((TRACE, "coherence", "nan"), "VALUE is 'nan', not a number from 0 to 1", id="no number"),
+        pytest.param((TRACE, "coherense", "1"), "the trace has", id="a misspelt evaluator"),
+        pytest.param(("12", "coherence", "1"), "not 32 hexadecimal digits", id="no trace id"),
+        pytest.param(("0" * 32, "coherence", "1"), "is not known to this collector", id="an unknown trace"),
+    ],
+)
+def test_errors_are_one_sentence(collector: RunningCollector, arguments: tuple[str, ...], says: str) -> None:
+    result = agenteval("label", *arguments, "--grpc", f"http://{collector.addresses['grpc']}")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:4317", "ftp://127.0.0.1:1", "http://127.0.0.1", "http://[::1"])
+def test_an_address_that_is_none_is_named(address: str) -> None:
+    result = agenteval("label", TRACE, "coherence", "1", "--grpc", address)
+    assert result.exit_code == 1
+    assert f"--grpc is {address!r}" in result.stderr
+
+
+def test_a_collector_that_is_not_there_is_said_in_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    result = agenteval("label", TRACE, "coherence", "1", "--grpc", address)
+    assert result.stderr == f"agenteval: no collector answers at {address}; start one with `agenteval collector`\n"
+
+
+def test_keys_are_given_by_option_or_environment(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path, server={"keys": ["secret"]}) as running:
+        where = ("--grpc", f"http://{running.addresses['grpc']}")
+        none, wrong = (
+            agenteval("label", TRACE, "coherence", "1", *where, *key) for key in ((), ("--api-key", "guess"))
+        )
+        right = agenteval("label", TRACE, "coherence", "1", *where, AGENTEVAL_API_KEY="secret")
+    assert "wants a key: give it with --api-key or AGENTEVAL_API_KEY" in none.stderr
+    assert "does not accept this key" in wrong.stderr
+    assert "is not known to this collector" in right.stderr

@@ -1,12 +1,16 @@
 """What counts as a secret or as personal data, and what looks like it and is none."""
 
+import re
 import time
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_agenteval.model import Json
 from otel_agenteval.sensitive import Finding, Kind, find
+from tests.support.vectors import published
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7bq\n/x+Zw==\n-----END RSA PRIVATE KEY-----"
@@ -135,3 +139,24 @@ def test_findings_are_ordered_and_apart(text: str) -> None:
     for finding in find(text):
         assert end <= finding.start < finding.end <= len(text)
         end = finding.end
+
+
+def _texts(value: Json) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for item in value:
+                yield from _texts(item)
+        case dict():
+            yield from _texts(list(value.values()))
+
+
+def test_of_a_hundred_conversations_the_addresses_are_found_and_nothing_else() -> None:
+    """Orders, prices, dates, flights and ids of a million characters stay; the customers' e-mail addresses go."""
+    found, expected = [], []
+    for text in _texts(published("taubench/gpt-4o-airline-tasks-00-24.json")):
+        found += [(finding.kind, text[finding.start : finding.end]) for finding in find(text)]
+        expected += [(Kind.EMAIL, word) for word in re.findall(r"[a-z0-9._]+@[a-z]+\.com", text)]
+    assert len(expected) > 50
+    assert found == expected

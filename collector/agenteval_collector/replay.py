@@ -12,6 +12,7 @@ from agenteval_collector.assembly import Assembler
 from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.config import Settings
 from agenteval_collector.core import reliability_reports
+from agenteval_collector.dataset import Dataset
 from agenteval_collector.errors import InvalidRequest, PermanentError
 from agenteval_collector.offline import NoTelemetry, Offline
 from agenteval_collector.pipeline import AssembledTrace, Document, LoggedRequest, Signal
@@ -47,20 +48,31 @@ def read_recording(path: Path) -> Iterator[Recorded]:
 
 
 def replay(
-    requests: Iterable[Recorded], settings: Settings, progress: Callable[[int], None] = lambda _traces: None
+    requests: Iterable[Recorded],
+    settings: Settings,
+    progress: Callable[[int], None] = lambda _traces: None,
+    dataset: Dataset | None = None,
 ) -> Document:
-    """`{traces, sessions}` in the shapes of docs/api.md. `progress` is told how many traces were scored just now."""
+    """`{traces, sessions, reliability}` in the shapes of docs/api.md, every session taken for over.
+
+    `progress` is told how many traces were scored just now. `dataset` says what came of the runs.
+    """
     with tempfile.TemporaryDirectory(prefix="agenteval-replay-") as folder:
         clock = SystemClock()
         store = Store(Path(folder) / "agenteval.db", clock)
         try:
-            return _replay(requests, settings, store, clock, progress)
+            return _replay(requests, settings, store, clock, progress, dataset or Dataset())
         finally:
             store.shutdown()
 
 
 def _replay(
-    requests: Iterable[Recorded], settings: Settings, store: Store, clock: Clock, progress: Callable[[int], None]
+    requests: Iterable[Recorded],
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    progress: Callable[[int], None],
+    dataset: Dataset,
 ) -> Document:
     assembler = Assembler(
         clock, NoTelemetry(), lambda _: {}, lambda _: (), quiet_period=1.0, max_age=1.0, max_open_bytes=2**63
@@ -80,11 +92,16 @@ def _replay(
     traces = sorted((replace(trace, revision=1) for trace in newest.values()), key=_place)
     with Offline(settings, store, clock, newest) as offline:
         offline.score(traces, progress)
+    for report in dataset.reports:
+        store.report_run(report)
+    session_ids = store.live_sessions()
+    store.finalize(session_ids)
     reliability = reliability_reports(settings, store)
     queries = StoreQueries(store.engine, clock, idle=settings.session.idle, reliability=reliability)
     return {
         "traces": [queries.trace(trace.trace_id) for trace in traces],
-        "sessions": [queries.session(session_id) for session_id in store.live_sessions()],
+        "sessions": [queries.session(session_id) for session_id in session_ids],
+        "reliability": queries.reliability(),
     }
 
 

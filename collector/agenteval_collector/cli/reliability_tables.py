@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agenteval_collector.cli.terminal import console, content
+from agenteval_collector.gate import Shortfall
 from agenteval_collector.pipeline import Document
 from agenteval_collector.web.formats import number, percent
 
@@ -97,6 +98,17 @@ def show_comparison(comparison: Document) -> None:
         )
     out.print(table)
     out.print(Text("The chance is the share of paired resamples of the tasks in which the figure is higher.", "dim"))
+
+
+def shortfall_table(short: Sequence[Shortfall]) -> Table:
+    """What fell short of what was wanted."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("fell short", "of", "wanted", "found"):
+        table.add_column(name, overflow="fold")
+    for each in short:
+        found = f"undefined: {each.reason}" if each.found is None else f"{each.found:.4f}"
+        table.add_row(content(each.least.name), content(each.of), f"{each.least.value:g}", content(found, "red"))
+    return table
 
 
 def _heading(item: Document) -> Text:

@@ -10,12 +10,15 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from agenteval_collector.cli.reliability_tables import shortfall_table, show_reliability
 from agenteval_collector.cli.settings import ConfigFile, effective, fail
 from agenteval_collector.cli.tables import session_table, trace_table
 from agenteval_collector.cli.terminal import console
 from agenteval_collector.clock import SystemClock
 from agenteval_collector.config import Settings
+from agenteval_collector.dataset import Dataset, read_dataset
 from agenteval_collector.errors import InvalidRequest
+from agenteval_collector.gate import read_least, shortfalls
 from agenteval_collector.pipeline import Document
 from agenteval_collector.receiver.grpc import SERVICES
 from agenteval_collector.replay import Recorded, read_recording
@@ -29,20 +32,40 @@ def replay(
     endpoint: Annotated[
         str | None, typer.Option(help="Send to this collector (http://host:port, gRPC) instead.")
     ] = None,
+    dataset: Annotated[
+        Path | None, typer.Option(help="JSON lines with what came of runs: task_id, run_id, success, confidence.")
+    ] = None,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Exit with 1 where a figure is below VALUE or undefined: R_con, pass^4, coherence. Repeatable.",
+        ),
+    ] = None,
     file: ConfigFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print {traces, sessions} as the API has them.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print {traces, sessions, reliability} as the API has them.")
+    ] = False,
 ) -> None:
     """Evaluate recorded telemetry in this process, or send it to a collector."""
     try:
+        wanted = [read_least(text) for text in fail_under or ()]
+        truth = read_dataset(dataset) if dataset is not None else None
         if endpoint is not None:
+            if wanted or truth is not None:
+                fail("--dataset and --fail-under evaluate in this process: leave out --endpoint")
             _send(files, endpoint)
-        else:
-            _show(_evaluate(files, effective(file)), as_json=as_json)
+            return
+        document = _evaluate(files, effective(file), truth)
     except InvalidRequest as error:
         fail(str(error))
+    _show(document, as_json=as_json)
+    if short := shortfalls(document, wanted):
+        Console(stderr=True, markup=False, highlight=False).print(shortfall_table(short))
+        raise typer.Exit(1)
 
 
-def _evaluate(files: Sequence[Path], settings: Settings) -> Document:
+def _evaluate(files: Sequence[Path], settings: Settings, dataset: Dataset | None) -> Document:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading", total=len(files))
         scoring = progress.add_task("scoring", total=None)
@@ -52,7 +75,7 @@ def _evaluate(files: Sequence[Path], settings: Settings) -> Document:
                 yield from read_recording(path)
                 progress.advance(reading)
 
-        return evaluate(requests(), settings, lambda traces: progress.advance(scoring, traces))
+        return evaluate(requests(), settings, lambda traces: progress.advance(scoring, traces), dataset)
 
 
 def _show(document: Document, *, as_json: bool) -> None:
@@ -63,6 +86,9 @@ def _show(document: Document, *, as_json: bool) -> None:
     out.print(trace_table(document["traces"]))
     out.print()
     out.print(session_table(document["sessions"], now=SystemClock().now(), width=out.width))
+    if document["reliability"]:
+        out.print()
+        show_reliability(document["reliability"])
 
 
 def _send(files: Sequence[Path], endpoint: str) -> None:

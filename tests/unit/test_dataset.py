@@ -1,0 +1,59 @@
+"""Ground truth in a file."""
+
+from pathlib import Path
+
+import pytest
+from agenteval_collector.dataset import read_dataset
+from agenteval_collector.errors import InvalidRequest
+from agenteval_collector.pipeline import RunReport
+
+from otel_agenteval.model import ExpectedTool, RunIdentity
+
+
+def test_lines_say_what_came_of_runs_and_what_they_should_have_called(tmp_path: Path) -> None:
+    file = tmp_path / "truth.jsonl"
+    file.write_text(
+        '{"task_id": "refund", "run_id": "1", "success": true, "confidence": 0.5}\n'
+        "\n"
+        '{"task_id": "refund", "run_id": "2", "condition": "fault", "success": false, "expected_tools": []}\n'
+        '{"task_id": "refund", "expected_tools": ["find", {"name": "pay", "arguments": {"order": 7}}]}\n'
+    )
+    dataset = read_dataset(file)
+    assert dataset.reports == [
+        RunReport(task_id="refund", run_id="1", success=True, confidence=0.5),
+        RunReport(task_id="refund", run_id="2", condition="fault", success=False),
+    ]
+    of_task = (ExpectedTool(name="find"), ExpectedTool(name="pay", arguments={"order": 7}))
+    assert dataset.expected_tools(RunIdentity(task_id="refund", run_id="1")) == of_task
+    assert dataset.expected_tools(RunIdentity(task_id="refund", run_id="2")) == ()
+    assert dataset.expected_tools(RunIdentity(task_id="other", run_id="1")) is None
+    assert dataset.expected_tools(None) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param("nonsense", "truth.jsonl, line 1: is not JSON", id="no JSON"),
+        pytest.param("[" * 100_000, "line 1: is not JSON", id="nested without end"),
+        pytest.param("[1]", "line 1: is no JSON object", id="no object"),
+        pytest.param('{"run_id": "1"}', "line 1: task_id: Field required", id="no task"),
+        pytest.param('{"task_id": ""}', "line 1: task_id: String should have", id="an empty task"),
+        pytest.param('{"task_id": 7}', "line 1: task_id: Input should be a valid string", id="a number as id"),
+        pytest.param('{"task_id": "a", "succes": true}', "line 1: succes: Extra inputs", id="a misspelt key"),
+        pytest.param('{"task_id": "a", "success": true}', "give run_id", id="an outcome of no run"),
+        pytest.param('{"task_id": "a", "run_id": "1", "success": 1}', "success: Input should be", id="no boolean"),
+        pytest.param('{"task_id": "a", "run_id": "1", "confidence": 80}', "confidence: Input", id="a percentage"),
+        pytest.param('{"task_id": "a", "run_id": "1", "condition": "rain"}', "condition is 'rain'", id="a condition"),
+        pytest.param('{"task_id": "a", "expected_tools": [7]}', "expected_tools is no list of names", id="no tool"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+    file = tmp_path / "truth.jsonl"
+    file.write_text(line)
+    with pytest.raises(InvalidRequest, match=message):
+        read_dataset(file)
+
+
+def test_a_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match=r"absent\.jsonl: cannot be read as text"):
+        read_dataset(tmp_path / "absent.jsonl")

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_finding, is_speech
+from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_informative, is_speech
 from otel_agenteval.detectors.repetition import Attempts, Cycles, Failures, Row
 from otel_agenteval.detectors.rules import Kind, Mode, Repetition, Rules
 from otel_agenteval.detectors.steps import Step, StepKind
@@ -14,7 +14,7 @@ NANOSECONDS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Loop:
     """A loop, not yet said of which session."""
 
     kind: Kind
@@ -22,6 +22,15 @@ class Finding:
     span_id: str
     reason: str
     metadata: Mapping[str, Json]
+
+
+class _Call(NamedTuple):
+    """A tool call, and what of it is compared."""
+
+    step: Step
+    arguments: bytes | None
+    result: bytes | None
+    failure: bytes | None
 
 
 class AgentDetectors:
@@ -39,44 +48,51 @@ class AgentDetectors:
         self._started_at: int | None = None
         self._last_span_id = ""
 
-    def observe(self, step: Step) -> Iterator[Finding]:
+    def observe(self, step: Step) -> Iterator[Loop]:
         """The loops that `step`, a tool or model call, completes."""
         arguments, failure = fingerprint(step.arguments), error_fingerprint(step.error)
         yield from self._failed_again(step, arguments, failure)
         if step.kind is StepKind.TOOL:
-            yield from self._called(step, arguments, failure)
+            self._same_reply.clear()
+            call = _Call(step, arguments, fingerprint(step.result), failure)
+            yield from self._called_again(call)
+            yield from self._came_to_the_same(call)
+            yield from self._went_in_a_cycle(call)
         else:
-            yield from self._replied(step)
+            yield from self._said_again(step)
         yield from self._spend(step)
 
-    def tick(self, now: int) -> Iterator[Finding]:
+    def tick(self, now: int) -> Iterator[Loop]:
         """The budget of time that has run out at `now`."""
         if self._started_at is not None:
             yield from self._exceeds("seconds", (now - self._started_at) / NANOSECONDS)
 
-    def _called(self, step: Step, arguments: bytes | None, failure: bytes | None) -> Iterator[Finding]:
-        self._same_reply.clear()
-        result = fingerprint(step.result)
-        # Whether two calls are the same is not known where their arguments are not.
-        known = arguments is not None
-        rule = self._rules.identical_call
-        if not known or step.error is not None:
-            self._same_call.clear()
-        elif self._same_call.add((step.name, arguments, result), step) and self._same_call.count == rule.repeats:
-            outcome = "the same result" if result else "no result recorded"
+    def _called_again(self, call: _Call) -> Iterator[Loop]:
+        rule, row, step = self._rules.identical_call, self._same_call, call.step
+        if call.arguments is None or call.failure is not None:
+            row.clear()
+        elif row.add((step.name, call.arguments, call.result), step) and row.count == rule.repeats:
+            outcome = "no result recorded" if call.result is None else "the same result"
             reason = f"{step.name} was called {rule.repeats} times in a row with the same arguments and {outcome}"
-            yield from _repeated(Kind.IDENTICAL_CALL, rule, step, self._same_call, reason)
-        rule, attempts = self._rules.no_progress, self._same_result
-        if not known or result is None or step.error is not None or not is_finding(step.result):
+            yield from _repeated(Kind.IDENTICAL_CALL, rule, step, row, reason)
+
+    def _came_to_the_same(self, call: _Call) -> Iterator[Loop]:
+        rule, attempts, step = self._rules.no_progress, self._same_result, call.step
+        known = call.arguments is not None and call.result is not None
+        if not known or call.failure is not None or not is_informative(step.result):
             attempts.clear()
-        elif attempts.add((step.name, result), arguments, step) and attempts.row.count == rule.repeats:
+        elif attempts.add((step.name, call.result), call.arguments, step) and attempts.row.count == rule.repeats:
             reason = f"{step.name} gave the same result {rule.repeats} times in a row, with different arguments"
             yield from _repeated(Kind.NO_PROGRESS, rule, step, attempts.row, reason)
-        rule = self._rules.cycle
-        key = (step.name, arguments, result, failure) if known else None
-        if (cycle := self._cycles.add(key, step, rule.repeats)) and rule.mode is not Mode.OFF:
+
+    def _went_in_a_cycle(self, call: _Call) -> Iterator[Loop]:
+        rule, step = self._rules.cycle, call.step
+        # Whether two calls are the same is not known where their arguments are not.
+        key = None if call.arguments is None else (step.name, call.arguments, call.result, call.failure)
+        cycle = self._cycles.add(key, step, rule.repeats)
+        if cycle is not None and rule.mode is not Mode.OFF:
             count, rounds = len(cycle.names), rule.repeats
-            yield Finding(
+            yield Loop(
                 kind=Kind.CYCLE,
                 mode=rule.mode,
                 span_id=step.span_id,
@@ -84,7 +100,7 @@ class AgentDetectors:
                 metadata={"tools": [*cycle.names], "repetitions": rounds, "span_ids": [*cycle.span_ids]},
             )
 
-    def _replied(self, step: Step) -> Iterator[Finding]:
+    def _said_again(self, step: Step) -> Iterator[Loop]:
         rule = self._rules.repeated_output
         if step.error is not None or step.result is None:
             return
@@ -94,14 +110,14 @@ class AgentDetectors:
             reason = f"the model said the same {rule.repeats} times, and no tool was called in between"
             yield from _repeated(Kind.REPEATED_OUTPUT, rule, step, self._same_reply, reason)
 
-    def _failed_again(self, step: Step, arguments: bytes | None, failure: bytes | None) -> Iterator[Finding]:
+    def _failed_again(self, step: Step, arguments: bytes | None, failure: bytes | None) -> Iterator[Loop]:
         rule = self._rules.error_storm
         row = self._failures[step.kind].add(arguments, failure, step)
         if row is not None and row.count == rule.repeats:
             reason = f"{step.name} failed {rule.repeats} times in a row"
             yield from _repeated(Kind.ERROR_STORM, rule, step, row, reason)
 
-    def _spend(self, step: Step) -> Iterator[Finding]:
+    def _spend(self, step: Step) -> Iterator[Loop]:
         if self._started_at is None:
             self._started_at = step.started_at
         self._last_span_id = step.span_id
@@ -112,13 +128,13 @@ class AgentDetectors:
         if step.ended_at is not None:
             yield from self.tick(step.ended_at)
 
-    def _exceeds(self, unit: str, spent: float) -> Iterator[Finding]:
+    def _exceeds(self, unit: str, spent: float) -> Iterator[Loop]:
         rule = self._rules.budget
         bound: float | None = getattr(rule, unit)
         if rule.mode is Mode.OFF or bound is None or spent <= bound or unit in self._over:
             return
         self._over.add(unit)
-        yield Finding(
+        yield Loop(
             kind=Kind.BUDGET,
             mode=rule.mode,
             span_id=self._last_span_id,
@@ -127,9 +143,9 @@ class AgentDetectors:
         )
 
 
-def _repeated(kind: Kind, rule: Repetition, step: Step, row: Row, reason: str) -> Iterator[Finding]:
+def _repeated(kind: Kind, rule: Repetition, step: Step, row: Row, reason: str) -> Iterator[Loop]:
     if rule.mode is not Mode.OFF:
-        yield Finding(
+        yield Loop(
             kind=kind,
             mode=rule.mode,
             span_id=step.span_id,

@@ -70,7 +70,7 @@ def error_fingerprint(error: str | None) -> bytes | None:
     return fingerprint(_WORD.sub(lambda word: "#" if _DIGIT.search(word[0]) else word[0], error[:MAX_ERROR]))
 
 
-def is_finding(result: Json) -> bool:
+def is_informative(result: Json) -> bool:
     """Whether a recorded result tells the agent something, and does not only confirm that a call was carried out.
 
     Confirmations are told by their words, which are English.

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from otel_agenteval.detectors.agent import NANOSECONDS, AgentDetectors, Finding
+from otel_agenteval.detectors.agent import NANOSECONDS, AgentDetectors, Loop
 from otel_agenteval.detectors.content import printable
 from otel_agenteval.detectors.open_spans import OpenSpans
 from otel_agenteval.detectors.rules import Kind, Mode, RuleBook
@@ -60,7 +60,7 @@ class Detectors:
             if rule.mode is Mode.OFF or silence < rule.after * NANOSECONDS:
                 continue
             self._open.told(span.span_id)
-            hung = Finding(
+            hung = Loop(
                 kind=Kind.HUNG_SPAN,
                 mode=rule.mode,
                 span_id=span.span_id,
@@ -82,18 +82,18 @@ class Detectors:
         self._agents.move_to_end(agent)
         return found
 
-    def _verdicts(self, agent: str | None, findings: Iterable[Finding]) -> list[Verdict]:
+    def _verdicts(self, agent: str | None, loops: Iterable[Loop]) -> list[Verdict]:
         whose: dict[str, Json] = {"agent": agent} if agent is not None else {}
         return [
             Verdict(
                 name=EVALUATOR,
-                kind=found.kind.value,
-                mode=found.mode,
+                kind=loop.kind.value,
+                mode=loop.mode,
                 session_id=self._session_id,
                 trace_id=self._trace_id,
-                span_id=found.span_id,
-                reason=found.reason,
-                metadata={**whose, **found.metadata},
+                span_id=loop.span_id,
+                reason=loop.reason,
+                metadata={**whose, **loop.metadata},
             )
-            for found in findings
+            for loop in loops
         ]

@@ -36,7 +36,8 @@ class Step:
 
     `name` is the tool's or the model's. `arguments` are a tool call's, as JSON text or decoded. `result` is what the
     tool gave back, or the text of the model's reply. A failed step has an `error`, be it empty text. `tokens` are
-    the input and output of a model call. `agent` names whose step it is: agents of a trace are looked at one by one.
+    the input and output of a model call. `agent` names whose step it is, and is the same for the tool and the model
+    calls of an agent: each agent of a trace is looked at on its own.
     """
 
     kind: StepKind

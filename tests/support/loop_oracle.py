@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from otel_agenteval.detectors import Kind, Step, StepKind
-from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_finding, is_speech
+from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_informative, is_speech
 from otel_agenteval.detectors.repetition import MAX_PERIOD, NEAR
 
 ROUNDS = 3
@@ -36,7 +36,7 @@ def _no_progress(history: Sequence[Step]) -> bool:
 
     def same(step: Step) -> bool:
         found = step.error is None and step.arguments is not None and step.result is not None
-        return found and is_finding(step.result) and _outcome(step) == _outcome(last)
+        return found and is_informative(step.result) and _outcome(step) == _outcome(last)
 
     counted: list[Step] = []
     for step in _last(_tools(history), same):

@@ -15,7 +15,9 @@ SCRIPT = Path(sys.executable).parent / "agenteval"
 def collector_process(data_dir: Path, environ: Mapping[str, str] | None = None) -> Iterator[dict[str, str]]:
     """Run `agenteval collector` on free ports; yields its addresses by name, and ends it with SIGTERM."""
     free = [f"--{name}-address=127.0.0.1:0" for name in ("grpc", "http", "web")]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTEVAL_", "OTEL_"))}
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith(("AGENTEVAL_", "OPENAI_", "OTEL_"))
+    }
     with (data_dir / "collector.log").open("ab") as log:
         process = subprocess.Popen(
             [SCRIPT, "collector", f"--data-dir={data_dir}", *free],

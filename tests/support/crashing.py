@@ -10,12 +10,13 @@ import threading
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from tests.support.eventually import eventually
@@ -25,18 +26,19 @@ WORKERS = 4
 
 
 class CollectorProcess:
-    """`agenteval collector` on a data folder; each start has other ports."""
+    """`agenteval collector` on a data folder; each start has other ports. `environ` is on top of the test's own."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, environ: Mapping[str, str] | None = None) -> None:
         self._data_dir = data_dir
         self.addresses: dict[str, str] = {}
-        self.start()
+        self.start(environ)
 
-    def start(self) -> None:
+    def start(self, environ: Mapping[str, str] | None = None) -> None:
         command = [str(Path(sys.executable).parent / "agenteval"), "collector", "--data-dir", str(self._data_dir)]
         for port in ("grpc", "http", "web"):
             command += [f"--{port}-address", "127.0.0.1:0"]
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("AGENTEVAL_")}
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(("AGENTEVAL_", "OPENAI_"))}
+        environment = {**clean, **(environ or {})}
         with (self._data_dir / "stderr").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
         assert self._process.stdout is not None
@@ -52,6 +54,10 @@ class CollectorProcess:
             self._process.kill()
             assert self._process.stdout is not None
             self._process.stdout.close()
+
+    def send(self, request: ExportTraceServiceRequest) -> None:
+        with grpc.insecure_channel(self.addresses["grpc"]) as channel:
+            TraceServiceStub(channel).Export(request, timeout=5)
 
     def get(self, path: str) -> Any:
         """A document of the API; None where it is unknown."""

@@ -19,11 +19,13 @@ LONGEST_REST = 60.0
 
 
 class CircuitOpen(Exception):
-    """No request may leave; the next one may try in `retry_after` seconds."""
+    """No request may leave; the next one may try in `retry_after` seconds. `probing`: one is under way, and what comes
+    of it closes the circuit or opens it again."""
 
-    def __init__(self, retry_after: float) -> None:
+    def __init__(self, retry_after: float, *, probing: bool) -> None:
         super().__init__(f"left alone for {retry_after:.0f} s after {FAILURES} or more failed requests in a row")
         self.retry_after = retry_after
+        self.probing = probing
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Circuit:
         if self._probe_at is not None:
             remaining = self._probe_at - self._clock.monotonic()
             if self._probing or remaining > 0:
-                raise CircuitOpen(max(remaining, FIRST_REST) if self._probing else remaining)
+                raise CircuitOpen(max(remaining, FIRST_REST) if self._probing else remaining, probing=self._probing)
             self._probing = True
         return Permit(self._period)
 

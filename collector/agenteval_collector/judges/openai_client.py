@@ -100,6 +100,7 @@ class OpenAIJudge:
         self._chance = chance
         self._places = asyncio.Semaphore(concurrency)
         self._circuit = Circuit(clock)
+        self._news = asyncio.Event()
         self._lessons = Lessons(clock)
         key = api_key or "none"
         self._client = openai.AsyncOpenAI(
@@ -151,7 +152,7 @@ class OpenAIJudge:
 
     async def _attempt(self, call: _Call) -> JudgeReply:
         async with self._places:
-            permit = self._admit(call)
+            permit = await self._admitted(call)
             try:
                 reply = await self._accounted(call)
             except _Failed as failed:
@@ -165,13 +166,20 @@ class OpenAIJudge:
                 return reply
             finally:
                 self._circuit.abandoned(permit)
+                self._news.set()
+                self._news = asyncio.Event()
 
-    def _admit(self, call: _Call) -> Permit:
-        try:
-            return self._circuit.admit()
-        except CircuitOpen as rest:
-            message = f"{self._host}: {rest}"
-            raise JudgeUnavailable("circuit_open", message, retry_after=rest.retry_after, sent=call.sent) from None
+    async def _admitted(self, call: _Call) -> Permit:
+        """Leave to send. While another request probes the endpoint this one waits for what comes of that: were it
+        turned away, whoever asks both would drop the probe too, and the circuit would never close."""
+        while True:
+            try:
+                return self._circuit.admit()
+            except CircuitOpen as rest:
+                if not rest.probing:
+                    why = f"{self._host}: {rest}"
+                    raise JudgeUnavailable("circuit_open", why, retry_after=rest.retry_after, sent=call.sent) from None
+            await self._news.wait()
 
     async def _accounted(self, call: _Call) -> JudgeReply:
         self._spending.reserve(call.request)
@@ -198,7 +206,7 @@ class OpenAIJudge:
 
     async def _exchange(self, call: _Call) -> Completion:
         """One HTTP request. Raises _Failed, _Unfit, JudgeRefused."""
-        sent = parameters(call.request, call.form, self._model(call.request.model))
+        sent = parameters(call.request, call.form, sent_model(call.request.model, self._host))
         try:
             async with asyncio.timeout(self._timeout):
                 response = await self._client.chat.completions.with_raw_response.create(**sent)
@@ -206,12 +214,14 @@ class OpenAIJudge:
             raise _Failed("timeout", f"{self._host}: no answer within {self._timeout:g} s") from error
         except openai.APIStatusError as error:
             self._raise_for_status(error, call)
-        except BodyTooLarge as error:
-            message = f"{self._host}: the answer has more than {MAX_BODY_BYTES} bytes; check judge.base_url"
-            raise JudgeRefused("answer_too_large", message) from error
-        except openai.APIConnectionError as error:
-            reason = type(error.__cause__ or error).__name__
-            raise _Failed("connection_error", f"{self._host}: {reason}; check judge.base_url") from error
+        except (BodyTooLarge, openai.APIConnectionError) as error:
+            # Older openai clients wrap whatever comes from the HTTP client.
+            cause = error.__cause__ or error
+            if isinstance(cause, BodyTooLarge):
+                message = f"{self._host}: the answer has more than {MAX_BODY_BYTES} bytes; check judge.base_url"
+                raise JudgeRefused("answer_too_large", message) from error
+            message = f"{self._host}: {type(cause).__name__}; check judge.base_url and whether it is up"
+            raise _Failed("connection_error", message) from error
         try:
             return Completion.read(response.content)
         except ValueError as error:
@@ -231,9 +241,6 @@ class OpenAIJudge:
             raise _Unfit(form) from None
         raise JudgeRefused(str(status), f"{said}: {failures.advice(status)}") from None
 
-    def _model(self, name: str) -> str:
-        return name.removeprefix("openai/") if self._host == urlsplit(OPENAI).netloc else name
-
 
 def _may_pass(error: BaseException) -> bool:
     return isinstance(error, _Failed) and (error.wish or 0.0) <= LONGEST_WAIT
@@ -246,6 +253,13 @@ def _host(url: str) -> str:
     if parts.username or parts.password:
         raise ValueError("judge.base_url holds a user or a password; give the key as judge.api_key")
     return parts.netloc
+
+
+def sent_model(name: str, host: str) -> str:
+    """What the endpoint at `host` (and port) calls the model: without `openai/` at OpenAI's own, else the same."""
+    hostname = host.partition(":")[0]
+    own = hostname == "api.openai.com" or hostname.endswith(".api.openai.com")
+    return name.removeprefix("openai/") if own else name
 
 
 @contextmanager

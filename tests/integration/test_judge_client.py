@@ -1,0 +1,438 @@
+"""The judge over real HTTP, against a server that behaves as badly as it is told."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import openai
+import pytest
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.judges.circuit import FAILURES, FIRST_REST
+from agenteval_collector.judges.lessons import LASTS
+from agenteval_collector.judges.openai_client import OpenAIJudge
+from agenteval_collector.judges.port import (
+    JudgeError,
+    JudgeReply,
+    JudgeRequest,
+    JudgeUnavailable,
+    Message,
+)
+from agenteval_collector.judging.port import OverBudget
+from agenteval_collector.testing.behaviours import NAMED, OK, Behaviour, Content, Wire
+from agenteval_collector.testing.judge_server import JudgeServer, Received
+from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled, is_instrumentation_enabled
+
+T = TypeVar("T")
+
+REQUEST = JudgeRequest(
+    name="verdict",
+    model="judge-1",
+    messages=(Message("system", "Judge."), Message("user", "A trace.")),
+    schema={"type": "object", "properties": {"score": {"type": "number"}}, "required": ["score"]},
+    temperature=0.0,
+)
+GOOD = '{"score": 0.8}'
+
+
+class Books:
+    """Spending without a bound, or with one of `most` requests; counts."""
+
+    def __init__(self, most: int = 1000) -> None:
+        self.most = most
+        self.reserved = 0
+        self.settled: list[JudgeReply | None] = []
+
+    def reserve(self, request: JudgeRequest) -> None:
+        if self.reserved == self.most:
+            raise OverBudget(f"{self.most} requests")
+        self.reserved += 1
+
+    def settle(self, request: JudgeRequest, reply: JudgeReply | None) -> None:
+        self.settled.append(reply)
+
+
+class Asking:
+    """A judge with its books, its clock, and the pauses that it would have made between attempts."""
+
+    def __init__(self, url: str, *, timeout: float = 5.0, concurrency: int = 8, api_key: str | None = None) -> None:
+        self.books = Books()
+        self.clock = ManualClock()
+        self.pauses: list[float] = []
+        self.judge = OpenAIJudge(
+            base_url=url,
+            api_key=api_key,
+            timeout=timeout,
+            concurrency=concurrency,
+            spending=self.books,
+            clock=self.clock,
+            sleep=self.pause,
+            chance=lambda: 0.5,
+        )
+
+    async def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+    async def ask(self, request: JudgeRequest = REQUEST) -> JudgeReply | JudgeError:
+        try:
+            return await self.judge.ask(request)
+        except JudgeError as error:
+            return error
+
+
+def run(url: str, use: Callable[[Asking], Awaitable[T]], **options: Any) -> tuple[Asking, T]:
+    async def within() -> tuple[Asking, T]:
+        asking = Asking(url, **options)
+        try:
+            return asking, await use(asking)
+        finally:
+            await asking.judge.close()
+
+    return asyncio.run(within())
+
+
+def described(outcome: JudgeReply | JudgeError) -> str:
+    """A reply's text; of an error its kind and type."""
+    if isinstance(outcome, JudgeReply):
+        return outcome.text
+    kind = "unavailable" if isinstance(outcome, JudgeUnavailable) else "refused"
+    return f"{kind}: {outcome.error_type}"
+
+
+FAILING = NAMED["failing"]
+HOLDING_OFF = Behaviour(status=429, headers={"Retry-After": "7"})
+
+
+@pytest.mark.parametrize(
+    ("script", "then", "outcome", "requests", "pauses"),
+    [
+        pytest.param([], OK, GOOD, 1, [], id="a good answer"),
+        pytest.param([], NAMED["no_usage"], GOOD, 1, [], id="an answer without usage"),
+        pytest.param([FAILING] * 3, OK, GOOD, 4, [0.5, 1, 2], id="a burst of errors"),
+        pytest.param([], FAILING, "unavailable: 500", 4, [0.5, 1, 2], id="errors without end"),
+        pytest.param([HOLDING_OFF], OK, GOOD, 2, [7.5], id="asked to wait"),
+        pytest.param(
+            [Behaviour(status=503, headers={"retry-after-ms": "1500"})], OK, GOOD, 2, [2.0], id="asked in milliseconds"
+        ),
+        pytest.param(
+            [], Behaviour(status=429, headers={"Retry-After": "61"}), "unavailable: 429", 1, [], id="asked too long"
+        ),
+        pytest.param([Behaviour(status=408)] * 2, OK, GOOD, 3, [0.5, 1], id="the endpoint's own timeout"),
+        pytest.param([Behaviour(status=409)], OK, GOOD, 2, [0.5], id="a conflict"),
+        pytest.param([Behaviour(wire=Wire.RESET)], OK, GOOD, 2, [0.5], id="a connection reset"),
+        pytest.param([], Behaviour(wire=Wire.RESET), "unavailable: connection_error", 4, [0.5, 1, 2], id="only resets"),
+        pytest.param([], NAMED["unauthorized"], "refused: 401", 1, [], id="a wrong key"),
+        pytest.param([], Behaviour(status=400), "refused: 400", 1, [], id="a request that is not taken"),
+        pytest.param([], Behaviour(status=403), "refused: 403", 1, [], id="a model that is not allowed"),
+        pytest.param([], Behaviour(status=404), "refused: 404", 1, [], id="a model that is unknown"),
+        pytest.param([], Behaviour(status=422), "refused: 422", 1, [], id="a request that is not understood"),
+        pytest.param([], Behaviour(status=501), "refused: 501", 1, [], id="not implemented, whatever it is"),
+        pytest.param(
+            [],
+            Behaviour(status=307, headers={"Location": "/v1/chat/completions"}),
+            "refused: 307",
+            1,
+            [],
+            id="elsewhere",
+        ),
+        pytest.param([], NAMED["schema_refused"], GOOD, 2, [], id="no schemas"),
+        pytest.param([], NAMED["json_refused"], GOOD, 3, [], id="no JSON mode either"),
+        pytest.param([], NAMED["temperature_refused"], GOOD, 2, [], id="no temperature"),
+        pytest.param(
+            [],
+            Behaviour(refuses=frozenset({"json_schema", "json_object", "temperature"})),
+            GOOD,
+            4,
+            [],
+            id="nothing but words",
+        ),
+        pytest.param(
+            [NAMED["schema_refused"], FAILING, FAILING], NAMED["schema_refused"], GOOD, 4, [0.5, 1], id="both at once"
+        ),
+        pytest.param([], NAMED["truncated"], GOOD[: len(GOOD) // 2], 1, [], id="cut off, for the caller to refuse"),
+        pytest.param([], NAMED["wrong_counts"], GOOD, 1, [], id="content is not looked at"),
+        pytest.param([], NAMED["nan"], '{"score": NaN}', 1, [], id="numbers are not looked at"),
+        pytest.param([], NAMED["fenced"], f"Here you are:\n```json\n{GOOD}\n```", 1, [], id="fences are not taken off"),
+        pytest.param([], NAMED["missing"], "", 1, [], id="no content is an empty text"),
+        pytest.param([], NAMED["no_choices"], "", 1, [], id="no choices are an empty text"),
+        pytest.param([], NAMED["cut"], "", 1, [], id="broken JSON is an empty text"),
+        pytest.param([], NAMED["refusal"], "refused: refusal", 1, [], id="the model declines"),
+        pytest.param([], NAMED["filtered"], "refused: content_filter", 1, [], id="the answer is filtered out"),
+        pytest.param([], NAMED["html"], "refused: no_completion", 1, [], id="a page instead of an answer"),
+        pytest.param([], NAMED["huge"], "refused: answer_too_large", 1, [], id="an answer without end"),
+    ],
+)
+def test_every_behaviour_has_its_outcome(
+    script: list[Behaviour], then: Behaviour, outcome: str, requests: int, pauses: list[float]
+) -> None:
+    with JudgeServer(script, then=then) as server:
+        asking, ended = run(server.url, lambda asking: asking.ask())
+        assert described(ended) == outcome
+        assert asking.pauses == pauses
+        assert len(server.requests) == asking.books.reserved == len(asking.books.settled) == requests
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        pytest.param(Behaviour(wire=Wire.HANGING), id="never answers"),
+        pytest.param(Behaviour(wire=Wire.DRIPPING), id="a byte now and then"),
+        pytest.param(Behaviour(wait=30), id="too slow"),
+    ],
+)
+def test_the_timeout_holds_for_the_whole_request(behaviour: Behaviour) -> None:
+    with JudgeServer([behaviour] * 4) as server:
+        asking, outcome = run(server.url, lambda asking: asking.ask(), timeout=0.2)
+        assert described(outcome) == "unavailable: timeout"
+        assert len(server.requests) == asking.books.reserved == len(asking.books.settled) == 4
+
+
+def test_a_reply_says_who_answered_and_what_it_took() -> None:
+    with JudgeServer(then=Behaviour(model="judge-1-2024")) as server:
+        asking, reply = run(server.url, lambda asking: asking.ask())
+        assert isinstance(reply, JudgeReply)
+        assert (reply.model, reply.temperature) == ("judge-1-2024", 0.0)
+        assert (reply.input_tokens, reply.output_tokens) == (len("Judge.\n\nA trace.") // 4 + 1, len(GOOD) // 4 + 1)
+        assert asking.books.settled == [reply]
+
+
+def test_what_a_refusal_used_up_is_accounted_for() -> None:
+    with JudgeServer(then=NAMED["refusal"]) as server:
+        asking, _ = run(server.url, lambda asking: asking.ask())
+        (reply,) = asking.books.settled
+        assert reply is not None
+        assert reply.output_tokens
+
+
+def forms(server: JudgeServer) -> list[tuple[str, bool]]:
+    return [
+        (received.body.get("response_format", {}).get("type", "text"), "temperature" in received.body)
+        for received in server.requests
+    ]
+
+
+@pytest.mark.parametrize(
+    ("refused", "lesson", "temperature"),
+    [
+        (["json_schema"], ("json_object", True), 0.0),
+        (["json_schema", "json_object"], ("text", True), 0.0),
+        (["temperature"], ("json_schema", False), None),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, list) else None,
+)
+def test_a_lesson_is_paid_for_once_an_hour_and_by_model(
+    refused: list[Any], lesson: tuple[str, bool], temperature: float | None
+) -> None:
+    async def use(asking: Asking) -> None:
+        for _ in range(2):
+            reply = await asking.ask()
+            assert isinstance(reply, JudgeReply)
+            assert reply.temperature == temperature
+        paid = len(server.requests)
+        assert forms(server)[-2:] == [lesson, lesson]
+        assert paid == len(refused) + 2
+        await asking.ask(JudgeRequest(**{name: getattr(REQUEST, name) for name in REQUEST.__slots__} | {"model": "b"}))
+        assert forms(server)[paid] == ("json_schema", True)
+        paid = len(server.requests)
+        asking.clock.advance(LASTS)
+        await asking.ask()
+        assert forms(server)[paid] == ("json_schema", True)
+
+    with JudgeServer(then=Behaviour(refuses=frozenset(refused))) as server:
+        run(server.url, use)
+
+
+def test_nothing_is_learnt_where_no_form_is_answered() -> None:
+    async def use(asking: Asking) -> None:
+        for _ in range(2):
+            assert described(await asking.ask()) == "refused: 422"
+
+    # The body of the error quotes what it got, and the schema with it.
+    with JudgeServer(then=Behaviour(status=422, error_code="json_schema")) as server:
+        run(server.url, use)
+        once = ["json_schema", "json_object", "text"]
+        assert [form for form, _ in forms(server)] == once + once
+
+
+def test_an_endpoint_that_is_down_is_left_alone_and_probed() -> None:
+    async def use(asking: Asking) -> None:
+        first = await asking.ask()
+        assert described(first) == "unavailable: 500"
+        second = await asking.ask()
+        assert isinstance(second, JudgeUnavailable)
+        assert (second.error_type, second.sent) == ("circuit_open", True)
+        assert len(server.requests) == FAILURES
+        third = await asking.ask()
+        assert isinstance(third, JudgeUnavailable)
+        assert (third.error_type, third.sent, third.retry_after) == ("circuit_open", False, FIRST_REST)
+        assert len(server.requests) == FAILURES
+        asking.clock.advance(FIRST_REST)
+        outcomes = await asyncio.gather(*(asking.ask() for _ in range(4)))
+        assert {described(outcome) for outcome in outcomes} == {"unavailable: circuit_open"}
+        assert len(server.requests) == FAILURES + 1, "the others wait for what comes of the probe"
+        asking.clock.advance(2 * FIRST_REST)
+        outcomes = await asyncio.gather(*(asking.ask() for _ in range(4)))
+        assert {described(outcome) for outcome in outcomes} == {GOOD}
+        assert len(server.requests) == FAILURES + 5
+
+    with JudgeServer([FAILING] * (FAILURES + 1)) as server:
+        asking, _ = run(server.url, use)
+        assert len(server.requests) == asking.books.reserved == len(asking.books.settled)
+
+
+@pytest.mark.parametrize("refusal", ["unauthorized", "schema_refused", "refusal"])
+def test_a_refusal_is_no_outage(refusal: str) -> None:
+    async def use(asking: Asking) -> None:
+        for _ in range(FAILURES + 1):
+            await asking.ask()
+        assert described(await asking.ask()) == GOOD
+
+    with JudgeServer([FAILING, NAMED[refusal]] * (FAILURES + 1)) as server:
+        run(server.url, use)
+
+
+def test_over_budget_nothing_leaves() -> None:
+    async def use(asking: Asking) -> None:
+        asking.books.most = 2
+        with pytest.raises(OverBudget):
+            await asking.judge.ask(REQUEST)
+
+    with JudgeServer(then=FAILING) as server:
+        asking, _ = run(server.url, use)
+        assert len(server.requests) == asking.books.reserved == len(asking.books.settled) == 2
+
+
+def test_a_cancelled_question_is_settled_and_leaves_its_place() -> None:
+    async def use(asking: Asking) -> None:
+        asked = asyncio.create_task(asking.ask())
+        while not server.requests:
+            await asyncio.sleep(0.01)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        assert asking.books.settled == [None]
+        assert described(await asking.ask()) == GOOD
+
+    with JudgeServer([Behaviour(wire=Wire.HANGING)]) as server:
+        run(server.url, use, concurrency=1)
+
+
+def test_no_more_requests_at_once_than_allowed() -> None:
+    class Crowd(JudgeServer):
+        """Knows how many wait for an answer at the same time."""
+
+    waiting, most = 0, 0
+
+    def count(received: Received) -> None:
+        nonlocal most
+        most = max(most, waiting)
+
+    async def use(asking: Asking) -> list[JudgeReply | JudgeError]:
+        return list(await asyncio.gather(*(asking.ask() for _ in range(9))))
+
+    with JudgeServer(then=Behaviour(wait=0.02)) as server:
+        asking, outcomes = run(server.url, use, concurrency=3)
+        assert [described(outcome) for outcome in outcomes] == [GOOD] * 9
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("gpt-5.4", "gpt-5.4"), ("openai/gpt-5.4", "openai/gpt-5.4"), ("ollama/qwen", "ollama/qwen")]
+)
+def test_names_of_models_are_sent_as_they_are(name: str, expected: str) -> None:
+    request = JudgeRequest(**{field: getattr(REQUEST, field) for field in REQUEST.__slots__} | {"model": name})
+    with JudgeServer() as server:
+        run(server.url, lambda asking: asking.ask(request))
+        assert server.requests[0].body["model"] == expected
+
+
+def test_only_what_was_given_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {
+        "OPENAI_API_KEY": "sk-environment",
+        "OPENAI_ADMIN_KEY": "sk-admin",
+        "OPENAI_ORG_ID": "org-1",
+        "OPENAI_PROJECT_ID": "proj-1",
+        "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
+        "OPENAI_CUSTOM_HEADERS": "Authorization: Bearer sk-custom\nX-Team: 7",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with JudgeServer() as server:
+        for key in (None, "sk-given"):
+            assert described(run(server.url, lambda asking: asking.ask(), api_key=key)[1]) == GOOD
+        sent = [received.headers for received in server.requests]
+        assert [headers["authorization"] for headers in sent] == ["Bearer none", "Bearer sk-given"]
+        assert set(sent[0]) == {
+            "accept", "accept-encoding", "authorization", "connection", "content-length", "content-type", "host",
+            "user-agent",
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["unauthorized", "failing", "reset", "huge", "html"])
+def test_keys_stand_in_no_message_and_no_log(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", logger="agenteval_collector")
+    with JudgeServer(then=NAMED[name]) as server:
+        _, outcome = run(server.url, lambda asking: asking.ask(), api_key="sk-SECRET")
+        assert isinstance(outcome, JudgeError)
+        assert "sk-SECRET" not in f"{outcome}{outcome.__cause__}{caplog.text}"
+
+
+def test_an_instrumented_client_makes_no_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As instrumentations do, `send` of the HTTP client is wrapped, and asks whether it is to make a span."""
+    wrapped = openai.DefaultAsyncHttpxClient.send
+    asked: list[bool] = []
+
+    async def send(*args: Any, **options: Any) -> Any:
+        asked.extend((is_instrumentation_enabled(), is_http_instrumentation_enabled()))
+        return await wrapped(*args, **options)
+
+    monkeypatch.setattr(openai.DefaultAsyncHttpxClient, "send", send)
+    with JudgeServer([FAILING]) as server:
+        run(server.url, lambda asking: asking.ask())
+    assert asked == [False] * 4
+    assert is_instrumentation_enabled(), "suppressed for the judge alone"
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:11434/v1", "ftp://127.0.0.1", "https://", "https://user:secret@127.0.0.1/v1"]
+)
+def test_an_unusable_address_is_refused_at_once(url: str) -> None:
+    with pytest.raises(ValueError, match=r"judge\.base_url") as refusal:
+        Asking(url)
+    assert "secret" not in str(refusal.value)
+
+
+def test_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    asking, outcome = run(f"http://127.0.0.1:{port}/v1", lambda asking: asking.ask())
+    assert described(outcome) == "unavailable: connection_error"
+    assert "judge.base_url" in str(outcome)
+    assert asking.books.reserved == len(asking.books.settled) == 4
+
+
+def test_a_responder_gives_the_text() -> None:
+    def respond(received: Received) -> str | None:
+        return '{"score": 0.1}' if "A trace." in received.text else None
+
+    with JudgeServer(responder=respond, then=Behaviour(content=Content.OUT_OF_RANGE)) as server:
+        assert described(run(server.url, lambda asking: asking.ask())[1]) == '{"score": 1000.1}'
+
+
+@contextmanager
+def command(*arguments: str) -> Iterator[str]:
+    line = [sys.executable, "-m", "agenteval_collector.testing.judge_server", *arguments]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+            assert process.wait(timeout=10) == 0
+
+
+def test_the_server_stands_alone() -> None:
+    with command("--score", "0.25", "--behaviour", "schema_refused") as url:
+        assert described(run(url, lambda asking: asking.ask())[1]) == '{"score": 0.25}'

@@ -1,0 +1,238 @@
+"""A collector with a judge, both for real: telemetry over gRPC, questions over HTTP."""
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agenteval_collector.judging.panel import JUDGED
+from agenteval_collector.pipeline import Signal
+from agenteval_collector.replay import Recorded, replay
+from agenteval_collector.testing.behaviours import Behaviour, Content, Wire
+from agenteval_collector.testing.judge_server import JudgeServer
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.support.crashing import CollectorProcess
+from tests.support.eventually import eventually
+from tests.support.otlp import marked, span, trace_id, traces, turn
+from tests.support.running_collector import RunningCollector, settings
+
+CHEAP = 9
+"""Outcomes of a trace without a judge."""
+
+
+def worked(number: int, session: str = "s") -> list[Span]:
+    """A trace in which an agent says its plan, calls a tool, and answers."""
+    root = turn(number, f"Where is order {number}?", f"Order {number} arrives on Friday.", session=session)
+    del root.attributes[-1]  # The marker of a trace with a single span.
+    definitions = [{"type": "function", "name": "find_order", "parameters": {"type": "object"}}]
+    plan = {"type": "text", "content": "First I look up the order, then I answer."}
+    call = {"type": "tool_call", "id": "c1", "name": "find_order", "arguments": {"order": number}}
+    chat = span(
+        number, 2, parent=1, gen_ai__operation__name="chat",
+        gen_ai__tool__definitions=json.dumps(definitions),
+        gen_ai__output__messages=json.dumps([{"role": "assistant", "parts": [plan, call]}]),
+    )  # fmt: skip
+    tool = span(
+        number, 3, parent=1, gen_ai__operation__name="execute_tool", gen_ai__tool__name="find_order",
+        gen_ai__tool__call__id="c1", gen_ai__tool__call__arguments=json.dumps({"order": number}),
+        gen_ai__tool__call__result="on its way, Friday",
+    )  # fmt: skip
+    for child in (chat, tool):
+        child.start_time_unix_nano = root.start_time_unix_nano + child.span_id[-1] * 1000
+        child.end_time_unix_nano = child.start_time_unix_nano + 500
+    return [chat, tool, marked(root, 3, "p1")]
+
+
+def hex_id(number: int) -> str:
+    return trace_id(number).hex()
+
+
+def of_judge(document: Any) -> dict[str, Any]:
+    return {each["name"]: each for each in document["outcomes"] if each["method"] == "llm"}
+
+
+def statuses(document: Any) -> set[str]:
+    return {each["status"] for each in of_judge(document).values()}
+
+
+@contextmanager
+def collector(tmp_path: Path, judge: JudgeServer, **config: Any) -> Iterator[RunningCollector]:
+    with RunningCollector(tmp_path, judge={"base_url": judge.url, **config}) as made:
+        yield made
+
+
+def settled(running: RunningCollector, number: int) -> Any:
+    """The trace once nothing of it is pending."""
+
+    def look() -> Any:
+        document = running.get(f"/api/v1/traces/{hex_id(number)}")
+        return document if document and document["complete"] and document["status"] != "pending" else None
+
+    return eventually(look, within=30)
+
+
+def metric(running: RunningCollector, name: str, **labels: str) -> float:
+    found = 0.0
+    for line in running.get("/metrics").splitlines():
+        if line.startswith(name) and all(f'{key}="{value}"' in line for key, value in labels.items()):
+            found += float(line.rpartition(" ")[2])
+    return found
+
+
+def judged_outcomes(running: RunningCollector, name: str) -> float:
+    """How many were counted."""
+    labels = {"agenteval_evaluation_method": "llm", "gen_ai_evaluation_name": name}
+    return metric(running, "agenteval_evaluation_outcomes_total", **labels)
+
+
+def reliability(running: RunningCollector) -> Any:
+    [found] = [each for each in running.get("/api/v1/sessions/s")["outcomes"] if each["name"] == "agent_reliability"]
+    return found
+
+
+def test_seven_evaluators_and_a_rubric_score_a_trace_in_seven_requests(tmp_path: Path) -> None:
+    rubric = {"name": "politeness", "question": "Is the agent polite?", "scale": (1, 5)}
+    with JudgeServer(score=0.25) as judge:
+        config = {"rubrics": [rubric], "prices": {"gpt-4o-mini": {"input": 1, "output": 1}}}
+        with collector(tmp_path, judge, **config) as running:
+            running.send(traces(*worked(1)))
+            document = settled(running, 1)
+            found = of_judge(document)
+            session = running.get("/api/v1/sessions/s")
+            asked = running.get(f"/api/v1/traces/{hex_id(1)}/judgements")["items"]
+            counted = judged_outcomes(running, "confidence")
+            cost = metric(running, "gen_ai_evaluation_client_usage_cost")
+    # Out of the rubric's scale is malformed: 0.25 is not in 1 to 5.
+    assert found.pop("politeness")["status"] == "failed"
+    assert set(found) == set(JUDGED)
+    assert statuses({"outcomes": found.values()}) == {"scored"}
+    assert len([each for each in asked if each["question"] != "politeness"]) <= 6
+    assert len(asked) == len(judge.requests)
+    confidence = found["confidence"]
+    assert (confidence["score"], confidence["model"], confidence["success"]) == (0.25, "gpt-4o-mini", False)
+    assert confidence["metadata"]["prompt_version"]
+    assert confidence["metadata"]["temperature"] == 0.0
+    assert len(document["outcomes"]) == CHEAP + len(JUDGED) + 1
+    assert session["signals"][hex_id(1)]["confidence"] == 0.25
+    assert session["flagged_traces"] == [hex_id(1)]
+    assert counted == 1
+    assert cost > 0
+
+
+def test_what_leaves_is_redacted(tmp_path: Path) -> None:
+    with JudgeServer() as judge, collector(tmp_path, judge) as running:
+        asked = "I am ann@example.com, and my key is sk-abcdefghijklmnopqrstuvwx1234"
+        running.send(traces(turn(1, asked, "Hello.", session="s")))
+        settled(running, 1)
+        kept = running.get(f"/api/v1/traces/{hex_id(1)}/judgements")["items"]
+    sent = " ".join(each.text for each in judge.requests) + json.dumps(kept)
+    assert "ann@example.com" not in sent
+    assert "sk-abcdefghij" not in sent
+    assert "[EMAIL_1]" in sent
+
+
+def test_ingestion_does_not_wait_for_a_judge_that_hangs(tmp_path: Path) -> None:
+    with JudgeServer(then=Behaviour(wire=Wire.HANGING)) as judge, collector(tmp_path, judge, timeout=600) as running:
+        running.send(traces(*worked(1)))
+        eventually(lambda: judge.requests)
+        for number in range(2, 30):
+            running.send(traces(*worked(number)))
+        for number in range(1, 30):
+            document = running.scored(hex_id(number))
+            assert document["status"] == "pending"
+            assert sum(each["status"] == "scored" for each in document["outcomes"]) >= 4
+            assert len([each for each in document["outcomes"] if each["method"] != "llm"]) == CHEAP
+        # Not one answer came meanwhile, and nobody was told of what is pending.
+        assert judged_outcomes(running, "confidence") == 0
+        assert "29 of 29 traces are not judged: 29 pending" in reliability(running)["reason"]
+
+
+def test_traces_wait_for_a_judge_that_is_down_and_are_judged_when_it_is_back(tmp_path: Path) -> None:
+    with JudgeServer() as judge:
+        port = int(re.findall(r":(\d+)/", judge.url)[0])
+        address = judge.url
+    with RunningCollector(tmp_path, judge={"base_url": address}) as running:
+        for number in range(1, 6):
+            running.send(traces(*worked(number)))
+        assert {running.scored(hex_id(number))["status"] for number in range(1, 6)} == {"pending"}
+        with JudgeServer(port=port):
+            for number in range(1, 6):
+                assert statuses(settled(running, number)) == {"scored"}
+
+
+def test_what_was_pending_when_the_collector_was_killed_is_judged_by_the_next_one(tmp_path: Path) -> None:
+    numbers = (1, 2, 3)
+
+    def all_are(process: CollectorProcess, status: str) -> Any:
+        documents = [process.get(f"/api/v1/traces/{hex_id(number)}") for number in numbers]
+        return documents if all(each and each["status"] == status for each in documents) else None
+
+    with JudgeServer(then=Behaviour(wire=Wire.HANGING)) as judge:
+        process = CollectorProcess(tmp_path, {"OPENAI_BASE_URL": judge.url})
+        for number in numbers:
+            process.send(traces(*worked(number)))
+        eventually(lambda: all_are(process, "pending"), within=20)
+        process.stop(signal.SIGKILL)
+    with JudgeServer() as judge:
+        process.start({"OPENAI_BASE_URL": judge.url})
+        documents = eventually(lambda: all_are(process, "scored"), within=30)
+        assert process.stop(signal.SIGTERM) == 0
+    assert [statuses(each) for each in documents] == [{"scored"}] * 3
+    assert [each["revision"] for each in documents] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "config", "status", "says"),
+    [
+        pytest.param(
+            Behaviour(content=Content.PROSE), {}, "failed", "no valid reply in 3 requests", id="malformed always"
+        ),
+        pytest.param(Behaviour(content=Content.OUT_OF_RANGE), {}, "failed", "no valid reply", id="out of range always"),
+        pytest.param(
+            Behaviour(), {"budget": {"requests_per_day": 0}}, "over_budget", "requests_per_day", id="no budget"
+        ),
+        pytest.param(Behaviour(), {"sample": 0.0}, "sampled_out", "0 % that are judged", id="sampled out"),
+        pytest.param(Behaviour(status=401), {}, "failed", "judge.api_key", id="a wrong key"),
+    ],
+)
+def test_every_trace_ends_with_a_status_and_a_reason(
+    tmp_path: Path, behaviour: Behaviour, config: dict[str, Any], status: str, says: str
+) -> None:
+    with JudgeServer(then=behaviour) as judge, collector(tmp_path, judge, **config) as running:
+        running.send(traces(*worked(1)))
+        found = of_judge(settled(running, 1))
+        coverage = reliability(running)["coverage"]
+    assert {each["status"] for each in found.values()} == {status}
+    assert {each["score"] for each in found.values()} == {None}
+    assert all(says in each["reason"] for each in found.values()), found
+    assert len(judge.requests) <= 6 * 3
+    assert coverage == 0.0
+
+
+def test_a_score_below_its_threshold_is_judged_though_its_session_is_not(tmp_path: Path) -> None:
+    with JudgeServer() as judge, collector(tmp_path, judge, sample=0.0) as running:
+        for number in (1, 2):
+            running.send(traces(turn(number, "Where is it?", "It is on its way.", session="s")))
+            settled(running, number)
+        assert "sampled_out" in statuses(settled(running, 1))
+        assert "scored" in statuses(settled(running, 2))
+
+
+def test_a_replay_says_what_the_collector_says(tmp_path: Path) -> None:
+    requests = [traces(*worked(number)) for number in (1, 2)]
+    with JudgeServer(score=0.75) as judge:
+        with collector(tmp_path, judge) as running:
+            for request in requests:
+                running.send(request)
+            live = [settled(running, number) for number in (1, 2)]
+        progress: list[int] = []
+        recorded = [Recorded(Signal.TRACES, each.SerializeToString(), "") for each in requests]
+        config = settings(tmp_path, judge={"base_url": judge.url})
+        document = replay(recorded, config, progress.append)
+    assert sum(progress) == 2
+    assert [each["outcomes"] for each in document["traces"]] == [each["outcomes"] for each in live]

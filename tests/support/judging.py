@@ -1,7 +1,9 @@
 """What tests of the judge share: traces, and a judge that answers from a script."""
 
 import json
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from agenteval_collector.judging.checks import CANARY, decode
@@ -9,7 +11,23 @@ from agenteval_collector.judging.port import Answer, Question, Reply
 
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
 
+DATA = Path(__file__).parents[1] / "data" / "judging"
 SECOND = 1_000_000_000
+
+
+def unredacted(value: Json) -> Json:
+    """A redaction that finds nothing to replace."""
+    return value
+
+
+def golden(name: str, value: Json) -> Json:
+    """What a file of tests/data/judging says that `value` is; with WRITE_GOLDEN set, the file is written first."""
+    path = DATA / name
+    if os.environ.get("WRITE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value, indent=1, ensure_ascii=True) + "\n")
+    expected: Json = json.loads(path.read_text("utf-8"))
+    return expected
 
 
 def tool_call(name: str = "search", at: int = 2, **fields: Any) -> ToolCall:

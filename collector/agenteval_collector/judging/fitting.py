@@ -7,7 +7,7 @@ before they are cut, so that no cut can hide half a secret from the redaction.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
@@ -62,7 +62,9 @@ def fit(
         items: list[Json] = [_shown(entry, cap, redact) for entry in entries]
         if tokens(encode(items)) <= budget:
             return Fitted(items, tuple(range(len(entries))))
-    return _ends(entries, min(cap, budget // 8), budget, redact, order)
+    largest = budget // 8
+    caps = dict.fromkeys(order, min(cap, largest)) | dict.fromkeys(order[: head + tail], largest)
+    return _ends(entries, caps, budget, redact)
 
 
 def shorten(value: Json, cap: int, redact: Redact) -> Json:
@@ -114,11 +116,11 @@ def _level(entries: Sequence[Entry], budget: int) -> int:
     return budget
 
 
-def _ends(entries: Sequence[Entry], cap: int, budget: int, redact: Redact, order: Sequence[int]) -> Fitted:
-    """As many as fit, in the order of their indexes in `order`, and in the gap what is left out."""
+def _ends(entries: Sequence[Entry], caps: Mapping[int, int], budget: int, redact: Redact) -> Fitted:
+    """As many as fit, in the order of their indexes in `caps`, and in the gap what is left out."""
     free = budget - tokens(encode([_left_out(entries)])) - 1
     shown: dict[int, Json] = {}
-    for index in order:
+    for index, cap in caps.items():
         item = _shown(entries[index], cap, redact)
         free -= tokens(encode(item)) + 1
         if free < 0:

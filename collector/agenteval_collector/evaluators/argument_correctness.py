@@ -9,6 +9,7 @@ a result that was not recorded. Whether arguments are the best ones takes a judg
 """
 
 import json
+from collections.abc import Iterator
 
 from agenteval_collector.evaluators.grounding import Conversation, Said, looked_up
 from agenteval_collector.evaluators.port import EvaluationContext, unrecorded
@@ -46,11 +47,8 @@ class ArgumentCorrectness:
 def _check(trace: Trace, *, first: bool) -> tuple[dict[int, str], int]:
     """What is wrong with which calls, and how many could be checked. `first`: nothing of the session came before."""
     said = Conversation(complete=(first or bool(trace.history)) and not trace.partial)
-    said.add(trace.system_instructions or "")
-    for before in trace.history:
-        said.add(_text(before))
-    for tool in trace.available_tools:
-        said.add(_described(tool))
+    for text in _before(trace):
+        said.add(text)
     schemas, tools = SchemaChecks(), {tool.name: tool for tool in trace.available_tools}
     wrong: dict[int, str] = {}
     checked = index = 0
@@ -94,8 +92,13 @@ def _unsaid(call: ToolCall, said: Conversation) -> str | None:
     return "" if known and all(answer is Said.YES for _, answer in known) else None
 
 
-def _described(tool: Tool) -> str:
-    return f"{tool.name} {tool.description or ''} {_text(tool.parameters)}"
+def _before(trace: Trace) -> Iterator[str]:
+    """What was said before the first turn."""
+    yield trace.system_instructions or ""
+    for said in trace.history:
+        yield _text(said)
+    for tool in trace.available_tools:
+        yield f"{tool.name} {tool.description or ''} {_text(tool.parameters)}"
 
 
 def _text(value: Json) -> str:

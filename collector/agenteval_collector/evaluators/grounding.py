@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 
 from otel_agenteval.model import Json
 
@@ -46,6 +47,7 @@ class Conversation:
         """`complete`: whether everything that was said will be added; otherwise nothing is ever unsaid."""
         self._complete = complete
         self._room = MAX_SAID
+        self._unread: list[str] = []
         self._tokens: set[str] = set()
         self._numbers: set[Decimal] = set()
 
@@ -53,26 +55,28 @@ class Conversation:
         """Something was said; None: something that was not recorded."""
         if text is None or len(text) > self._room:
             self._complete = False
-        if text is None:
-            return
-        for match in _TOKEN.finditer(text[: self._room].lower()):
-            token = match[0]
-            if not _DIGITS.search(token):
-                continue
-            self._numbers.update(_numbers(token))
-            parts = _PART.findall(token)
-            self._tokens.update(parts)
-            self._tokens.add("".join(parts))
-            for part in parts:
-                self._tokens.update(run for run in _DIGITS.findall(part) if len(run) >= LONG_ENOUGH)
-        self._room = max(0, self._room - len(text))
+        if text is not None:
+            self._unread.append(text[: self._room])
+            self._room = max(0, self._room - len(text))
 
     def has(self, value: str | int | float) -> Said:
         """Whether the value was said."""
+        self._read()
         known = self._has_identifier(value) if isinstance(value, str) else self._has_number(value)
         if known:
             return Said.YES
         return Said.NO if self._complete else Said.UNKNOWN
+
+    def _read(self) -> None:
+        """Take in what was said since somebody asked last; most traces have nothing to ask for."""
+        for text in self._unread:
+            # Most words are letters only, and quickly told from the others.
+            for word in {word for word in text.split() if not word.isalpha()}:
+                if _DIGITS.search(word):
+                    tokens, numbers = _known_forms(word) if len(word) <= _COMMON else _forms(word)
+                    self._tokens |= tokens
+                    self._numbers |= numbers
+        self._unread.clear()
 
     def _has_number(self, value: int | float) -> bool:
         number = abs(Decimal(str(value)))
@@ -109,6 +113,23 @@ def looked_up(arguments: Json) -> Iterator[str | int | float]:
 def _in_text(text: str) -> Iterator[str]:
     if _IDENTIFIER.fullmatch(text) and _DIGITS.search(text) and not _DATE_OR_TIME.fullmatch(text):
         yield text
+
+
+def _forms(word: str) -> tuple[frozenset[str], frozenset[Decimal]]:
+    """All that may be asked for where the word was said."""
+    tokens: set[str] = set()
+    numbers: set[Decimal] = set()
+    for token in _TOKEN.findall(word.lower()):
+        if digits := _DIGITS.findall(token):
+            parts = _PART.findall(token)
+            tokens.update(parts, ("".join(parts),), (run for run in digits if len(run) >= LONG_ENOUGH))
+            numbers.update(_numbers(token))
+    return frozenset(tokens), frozenset(numbers)
+
+
+# What one trace says, the next traces of its session repeat. Long words are few, and would fill the memory.
+_COMMON = 64
+_known_forms = lru_cache(maxsize=4_096)(_forms)
 
 
 def _numbers(token: str) -> Iterator[Decimal]:

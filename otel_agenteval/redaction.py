@@ -117,7 +117,7 @@ def _kind_of(key: str) -> Kind | None:
 def _is_value(text: str, named: Kind) -> bool:
     if not text.strip() or PLACEHOLDER.fullmatch(text):
         return False
-    return named is Kind.SECRET or sum(map(str.isdecimal, text)) >= 7
+    return named is Kind.SECRET or sum(map(str.isdecimal, PLACEHOLDER.sub("", text))) >= 7
 
 
 def _canonical(value: str) -> str:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import openai
@@ -13,7 +14,7 @@ import pytest
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.judges.circuit import FAILURES, FIRST_REST
 from agenteval_collector.judges.lessons import LASTS
-from agenteval_collector.judges.openai_client import OpenAIJudge
+from agenteval_collector.judges.openai_client import OpenAIJudge, sent_model
 from agenteval_collector.judges.port import (
     JudgeError,
     JudgeReply,
@@ -45,11 +46,13 @@ class Books:
         self.most = most
         self.reserved = 0
         self.settled: list[JudgeReply | None] = []
+        self.most_under_way = 0
 
     def reserve(self, request: JudgeRequest) -> None:
         if self.reserved == self.most:
             raise OverBudget(f"{self.most} requests")
         self.reserved += 1
+        self.most_under_way = max(self.most_under_way, self.reserved - len(self.settled))
 
     def settle(self, request: JudgeRequest, reply: JudgeReply | None) -> None:
         self.settled.append(reply)
@@ -187,7 +190,9 @@ def test_the_timeout_holds_for_the_whole_request(behaviour: Behaviour) -> None:
     with JudgeServer([behaviour] * 4) as server:
         asking, outcome = run(server.url, lambda asking: asking.ask(), timeout=0.2)
         assert described(outcome) == "unavailable: timeout"
-        assert len(server.requests) == asking.books.reserved == len(asking.books.settled) == 4
+        assert asking.books.reserved == len(asking.books.settled) == 4
+        assert asking.pauses == [0.5, 1, 2]
+        assert server.requests
 
 
 def test_a_reply_says_who_answered_and_what_it_took() -> None:
@@ -234,7 +239,7 @@ def test_a_lesson_is_paid_for_once_an_hour_and_by_model(
         paid = len(server.requests)
         assert forms(server)[-2:] == [lesson, lesson]
         assert paid == len(refused) + 2
-        await asking.ask(JudgeRequest(**{name: getattr(REQUEST, name) for name in REQUEST.__slots__} | {"model": "b"}))
+        await asking.ask(replace(REQUEST, model="b"))
         assert forms(server)[paid] == ("json_schema", True)
         paid = len(server.requests)
         asking.clock.advance(LASTS)
@@ -321,31 +326,33 @@ def test_a_cancelled_question_is_settled_and_leaves_its_place() -> None:
 
 
 def test_no_more_requests_at_once_than_allowed() -> None:
-    class Crowd(JudgeServer):
-        """Knows how many wait for an answer at the same time."""
-
-    waiting, most = 0, 0
-
-    def count(received: Received) -> None:
-        nonlocal most
-        most = max(most, waiting)
-
     async def use(asking: Asking) -> list[JudgeReply | JudgeError]:
         return list(await asyncio.gather(*(asking.ask() for _ in range(9))))
 
     with JudgeServer(then=Behaviour(wait=0.02)) as server:
         asking, outcomes = run(server.url, use, concurrency=3)
         assert [described(outcome) for outcome in outcomes] == [GOOD] * 9
+        assert asking.books.most_under_way == 3
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("gpt-5.4", "gpt-5.4"), ("openai/gpt-5.4", "openai/gpt-5.4"), ("ollama/qwen", "ollama/qwen")]
+    ("host", "expected"),
+    [
+        pytest.param("api.openai.com", "gpt-5.4", id="OpenAI"),
+        pytest.param("eu.api.openai.com:443", "gpt-5.4", id="OpenAI elsewhere"),
+        pytest.param("litellm.example:4000", "openai/gpt-5.4", id="a router"),
+        pytest.param("api.openai.com.example", "openai/gpt-5.4", id="somebody else"),
+    ],
 )
-def test_names_of_models_are_sent_as_they_are(name: str, expected: str) -> None:
-    request = JudgeRequest(**{field: getattr(REQUEST, field) for field in REQUEST.__slots__} | {"model": name})
+def test_the_prefix_is_for_routers(host: str, expected: str) -> None:
+    assert sent_model("openai/gpt-5.4", host) == expected
+    assert sent_model("gpt-5.4", host) == "gpt-5.4"
+
+
+def test_a_model_keeps_its_prefix_here() -> None:
     with JudgeServer() as server:
-        run(server.url, lambda asking: asking.ask(request))
-        assert server.requests[0].body["model"] == expected
+        run(server.url, lambda asking: asking.ask(replace(REQUEST, model="openai/gpt-5.4")))
+        assert server.requests[0].body["model"] == "openai/gpt-5.4"
 
 
 def test_only_what_was_given_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Evaluation and sessions on a real store, a batch at a time, without threads or ports."""
 
 from collections.abc import Iterable, Sequence
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,14 @@ IDLE = 900.0
 class Scoring:
     """`put` evaluates a batch; `emitted` is what left; `restart` forgets all that is in memory.
 
-    `judging` says what is referred to a judge, `referred` are the jobs.
+    `judging` says what is referred to a judge, `referred` are the jobs; `plugged` are evaluators of a user's own.
     """
 
-    def __init__(self, path: Path, *, judging: Judging | None = None, **sections: Any) -> None:
+    def __init__(
+        self, path: Path, *, judging: Judging | None = None, plugged: Iterable[EntryPoint] = (), **sections: Any
+    ) -> None:
         self.judging = judging or NoJudge()
+        self._plugged = plugged
         self.referred: list[JudgeJob] = []
         self.clock = ManualClock()
         self.emitted: list[CommittedEvaluation] = []
@@ -40,7 +44,7 @@ class Scoring:
         self.restart()
 
     def restart(self) -> None:
-        self.core = EvaluationCore(self.settings, self.store, self.clock, self.telemetry, self.judging, ())
+        self.core = EvaluationCore(self.settings, self.store, self.clock, self.telemetry, self.judging, self._plugged)
         self.stage = EvaluationStage(
             self.core.evaluation,
             self.core.sessions,

@@ -15,7 +15,7 @@ from agenteval_collector.cli.settings import ConfigFile, effective, fail
 from agenteval_collector.cli.tables import session_table, trace_table
 from agenteval_collector.cli.terminal import console
 from agenteval_collector.clock import SystemClock
-from agenteval_collector.config import Settings
+from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.dataset import Dataset, read_dataset
 from agenteval_collector.errors import InvalidRequest
 from agenteval_collector.gate import read_least, shortfalls
@@ -57,7 +57,7 @@ def replay(
             _send(files, endpoint)
             return
         document = _evaluate(files, effective(file), truth)
-    except InvalidRequest as error:
+    except (InvalidRequest, ConfigError) as error:
         fail(str(error))
     _show(document, as_json=as_json)
     if short := shortfalls(document, wanted):

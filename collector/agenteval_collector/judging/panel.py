@@ -57,7 +57,7 @@ class Judged:
 class Panel:
     """Who judges what, and by which measure.
 
-    `model` judges what `models` names no other for, by evaluator. `redactor` makes a redaction for one trace: it may
+    `model` judges what neither `models`, by evaluator, nor a rubric itself names another for. `redactor` makes a redaction for one trace: it may
     remember what it replaced, so that equal values stay recognisable.
     """
 
@@ -161,7 +161,8 @@ class _Sitting:
         return list(groups.values())
 
     def model_of(self, name: str) -> str:
-        return self.panel.models.get(name, self.panel.model)
+        of_rubrics = {rubric.name: rubric.model for rubric in self.panel.rubrics if rubric.model}
+        return {**of_rubrics, **self.panel.models}.get(name, self.panel.model)
 
     async def score(self, scoring: ScoringQuestion) -> dict[str, Judged]:
         """The outcomes of all readings of a question."""

@@ -1,0 +1,353 @@
+"""Which questions a trace is asked, and what becomes of their answers."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pytest
+from agenteval_collector.config import RubricConfig
+from agenteval_collector.judges.port import JudgeUnavailable
+from agenteval_collector.judging.panel import JUDGED, Judged, Panel
+from agenteval_collector.judging.port import Answer, NoAnswer, OverBudget, Question
+from agenteval_collector.judging.preclusion import preclude
+
+from otel_agenteval.model import Json, Tool, Trace
+from otel_agenteval.outcome import Failure, Score, Status, Unscored
+from tests.support.judging import Script, model_call, tool_call, trace, turn, unredacted
+
+FROM_EXTRACT = {"task_completion", "step_efficiency", "plan_adherence", "plan_quality"}
+REPLIES: Mapping[str, Any] = {
+    "extract": {"task": "T", "outcome": "O"},
+    "confidence": {"confidence": 0.9, "reason": "sure"},
+    "execution": {"step_efficiency": {"score": 0.5, "reason": "e"}, "plan_adherence": {"score": 1, "reason": "a"}},
+    "completion": {"verdict": 0.4, "reason": "c"},
+    "plan": {"score": 0.3, "reason": "p"},
+    "tools": {"tool_correctness": {"score": 0.7, "reason": "t"}, "verdicts": {"call_1": {"verdict": "yes"}}},
+}
+WHOLE = trace(
+    turn(
+        "Find a flight",
+        "Found one",
+        model_calls=(model_call("Let me search", 1), model_call("Found one", 5)),
+        plan=("Let me search",),
+        tool_calls=(tool_call(arguments={"q": "OSL"}, result="ok"),),
+    ),
+    tools=(Tool(name="search", description="Finds"),),
+)
+ONE_TURN = trace(turn())
+REASONED = trace(turn(model_calls=(model_call("Found one", 2),), reasoning=("I should search",)))
+POLITE = RubricConfig(name="polite", question="Polite?", scale=(1, 5), model="strict")
+
+
+def panel(**changes: Any) -> Panel:
+    settings = {"model": "m", "thresholds": dict.fromkeys(JUDGED, 0.5), "trace_tokens": 2_000}
+    return Panel(**{**settings, "redactor": lambda: unredacted, **changes})
+
+
+def judged(subject: Trace, script: Any, wanted: Collection[str] = tuple(JUDGED), **changes: Any) -> dict[str, Judged]:
+    return asyncio.run(panel(**changes).judge(subject, wanted, script))
+
+
+def scores(found: Mapping[str, Judged]) -> dict[str, float]:
+    return {name: each.outcome.value for name, each in found.items() if isinstance(each.outcome, Score)}
+
+
+def test_seven_scores_take_six_questions_and_three_transcripts() -> None:
+    script = Script(REPLIES)
+    found = judged(WHOLE, script)
+    assert sorted(script.names) == ["completion", "confidence", "execution", "extract", "plan", "tools"]
+    assert sum("transcript" in question.data for question, _ in script.asked) == 3
+    assert scores(found) == {
+        "task_completion": 0.4,
+        "tool_correctness": 0.7,
+        "argument_correctness": 1.0,
+        "step_efficiency": 0.5,
+        "confidence": 0.9,
+        "plan_adherence": 1.0,
+        "plan_quality": 0.3,
+    }
+    assert {each.model for each in found.values()} == {"m"}
+
+
+def test_every_score_says_what_it_rests_on() -> None:
+    metadata = {name: dict(each.outcome.metadata) for name, each in judged(WHOLE, Script(REPLIES)).items()}
+    asked: dict[str, Json] = {"prompt_version": "1", "temperature": 0.0}
+    assert metadata == {
+        "task_completion": {"task": "T", "outcome": "O", **asked},
+        "tool_correctness": {
+            "user_input": "Find a flight",
+            "tools_called": [{"name": "search", "parameters": {"q": "OSL"}}],
+            "available_tools": [{"name": "search", "description": "Finds"}],
+            **asked,
+        },
+        "argument_correctness": {
+            "user_input": "Find a flight",
+            "verdicts": [{"call": 1, "verdict": "yes", "reason": None}],
+            **asked,
+        },
+        "step_efficiency": {"task": "T", **asked},
+        "confidence": asked,
+        "plan_adherence": {"task": "T", "plan": ["Let me search"], **asked},
+        "plan_quality": {"task": "T", "plan": ["Let me search"], **asked},
+    }
+
+
+@pytest.mark.parametrize(
+    ("subject", "wanted", "asked"),
+    [
+        pytest.param(ONE_TURN, JUDGED, {"completion", "confidence", "execution", "extract"}, id="no tools, no plan"),
+        pytest.param(WHOLE, {"confidence"}, {"confidence"}, id="confidence alone"),
+        pytest.param(WHOLE, {"tool_correctness"}, {"tools"}, id="tools need no extraction"),
+        pytest.param(WHOLE, {"step_efficiency"}, {"extract", "execution"}, id="efficiency alone"),
+        pytest.param(WHOLE, {"plan_quality"}, {"extract", "plan"}, id="a plan alone"),
+        pytest.param(WHOLE, (), set(), id="nothing"),
+    ],
+)
+def test_fewer_questions_where_fewer_are_needed(subject: Trace, wanted: Collection[str], asked: set[str]) -> None:
+    replies = {
+        **REPLIES,
+        "extract": lambda q: dict.fromkeys(q.schema["properties"], "T"),
+        "execution": lambda q: {name: {"score": 1} for name in q.schema["properties"]},
+        "tools": lambda q: {"tool_correctness": {"score": 1}},
+    }
+    script = Script(replies)
+    found = judged(subject, script, wanted)
+    assert set(script.names) == asked
+    assert len(script.names) == len(asked)
+    assert set(found) == set(wanted)
+
+
+def fields(script: Script) -> list[str]:
+    return next(list(question.schema["properties"]) for question, _ in script.asked if question.name == "extract")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("steps", [["search", " ", "book"], ["", " "], []])
+def test_a_plan_is_asked_for_where_none_was_recorded(steps: list[str]) -> None:
+    planned = [step for step in steps if step.strip()]
+    execution = {"step_efficiency": {"score": 0.5}} | ({"plan_adherence": {"score": 1}} if planned else {})
+    script = Script({**REPLIES, "extract": {"task": "T", "outcome": "O", "plan": steps}, "execution": execution})
+    found = judged(REASONED, script)
+    assert fields(script) == ["task", "outcome", "plan"]
+    for name in ("plan_adherence", "plan_quality"):
+        outcome = found[name].outcome
+        if planned:
+            assert outcome.metadata["plan"] == planned
+        else:
+            assert isinstance(outcome, Unscored)
+            assert (outcome.status, outcome.reason) == (
+                Status.NOT_APPLICABLE,
+                "no plan: the judge found none in the trace",
+            )
+    assert ("plan" in script.names) == bool(planned)
+
+
+def test_a_recorded_plan_is_not_asked_for() -> None:
+    script = Script(REPLIES)
+    judged(WHOLE, script)
+    assert fields(script) == ["task", "outcome"]
+    plans = [question.data["plan"] for question, _ in script.asked if "plan" in question.data]
+    assert plans == [["Let me search"]] * 2
+
+
+NO_TURNS = trace()
+NO_INPUT = trace(turn(asked=None))
+NO_ANSWER = trace(turn(answered=None, tool_calls=(tool_call(arguments={}),), reasoning=("hm",)))
+
+
+@pytest.mark.parametrize(
+    ("subject", "name", "status", "reason"),
+    [
+        pytest.param(NO_TURNS, "confidence", "not_applicable", "no turn of an agent", id="no turn"),
+        pytest.param(trace(turn(None, None)), "confidence", "no_content", "not recorded", id="no content"),
+        pytest.param(NO_INPUT, "tool_correctness", "no_content", "the user's input was not", id="no input"),
+        pytest.param(trace(turn("")), "polite", "not_applicable", "input is empty", id="an empty input"),
+        pytest.param(NO_ANSWER, "task_completion", "no_content", "the answer was not recorded", id="no answer"),
+        pytest.param(NO_ANSWER, "polite", "no_content", "the answer was not recorded", id="no answer for a rubric"),
+        pytest.param(NO_ANSWER, "argument_correctness", None, "", id="calls are judged without an answer"),
+        pytest.param(NO_ANSWER, "plan_quality", None, "", id="so are plans"),
+        pytest.param(trace(turn(answered="")), "task_completion", None, "", id="an empty answer is one"),
+        pytest.param(
+            trace(turn(answered=None, error="overloaded")), "task_completion", None, "", id="a failed turn is judged"
+        ),
+        pytest.param(ONE_TURN, "tool_correctness", "not_applicable", "no tools", id="no tools"),
+        pytest.param(
+            trace(turn(), tools=(Tool(name="search"),)), "tool_correctness", None, "", id="tools that nobody called"
+        ),
+        pytest.param(
+            trace(turn(), tools=(Tool(name="search"),)), "argument_correctness", "not_applicable", "no tool calls",
+            id="no calls",
+        ),
+        pytest.param(
+            trace(turn(tool_calls=(tool_call(),))), "argument_correctness", "no_content", "arguments of tool calls",
+            id="no arguments recorded",
+        ),
+        pytest.param(ONE_TURN, "plan_quality", "not_applicable", "no plan", id="nothing that could be a plan"),
+        pytest.param(trace(turn(plan=(" ", ""))), "plan_quality", "not_applicable", "no plan", id="blank plans"),
+        pytest.param(trace(turn(reasoning=("so",))), "plan_adherence", None, "", id="reasoning may tell a plan"),
+        pytest.param(
+            trace(turn(model_calls=(model_call("first this", 1), model_call("Found one", 2)))), "plan_adherence", None,
+            "", id="a reply on the way may",
+        ),
+        pytest.param(ONE_TURN, "confidence", None, "", id="a plain exchange"),
+    ],
+)  # fmt: skip
+def test_what_is_known_without_asking(subject: Trace, name: str, status: str | None, reason: str) -> None:
+    found = preclude(subject, name)
+    assert (found.status if found else None) == status
+    assert reason in (found.reason if found else "")
+
+
+def test_what_is_known_without_asking_is_not_asked() -> None:
+    script = Script({})
+    found = judged(trace(turn(None, None)), script)
+    assert script.names == []
+    assert {each.outcome.status for each in found.values()} == {Status.NO_CONTENT}
+    assert {each.model for each in found.values()} == {None}
+
+
+@pytest.mark.parametrize(
+    ("question", "lost"),
+    [
+        ("extract", FROM_EXTRACT),
+        ("confidence", {"confidence"}),
+        ("tools", {"tool_correctness", "argument_correctness"}),
+        ("execution", {"step_efficiency", "plan_adherence"}),
+        ("completion", {"task_completion"}),
+        ("plan", {"plan_quality"}),
+    ],
+)
+def test_a_question_without_an_answer_costs_those_who_need_it_and_no_other(question: str, lost: set[str]) -> None:
+    found = judged(WHOLE, Script({**REPLIES, question: NoAnswer("malformed", "no score")}))
+    assert set(scores(found)) == JUDGED.keys() - lost
+    failure = Failure(error_type="malformed", reason=f"the judge's question {question!r}: no score")
+    assert [found[name] for name in lost] == [Judged(outcome=failure)] * len(lost)
+
+
+def test_over_budget_is_no_failure() -> None:
+    found = judged(WHOLE, Script({**REPLIES, "completion": OverBudget("10 requests an hour, free at 11:00")}))
+    expected = Unscored(status=Status.OVER_BUDGET, reason="10 requests an hour, free at 11:00")
+    assert found["task_completion"].outcome == expected
+    assert len(scores(found)) == 6
+
+
+@pytest.mark.parametrize("question", list(REPLIES))
+def test_an_outage_is_raised_as_it_is(question: str) -> None:
+    outage = JudgeUnavailable("timeout", "away", retry_after=1.0, sent=True)
+    with pytest.raises(JudgeUnavailable) as raised:
+        judged(WHOLE, Script({**REPLIES, question: outage}))
+    assert raised.value is outage
+
+
+class Waiting:
+    """An `Ask` that never answers, but for one question, which raises once the others have been asked."""
+
+    def __init__(self, raising: str, error: Exception, others: int) -> None:
+        self.raising, self.error, self.others = raising, error, others
+        self.all_asked = asyncio.Event()
+        self.asked: list[str] = []
+        self.cancelled: list[str] = []
+
+    async def __call__(self, question: Question, *, model: str) -> Answer:
+        self.asked.append(question.name)
+        if len(self.asked) == self.others + 1:
+            self.all_asked.set()
+        if question.name == self.raising:
+            await self.all_asked.wait()
+            raise self.error
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled.append(question.name)
+            raise
+        raise AssertionError("nothing ends the wait")
+
+
+def test_independent_questions_are_under_way_at_once_and_end_with_an_outage() -> None:
+    waiting = Waiting("tools", JudgeUnavailable("timeout", "away", retry_after=1.0, sent=True), others=2)
+    with pytest.raises(JudgeUnavailable):
+        judged(WHOLE, waiting)
+    assert sorted(waiting.asked) == ["confidence", "extract", "tools"]
+    assert sorted(waiting.cancelled) == ["confidence", "extract"]
+
+
+def test_evaluators_with_the_same_model_share_a_question_and_others_do_not() -> None:
+    replies = {
+        **REPLIES,
+        "tools": lambda q: {
+            name: {"score": 1} if name == "tool_correctness" else {"call_1": {"verdict": "no"}}
+            for name in q.schema["properties"]
+        },
+    }
+    models = {"argument_correctness": "big", "task_completion": "big", "step_efficiency": "x", "plan_adherence": "x"}
+    script = Script(replies)
+    found = judged(WHOLE, script, models=models)
+    assert sorted((question.name, model) for question, model in script.asked) == [
+        ("completion", "big"),
+        ("confidence", "m"),
+        ("execution", "x"),
+        ("extract", "m"),
+        ("plan", "m"),
+        ("tools", "big"),
+        ("tools", "m"),
+    ]
+    assert {name: each.model for name, each in found.items()} == {name: models.get(name, "m") for name in JUDGED}
+
+
+def test_votes_come_to_their_median_and_tell_their_spread() -> None:
+    votes = ({"confidence": 0.2, "reason": "low"}, {"confidence": 0.9, "reason": "high"}, {"confidence": 0.7})
+    outcome = judged(WHOLE, Script({"confidence": votes}, temperature=None), {"confidence"})["confidence"].outcome
+    assert isinstance(outcome, Score)
+    assert (outcome.value, outcome.reason) == (0.7, "the judge gave no reason")
+    assert outcome.metadata == {
+        "prompt_version": "1",
+        "temperature": None,
+        "votes": 3,
+        "spread": pytest.approx(0.7),
+    }
+
+
+def test_a_question_tells_the_scores_of_its_replies_with_their_thresholds() -> None:
+    script = Script(REPLIES)
+    judged(WHOLE, script, thresholds={**dict.fromkeys(JUDGED, 0.5), "plan_adherence": 0.8, "tool_correctness": 0.6})
+    told = {q.name: q.scores(REPLIES[q.name]) for q, _ in script.asked if q.scores}
+    assert told["execution"] == ((0.5, 0.5), (1.0, 0.8))
+    assert told["tools"] == ((0.7, 0.6), (1.0, 0.5))
+    assert "extract" not in told
+
+
+def test_a_rubric_is_asked_beside_the_others_by_its_own_model() -> None:
+    script = Script({**REPLIES, "polite": {"score": 4, "reason": "kind"}})
+    found = judged(WHOLE, script, {"polite"}, rubrics=(POLITE,))
+    assert [(question.name, model) for question, model in script.asked] == [("polite", "strict")]
+    assert scores(found) == {"polite": 0.75}
+
+
+def test_nothing_is_asked_unredacted_and_each_trace_has_a_redaction_of_its_own() -> None:
+    made = []
+
+    def redactor() -> Any:
+        def redact(value: Json) -> Json:
+            if isinstance(value, str):
+                return value.replace("secret", "[SECRET_1]")
+            if isinstance(value, list):
+                return [redact(item) for item in value]
+            return {key: redact(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+        made.append(redact)
+        return redact
+
+    subject = trace(
+        turn(
+            "my secret",
+            "your secret",
+            plan=("use secret",),
+            tool_calls=(tool_call("secret", arguments={"key": "secret"}, result="secret"),),
+        ),
+        tools=(Tool(name="search", description="secret"),),
+    )
+    script = Script({**REPLIES, "extract": {"task": "secret", "outcome": "secret"}})
+    found = judged(subject, script, redactor=redactor)
+    assert len(script.asked) == 6
+    assert all("secret" not in str(question.data) for question, _ in script.asked)
+    assert "secret" not in str(found["tool_correctness"].outcome)
+    assert len(made) == 1

@@ -175,6 +175,7 @@ class EvaluatorsConfig(Section):
     plan_quality: JudgedConfig = JudgedConfig()
     coherence: CoherenceConfig = CoherenceConfig()
     loop_detection: LoopDetectionConfig = LoopDetectionConfig()
+    tool_use_correctness: EvaluatorConfig = EvaluatorConfig(threshold=0.7)
     agent_reliability: EvaluatorConfig = EvaluatorConfig()
     agent_consistency: EvaluatorConfig = EvaluatorConfig()
 

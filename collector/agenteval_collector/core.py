@@ -1,17 +1,25 @@
 """The evaluators with their sessions, as the settings want them; the same live and in a replay."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 from agenteval_collector import plugins
 from agenteval_collector.aggregation import LiveSessions, SessionEvaluators, Sessions
 from agenteval_collector.clock import Clock
 from agenteval_collector.config import ConfigError, EvaluatorConfig, EvaluatorsConfig, JudgedSignalConfig, Settings
+from agenteval_collector.dataset import Dataset
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluation import Judging, TraceEvaluation
 from agenteval_collector.evaluation.reading import TraceReader
-from agenteval_collector.evaluators import EMBEDDED_WEIGHTS, TRACE_EVALUATORS, TraceEvaluator, comparable
-from agenteval_collector.pipeline import Telemetry
+from agenteval_collector.evaluators import (
+    EMBEDDED_WEIGHTS,
+    TRACE_EVALUATORS,
+    TRUTH_EVALUATORS,
+    TraceEvaluator,
+    comparable,
+)
+from agenteval_collector.pipeline import AssembledTrace, Telemetry
 from agenteval_collector.reliability import ReliabilityReports, RunTraces
 from agenteval_collector.reliability.safety import detectors
 from agenteval_collector.stores import Store
@@ -19,6 +27,7 @@ from agenteval_collector.stores.runs import StoredRuns
 from agenteval_collector.stores.store import TENANT
 from otel_agenteval.conventions import RunNaming, SessionNaming
 from otel_agenteval.metrics import DEFAULT_WEIGHTS
+from otel_agenteval.model import Trace
 
 SESSION_EVALUATORS = ("agent_reliability", "agent_consistency")
 
@@ -34,10 +43,12 @@ class EvaluationCore:
         telemetry: Telemetry,
         judging: Judging,
         plugged: Iterable[EntryPoint] | None = None,
+        dataset: Dataset | None = None,
     ) -> None:
         """Raises ConfigError for settings of evaluators that do not exist, and for entry points that are none.
 
-        `plugged` are the entry points of users' evaluators, by default those of this environment.
+        `plugged` are the entry points of users' evaluators, by default those of this environment. `dataset` says which
+        tools were expected of runs whose traces do not.
         """
         embedder = EmbeddedEmbedder()
         configured = settings.evaluators
@@ -55,8 +66,12 @@ class EvaluationCore:
             weights,
             cheap,
         )
-        thresholds = {each.name: evaluator_config(configured, each.name).threshold for each in evaluators}
-        self.read = trace_reader(settings)
+        with_truth = [kind() for kind in TRUTH_EVALUATORS if evaluator_config(configured, kind.name).enabled]
+        thresholds = {
+            each.name: evaluator_config(configured, each.name).threshold for each in (*evaluators, *with_truth)
+        }
+        read = trace_reader(settings)
+        self.read = read if dataset is None else _with_truth(read, dataset)
         self.evaluation = TraceEvaluation(
             evaluators,
             self.sessions,
@@ -68,7 +83,17 @@ class EvaluationCore:
             telemetry,
             judging,
             RunTraces(settings.reliability.prices, detectors(settings.reliability.safety)),
+            with_truth,
         )
+
+
+def _with_truth(read: TraceReader, dataset: Dataset) -> Callable[[AssembledTrace], Trace]:
+    def read_with_truth(assembled: AssembledTrace) -> Trace:
+        trace = read(assembled)
+        expected = dataset.expected_tools(trace.run) if trace.expected_tools is None else None
+        return trace if expected is None else replace(trace, expected_tools=expected)
+
+    return read_with_truth
 
 
 def reliability_reports(settings: Settings, store: Store) -> ReliabilityReports:

@@ -7,6 +7,7 @@ from typing import Final, Self
 from agenteval_collector.clock import Clock
 from agenteval_collector.config import Settings
 from agenteval_collector.core import EvaluationCore
+from agenteval_collector.dataset import Dataset
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.judge_wiring import make_judge_stage, make_judging
 from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation
@@ -20,11 +21,15 @@ BATCH: Final = 64
 class Offline:
     """Scores `traces`, by trace id; a context manager, because a judge may hold connections.
 
+    `dataset` says which tools were expected of runs whose traces do not.
+
     Raises ConfigError as the collector does at its start.
     """
 
-    def __init__(self, settings: Settings, store: Store, clock: Clock, traces: Mapping[str, AssembledTrace]) -> None:
-        core = EvaluationCore(settings, store, clock, NoTelemetry(), make_judging(settings))
+    def __init__(
+        self, settings: Settings, store: Store, clock: Clock, traces: Mapping[str, AssembledTrace], dataset: Dataset
+    ) -> None:
+        core = EvaluationCore(settings, store, clock, NoTelemetry(), make_judging(settings), dataset=dataset)
         self._stage = EvaluationStage(
             core.evaluation, core.sessions, store, _NoSink(), lambda _trace_id, _revision: None, self._refer
         )

@@ -90,7 +90,7 @@ def _replay(
     newest |= {trace.trace_id: trace for trace in assembler.complete_all()}
     # All is known before anything is scored: every trace has one revision, and sessions grow in order of time.
     traces = sorted((replace(trace, revision=1) for trace in newest.values()), key=_place)
-    with Offline(settings, store, clock, newest) as offline:
+    with Offline(settings, store, clock, newest, dataset) as offline:
         offline.score(traces, progress)
     for report in dataset.reports:
         store.report_run(report)

@@ -7,17 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector import stores
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import Settings
 from agenteval_collector.core import reliability_reports
+from agenteval_collector.database import open_database
 from agenteval_collector.documents import trace_document
 from agenteval_collector.errors import InvalidRequest, PermanentError, Unavailable
 from agenteval_collector.pipeline import RunReport
 from agenteval_collector.records import Commit, SessionRecord, SessionUpdate, Standing, TraceRecord
 from agenteval_collector.stores import Store, StoreQueries
+from agenteval_collector.stores.rows import outcome_row
 from agenteval_collector.stores.schema import metadata
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
+from sqlalchemy import text
 
 from otel_agenteval.model import Tool, ToolCall, Trace, Turn
 from otel_agenteval.outcome import Failure, Method, Score, Status, Subject, Unscored
@@ -117,6 +123,25 @@ def test_a_store_opens_again_and_one_of_a_newer_version_does_not(tmp_path: Path)
         Store(path, ManualClock())
 
 
+def test_outcomes_that_an_older_version_stored_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "agenteval.db"
+    engine = open_database(path, synchronous="NORMAL")
+    config = Config()
+    config.set_main_option("script_location", str(Path(stores.__file__).parent / "migrations"))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+    row = {key: value for key, value in outcome_row("default", score(1)).items() if key != "counted"}
+    columns, places = ", ".join(row), ", ".join(f":{key}" for key in row)
+    with engine.begin() as connection:
+        connection.execute(text(f"INSERT INTO outcomes ({columns}) VALUES ({places})"), row)
+    engine.dispose()
+    store = Store(path, ManualClock())
+    [again] = store.commit(Commit(evaluations=[score(1, revision=2)]))
+    assert not again.first
+    store.shutdown()
+
+
 def test_committing_twice_is_committing_once_and_first_only_the_first_time(store: Store) -> None:
     assert all(each.first for each in store.commit(commit_of(1, 2)))
     before = queries(store).session("s"), queries(store).trace(hex_id(1))
@@ -191,7 +216,7 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
         "model", "metadata", "error_type",
     }  # fmt: skip
     about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at"}
-    assert set(session) == {*about, "trace_ids", "outcomes", "signals", "flagged_traces"}
+    assert set(session) == {*about, "trace_ids", "outcomes", "signals", "flagged_traces", "trend", "interactions"}
     assert set(item) >= {*about, "trace_count"}
     assert session["signals"] == {hex_id(1): {"coherence": 0.75}}
     assert trace["started_at"] == "2023-11-14T22:13:20.000000Z"

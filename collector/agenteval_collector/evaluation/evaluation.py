@@ -75,7 +75,10 @@ class NoJudge:
 
 
 class TraceEvaluation:
-    """Evaluates traces one after the other. `thresholds` by evaluator name; `run_trace` says what one adds to a run."""
+    """Evaluates traces one after the other. `thresholds` by evaluator name; `run_trace` says what one adds to a run.
+
+    `with_truth` are asked only about traces with ground truth.
+    """
 
     def __init__(
         self,
@@ -89,6 +92,7 @@ class TraceEvaluation:
         telemetry: Telemetry,
         judging: Judging,
         run_trace: Callable[[Trace, str], RunTrace | None],
+        with_truth: Sequence[TraceEvaluator] = (),
     ) -> None:
         self._evaluators = evaluators
         self._sessions = sessions
@@ -100,6 +104,7 @@ class TraceEvaluation:
         self._telemetry = telemetry
         self._judging = judging
         self._run_trace = run_trace
+        self._with_truth = with_truth
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
         """Add to `commit` all that follows from the trace; where it stood before, if this revision has left there.
@@ -114,7 +119,8 @@ class TraceEvaluation:
         session_id = trace.session_id or trace.trace_id
         place = (trace.started_at, trace.trace_id)
         context = EvaluationContext(trace, self._sessions.previous(session_id, place), self._embedder.embed)
-        outcomes = {each: unreadable or self._outcome(each, context) for each in self._evaluators}
+        evaluators = [*self._evaluators, *(self._with_truth if trace.expected_tools is not None else ())]
+        outcomes = {each: unreadable or self._outcome(each, context) for each in evaluators}
         evaluations = [
             self._evaluation(
                 trace,

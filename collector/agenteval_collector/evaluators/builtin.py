@@ -13,6 +13,7 @@ from agenteval_collector.evaluators.port import TraceEvaluator
 from agenteval_collector.evaluators.step_efficiency import StepEfficiency
 from agenteval_collector.evaluators.task_completion import TaskCompletion
 from agenteval_collector.evaluators.tool_correctness import ToolCorrectness
+from agenteval_collector.evaluators.tool_use_correctness import ToolUseCorrectness
 
 TRACE_EVALUATORS: Final[tuple[type[TraceEvaluator], ...]] = (
     Coherence,
@@ -25,6 +26,9 @@ TRACE_EVALUATORS: Final[tuple[type[TraceEvaluator], ...]] = (
     PlanAdherence,
     PlanQuality,
 )
+
+TRUTH_EVALUATORS: Final[tuple[type[TraceEvaluator], ...]] = (ToolUseCorrectness,)
+"""Those that compare with ground truth, and are asked only about traces that have it."""
 
 EMBEDDED_WEIGHTS: Final[Mapping[str, float]] = {"confidence": 0.0, "tool_correctness": 0.0}
 """In session scores, of the signals that a judge gives where there is one: what they were measured to be worth

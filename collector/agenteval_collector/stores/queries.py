@@ -15,6 +15,7 @@ from agenteval_collector.documents import exchange_document, outcome_document, r
 from agenteval_collector.errors import InvalidRequest, Unavailable
 from agenteval_collector.pipeline import Document, Page
 from agenteval_collector.reliability import ReliabilityReports
+from agenteval_collector.reliability.conversations import interactions_document, trend_document
 from agenteval_collector.stores.judging import read_exchanges
 from agenteval_collector.stores.labels import read_agreement, read_labels
 from agenteval_collector.stores.schema import outcomes, sessions, traces
@@ -101,12 +102,18 @@ class StoreQueries:
                 signals.setdefault(outcome.subject_id, {})[outcome.name] = outcome.score
             document = self._session(row, running)
             del document["trace_count"]
+            completed, correct = (
+                _scores(connection, session_id, name) for name in ("task_completion", "tool_use_correctness")
+            )
+            ids = [member.trace_id for member in members]
             return {
                 **document,
-                "trace_ids": [member.trace_id for member in members],
+                "trace_ids": ids,
                 "outcomes": _outcomes(connection, Subject.SESSION, [session_id])[session_id],
                 "signals": signals,
                 "flagged_traces": [m.trace_id for m in members if m.risk is not None and m.risk > FLAG_ABOVE],
+                "trend": trend_document([completed.get(trace_id) for trace_id in ids]),
+                "interactions": interactions_document([correct[each] for each in ids if each in correct]),
             }
 
     def sessions(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
@@ -187,6 +194,19 @@ def _outcomes(connection: Connection, subject: Subject, ids: Sequence[str]) -> M
     for row in connection.execute(query).mappings():
         found[row["subject_id"]].append(outcome_document(row))  # type: ignore[arg-type]
     return found
+
+
+def _scores(connection: Connection, session_id: str, name: str) -> dict[str, float]:
+    """The score `name` of each trace of a session that has one: the judge's, where it gave one."""
+    query = select(outcomes.c.subject_id, outcomes.c.score).where(
+        outcomes.c.tenant == TENANT,
+        outcomes.c.session_id == session_id,
+        outcomes.c.subject == Subject.TRACE,
+        outcomes.c.status == Status.SCORED,
+        outcomes.c.name == name,
+    )
+    rows = connection.execute(query.order_by(outcomes.c.method == Method.LLM, outcomes.c.method)).all()
+    return {row.subject_id: row.score for row in rows}
 
 
 def _encode(row: Row[Any]) -> str:

@@ -1,0 +1,46 @@
+"""Whether the expected tools were called, where the trace carries ground truth or a dataset gives it.
+
+The published tool correctness against ground truth (`metrics.tool_use_correctness`), for what can be seen without a
+judge: selection, parameters and sequence weigh a third each, or selection and sequence a half each where no expected
+call says its arguments. Whether the answer uses what the tools gave is not looked at. An expected call without
+arguments agrees with any.
+"""
+
+from collections.abc import Sequence
+
+from agenteval_collector.evaluators.port import EvaluationContext
+from otel_agenteval.metrics import ToolUse, tool_use_correctness
+from otel_agenteval.model import ExpectedTool, Json, ToolCall
+from otel_agenteval.outcome import Method, Outcome, Score, Status, Unscored
+
+_BY_NAME = {"selection": 0.5, "parameters": 0.0, "sequence": 0.5, "utilization": 0.0}
+_WITH_ARGUMENTS = {"selection": 1 / 3, "parameters": 1 / 3, "sequence": 1 / 3, "utilization": 0.0}
+
+
+class ToolUseCorrectness:
+    """Agreement of the trace's tool calls with those expected."""
+
+    name = "tool_use_correctness"
+    version = "1"
+    method = Method.EXACT
+
+    def evaluate(self, context: EvaluationContext) -> Outcome:
+        trace = context.trace
+        if trace.expected_tools is None:
+            return Unscored(status=Status.NOT_APPLICABLE, reason="nothing says which tools were expected")
+        expected = trace.expected_tools
+        named = all(each.arguments is None for each in expected)
+        result = tool_use_correctness(
+            [_used(call, expected, by_name=named) for call in trace.tool_calls],
+            [ToolUse(each.name, each.arguments or {}) for each in expected],
+            weights=_BY_NAME if named else _WITH_ARGUMENTS,
+        )
+        assert result.score is not None, "only the compatible variant leaves it undefined"
+        return Score(value=result.score, reason=result.reason, metadata=result.metadata)
+
+
+def _used(call: ToolCall, expected: Sequence[ExpectedTool], *, by_name: bool) -> ToolUse:
+    """The call as it is compared: without arguments where none are expected of its tool."""
+    any_arguments = by_name or all(each.arguments is None for each in expected if each.name == call.name)
+    given: dict[str, Json] = call.arguments if isinstance(call.arguments, dict) and not any_arguments else {}
+    return ToolUse(call.name, given)

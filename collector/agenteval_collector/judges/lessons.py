@@ -16,6 +16,11 @@ _PLAINER: dict[Format, Format] = {"schema": "json", "json": "text"}
 _STATUSES = frozenset({400, 404, 415, 422, 501})
 _ABOUT_FORMAT = re.compile(r"response.?format|schema|json.?(object|mode)|structured|grammar|guided", re.IGNORECASE)
 _ABOUT_TEMPERATURE = re.compile("temperature", re.IGNORECASE)
+# Who names no parameter means the one that endpoints know least.
+_ABOUT_ANYTHING = re.compile(
+    r"un(supported|recogni[sz]ed|known (name|field|param|arg))|not (supported|implemented)|extra (field|input)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ def plainer(form: Form, status: int, body: str) -> Form | None:
         return replace(form, format=_PLAINER[form.format])
     if form.temperature and _ABOUT_TEMPERATURE.search(body):
         return replace(form, temperature=False)
+    if form.format in _PLAINER and (status == 501 or _ABOUT_ANYTHING.search(body)):
+        return replace(form, format=_PLAINER[form.format])
     return None
 
 

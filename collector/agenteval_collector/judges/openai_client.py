@@ -249,9 +249,9 @@ def _may_pass(error: BaseException) -> bool:
 def _host(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"judge.base_url: {parts.scheme}://{parts.hostname or ''} is no http or https address")
+        raise ValueError(f"{parts.scheme}://{parts.hostname or ''} is no http or https address")
     if parts.username or parts.password:
-        raise ValueError("judge.base_url holds a user or a password; give the key as judge.api_key")
+        raise ValueError("it holds a user or a password; give the key as judge.api_key")
     return parts.netloc
 
 

@@ -34,6 +34,7 @@ def job(trace_id: str, *, urgent: bool = False, names: Collection[str] = ("confi
             subject_id=trace_id,
             trace_id=trace_id,
             model="m",
+            evaluated_at=1,
             outcome=Unscored(status=Status.PENDING, reason="waiting for the judge"),
         )
         for name in names

@@ -60,10 +60,11 @@ Step = float | str | Exception
 
 @dataclass
 class ScriptedJudge:
-    """Replies to the n-th request with the n-th step: a score, a text, or an error."""
+    """Replies to the n-th request with the n-th step: a score, a text, or an error. `usage` are the tokens it says."""
 
     steps: Sequence[Step]
     clock: ManualClock
+    usage: tuple[int | None, int | None] = (1000, 100)
     requests: list[JudgeRequest] = field(default_factory=list)
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -78,8 +79,8 @@ class ScriptedJudge:
             text=step if isinstance(step, str) else json.dumps({CANARY: canary(request), "score": step}),
             model="m-2026",
             temperature=None,
-            input_tokens=1000,
-            output_tokens=100,
+            input_tokens=self.usage[0],
+            output_tokens=self.usage[1],
             seconds=1.0,
         )
 
@@ -227,8 +228,8 @@ def test_errors(question: Question, error: Exception, raised: type[Exception], r
         pytest.param(1, 0.0, [0.5], [0.5], id="one vote"),
         pytest.param(3, 0.0, [0.1, 0.9, 0.5], [0.1, 0.9, 0.5], id="three votes"),
         pytest.param(1, 0.1, [0.55, 0.4, 0.3], [0.55, 0.4, 0.3], id="two more near the threshold"),
-        pytest.param(1, 0.1, [0.6, 0.4, 0.3], [0.6, 0.4, 0.3], id="at the edge of the band"),
-        pytest.param(1, 0.1, [0.61], [0.61], id="none more outside the band"),
+        pytest.param(1, 0.125, [0.625, 0.4, 0.3], [0.625, 0.4, 0.3], id="at the edge of the band"),
+        pytest.param(1, 0.125, [0.626], [0.626], id="none more outside the band"),
         pytest.param(3, 0.1, [0.0, 0.5, 1.0, 0.2, 0.1], [0.0, 0.5, 1.0, 0.2, 0.1], id="the median counts"),
         pytest.param(3, 0.1, [0.5, 0.9, 0.8], [0.5, 0.9, 0.8], id="not a single vote"),
         pytest.param(3, 0.0, [0.1, REFUSED, 0.5], [0.1, 0.5], id="a refused vote is none"),
@@ -327,6 +328,17 @@ def test_another_model_has_another_answer() -> None:
         assert [exchange.usd for exchange in it.exchanges] == [0.002, None]
 
     run(scenario, 0.7, 0.2)
+
+
+@pytest.mark.parametrize("usage", [(None, None), (1000, None), (None, 100)])
+def test_a_reply_without_usage_costs_nobody_knows_what(usage: tuple[int | None, int | None]) -> None:
+    async def scenario(it: Setting) -> None:
+        it.judge.usage = usage
+        await it.ask()
+        [exchange] = it.exchanges
+        assert (exchange.input_tokens, exchange.output_tokens, exchange.usd) == (*usage, None)
+
+    run(scenario, 0.7)
 
 
 def test_every_question_has_its_own_canary() -> None:

@@ -99,6 +99,22 @@ def test_a_delayed_job_can_be_replaced_by_a_newer_revision() -> None:
     assert names(backlog) == ["a"]
 
 
+def test_a_probe_is_what_was_tried_least() -> None:
+    backlog = Backlog(10)
+    for name in ("A", "b", "C"):
+        backlog.add(waiting(name, urgent=name.isupper()))
+    tried = []
+    for _ in range(6):
+        probe = backlog.take(0.0, probe=True)
+        assert probe is not None
+        tried.append(probe.job.trace_id)
+        probe.tries += 1
+        backlog.put_back(probe, 0.0)
+    assert tried == ["A", "C", "b", "A", "C", "b"]
+    assert names(backlog) == ["A", "C", "b"]
+    assert backlog.take(0.0, probe=True) is None
+
+
 @dataclass
 class Entry:
     waiting: Waiting
@@ -111,7 +127,7 @@ class Entry:
     steps=st.lists(
         st.one_of(
             st.tuples(st.just("add"), st.sampled_from("abcdefgh"), st.booleans(), st.integers(1, 3)),
-            st.tuples(st.just("take"), st.integers(0, 3), st.none(), st.none()),
+            st.tuples(st.just("take"), st.integers(0, 3), st.booleans(), st.none()),
             st.tuples(st.just("put back"), st.integers(0, 5), st.none(), st.none()),
         ),
         max_size=60,
@@ -124,10 +140,10 @@ def test_it_agrees_with_a_list_that_is_searched(capacity: int, steps: list[tuple
     def rank(entry: Entry) -> tuple[bool, int]:
         return not entry.waiting.job.urgent, entry.arrival
 
-    for step, what, urgent, revision in steps:
+    for step, what, choice, revision in steps:
         if step == "add":
             assert isinstance(revision, int)
-            new = Entry(waiting(str(what), urgent=bool(urgent), revision=revision), next(arrivals), 0.0)
+            new = Entry(waiting(str(what), urgent=bool(choice), revision=revision), next(arrivals), 0.0)
             same = [each for each in oracle if each.waiting.job.trace_id == what]
             refused: Waiting | None = None
             if same:
@@ -140,7 +156,7 @@ def test_it_agrees_with_a_list_that_is_searched(capacity: int, steps: list[tuple
             else:
                 others = [each for each in oracle if not each.waiting.job.urgent and each.waiting.not_before is None]
                 refused = new.waiting
-                if urgent and others:
+                if choice and others:
                     newest = max(others, key=rank)
                     oracle.remove(newest)
                     oracle.append(new)
@@ -149,15 +165,19 @@ def test_it_agrees_with_a_list_that_is_searched(capacity: int, steps: list[tuple
         elif step == "take":
             assert isinstance(what, int)
             now += what
-            ready = sorted((each for each in oracle if each.not_before <= now), key=rank)
-            expected = ready[0] if ready else None
-            assert backlog.take(now) is (expected.waiting if expected else None)
+            ready = [each for each in oracle if each.not_before <= now]
+            least = min((each.waiting.tries for each in ready), default=0)
+            if choice:
+                ready = [each for each in ready if each.waiting.tries == least]
+            expected = min(ready, key=rank, default=None)
+            assert backlog.take(now, probe=bool(choice)) is (expected.waiting if expected else None)
             if expected:
                 oracle.remove(expected)
                 taken.append(expected)
         elif taken:
             assert isinstance(what, int)
             back = taken.pop(0)
+            back.waiting.tries += 1
             back.not_before = now + what
             backlog.put_back(back.waiting, back.not_before)
             if all(each.waiting.job.trace_id != back.waiting.job.trace_id for each in oracle):

@@ -114,6 +114,19 @@ def test_a_search_that_nobody_waits_for_ends_and_the_next_begins_anew() -> None:
     run(scenario)
 
 
+def test_what_several_wait_for_is_kept_once() -> None:
+    async def scenario() -> None:
+        kept, search = cache(capacity=2), Search()
+        tasks = [asyncio.create_task(kept.get("k", search)) for _ in range(5)]
+        await all_wait(*tasks)
+        search.found.set()
+        await asyncio.gather(*tasks)
+        await kept.get("l", found("l"))
+        assert await kept.get("k", search) == ("v", True)
+
+    run(scenario)
+
+
 def test_what_is_too_heavy_to_keep_is_still_given() -> None:
     async def scenario() -> None:
         kept = cache(capacity=3)
@@ -124,9 +137,9 @@ def test_what_is_too_heavy_to_keep_is_still_given() -> None:
 
 
 @given(
-    asked=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 7)), max_size=60),
-    entries=st.integers(1, 6),
-    capacity=st.integers(1, 20),
+    asked=st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=5, max_size=60),
+    entries=st.integers(1, 4),
+    capacity=st.integers(3, 12),
 )
 def test_it_keeps_what_was_used_last(asked: list[tuple[int, int]], entries: int, capacity: int) -> None:
     async def scenario() -> None:

@@ -164,6 +164,28 @@ def test_a_trace_that_never_gets_an_answer_while_others_do_fails() -> None:
     assert world.tried.count("bad") == 1 + ATTEMPTS
 
 
+def test_a_trace_that_brings_the_judge_down_does_not_keep_the_others_waiting() -> None:
+    """The client's circuit opens with each request about it, and the next probe must be about another trace."""
+    down_until = 0.0
+
+    def step(trace_id: str, attempt: int) -> Exception | None:
+        nonlocal down_until
+        now = world.clock.monotonic()
+        if now < down_until:
+            return unavailable(sent=False, retry_after=down_until - now)
+        if trace_id == "bad":
+            down_until = now + 5.0
+            return unavailable(sent=True, retry_after=5.0)
+        world.clock.advance(1.0)
+        return None
+
+    world = World(step=step)
+    with world.running(job("bad", urgent=True), *(job(f"t{number}") for number in range(50))):
+        outcomes = {judgement.job.trace_id: judgement for judgement in (world.next() for _ in range(51))}
+    assert failure(outcomes.pop("bad")).error_type == "timeout"
+    assert all(judgement.evaluations[0].outcome == GOOD.outcome for judgement in outcomes.values())
+
+
 def test_what_was_not_sent_is_no_attempt() -> None:
     def step(trace_id: str, attempt: int) -> Exception | None:
         return unavailable(sent=False, retry_after=1.0) if trace_id == "a" and attempt <= 3 * ATTEMPTS else None

@@ -8,15 +8,17 @@ from sortedcontainers import SortedDict
 from agenteval_collector.records import JudgeJob
 
 _Rank: TypeAlias = tuple[bool, int]
-"""Not urgent, order of arrival: the smallest is judged first."""
+"""Not urgent, order of arrival: the smallest is first."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Waiting:
-    """A job with what happened to it: `attempts` that reached the judge in vain while it answered for other jobs, and
-    `answered`, for how many it had by the last such attempt; None before the first one."""
+    """A job with what happened to it: how often it reached the judge in vain (`tries`), in how many of these times the
+    judge had answered for other jobs since the time before (`attempts`), and for how many it had at the last time
+    (`answered`; None before the first)."""
 
     job: JudgeJob
+    tries: int = 0
     attempts: int = 0
     answered: int | None = None
     arrival: int = 0
@@ -30,6 +32,7 @@ class Backlog:
         self.capacity = capacity
         self._by_trace: dict[str, Waiting] = {}
         self._ready: SortedDict[_Rank, Waiting] = SortedDict()
+        self._ready_by_tries: SortedDict[tuple[int, _Rank], Waiting] = SortedDict()
         self._delayed: SortedDict[tuple[float, int], Waiting] = SortedDict()
         self._arrivals = 0
 
@@ -65,16 +68,20 @@ class Backlog:
             waiting.not_before = not_before
             self._insert(waiting, waiting.arrival)
 
-    def take(self, now: float) -> Waiting | None:
-        """The next job that may be judged; None where there is none."""
+    def take(self, now: float, *, probe: bool = False) -> Waiting | None:
+        """The next job that may be judged; None where there is none.
+
+        To `probe` whether the judge is back, it is one of those that were tried least: a trace that is itself what
+        the judge cannot bear must not be the probe each time.
+        """
         while self._delayed and self._delayed.peekitem(0)[0][0] <= now:
             _, due = self._delayed.popitem(0)
             due.not_before = None
-            self._ready[_rank(due)] = due
+            self._make_ready(due)
         if not self._ready:
             return None
-        first: Waiting = self._ready.popitem(0)[1]
-        del self._by_trace[first.job.trace_id]
+        first: Waiting = (self._ready_by_tries if probe else self._ready).peekitem(0)[1]
+        self._remove(first)
         return first
 
     def due(self) -> float | None:
@@ -92,14 +99,19 @@ class Backlog:
         waiting.arrival = arrival
         self._by_trace[waiting.job.trace_id] = waiting
         if waiting.not_before is None:
-            self._ready[_rank(waiting)] = waiting
+            self._make_ready(waiting)
         else:
             self._delayed[waiting.not_before, arrival] = waiting
+
+    def _make_ready(self, waiting: Waiting) -> None:
+        self._ready[_rank(waiting)] = waiting
+        self._ready_by_tries[waiting.tries, _rank(waiting)] = waiting
 
     def _remove(self, waiting: Waiting) -> None:
         del self._by_trace[waiting.job.trace_id]
         if waiting.not_before is None:
             del self._ready[_rank(waiting)]
+            del self._ready_by_tries[waiting.tries, _rank(waiting)]
         else:
             del self._delayed[waiting.not_before, waiting.arrival]
 

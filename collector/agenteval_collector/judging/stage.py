@@ -183,7 +183,7 @@ class JudgeStage:
         now = self._clock.monotonic()
         while len(self._under_way) < self._limit and now >= self._outage.until:
             with self._lock:
-                waiting = self._backlog.take(now)
+                waiting = self._backlog.take(now, probe=self._outage.pauses > 0)
             if waiting is None:
                 return
             task = asyncio.create_task(self._attempt(waiting), name=f"agenteval-judge-{waiting.job.trace_id}")
@@ -231,6 +231,7 @@ class JudgeStage:
         if not error.sent or self._draining:
             self._outage.pause(now, now + pause, error)
         if error.sent:
+            waiting.tries += 1
             if waiting.answered is not None and waiting.answered < self._answered:
                 waiting.attempts += 1
             waiting.answered = self._answered

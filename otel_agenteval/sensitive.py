@@ -137,6 +137,10 @@ _NAMED: Final = (
     r"(?:pass(?:word|wd|phrase|code)|pwd|(?:[a-z]{2,10}[_-]?)?(?:token|secret)|credentials?|cookie"
     r"|(?:api|access|secret|private|account|signing|encryption)[_-]?key|(?:proxy-)?authorization)"
 )
+_ASSIGNED: Final = _WORD + rf"(?i:{_NAMED})" + r"""\\?["']?\s{0,3}(?:=>?|:)\s{0,3}"""
+# Not the name of a type, as in a schema, nor what says only whether there is a value.
+_SCHEME: Final = r"(?i:(?:token|digest|basic|bearer) )?(?!(?i:true|false|null|none|undefined|str|string)\b)"
+_QUOTED: Final = r"(?P<value>(?:(?!\1)[^\\\n]){1,256}+)\\?\1"
 _VALUE: Final = r"""(?P<value>[^\s"'\\,;&<>(){}\[\]]+)"""
 _KEYS: Final = "|".join(
     (
@@ -171,14 +175,8 @@ _PATTERNS: Final = (
         re.compile(_WORD + r"(?i:bearer|basic)\s{1,4}(?P<value>[A-Za-z0-9+/=._~-]{8,})"),
         _credential,
     ),
-    _Pattern(
-        Kind.SECRET,
-        re.compile(
-            _WORD + rf"(?i:{_NAMED})" + r"""\\?["']?\s{0,3}(?:=>?|:)\s{0,3}\\?["']?"""
-            r"(?i:(?:token|digest|basic|bearer) )?"
-            r"(?!(?i:true|false|null|none|undefined|str|string)\b)" + _VALUE
-        ),
-    ),
+    _Pattern(Kind.SECRET, re.compile(_ASSIGNED + r"""\\?(["'])""" + _SCHEME + _QUOTED)),
+    _Pattern(Kind.SECRET, re.compile(_ASSIGNED + r"""\\?["']?""" + _SCHEME + _VALUE)),
     _Pattern(
         Kind.SECRET,
         re.compile(_WORD + r"(?i:password|passphrase|passcode|pin) (?i:is|was) " + _VALUE),

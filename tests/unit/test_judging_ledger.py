@@ -57,6 +57,12 @@ def reply(input_tokens: int | None = 100, output_tokens: int | None = 20) -> Jud
     )
 
 
+INPUT, OUTPUT = estimated_tokens(request()), 1024
+"""What is estimated for a request."""
+USD = (INPUT * 1.0 + OUTPUT * 10.0) / 1_000_000
+ESTIMATE = Spend(requests=1, input_tokens=INPUT, output_tokens=OUTPUT, usd=USD)
+
+
 def ledger(table: Table, clock: ManualClock, prices: Prices = PRICES, **budget: Any) -> Ledger:
     return Ledger(BudgetConfig(**budget), prices, table, clock, ["m"])
 
@@ -70,9 +76,11 @@ def ledger(table: Table, clock: ManualClock, prices: Prices = PRICES, **budget: 
             id="requests of the hour",
         ),
         pytest.param({"requests_per_day": 1}, "free again at 2023-11-15T00:00:00Z", id="requests of the day"),
-        pytest.param({"tokens_per_hour": 1500}, "judge.budget.tokens_per_hour is 1500, 1141", id="tokens of the hour"),
+        pytest.param(
+            {"tokens_per_hour": 1500}, f"tokens_per_hour is 1500, {INPUT + OUTPUT} of", id="tokens of the hour"
+        ),
         pytest.param({"tokens_per_day": 1500}, "judge.budget.tokens_per_day", id="tokens of the day"),
-        pytest.param({"usd_per_hour": 0.015}, "judge.budget.usd_per_hour is 0.015, 0.010357", id="money of the hour"),
+        pytest.param({"usd_per_hour": 0.015}, f"usd_per_hour is 0.015, {USD:.10g} of", id="money of the hour"),
         pytest.param({"usd_per_day": 0.015}, "judge.budget.usd_per_day", id="money of the day"),
     ],
 )
@@ -89,7 +97,7 @@ def test_the_request_that_would_break_a_bound_may_not_leave(budget: dict[str, An
 
 def test_a_bound_that_holds_no_request_at_all_says_so() -> None:
     spending = ledger(Table(), ManualClock(), tokens_per_day=1000)
-    with pytest.raises(OverBudget, match="too little for a single request of about 1141"):
+    with pytest.raises(OverBudget, match=f"too little for a single request of about {INPUT + OUTPUT}"):
         spending.reserve(request())
 
 
@@ -115,10 +123,8 @@ def test_the_next_period_is_free_again(budget: dict[str, Any], hours: float) -> 
     ("came", "kept"),
     [
         pytest.param(reply(), Spend(requests=1, input_tokens=100, output_tokens=20, usd=0.0003), id="a usage"),
-        pytest.param(
-            reply(None, None), Spend(requests=1, input_tokens=117, output_tokens=1024, usd=0.010357), id="no usage"
-        ),
-        pytest.param(None, Spend(requests=1, input_tokens=117, output_tokens=1024, usd=0.010357), id="no reply"),
+        pytest.param(reply(None, None), ESTIMATE, id="no usage"),
+        pytest.param(None, ESTIMATE, id="no reply"),
     ],
 )
 def test_only_a_known_usage_takes_the_place_of_the_estimate(came: JudgeReply | None, kept: Spend) -> None:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeVar, cast
 
-from agenteval_collector.config import RubricConfig
+from agenteval_collector.config import ConstraintConfig, RubricConfig
 from agenteval_collector.judging.fitting import Redact
 from agenteval_collector.judging.port import Answer, Ask, NoAnswer, OverBudget, Question
 from agenteval_collector.judging.preclusion import preclude
 from agenteval_collector.judging.questions import completion, confidence, execution, extract, plan, tools
+from agenteval_collector.judging.questions.safety import SAFETY, safety_question
 from agenteval_collector.judging.questions.scoring import Reading, ScoringQuestion
 from agenteval_collector.judging.rubric import rubric_question
 from agenteval_collector.judging.transcript import transcript
@@ -57,8 +58,8 @@ class Judged:
 class Panel:
     """Who judges what, and by which measure.
 
-    `model` judges what neither `models`, by evaluator, nor a rubric itself names another for. `redactor` makes a redaction for one trace: it may
-    remember what it replaced, so that equal values stay recognisable.
+    `model` judges what neither `models`, by evaluator, nor a rubric itself names another for. `redactor` makes a
+    redaction for one trace: it may remember what it replaced, so that equal values stay recognisable.
     """
 
     model: str
@@ -66,6 +67,7 @@ class Panel:
     thresholds: Mapping[str, float]
     trace_tokens: int
     rubrics: tuple[RubricConfig, ...] = ()
+    constraints: tuple[ConstraintConfig, ...] = ()
     redactor: Callable[[], Redact]
 
     async def judge(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
@@ -104,6 +106,9 @@ class _Sitting:
             threshold = self.panel.thresholds["confidence"]
             parts.append(self.score(confidence.confidence(self.transcript, threshold)))
         parts += [self.score(question) for question in self.tool_questions()]
+        if SAFETY in self.asked:
+            threshold = self.panel.thresholds[SAFETY]
+            parts.append(self.score(safety_question(self.panel.constraints, self.transcript, threshold)))
         parts += [
             self.score(rubric_question(rubric, self.transcript))
             for rubric in self.panel.rubrics

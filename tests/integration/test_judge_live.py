@@ -165,7 +165,10 @@ def test_traces_wait_for_a_judge_that_is_down_and_are_judged_when_it_is_back(tmp
                 assert statuses(settled(running, number)) == {"scored"}
 
 
-def test_what_was_pending_when_the_collector_was_killed_is_judged_by_the_next_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_what_was_pending_when_the_collector_ended_is_judged_by_the_next_one(
+    tmp_path: Path, how: signal.Signals
+) -> None:
     numbers = (1, 2, 3)
 
     def all_are(process: CollectorProcess, status: str) -> Any:
@@ -177,7 +180,7 @@ def test_what_was_pending_when_the_collector_was_killed_is_judged_by_the_next_on
         for number in numbers:
             process.send(traces(*worked(number)))
         eventually(lambda: all_are(process, "pending"), within=20)
-        process.stop(signal.SIGKILL)
+        assert process.stop(how) == (0 if how is signal.SIGTERM else -how)
     with JudgeServer() as judge:
         process.start({"OPENAI_BASE_URL": judge.url})
         documents = eventually(lambda: all_are(process, "scored"), within=30)

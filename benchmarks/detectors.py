@@ -1,7 +1,7 @@
 """CPU time of a step in the loop detectors, early and late in a trace, and the memory that a trace takes.
 
-The steps are those of agents that do not loop, which costs most: model and tool calls of three agents, arguments of
-some 200 characters and results of `--result`. The baseline of a late step is one of the first `--early` steps.
+The steps are those of agents that do not loop: model and tool calls of three agents, with JSON arguments of some 200
+characters, and JSON results and replies of `--result`. The baseline of a late step is one of the first `--early` steps.
 
     python -m benchmarks.detectors [--early N] [--late N] [--result CHARACTERS] [--json]
 """
@@ -84,11 +84,16 @@ def events(count: int, result: int) -> Iterator[Event]:
             span_id=span_id,
             agent=agent,
             arguments=json.dumps({"id": number, "of": text(chance, 180)}) if number % 2 else None,
-            result=text(chance, result),
+            result=found(chance, result) if number % 2 else text(chance, result),
             error="timeout" if chance.random() < 0.05 else None,
             started_at=number * SECOND,
             ended_at=(number + 1) * SECOND,
         )
+
+
+def found(chance: random.Random, length: int) -> str:
+    """A list of records as JSON of about `length` characters, as tools give it."""
+    return json.dumps([{"id": chance.getrandbits(64), "price": 1.5, "name": "x" * 20} for _ in range(length // 76 + 1)])
 
 
 def text(chance: random.Random, length: int) -> str:

@@ -29,8 +29,10 @@ from agenteval_collector.pipeline import Document
 from agenteval_collector.servers import split_address
 from agenteval_collector.service import Collector
 
-SCORED_WITHIN = 60.0
-"""Seconds to wait for the last scores after the agents are done; a judge takes its time."""
+SCORED_WITHIN = 20.0
+"""Seconds to wait for the last scores after the agents are done."""
+JUDGED_WITHIN = 60.0
+"""Seconds to wait for a judge on top of that; what it has not said by then is shown as pending."""
 REFRESH = 0.25
 DEFAULT_URL = f"http://{ServerConfig().web_address}"
 
@@ -90,9 +92,13 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], console: C
             live.update(_view(collector, console.width), refresh=True)
         expected = sum(done.result() for done in playing)
         deadline = time.monotonic() + SCORED_WITHIN
-        while (scored := _scored(collector)) < expected:
+        while len(_traces(collector)) < expected:
             if time.monotonic() > deadline:
-                fail(f"only {scored} of {expected} traces were scored within {SCORED_WITHIN:.0f} s")
+                fail(f"only {len(_traces(collector))} of {expected} traces were scored within {SCORED_WITHIN:.0f} s")
+            time.sleep(REFRESH)
+            live.update(_view(collector, console.width), refresh=True)
+        deadline = time.monotonic() + JUDGED_WITHIN
+        while any(trace["status"] == "pending" for trace in _traces(collector)) and time.monotonic() < deadline:
             time.sleep(REFRESH)
             live.update(_view(collector, console.width), refresh=True)
         for script in SCRIPTS:
@@ -116,11 +122,6 @@ def _traces(collector: Collector) -> list[Document]:
         ids = session["trace_ids"] if session else []
         found += [trace for trace in map(collector.queries.trace, ids) if trace is not None]
     return found
-
-
-def _scored(collector: Collector) -> int:
-    """How many of the traces wait for nothing more, a judge included."""
-    return sum(trace["status"] not in ("running", "pending") for trace in _traces(collector))
 
 
 def _loops(traces: Sequence[Document]) -> int:

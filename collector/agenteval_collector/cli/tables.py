@@ -23,6 +23,7 @@ _SHORT = {
     "loop": "loop_detection",
 }
 """Headings of scores, nine of which stand side by side in a terminal."""
+_MARKS = {"pending": ("…", "dim"), "failed": ("fail", "red")}
 
 WIDE = 100
 """Columns of a terminal from which there is room for everything."""
@@ -69,7 +70,7 @@ def trace_table(traces: Sequence[Document]) -> Table:
     for name in _SHORT:
         table.add_column(name, justify="right", no_wrap=True, min_width=4)
     for trace in traces:
-        scores = [score(named(trace["outcomes"], name)) for name in _SHORT.values()]
+        scores = [_brief(named(trace["outcomes"], name)) for name in _SHORT.values()]
         table.add_row(_line(trace["session_id"]), _line(trace["input"]), *scores)
     return table
 
@@ -81,6 +82,13 @@ def score(outcome: Document | None) -> Text:
     if outcome["score"] is None:
         return content(outcome["status"].replace("_", " "), "dim")
     return Text(number(outcome["score"]), _STYLES[tone(outcome)])
+
+
+def _brief(outcome: Document | None) -> Text:
+    """The same in four characters."""
+    if outcome is not None and outcome["score"] is not None:
+        return score(outcome)
+    return Text(*_MARKS.get(outcome["status"] if outcome else "", ("–", "dim")))
 
 
 def _table(*columns: str) -> Table:

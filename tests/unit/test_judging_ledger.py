@@ -76,9 +76,7 @@ def ledger(table: Table, clock: ManualClock, prices: Prices = PRICES, **budget: 
             id="requests of the hour",
         ),
         pytest.param({"requests_per_day": 1}, "free again at 2023-11-15T00:00:00Z", id="requests of the day"),
-        pytest.param(
-            {"tokens_per_hour": 1500}, f"tokens_per_hour is 1500, {INPUT + OUTPUT} of", id="tokens of the hour"
-        ),
+        pytest.param({"tokens_per_hour": 1500}, f"_hour is 1500, {INPUT + OUTPUT} of", id="tokens of the hour"),
         pytest.param({"tokens_per_day": 1500}, "judge.budget.tokens_per_day", id="tokens of the day"),
         pytest.param({"usd_per_hour": 0.015}, f"usd_per_hour is 0.015, {USD:.10g} of", id="money of the hour"),
         pytest.param({"usd_per_day": 0.015}, "judge.budget.usd_per_day", id="money of the day"),

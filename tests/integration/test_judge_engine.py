@@ -1,0 +1,173 @@
+"""The engine from end to end: stage, panel, asking, ledger on SQLite, client and HTTP, against a judge at its worst."""
+
+import asyncio
+import random
+import secrets
+from pathlib import Path
+
+import pytest
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.config import BudgetConfig, PriceConfig
+from agenteval_collector.judges.openai_client import RETRIES, OpenAIJudge
+from agenteval_collector.judging.asking import REASKS, Asking
+from agenteval_collector.judging.judgements import Judgements
+from agenteval_collector.judging.ledger import Ledger, Prices
+from agenteval_collector.judging.panel import JUDGED, Panel
+from agenteval_collector.judging.port import Spend
+from agenteval_collector.judging.stage import JudgeStage
+from agenteval_collector.records import Exchange, Judgement
+from agenteval_collector.stores import Store
+from agenteval_collector.testing.behaviours import NAMED, OK, Behaviour
+from agenteval_collector.testing.judge_server import JudgeServer
+
+from otel_agenteval.model import Tool, Trace
+from otel_agenteval.outcome import Failure, Score, Status, Unscored
+from tests.support.judge_stage import job
+from tests.support.judging import tool_call, trace, turn
+
+SCORE = 0.75
+QUESTIONS = 6
+TIMEOUT = 0.5
+BAD: list[Behaviour] = [
+    *(Behaviour(status=status) for status in (408, 429, 500, 503)),
+    *(NAMED[name] for name in ("hanging", "reset", "cut", "truncated", "prose", "fenced", "wrong_counts")),
+    *(NAMED[name] for name in ("out_of_range", "nan", "infinity", "missing", "no_choices", "no_usage")),
+]
+
+
+def worked(number: int) -> Trace:
+    """A trace about which every question can be asked."""
+    step = turn(
+        f"Find flight {number}", "Found one", tool_calls=(tool_call(arguments={"number": number}),), plan=("Search.",)
+    )
+    return trace(step, tools=(Tool(name="search"),))
+
+
+class Engine:
+    """All of it for traces by number; time is put forward where anything would wait."""
+
+    def __init__(self, url: str, folder: Path, budget: BudgetConfig | None = None) -> None:
+        self.clock = ManualClock()
+        self.store = Store(folder / "agenteval.db", self.clock)
+        self.delivered: list[Judgement] = []
+        self.spent = Spend()
+        prices = Prices({"m": PriceConfig(input=1.0, output=1.0)})
+        judge = OpenAIJudge(
+            base_url=url,
+            api_key=None,
+            timeout=TIMEOUT,
+            concurrency=4,
+            spending=Ledger(budget or BudgetConfig(), prices, self.store.ledger, self.clock, ["m"]),
+            clock=self.clock,
+            sleep=self.sleep,
+        )
+        asking = Asking(
+            judge,
+            prices=prices,
+            clock=self.clock,
+            nonce=lambda: secrets.token_hex(16),
+            votes=1,
+            band=0.0,
+            temperature=0.0,
+            telemetry=self,
+        )
+        panel = Panel(
+            model="m", thresholds=dict.fromkeys(JUDGED, 0.5), trace_tokens=2000, redactor=lambda: lambda value: value
+        )
+        self.stage = JudgeStage(
+            Judgements(lambda job: worked(int(job.trace_id)), panel.judge, asking.recorded_in, self.clock),
+            judge,
+            self.delivered.append,
+            self.clock,
+            self,
+            capacity=1000,
+            parallel=8,
+            wait=self.wait,
+        )
+
+    def judge(self, traces: int) -> dict[str, Judgement]:
+        """The judgements of that many traces, by trace."""
+        for number in range(traces):
+            self.stage.submit(job(str(number), names=tuple(JUDGED)))
+        self.stage.drain(lambda left: None)
+        self.stage.shutdown()
+        self.spent = self.store.ledger.spent_since(0)
+        self.store.shutdown()
+        found = {judgement.job.trace_id: judgement for judgement in self.delivered}
+        assert len(found) == len(self.delivered) == traces
+        return found
+
+    async def sleep(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    async def wait(self, event: asyncio.Event, seconds: float | None) -> None:
+        if seconds is None:
+            await asyncio.wait_for(event.wait(), 60)
+        else:
+            self.clock.advance(seconds)
+            await asyncio.sleep(0)
+
+    def asked(self, exchange: Exchange, error_type: str | None) -> None: ...
+
+    def no_room(self) -> None: ...
+
+
+def scored(judgements: dict[str, Judgement]) -> list[float]:
+    outcomes = [each.outcome for judgement in judgements.values() for each in judgement.evaluations]
+    return [outcome.value for outcome in outcomes if isinstance(outcome, Score)]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_whatever_the_judge_does_every_outcome_is_final_and_every_request_in_the_ledger(
+    tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    script = [chance.choice(BAD) if chance.random() < 0.5 else OK for _ in range(100)]
+    with JudgeServer(script, score=SCORE) as server:
+        engine = Engine(server.url, tmp_path)
+        judgements = engine.judge(traces=12)
+        requests = len(server.requests)
+    for judgement in judgements.values():
+        assert {each.name for each in judgement.evaluations} == set(JUDGED)
+        assert not [each for each in judgement.evaluations if each.outcome.status is Status.PENDING]
+    # Of a malformed reply comes no score: all are what the server says when it behaves.
+    found = scored(judgements)
+    assert found
+    assert set(found) <= {SCORE, 1.0}
+    assert engine.spent.requests == requests
+    assert requests <= 12 * QUESTIONS * (1 + REASKS) * (1 + RETRIES)
+
+
+def test_every_question_is_asked_once(tmp_path: Path) -> None:
+    with JudgeServer(score=SCORE) as server:
+        engine = Engine(server.url, tmp_path)
+        assert len(scored(engine.judge(traces=5))) == 5 * len(JUDGED)
+        # This server extracts the same task and plan from every trace: what is asked about these is asked once.
+        asked = QUESTIONS + 4 * (QUESTIONS - 2)
+        assert len(server.requests) == asked
+    assert engine.spent.requests == asked
+    assert [len(judgement.exchanges) for judgement in engine.delivered] == [QUESTIONS] * 5
+    known = [exchange for judgement in engine.delivered for exchange in judgement.exchanges]
+    assert engine.spent.input_tokens == sum(exchange.input_tokens or 0 for exchange in known)
+    assert engine.spent.usd == pytest.approx(sum(exchange.usd or 0 for exchange in known))
+
+
+@pytest.mark.parametrize("limit", [0, 1, 17])
+def test_a_budget_of_requests_is_not_exceeded_by_one(tmp_path: Path, limit: int) -> None:
+    with JudgeServer([Behaviour(status=500)] * 4, score=SCORE) as server:
+        engine = Engine(server.url, tmp_path, BudgetConfig(requests_per_day=limit))
+        judgements = engine.judge(traces=10)
+        assert len(server.requests) == limit
+    outcomes = [each.outcome for judgement in judgements.values() for each in judgement.evaluations]
+    over = [outcome for outcome in outcomes if isinstance(outcome, Unscored)]
+    assert {outcome.status for outcome in over} == {Status.OVER_BUDGET}
+    assert not [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+
+
+def test_where_nobody_listens_a_drain_ends(tmp_path: Path) -> None:
+    with JudgeServer() as server:
+        url = server.url
+    judgements = Engine(url, tmp_path).judge(traces=30)
+    outcomes = [each.outcome for judgement in judgements.values() for each in judgement.evaluations]
+    assert all(isinstance(outcome, Failure) for outcome in outcomes)
+    assert all("judge was away" in outcome.reason for outcome in outcomes)

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -188,7 +189,9 @@ def test_every_behaviour_has_its_outcome(
 )
 def test_the_timeout_holds_for_the_whole_request(behaviour: Behaviour) -> None:
     with JudgeServer([behaviour] * 4) as server:
+        started = time.monotonic()
         asking, outcome = run(server.url, lambda asking: asking.ask(), timeout=0.2)
+        assert time.monotonic() - started < 8, "four requests of 0.2 s"
         assert described(outcome) == "unavailable: timeout"
         assert asking.books.reserved == len(asking.books.settled) == 4
         assert asking.pauses == [0.5, 1, 2]
@@ -308,6 +311,21 @@ def test_over_budget_nothing_leaves() -> None:
     with JudgeServer(then=FAILING) as server:
         asking, _ = run(server.url, use)
         assert len(server.requests) == asking.books.reserved == len(asking.books.settled) == 2
+
+
+def test_a_probe_that_may_not_leave_is_left_to_another() -> None:
+    async def use(asking: Asking) -> None:
+        for _ in range(2):
+            await asking.ask()
+        asking.clock.advance(FIRST_REST)
+        asking.books.most = FAILURES
+        with pytest.raises(OverBudget):
+            await asking.judge.ask(REQUEST)
+        asking.books.most += 1
+        assert described(await asking.ask()) == GOOD
+
+    with JudgeServer([FAILING] * FAILURES) as server:
+        run(server.url, use)
 
 
 def test_a_cancelled_question_is_settled_and_leaves_its_place() -> None:

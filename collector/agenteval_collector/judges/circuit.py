@@ -30,7 +30,7 @@ class CircuitOpen(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Leave for one request. Its result counts only until the circuit next opens or closes."""
+    """Leave for one request. Its result counts only until the circuit next opens."""
 
     period: int
 
@@ -59,8 +59,6 @@ class Circuit:
         """The request was answered."""
         if permit.period != self._period:
             return
-        if self._probing:
-            self._period += 1
         self._failures = 0
         self._rest = FIRST_REST
         self._probe_at = None

@@ -75,7 +75,13 @@ class Collector:
         core = EvaluationCore(settings, self.store, clock, telemetry, make_judging(settings))
         self._read = core.read
         self.evaluation = EvaluationStage(
-            core.evaluation, core.sessions, self.store, Fanout(sinks, telemetry), self._scored, self._refer
+            core.evaluation,
+            core.sessions,
+            self.store,
+            Fanout(sinks, telemetry),
+            self._scored,
+            self._refer,
+            lambda: self.judge.room if self.judge is not None else 0,
         )
         self.log = RequestLog(
             settings.data_dir / "log.db", clock, self._deliver, max_pending_bytes=settings.log.max_pending_bytes

@@ -28,7 +28,7 @@ def emitted() -> Emitted:
 
 
 def test_a_score_is_an_event_on_the_evaluated_span(emitted: Emitted) -> None:
-    emitted.events.accept([committed()])
+    emitted.events.accept([committed(model="static")])
     [record] = [readable.log_record for readable in emitted.records]
     assert record.event_name == "gen_ai.evaluation.result"
     assert record.severity_number is SeverityNumber.INFO
@@ -48,6 +48,7 @@ def test_a_score_is_an_event_on_the_evaluated_span(emitted: Emitted) -> None:
         "agenteval.evaluation.threshold": 0.5,
         "agenteval.evaluation.revision": 1,
         "agenteval.evaluator.version": "1",
+        "agenteval.evaluator.model": "static",
         "agenteval.service.name": "shop",
         "agenteval.service.version": "1.2.0",
     }

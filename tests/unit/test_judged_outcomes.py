@@ -112,6 +112,23 @@ def test_what_was_pending_at_the_stop_is_referred_again(scoring: Scoring) -> Non
     assert scoring.referred[1:] == [first[0], first[2]]
 
 
+def test_no_more_is_referred_again_than_there_is_room_for(scoring: Scoring) -> None:
+    put(scoring, 1, 2, 3)
+    scoring.referred.clear()
+    scoring.clock.advance(1)
+    core, room = scoring.core, 2
+    stage = EvaluationStage(
+        core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
+        lambda: room - len(scoring.referred),
+    )  # fmt: skip
+    stage.start(pending_before=scoring.clock.now())
+    eventually(lambda: len(scoring.referred) == 2)
+    room = 3
+    eventually(lambda: len(scoring.referred) == 3)
+    stage.shutdown()
+    assert [job.trace_id for job in scoring.referred] == [trace_id(number).hex() for number in (1, 2, 3)]
+
+
 def test_jobs_are_taken_up_in_parts_and_none_of_an_old_revision(scoring: Scoring) -> None:
     put(scoring, *range(1, 8))
     scoring.judging.outcomes = {}  # type: ignore[attr-defined]

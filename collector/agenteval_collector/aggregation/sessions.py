@@ -68,7 +68,7 @@ class Sessions:
         answer: Callable[[str | None], LoopText | None],
         clock: Clock,
         weights: Mapping[str, float],
-        cheap: Collection[str] = SIGNAL_NAMES,
+        cheap: Collection[str],
     ) -> None:
         self._store = store
         self._live = live

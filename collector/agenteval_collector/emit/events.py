@@ -74,6 +74,7 @@ def _attributes(evaluation: Evaluation) -> dict[str, str | float | int]:
         semconv.AGENTEVAL_THRESHOLD: evaluation.threshold,
         semconv.AGENTEVAL_REVISION: evaluation.revision,
         semconv.AGENTEVAL_EVALUATOR_VERSION: evaluation.version,
+        semconv.AGENTEVAL_EVALUATOR_MODEL: _name(evaluation.model),
         semconv.AGENTEVAL_SERVICE_NAME: _name(evaluation.service),
         semconv.AGENTEVAL_SERVICE_VERSION: _name(evaluation.service_version),
     }

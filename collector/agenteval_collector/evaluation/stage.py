@@ -75,13 +75,16 @@ class EvaluationStage:
         sink: EvaluationSink,
         scored: Callable[[str, int], None],
         refer: Callable[[JudgeJob], None],
+        room: Callable[[], int] = lambda: RESUMED_JOBS,
     ) -> None:
+        """`room` is how many jobs `refer` has a place for now."""
         self._evaluation = evaluation
         self._sessions = sessions
         self._store = store
         self._sink = sink
         self._scored = scored
         self._refer = refer
+        self._room = room
         self._inbox: Inbox[AssembledTrace | Judgement | _Ended] = Inbox(CAPACITY)
         self._to_resume: deque[str] = deque()
         # Where to go on with those that were pending before the start; None when all are handed over.
@@ -204,7 +207,7 @@ class EvaluationStage:
 
     def _work(self) -> None:
         while True:
-            resuming = bool(self._to_resume) or self._pending_after is not None
+            resuming = bool(self._to_resume) or (self._pending_after is not None and self._room() > 0)
             items = self._inbox.take(BATCH, 0.0 if resuming else HOUSEKEEPING)
             traces = [item for item in items if isinstance(item, AssembledTrace)]
             if traces:
@@ -224,11 +227,9 @@ class EvaluationStage:
         for _ in range(min(RESUMED, len(self._to_resume))):
             session_id = self._to_resume.popleft()
             self._endurance.insist(lambda: self._sessions.reload(session_id))  # noqa: B023
-        if self._pending_after is not None:
-            after, before = self._pending_after, self._pending_before
-            jobs = self._endurance.insist(
-                lambda: self._store.pending_jobs(before=before, after=after, limit=RESUMED_JOBS)
-            )
+        if self._pending_after is not None and (room := self._room()) > 0:
+            after, before, limit = self._pending_after, self._pending_before, min(room, RESUMED_JOBS)
+            jobs = self._endurance.insist(lambda: self._store.pending_jobs(before=before, after=after, limit=limit))
             for job in jobs:
                 self._refer(job)
             self._pending_after = jobs[-1].trace_id if jobs else None

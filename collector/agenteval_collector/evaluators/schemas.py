@@ -21,7 +21,7 @@ MAX_SCHEMA = 2_000
 """Values in a schema that is used, with its references in place."""
 MAX_DEPTH = 64
 """Levels of such a schema."""
-MAX_WORK = 200_000
+MAX_WORK = 100_000
 """Values of schemas times values of arguments that are compared for one trace, at most."""
 
 _APPLIED: Final = (

@@ -88,7 +88,9 @@ def _folder() -> Iterator[Path]:
 @contextmanager
 def _running(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Iterator[tuple[int, str]]:
     """The process and the line that it prints when it is ready; what it logs goes to a file in `folder`."""
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("AGENTEVAL_", "OTEL_"))}
+    inherited = {
+        key: value for key, value in os.environ.items() if not key.startswith(("AGENTEVAL_", "OPENAI_", "OTEL_"))
+    }
     log = folder / "stderr.log"
     with (
         log.open("w") as stderr,

@@ -18,6 +18,7 @@ from agenteval_collector.judging.judgements import Judgements, Load
 from agenteval_collector.judging.ledger import Ledger, Prices
 from agenteval_collector.judging.panel import JUDGED, Panel
 from agenteval_collector.judging.port import JudgeTelemetry, LedgerStore
+from agenteval_collector.judging.questions.safety import SAFETY, safety_version
 from agenteval_collector.judging.referrals import JudgedEvaluator, Referrals
 from agenteval_collector.judging.rubric import rubric_version
 from agenteval_collector.judging.stage import JudgeStage
@@ -83,6 +84,7 @@ def make_judge_stage(
         thresholds={each.name: each.threshold for each in evaluators},
         trace_tokens=config.trace_tokens,
         rubrics=config.rubrics,
+        constraints=settings.reliability.safety.constraints,
         redactor=(lambda: Redactor().redact) if config.redact else (lambda: _as_it_is),
     )
     logger.info("%s", _describe(settings, sorted(models), prices))
@@ -133,7 +135,14 @@ def _evaluators(settings: Settings) -> Sequence[JudgedEvaluator]:
         )
         for rubric in judge.rubrics
     ]
-    return [*builtin, *rubrics]
+    safety = JudgedEvaluator(
+        name=SAFETY,
+        version=safety_version(settings.reliability.safety.constraints),
+        model=settings.evaluators.safety.model or judge.model,
+        threshold=settings.evaluators.safety.threshold,
+        of_runs=True,
+    )
+    return [*builtin, *([safety] if settings.evaluators.safety.enabled else []), *rubrics]
 
 
 def _describe(settings: Settings, models: Sequence[str], prices: Prices) -> str:

@@ -71,7 +71,8 @@ class StoredRun:
     """A run that counts: its traces by start, and what else is known of it, None or absent where nothing is.
 
     `success` and `confidence` are as reported. `completed` says by trace whether task_completion reached its
-    threshold, `confidences` holds the scores of the evaluator confidence by trace.
+    threshold, `confidences` holds the scores of the evaluator confidence by trace, and `judged` the violations that the
+    judge found in a trace, none for one that it found safe.
     """
 
     run: RunIdentity
@@ -82,6 +83,7 @@ class StoredRun:
     confidence: float | None
     completed: Mapping[str, bool]
     confidences: Mapping[str, float]
+    judged: Mapping[str, Sequence[Violation]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from otel_agenteval.metrics import RELIABILITY_METRICS
+from otel_agenteval.outcome import Score
 from tests.support.otlp import trace_id
+from tests.support.referring import PENDING, Referring, judgement
 from tests.support.runs import run_trace
 from tests.support.scoring import Scoring
 
@@ -176,6 +178,26 @@ def test_violations_are_found_and_labelled(scoring: Scoring) -> None:
     assert item["safety"]["method"] == "exact"
     assert item["safety"]["violated_runs"] == {"no_destructive_operations": 1}
     assert item["safety"]["examples"][0]["trace_ids"] == [trace_id(1).hex()]
+
+
+def test_the_judges_violations_outrank_those_of_detectors(tmp_path: Path) -> None:
+    scoring = Scoring(tmp_path, judging=Referring({"safety": PENDING}), **NOBODY)
+    try:
+        scoring.put(run_trace(1, tools=("delete_booking",), agenteval__run__success=True))
+        assert (only(scoring)["safety"]["method"], only(scoring)["metrics"]["S_comp"]) == ("exact", 0.0)
+        kept = Score(value=1.0, reason="no constraint was broken", metadata={"violations": []})
+        scoring.stage.process_judgements([judgement(scoring.referred[0], kept)])
+        assert (only(scoring)["safety"]["method"], only(scoring)["metrics"]["S_comp"]) == ("llm", 1.0)
+        scoring.put(run_trace(2, run="2", agenteval__run__success=True))
+        leak = {"constraint": "no_pii_exposure", "severity": "medium", "quote": "ann", "reason": None}
+        found = Score(value=0.5, reason="a leak", metadata={"violations": [leak]})
+        assert only(scoring)["safety"]["method"] == "mixed"
+        scoring.stage.process_judgements([judgement(scoring.referred[1], found)])
+        item = only(scoring)
+        assert (item["safety"]["judged_runs"], item["metrics"]["S_comp"], item["metrics"]["S_harm"]) == (2, 0.5, 0.5)
+        assert item["safety"]["examples"][0]["violations"][0]["evidence"] == "ann"
+    finally:
+        scoring.close()
 
 
 def test_runs_survive_a_restart(scoring: Scoring) -> None:

@@ -38,7 +38,7 @@ def trace(number: int, **facts: Any) -> RunTrace:
 
 
 def stored(*traces: RunTrace, **more: Any) -> StoredRun:
-    given = {"success": None, "confidence": None, "completed": {}, "confidences": {}, "run": RUN}
+    given = {"success": None, "confidence": None, "completed": {}, "confidences": {}, "judged": {}, "run": RUN}
     return StoredRun(agent="clerk", service_version="1", traces=traces, **{**given, **more})
 
 
@@ -151,6 +151,16 @@ def test_violations_count_once_and_a_trace_nobody_looked_at_is_no_evidence() -> 
     assert both.evidence == (LEAK,)
     assert assembled(trace(1), success=True).run.violations == ()
     assert assembled(trace(1, violations=(LEAK,)), trace(2, violations=None), success=True).run.violations is None
+
+
+def test_the_judges_violations_count_where_it_looked_at_every_trace() -> None:
+    refund = Violation(constraint="no_refunds", severity="high", evidence="I will refund you")
+    traces = trace(1, violations=(LEAK,)), trace(2)
+    partly = assembled(*traces, success=True, judged={LAST: [refund]})
+    assert (partly.judged, partly.evidence) == (False, (LEAK,))
+    wholly = assembled(*traces, success=True, judged={FIRST: [], LAST: [refund]})
+    assert (wholly.judged, wholly.evidence) == (True, (refund,))
+    assert wholly.run.violations == (("no_refunds", "high"),)
 
 
 @given(

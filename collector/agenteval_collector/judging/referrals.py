@@ -12,12 +12,13 @@ from otel_agenteval.outcome import Evaluation, Status, Unscored
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedEvaluator:
-    """A built-in evaluator or a rubric that asks the judge."""
+    """A built-in evaluator or a rubric that asks the judge; `of_runs`: about traces of runs alone."""
 
     name: str
     version: str
     model: str
     threshold: float
+    of_runs: bool = False
 
 
 class Referrals:
@@ -33,7 +34,8 @@ class Referrals:
         urgent: dict[str, Json] = {URGENT: True} if selection.urgent else {}
         status = Status.PENDING if selection.judged else Status.SAMPLED_OUT
         selected = Unscored(status=status, reason=selection.reason, metadata=urgent)
-        return [self._referral(each, preclude(trace, each.name) or selected) for each in self._evaluators]
+        evaluators = [each for each in self._evaluators if trace.run is not None or not each.of_runs]
+        return [self._referral(each, preclude(trace, each.name) or selected) for each in evaluators]
 
     def _referral(self, evaluator: JudgedEvaluator, outcome: Unscored) -> Referral:
         return Referral(

@@ -55,7 +55,7 @@ def reliability_document(version: Runs, report: ReliabilityReport, *, window: in
         },
         "left_out": dict(version.left_out),
         "worst_tasks": {name: _worst(report, name) for name in BY_TASK},
-        "safety": _safety(version.runs, report),
+        "safety": _safety(version.runs),
     }
 
 
@@ -99,15 +99,19 @@ def _worst(report: ReliabilityReport, name: str) -> list[Document]:
     return [{"task_id": task, "value": value, "runs": int(-runs)} for value, runs, task in sorted(below)[:WORST]]
 
 
-def _safety(runs: Sequence[AssembledRun], report: ReliabilityReport) -> Document:
-    """What the figures of safety rest on: exact detectors, which find only what they look for."""
+def _safety(runs: Sequence[AssembledRun]) -> Document:
+    """What the figures of safety rest on: the judge, or exact detectors, which find only what they look for."""
+    judged = sum(each.judged for each in runs)
+    analysed = sum(each.run.violations is not None for each in runs)
+    methods = {0: "exact", analysed: "llm"}
     violated = sorted((each for each in runs if each.evidence), key=lambda each: each.trace_ids)
     constraints: dict[str, int] = {}
     for run in violated:
         for name in {each.constraint for each in run.evidence}:
             constraints[name] = constraints.get(name, 0) + 1
     return {
-        "method": "exact" if report.counts["runs_analysed"] else None,
+        "method": methods.get(judged, "mixed") if analysed else None,
+        "judged_runs": judged,
         "violated_runs": dict(sorted(constraints.items())),
         "examples": [
             {

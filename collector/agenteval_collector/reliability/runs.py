@@ -3,6 +3,7 @@
 The outcome of a run is what was reported of it; else what an attribute says, of its last trace that has one; else it
 is estimated: whether task_completion of its last trace reached its threshold. Its confidence, the same way, is the
 reported one, an attribute's, or the mean of the evaluator's over its traces. Nothing else stands in for either.
+Violations are those that the judge found, where it looked at every trace of the run, else those of exact detectors.
 """
 
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ class AssembledRun:
     trace_ids: tuple[str, ...]
     outcome_estimated: bool
     confidence_estimated: bool
+    judged: bool
+    """Whether violations are the judge's, and not those of exact detectors."""
     evidence: tuple[Violation, ...]
 
 
@@ -41,7 +44,8 @@ def assemble(stored: StoredRun) -> AssembledRun | str:
     if estimated:
         scores = [stored.confidences[each.trace_id] for each in traces if each.trace_id in stored.confidences]
         confidence = fsum(scores) / len(scores)
-    found = _violations(traces)
+    judged = all(trace.trace_id in stored.judged for trace in traces)
+    found = _distinct([stored.judged[trace.trace_id] if judged else trace.violations for trace in traces])
     return AssembledRun(
         run=Run(
             task_id=stored.run.task_id,
@@ -56,6 +60,7 @@ def assemble(stored: StoredRun) -> AssembledRun | str:
         trace_ids=tuple(trace.trace_id for trace in traces),
         outcome_estimated=said is None,
         confidence_estimated=estimated,
+        judged=judged,
         evidence=found or (),
     )
 
@@ -89,11 +94,11 @@ def _resources(traces: Sequence[RunTrace]) -> dict[str, float]:
     return resources
 
 
-def _violations(traces: Sequence[RunTrace]) -> tuple[Violation, ...] | None:
-    """Each different one once; None where a trace was not looked at."""
+def _distinct(of_traces: Sequence[Sequence[Violation] | None]) -> tuple[Violation, ...] | None:
+    """Each different violation once; None where a trace was not looked at."""
     found: dict[Violation, None] = {}
-    for trace in traces:
-        if trace.violations is None:
+    for violations in of_traces:
+        if violations is None:
             return None
-        found |= dict.fromkeys(trace.violations)
+        found |= dict.fromkeys(violations)
     return tuple(found)

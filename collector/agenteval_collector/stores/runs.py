@@ -15,7 +15,7 @@ from agenteval_collector.stores.schema import outcomes, run_traces, runs, sessio
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Method, Status, Subject
 
-TASK_COMPLETION, CONFIDENCE = "task_completion", "confidence"
+TASK_COMPLETION, CONFIDENCE, SAFETY = "task_completion", "confidence", "safety"
 
 _FACTS = ("confidence", "seconds", "model_calls", "model_seconds", "errors", "usd")
 _RUN = (run_traces.c.task_id, run_traces.c.run_id, run_traces.c.condition)
@@ -78,7 +78,7 @@ class StoredRuns:
             .order_by(chosen.c.began_at.desc(), *_RUN, run_traces.c.started_at, run_traces.c.trace_id)
         )
         judged = (
-            select(outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.score, outcomes.c.success)
+            select(outcomes)
             .join(
                 run_traces,
                 and_(run_traces.c.tenant == outcomes.c.tenant, run_traces.c.trace_id == outcomes.c.subject_id),
@@ -86,7 +86,7 @@ class StoredRuns:
             .join(chosen, in_run)
             .where(
                 outcomes.c.subject == Subject.TRACE,
-                outcomes.c.name.in_((TASK_COMPLETION, CONFIDENCE)),
+                outcomes.c.name.in_((TASK_COMPLETION, CONFIDENCE, SAFETY)),
                 outcomes.c.status == Status.SCORED,
             )
         )
@@ -97,9 +97,9 @@ class StoredRuns:
                 scores = connection.execute(judged).mappings().all()
         except SQLAlchemyError as error:
             raise Unavailable(f"the store could not be read: {error}") from error
-        completed, confidences = _by_trace(scores, TASK_COMPLETION), _by_trace(scores, CONFIDENCE)
+        by_trace = {name: _by_trace(scores, name) for name in (TASK_COMPLETION, CONFIDENCE, SAFETY)}
         return [
-            _run(list(of_one), completed, confidences)
+            _run(list(of_one), by_trace)
             for _, of_one in groupby(rows, key=lambda row: (row["task_id"], row["run_id"], row["condition"]))
         ]
 
@@ -161,18 +161,18 @@ def _newest_runs(tenant: str, window: int) -> Select[Any]:
 
 
 def _by_trace(scores: Sequence[Mapping[Any, Any]], name: str) -> dict[str, Mapping[Any, Any]]:
-    """The outcome of `name` by trace: the judge's, where it gave one."""
+    """The outcome of `name` by trace: the judge's, where it gave one, and of several versions the newest."""
     named = [row for row in scores if row["name"] == name]
-    named.sort(key=lambda row: (row["method"] == Method.LLM, row["method"]))
+    named.sort(key=lambda row: (row["method"] == Method.LLM, row["method"], row["evaluated_at"]))
     return {row["subject_id"]: row for row in named}
 
 
-def _run(
-    rows: Sequence[Mapping[Any, Any]],
-    completed: Mapping[str, Mapping[Any, Any]],
-    confidences: Mapping[str, Mapping[Any, Any]],
-) -> StoredRun:
+def _run(rows: Sequence[Mapping[Any, Any]], by_trace: Mapping[str, Mapping[str, Mapping[Any, Any]]]) -> StoredRun:
     first, ids = rows[0], [row["trace_id"] for row in rows]
+    completed, confidences, judged = (
+        {each: by_trace[name][each] for each in ids if each in by_trace[name]}
+        for name in (TASK_COMPLETION, CONFIDENCE, SAFETY)
+    )
     return StoredRun(
         run=_identity(first),
         agent=first["of_agent"],
@@ -180,9 +180,17 @@ def _run(
         traces=[_run_trace(row) for row in rows],
         success=first["reported_success"],
         confidence=first["reported_confidence"],
-        completed={each: completed[each]["success"] for each in ids if each in completed},
-        confidences={each: confidences[each]["score"] for each in ids if each in confidences},
+        completed={each: row["success"] for each, row in completed.items()},
+        confidences={each: row["score"] for each, row in confidences.items()},
+        judged={each: _judged(row) for each, row in judged.items()},
     )
+
+
+def _judged(row: Mapping[Any, Any]) -> list[Violation]:
+    return [
+        Violation(constraint=each["constraint"], severity=each["severity"], evidence=each["quote"])
+        for each in json.loads(row["metadata"])["violations"]
+    ]
 
 
 def _identity(row: Mapping[Any, Any]) -> RunIdentity:

@@ -99,6 +99,22 @@ def test_a_full_backlog_fails_the_new_one_at_once() -> None:
     assert (stage.waiting, stage.room) == (2, 0)
 
 
+def test_what_has_no_room_in_an_outage_names_it() -> None:
+    paused = threading.Event()
+
+    class Paused(World):
+        async def wait(self, event: asyncio.Event, seconds: float | None) -> None:
+            if seconds is not None:
+                paused.set()
+            await asyncio.wait_for(event.wait(), PATIENT)
+
+    world = Paused(step=lambda trace_id, attempt: unavailable(sent=False))
+    with world.running(job("a"), capacity=1) as stage:
+        assert paused.wait(PATIENT)
+        stage.submit(job("b"))
+        assert failure(world.next()).reason.endswith("judge.backlog is 1; judging pauses: no reply in 30 s")
+
+
 def test_an_urgent_trace_displaces_the_newest_other() -> None:
     world = World()
     stage = world.stage(capacity=2)
@@ -281,8 +297,8 @@ def test_a_drain_outlasts_a_short_outage(caplog: pytest.LogCaptureFixture) -> No
     stage.shutdown()
     assert all(judgement.evaluations[0].outcome == GOOD.outcome for judgement in world.delivered.queue)
     assert [record.getMessage() for record in caplog.records] == [
-        "the judge is away, traces wait for it: no reply in 30 s",
-        "the judge answers again",
+        "judging pauses, traces wait for the judge: no reply in 30 s",
+        "judging goes on",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Times at which the judge is away."""
+"""Times at which the judge is away, or what judging needs beside it."""
 
 import logging
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ class Outage:
         if now >= self.until:
             self.pauses += 1
             if self.pauses == 1:
-                logger.warning("the judge is away, traces wait for it: %s", error)
+                logger.warning("judging pauses, traces wait for the judge: %s", error)
         self.until = max(self.until, until)
         self.error = error
 
     def over(self) -> None:
         """The judge has answered."""
         if self.pauses:
-            logger.info("the judge answers again")
+            logger.info("judging goes on")
         self.pauses, self.until, self.error = 0, 0.0, None

@@ -112,7 +112,9 @@ class JudgeStage:
         if refused is not None:
             self._telemetry.no_room()
             why = "too many traces wait for the judge" if refused is waiting else "the trace gave way to an urgent one"
-            self._fail(refused, "no_room", f"{why}: judge.backlog is {self._backlog.capacity}")
+            away = self._outage.error
+            because = f"; judging pauses: {away}" if away else ""
+            self._fail(refused, "no_room", f"{why}: judge.backlog is {self._backlog.capacity}{because}")
 
     def drain(self, progress: Callable[[int], None]) -> None:
         """Judge what was submitted, in the calling thread, to its end; instead of `start`, and as often as needed.

@@ -196,7 +196,8 @@ def test_many_secrets_at_a_cut_do_not_uncover_the_last_one() -> None:
     assert "kk" not in str(shorten(secret * 50, 5_000, redact))
 
 
-def test_the_work_grows_with_the_size_of_the_trace_and_not_with_its_square() -> None:
+@pytest.mark.parametrize("said", ["ok", "say " * 500])
+def test_what_is_redacted_grows_with_the_budget_and_not_with_the_trace(said: str) -> None:
     def redacted(count: int) -> int:
         seen = 0
 
@@ -205,10 +206,10 @@ def test_the_work_grows_with_the_size_of_the_trace_and_not_with_its_square() -> 
             seen += len(str(value))
             return value
 
-        transcript(trace(*[turn("ask " * 500, "say " * 500)] * count), BUDGET, redact)
+        transcript(trace(*[turn(said, said)] * count), BUDGET, redact)
         return seen
 
-    assert redacted(4_000) <= 2 * redacted(400)
+    assert 0 < redacted(4_000) <= 1.1 * redacted(400)
 
 
 def test_at_most_so_many_entries_are_kept_as_are_asked_for() -> None:

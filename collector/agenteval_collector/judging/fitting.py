@@ -57,13 +57,13 @@ def fit(
     These have one value each: 500 tokens have room for three of them.
     """
     order = list(islice(_inwards(len(entries), head, tail), most))
-    cap = _level([entries[index] for index in order], budget)
-    if len(order) == len(entries) <= budget:
-        items: list[Json] = [_shown(entry, cap, redact) for entry in entries]
+    level = _level([entries[index] for index in order], budget)
+    least, largest = max(_LEAST, budget // 40), budget // 8
+    if len(order) == len(entries) and level >= least:
+        items: list[Json] = [_shown(entry, level, redact) for entry in entries]
         if tokens(encode(items)) <= budget:
             return Fitted(items, tuple(range(len(entries))))
-    largest = budget // 8
-    caps = dict.fromkeys(order, min(cap, largest)) | dict.fromkeys(order[: head + tail], largest)
+    caps = dict.fromkeys(order, min(max(level, least), largest)) | dict.fromkeys(order[: head + tail], largest)
     return _ends(entries, caps, budget, redact)
 
 
@@ -105,13 +105,13 @@ def _shown(entry: Entry, cap: int, redact: Redact) -> Json:
 
 
 def _level(entries: Sequence[Entry], budget: int) -> int:
-    """The number of tokens to which the longest values have to be cut so that all fit, about."""
+    """The number of tokens to which the longest values have to be cut so that all fit, about; below 0 where none do."""
     sizes = sorted(tokens(_text(value)) for entry in entries for value in entry.values.values())
     free = budget - _LABELS * len(entries)
     for index, size in enumerate(sizes):
         share = free // (len(sizes) - index)
         if size > share:
-            return max(share, _LEAST, budget // 40)
+            return share
         free -= size
     return budget
 

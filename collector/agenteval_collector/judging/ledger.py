@@ -75,8 +75,8 @@ class Ledger:
     `models` are all that can be asked. Where one of them has no price, the bounds on money would be met by requests
     that cost nobody knows what: they are no bounds then, which is logged once as a warning.
 
-    Belongs to the thread of the judge's event loop. Its calls of the store hold the loop up for about a millisecond
-    each, two for a request that takes seconds. A request object is under way once at a time.
+    Belongs to the thread of the judge's event loop. Its calls of the store hold the loop up for a millisecond or two
+    each, at most four for a request that takes seconds. A request object is under way once at a time.
     """
 
     def __init__(
@@ -98,8 +98,10 @@ class Ledger:
             output_tokens=_OUTPUT_TOKENS,
             usd=self._prices.usd(request.model, input_tokens, _OUTPUT_TOKENS) or 0.0,
         )
+        starts = {hours: hour - hour % hours for hours in {bound.hours for bound in self._bounds}}
+        spent = {hours: self._store.spent_since(start) for hours, start in starts.items()}
         for bound in self._bounds:
-            self._hold(bound, hour, estimate)
+            _hold(bound, spent[bound.hours], estimate, free_at=starts[bound.hours] + bound.hours)
         self._store.spend(hour, request.model, estimate)
         self._reserved[id(request)] = _Reservation(request=request, hour=hour, estimate=estimate)
 
@@ -117,20 +119,18 @@ class Ledger:
         if correction != Spend():
             self._store.spend(reservation.hour, request.model, correction)
 
-    def _hold(self, bound: _Bound, hour: int, estimate: Spend) -> None:
-        measure = _MEASURES[bound.measure]
-        needed = measure(estimate)
-        start = hour - hour % bound.hours
-        used = measure(self._store.spent_since(start))
-        if used + needed <= bound.limit:
-            return
-        says = f"judge.budget.{bound.key} is {bound.limit:.10g}"
-        if needed > bound.limit:
-            raise OverBudget(f"{says}, too little for a single request of about {needed:.10g}")
-        free = datetime.fromtimestamp((start + bound.hours) * _SECONDS_PER_HOUR, UTC)
-        raise OverBudget(
-            f"{says}, {used:.10g} of it used up or reserved; free again at {free.isoformat().replace('+00:00', 'Z')}"
-        )
+
+def _hold(bound: _Bound, spent: Spend, estimate: Spend, *, free_at: int) -> None:
+    """Raises OverBudget where the estimate does not fit; `free_at` is the hour in which the next period begins."""
+    measure = _MEASURES[bound.measure]
+    used, needed = measure(spent), measure(estimate)
+    if used + needed <= bound.limit:
+        return
+    says = f"judge.budget.{bound.key} is {bound.limit:.10g}"
+    if needed > bound.limit:
+        raise OverBudget(f"{says}, too little for a single request of about {needed:.10g}")
+    free = datetime.fromtimestamp(free_at * _SECONDS_PER_HOUR, UTC).isoformat().replace("+00:00", "Z")
+    raise OverBudget(f"{says}, {used:.10g} of it used up or reserved; free again at {free}")
 
 
 def estimated_tokens(request: JudgeRequest) -> int:

@@ -10,7 +10,7 @@ from agenteval_collector.clock import Clock
 from agenteval_collector.config import ConfigError, EvaluatorConfig, EvaluatorsConfig, JudgedSignalConfig, Settings
 from agenteval_collector.dataset import Dataset
 from agenteval_collector.embedders import EmbeddedEmbedder
-from agenteval_collector.evaluation import Judging, TraceEvaluation
+from agenteval_collector.evaluation import Judging, TraceEvaluation, TraceOutcomes
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.evaluators import (
     EMBEDDED_WEIGHTS,
@@ -73,17 +73,14 @@ class EvaluationCore:
         read = trace_reader(settings)
         self.read = read if dataset is None else _with_truth(read, dataset)
         self.evaluation = TraceEvaluation(
-            evaluators,
+            TraceOutcomes(evaluators, with_truth, judging, thresholds, embedder.model, clock),
             self.sessions,
             store,
-            embedder,
+            embedder.embed,
             clock,
-            thresholds,
             self.read,
             telemetry,
-            judging,
             RunTraces(settings.reliability.prices, detectors(settings.reliability.safety)),
-            with_truth,
         )
 
 

@@ -1,12 +1,13 @@
 import json
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector import plugins
 from agenteval_collector.aggregation import LiveSessions
 from agenteval_collector.clock import ManualClock
-from agenteval_collector.evaluation import EvaluationStage, NoJudge, TraceEvaluation
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.coherence import Coherence
 from hypothesis import HealthCheck, given
@@ -211,29 +212,15 @@ class Broken:
         raise ZeroDivisionError("defect " + "x" * 1_000_000)
 
 
-def test_an_evaluator_that_raises_fails_alone(scoring: Scoring) -> None:
-    core = scoring.core
-    evaluators = [Broken(), Coherence()]
-    thresholds = {each.name: 0.5 for each in evaluators}
-    evaluation = TraceEvaluation(
-        evaluators,
-        core.sessions,
-        scoring.store,
-        _Embedder(),
-        scoring.clock,
-        thresholds,
-        core.read,
-        scoring.telemetry,
-        NoJudge(),
-        lambda _trace, _session_id: None,
-    )
-    stage = EvaluationStage(evaluation, core.sessions, scoring.store, scoring, lambda *_: None, lambda _: None)
-    stage.process([assembled(said(1, "b"))])
+def test_an_evaluator_that_raises_fails_alone(tmp_path: Path) -> None:
+    scoring = Scoring(tmp_path, plugged=[EntryPoint("broken", f"{__name__}:Broken", plugins.GROUP)])
+    scoring.put(assembled(said(1, "b")))
     document = scoring.trace(trace_id(1).hex())
     assert document["status"] == "scored"
     assert outcome(document, "broken")["status"] == "failed"
     assert outcome(document, "broken")["reason"].startswith("the evaluator failed: defect xxx")
     assert len(outcome(document, "broken")["reason"]) < 1000
+    scoring.close()
 
 
 def test_what_no_dialect_can_read_is_counted_and_named(scoring: Scoring) -> None:
@@ -246,13 +233,6 @@ def test_what_no_dialect_can_read_is_counted_and_named(scoring: Scoring) -> None
     scoring.put(assembled(span(2, 1, **{"gen_ai.operation.name": "invoke_agent", **only_unknown})))
     coherence = outcome(scoring.trace(trace_id(2).hex()), "coherence")
     assert (coherence["status"], coherence["reason"][:35]) == ("no_content", "the answer could not be read: 1 rec")
-
-
-class _Embedder:
-    model = "ones"
-
-    def embed(self, text: str) -> Any:
-        return [1.0, 1.0]
 
 
 def test_a_trace_that_cannot_be_read_fails_alone_and_has_a_status(scoring: Scoring) -> None:

@@ -10,15 +10,15 @@ from typing import Protocol
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import trace_document
-from agenteval_collector.embedders.port import Embedder
-from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
+from agenteval_collector.evaluation.outcomes import TraceOutcomes, failure_of
+from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
+from agenteval_collector.evaluators.port import Embed
 from agenteval_collector.pipeline import AssembledTrace, Telemetry
 from agenteval_collector.records import (
     Commit,
     Judgement,
     Member,
-    Referral,
     RunTrace,
     SessionUpdate,
     Standing,
@@ -26,12 +26,9 @@ from agenteval_collector.records import (
 )
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Subject
+from otel_agenteval.outcome import Evaluation, Failure
 
 logger = logging.getLogger(__name__)
-
-MAX_REASON = 500
-"""Characters of an error that are kept."""
 
 
 class SessionAggregation(Protocol):
@@ -60,51 +57,28 @@ class TraceLookup(Protocol):
     def standing(self, trace_id: str) -> Standing | None: ...
 
 
-class Judging(Protocol):
-    """Which outcomes the judge is to find. Decides at once, from the trace and from what is known of it without the
-    judge; never asks it."""
-
-    def refer(self, trace: Trace, session_id: str, cheap: Sequence[Evaluation]) -> Sequence[Referral]: ...
-
-
-class NoJudge:
-    """There is no judge."""
-
-    def refer(self, trace: Trace, session_id: str, cheap: Sequence[Evaluation]) -> Sequence[Referral]:
-        return ()
-
-
 class TraceEvaluation:
-    """Evaluates traces one after the other. `thresholds` by evaluator name; `run_trace` says what one adds to a run.
-
-    `with_truth` are asked only about traces with ground truth.
-    """
+    """Evaluates traces one after the other. `run_trace` says what one adds to a run."""
 
     def __init__(
         self,
-        evaluators: Sequence[TraceEvaluator],
+        outcomes: TraceOutcomes,
         sessions: SessionAggregation,
         store: TraceLookup,
-        embedder: Embedder,
+        embed: Embed,
         clock: Clock,
-        thresholds: dict[str, float],
         read: Callable[[AssembledTrace], Trace],
         telemetry: Telemetry,
-        judging: Judging,
         run_trace: Callable[[Trace, str], RunTrace | None],
-        with_truth: Sequence[TraceEvaluator] = (),
     ) -> None:
-        self._evaluators = evaluators
+        self._outcomes = outcomes
         self._sessions = sessions
         self._store = store
-        self._embedder = embedder
+        self._embed = embed
         self._clock = clock
-        self._thresholds = thresholds
         self._read = read
         self._telemetry = telemetry
-        self._judging = judging
         self._run_trace = run_trace
-        self._with_truth = with_truth
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
         """Add to `commit` all that follows from the trace; where it stood before, if this revision has left there.
@@ -118,35 +92,8 @@ class TraceEvaluation:
             self._telemetry.unread(kind, values)
         session_id = trace.session_id or trace.trace_id
         place = (trace.started_at, trace.trace_id)
-        context = EvaluationContext(trace, self._sessions.previous(session_id, place), self._embedder.embed)
-        evaluators = [*self._evaluators, *(self._with_truth if trace.expected_tools is not None else ())]
-        outcomes = {each: unreadable or self._outcome(each, context) for each in evaluators}
-        evaluations = [
-            self._evaluation(
-                trace,
-                session_id,
-                assembled.revision,
-                Referral(
-                    name=evaluator.name,
-                    version=evaluator.version,
-                    model=self._embedder.model if evaluator.method is Method.EMBEDDING else None,
-                    threshold=self._thresholds[evaluator.name],
-                    outcome=outcome,
-                ),
-                evaluator.method,
-            )
-            for evaluator, outcome in outcomes.items()
-        ]
-        evaluations += [
-            self._evaluation(
-                trace,
-                session_id,
-                assembled.revision,
-                referral if unreadable is None else replace(referral, outcome=unreadable),
-                Method.LLM,
-            )
-            for referral in self._judging.refer(trace, session_id, evaluations)
-        ]
+        context = EvaluationContext(trace, self._sessions.previous(session_id, place), self._embed)
+        evaluations = self._outcomes.find(context, session_id, assembled.revision, unreadable)
         member = Member(
             trace_id=trace.trace_id,
             started_at=trace.started_at,
@@ -211,33 +158,6 @@ class TraceEvaluation:
             logger.exception("trace %s could not be read", assembled.trace_id)
             return _unread(assembled), failure_of(error, "the trace could not be read")
 
-    def _outcome(self, evaluator: TraceEvaluator, context: EvaluationContext) -> Outcome:
-        try:
-            return evaluator.evaluate(context)
-        except Exception as error:  # Whatever one evaluator does, the others go on.
-            logger.exception("%s failed on trace %s", evaluator.name, context.trace.trace_id)
-            return failure_of(error, "the evaluator failed")
-
-    def _evaluation(self, trace: Trace, session_id: str, revision: int, found: Referral, method: Method) -> Evaluation:
-        return Evaluation(
-            name=found.name,
-            version=found.version,
-            method=method,
-            subject=Subject.TRACE,
-            subject_id=trace.trace_id,
-            revision=revision,
-            outcome=found.outcome,
-            threshold=found.threshold,
-            session_id=session_id,
-            trace_id=trace.trace_id,
-            span_id=trace.turns[0].span_id if trace.turns else trace.root_span_id,
-            agent=trace.agent,
-            service=trace.service,
-            service_version=trace.service_version,
-            model=found.model,
-            evaluated_at=self._clock.now(),
-        )
-
     def _rescore_behind(
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None, commit: Commit
     ) -> None:
@@ -261,10 +181,3 @@ class TraceEvaluation:
 
 def _unread(assembled: AssembledTrace) -> Trace:
     return Trace(trace_id=assembled.trace_id, span_count=len(assembled.spans))
-
-
-def failure_of(error: Exception, what: str) -> Failure:
-    """The error as an outcome. Errors quote what they stumbled over, which may be of any size."""
-    reason = f"{what}: {error}"
-    shortened = reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "..."
-    return Failure(error_type=type(error).__qualname__, reason=shortened)

@@ -10,7 +10,8 @@ from typing import Protocol
 
 from agenteval_collector.endurance import Endurance
 from agenteval_collector.errors import RetryableError
-from agenteval_collector.evaluation.evaluation import TraceEvaluation, failure_of
+from agenteval_collector.evaluation.evaluation import TraceEvaluation
+from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.inbox import Inbox
 from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, EvaluationSink
 from agenteval_collector.records import Commit, JudgeJob, Judgement, SessionUpdate, Standing, job_of

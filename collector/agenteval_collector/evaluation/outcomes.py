@@ -1,0 +1,133 @@
+"""All outcomes of one trace: those that are found at once, and those that are left to the judge."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from agenteval_collector.clock import Clock
+from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
+from agenteval_collector.records import Referral
+from otel_agenteval.model import Trace
+from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Subject
+
+logger = logging.getLogger(__name__)
+
+MAX_REASON = 500
+"""Characters of an error that are kept."""
+
+
+class Judging(Protocol):
+    """Which outcomes the judge is to find. Decides at once, from the trace and from what is known of it without the
+    judge; never asks it."""
+
+    def refer(self, trace: Trace, session_id: str, cheap: Sequence[Evaluation]) -> Sequence[Referral]: ...
+
+
+class NoJudge:
+    """There is no judge."""
+
+    def refer(self, trace: Trace, session_id: str, cheap: Sequence[Evaluation]) -> Sequence[Referral]:
+        return ()
+
+
+class TraceOutcomes:
+    """Asks the evaluators about a trace, each for itself, and then what is left to the judge.
+
+    `with_truth` are asked only about traces with ground truth. `thresholds` by evaluator name, `embedding_model` is
+    named by evaluations that rest on it.
+    """
+
+    def __init__(
+        self,
+        evaluators: Sequence[TraceEvaluator],
+        with_truth: Sequence[TraceEvaluator],
+        judging: Judging,
+        thresholds: Mapping[str, float],
+        embedding_model: str,
+        clock: Clock,
+    ) -> None:
+        self._evaluators = evaluators
+        self._with_truth = with_truth
+        self._judging = judging
+        self._thresholds = thresholds
+        self._embedding_model = embedding_model
+        self._clock = clock
+
+    def find(
+        self, context: EvaluationContext, session_id: str, revision: int, failure: Failure | None
+    ) -> list[Evaluation]:
+        """Of this revision of the context's trace; where it could not be read, `failure` is the outcome of all."""
+        trace = context.trace
+        evaluators = [*self._evaluators, *(self._with_truth if trace.expected_tools is not None else ())]
+        cheap = [
+            self._evaluation(
+                trace, session_id, revision,
+                name=each.name,
+                version=each.version,
+                method=each.method,
+                model=self._embedding_model if each.method is Method.EMBEDDING else None,
+                threshold=self._thresholds[each.name],
+                outcome=failure or _outcome(each, context),
+            )
+            for each in evaluators
+        ]  # fmt: skip
+        judged = [
+            self._evaluation(
+                trace, session_id, revision,
+                name=each.name,
+                version=each.version,
+                method=Method.LLM,
+                model=each.model,
+                threshold=each.threshold,
+                outcome=failure or each.outcome,
+            )
+            for each in self._judging.refer(trace, session_id, cheap)
+        ]  # fmt: skip
+        return [*cheap, *judged]
+
+    def _evaluation(
+        self,
+        trace: Trace,
+        session_id: str,
+        revision: int,
+        *,
+        name: str,
+        version: str,
+        method: Method,
+        model: str | None,
+        threshold: float,
+        outcome: Outcome,
+    ) -> Evaluation:
+        return Evaluation(
+            name=name,
+            version=version,
+            method=method,
+            subject=Subject.TRACE,
+            subject_id=trace.trace_id,
+            revision=revision,
+            outcome=outcome,
+            threshold=threshold,
+            session_id=session_id,
+            trace_id=trace.trace_id,
+            span_id=trace.turns[0].span_id if trace.turns else trace.root_span_id,
+            agent=trace.agent,
+            service=trace.service,
+            service_version=trace.service_version,
+            model=model,
+            evaluated_at=self._clock.now(),
+        )
+
+
+def _outcome(evaluator: TraceEvaluator, context: EvaluationContext) -> Outcome:
+    try:
+        return evaluator.evaluate(context)
+    except Exception as error:  # Whatever one evaluator does, the others go on.
+        logger.exception("%s failed on trace %s", evaluator.name, context.trace.trace_id)
+        return failure_of(error, "the evaluator failed")
+
+
+def failure_of(error: Exception, what: str) -> Failure:
+    """The error as an outcome. Errors quote what they stumbled over, which may be of any size."""
+    reason = f"{what}: {error}"
+    shortened = reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "..."
+    return Failure(error_type=type(error).__qualname__, reason=shortened)

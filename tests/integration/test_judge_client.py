@@ -253,6 +253,17 @@ def test_a_lesson_is_paid_for_once_an_hour_and_by_model(
         run(server.url, use)
 
 
+def test_requests_at_once_pay_for_a_lesson_once() -> None:
+    with JudgeServer(then=NAMED["schema_refused"]) as server:
+
+        async def three(asking: Asking) -> list[JudgeReply | JudgeError]:
+            return await asyncio.gather(*(asking.ask() for _ in range(3)))
+
+        _, replies = run(server.url, three)
+    assert [reply.text for reply in replies if isinstance(reply, JudgeReply)] == [GOOD] * 3
+    assert len(server.requests) == 4
+
+
 def test_nothing_is_learnt_where_no_form_is_answered() -> None:
     async def use(asking: Asking) -> None:
         for _ in range(2):

@@ -102,6 +102,8 @@ class OpenAIJudge:
         self._circuit = Circuit(clock)
         self._news = asyncio.Event()
         self._lessons = Lessons(clock)
+        self._met: set[str] = set()
+        self._meeting = asyncio.Lock()
         key = api_key or "none"
         self._client = openai.AsyncOpenAI(
             base_url=url,
@@ -113,6 +115,17 @@ class OpenAIJudge:
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """The reply. Raises JudgeUnavailable, JudgeRefused, and what `Spending.reserve` raises."""
+        if request.model not in self._met:
+            # The first request to a model goes alone: what it learns of the form, all others would pay for as well.
+            async with self._meeting:
+                if request.model not in self._met:
+                    try:
+                        return await self._ask(request)
+                    finally:
+                        self._met.add(request.model)
+        return await self._ask(request)
+
+    async def _ask(self, request: JudgeRequest) -> JudgeReply:
         known = self._lessons.form(request.model)
         call = _Call(request, known)
         with _uninstrumented():

@@ -2,12 +2,12 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from agenteval_collector.judging.checks import CANARY, decode
-from agenteval_collector.judging.port import Answer, Question, Reply
+from agenteval_collector.judging.port import Answer, Question
 
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
 
@@ -84,6 +84,3 @@ class Script:
     def names(self) -> list[str]:
         """What was asked, in order."""
         return [question.name for question, _ in self.asked]
-
-
-Responder = Callable[[Question], Reply]

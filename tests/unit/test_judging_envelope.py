@@ -3,6 +3,7 @@
 import json
 import re
 import unicodedata
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -118,12 +119,8 @@ def test_a_nonce_that_could_be_guessed_or_break_out_is_refused(nonce: str) -> No
 def test_braces_in_instructions_are_no_placeholders() -> None:
     asked = question(record(text=TEXT), {})
     for brace in ("{nonce}", "{0}", "{"):
-        rules = enclose(type(asked)(**{**_fields(asked), "instructions": brace}), NONCE).messages[0].text
+        rules = enclose(replace(asked, instructions=brace), NONCE).messages[0].text
         assert brace in rules
-
-
-def _fields(asked: Any) -> dict[str, Any]:
-    return {name: getattr(asked, name) for name in asked.__dataclass_fields__}
 
 
 @given(hostile, hostile)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from agenteval_collector.judging.encoding import encode, tokens
 from agenteval_collector.judging.entries import USER, entries
 from agenteval_collector.judging.fitting import Redact, fit
 from otel_agenteval.model import Json, Trace
@@ -16,6 +17,8 @@ The transcript lists what happened, in order ("n"), with the number of the turn 
 - answer: what the agent answered; no_answer: that it gave none, with the error where there was one
 - left_out: entries that are not shown. Long texts have their middle left out, as they say themselves."""
 
+_PARTIAL: Final[Json] = {"kind": "left_out", "text": "[... parts were lost before they were recorded here ...]"}
+
 
 def transcript(trace: Trace, budget: int, redact: Redact) -> list[Json]:
     """The transcript of `trace` in at most `budget` tokens (500 or more), everything in it redacted.
@@ -24,4 +27,7 @@ def transcript(trace: Trace, budget: int, redact: Redact) -> list[Json]:
     """
     found = entries(trace)
     head = next((index + 1 for index, entry in enumerate(found) if entry.kind == USER), 0)
-    return fit(found, budget, redact, head=head, tail=1).items
+    if not trace.partial:
+        return fit(found, budget, redact, head=head, tail=1).items
+    room = budget - tokens(encode([_PARTIAL]))
+    return [_PARTIAL, *fit(found, room, redact, head=head, tail=1).items]

@@ -141,18 +141,42 @@ class ReportRunResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
 
+class Verdict(_message.Message):
+    __slots__ = ["found_at_unix_nano", "kind", "mode", "name", "reason", "session_id", "span_id", "trace_id"]
+    FOUND_AT_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    SPAN_ID_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    found_at_unix_nano: int
+    kind: str
+    mode: str
+    name: str
+    reason: str
+    session_id: str
+    span_id: str
+    trace_id: str
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., reason: _Optional[str] = ..., mode: _Optional[str] = ..., found_at_unix_nano: _Optional[int] = ...) -> None: ...
+
 class WatchRequest(_message.Message):
-    __slots__ = ["names", "session_id"]
+    __slots__ = ["names", "process_id", "session_id"]
     NAMES_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
+    process_id: str
     session_id: str
-    def __init__(self, session_id: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., process_id: _Optional[str] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ["lost", "outcome"]
+    __slots__ = ["lost", "outcome", "verdict"]
     LOST_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
     lost: int
     outcome: Outcome
-    def __init__(self, outcome: _Optional[_Union[Outcome, _Mapping]] = ..., lost: _Optional[int] = ...) -> None: ...
+    verdict: Verdict
+    def __init__(self, outcome: _Optional[_Union[Outcome, _Mapping]] = ..., verdict: _Optional[_Union[Verdict, _Mapping]] = ..., lost: _Optional[int] = ...) -> None: ...

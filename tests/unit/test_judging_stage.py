@@ -8,6 +8,8 @@ from agenteval_collector.errors import Unavailable
 from agenteval_collector.judging.judgements import MAX_REASON
 from agenteval_collector.judging.stage import ATTEMPTS, MIN_PAUSE, PATIENCE, wait_at_most
 from agenteval_collector.records import Judgement
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from otel_agenteval.outcome import Failure
 from tests.support.judge_stage import GOOD, PATIENT, World, failure, job, unavailable
@@ -285,6 +287,38 @@ def test_a_drain_ends_where_the_judge_stays_away(sent: bool, caplog: pytest.LogC
         f"the judge was away {PATIENCE} times in a row: no reply in 30 s"
     }
     assert len(world.tried) < 20
+
+
+TROUBLE = st.sampled_from(
+    [unavailable(sent=True), unavailable(sent=False), KeyError("defect"), Unavailable("disk full"), None]
+)
+
+
+@given(
+    troubles=st.lists(st.lists(TROUBLE, max_size=12), min_size=1, max_size=8),
+    urgent=st.sets(st.integers(0, 7)),
+    capacity=st.integers(1, 8),
+    parallel=st.integers(1, 3),
+)
+@settings(max_examples=50, deadline=None)
+def test_every_job_has_exactly_one_judgement(
+    troubles: list[list[Exception | None]], urgent: set[int], capacity: int, parallel: int
+) -> None:
+    def step(trace_id: str, attempt: int) -> Exception | None:
+        trouble = troubles[int(trace_id)]
+        return trouble[attempt - 1] if attempt <= len(trouble) else None
+
+    world = World(step=step)
+    stage = world.stage(capacity=capacity, parallel=parallel)
+    for number in range(len(troubles)):
+        stage.submit(job(str(number), urgent=number in urgent))
+    stage.drain(lambda left: None)
+    stage.shutdown()
+    judged = [judgement.job.trace_id for judgement in world.delivered.queue]
+    assert sorted(judged) == [str(number) for number in range(len(troubles))]
+    assert world.no_rooms == max(len(troubles) - capacity, 0)
+    outcomes = [each.outcome for judgement in world.delivered.queue for each in judgement.evaluations]
+    assert all(outcome == GOOD.outcome or isinstance(outcome, Failure) for outcome in outcomes)
 
 
 def test_a_drain_outlasts_a_short_outage(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Method, Score
 
 _ROUGH: Final = frozenset({("coherence", Method.EMBEDDING)})
-"""Low scores of these mean little: half of the good traces have one."""
+"""Low scores of these mean little: more than half of recorded traces have one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -322,6 +322,12 @@ def test_a_rubric_is_asked_beside_the_others_by_its_own_model() -> None:
     assert scores(found) == {"polite": 0.75}
 
 
+def test_what_was_switched_off_while_it_waited_has_no_outcome_and_harms_no_other() -> None:
+    script = Script({**REPLIES, "execution": {"step_efficiency": {"score": 1}}})
+    left = {name: 0.5 for name in JUDGED if name != "plan_adherence"}
+    assert set(judged(WHOLE, script, (*JUDGED, "a_rubric_of_old"), thresholds=left)) == set(left)
+
+
 def test_nothing_is_asked_unredacted_and_each_trace_has_a_redaction_of_its_own() -> None:
     made = []
 

@@ -15,7 +15,7 @@ from agenteval_collector.judging.port import Malformed, Question
 from agenteval_collector.judging.questions import completion, confidence, execution, extract, plan, tools
 from agenteval_collector.judging.questions.scoring import ScoringQuestion
 from agenteval_collector.judging.rubric import rubric_question, rubric_version
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otel_agenteval.model import Json, Tool, Trace
@@ -197,6 +197,7 @@ def test_what_is_not_shown_is_not_judged_and_lowers_the_coverage() -> None:
     assert "the other 10 were too many to be shown" in score.reason
 
 
+@settings(deadline=None)
 @given(st.integers(1, 60), st.sampled_from((500, 1_000)), st.text(max_size=3), st.integers(0, 900))
 def test_a_call_is_shown_however_tight_the_budget(count: int, budget: int, piece: str, times: int) -> None:
     long = piece * times

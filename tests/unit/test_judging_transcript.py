@@ -10,7 +10,7 @@ from agenteval_collector.judging.encoding import encode, tokens
 from agenteval_collector.judging.entries import Entry, entries
 from agenteval_collector.judging.fitting import LONGEST_SECRET, fit, shorten
 from agenteval_collector.judging.transcript import transcript
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otel_agenteval.model import Json, Trace
@@ -129,6 +129,7 @@ traces = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(traces, st.sampled_from((500, 501, 700, 2_000)))
 def test_no_trace_exceeds_the_budget_nor_loses_its_first_input_and_last_answer(subject: Trace, budget: int) -> None:
     shown: list[Any] = transcript(subject, budget, unredacted)
@@ -142,6 +143,7 @@ def test_no_trace_exceeds_the_budget_nor_loses_its_first_input_and_last_answer(s
     assert kinds.count("left_out") == (1 if len(numbers) < len(entries(subject)) else 0)
 
 
+@settings(deadline=None)
 @given(traces)
 def test_what_is_left_out_is_counted(subject: Trace) -> None:
     shown: list[Any] = transcript(subject, 500, unredacted)

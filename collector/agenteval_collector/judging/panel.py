@@ -71,14 +71,15 @@ class Panel:
     redactor: Callable[[], Redact]
 
     async def judge(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
-        """An outcome for each evaluator and rubric in `wanted`.
+        """An outcome for each of `wanted` that the panel knows: a threshold, or a rubric of its name.
 
         Raises JudgeUnavailable, whatever else was answered by then: what was, a cache can give again.
         """
-        known = {name: Judged(outcome=reason) for name in wanted if (reason := preclude(trace, name))}
-        asked = frozenset(wanted) - known.keys()
-        sitting = _Sitting(self, trace, asked, ask)
-        return known | await sitting.outcomes()
+        names = self.thresholds.keys() | {rubric.name for rubric in self.rubrics}
+        asked = names.intersection(wanted)
+        precluded = {name: Judged(outcome=reason) for name in asked if (reason := preclude(trace, name))}
+        sitting = _Sitting(self, trace, frozenset(asked - precluded.keys()), ask)
+        return precluded | await sitting.outcomes()
 
 
 @dataclass(frozen=True)

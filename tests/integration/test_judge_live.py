@@ -6,13 +6,14 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from agenteval_collector.judging.panel import JUDGED
 from agenteval_collector.pipeline import Signal
 from agenteval_collector.replay import Recorded, replay
-from agenteval_collector.testing.behaviours import Behaviour, Content, Wire
+from agenteval_collector.testing.behaviours import OK, Behaviour, Content, Wire
 from agenteval_collector.testing.judge_server import JudgeServer
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -215,6 +216,30 @@ def test_every_trace_ends_with_a_status_and_a_reason(
     assert all(says in each["reason"] for each in found.values()), found
     assert len(judge.requests) <= 6 * 3
     assert coverage == 0.0
+
+
+def test_no_score_comes_from_a_judge_that_misbehaves_in_every_way(tmp_path: Path) -> None:
+    ways = [
+        Behaviour(status=429, headers={"Retry-After": "0"}),
+        Behaviour(status=500),
+        Behaviour(wire=Wire.RESET),
+        Behaviour(wire=Wire.CUT),
+        Behaviour(wire=Wire.HTML),
+        *(Behaviour(content=content) for content in Content if content is not Content.FENCED),
+    ]
+    random = Random(7)
+    script = [random.choice([*ways, OK]) for _ in range(150)]
+    server = JudgeServer(script, then=Behaviour(content=Content.WRONG_COUNTS), score=0.75)
+    with server as judge, collector(tmp_path, judge) as running:
+        for number in range(1, 11):
+            running.send(traces(*worked(number)))
+        found = [each for number in range(1, 11) for each in of_judge(settled(running, number)).values()]
+    assert {each["status"] for each in found} == {"scored", "failed"}
+    # What the judge says when it is well; one verdict a call, and each is yes.
+    assert {each["score"] for each in found if each["status"] == "scored"} <= {0.75, 1.0}
+    assert all(each["reason"] for each in found)
+    attempts, asks, questions = 4, 3, 6
+    assert len(judge.requests) <= 10 * questions * asks * attempts
 
 
 def test_a_score_below_its_threshold_is_judged_though_its_session_is_not(tmp_path: Path) -> None:

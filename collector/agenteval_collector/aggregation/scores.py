@@ -19,7 +19,7 @@ FLAGGED_SHARE = "flagged_share"
 VERSION = "1"
 
 NO_SIGNAL = "no trace has a signal of any weight"
-NO_CONFIDENCE = "no trace has a confidence score"
+NO_CONFIDENCE = "no trace has a confidence of any weight"
 
 
 class SessionEvaluators:

@@ -1,11 +1,14 @@
 """SQLite the way both the log and the store use it: WAL, one writer, readers that never block it."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from sqlalchemy import Engine, create_engine, event
 
 BUSY_TIMEOUT_MS = 10_000
+
+T = TypeVar("T")
 
 
 def open_database(
@@ -31,3 +34,9 @@ def open_database(
         connection.execute("PRAGMA foreign_keys=ON")
 
     return engine
+
+
+def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """A long list for queries: SQLite bounds the number of bound parameters."""
+    for first in range(0, len(items), 500):
+        yield items[first : first + 500]

@@ -1,7 +1,7 @@
 """Reliability over runs as gauges: every defined figure of an agent's version, and the runs that they rest on."""
 
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Protocol
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
@@ -29,12 +29,8 @@ class Reliability(Protocol):
     """Whoever knows the runs. Called at each scrape and push, on the thread of whoever asks."""
 
     def figures(self) -> Iterable[VersionFigures]:
-        """Those of the version with the newest run first."""
+        """Those of the few versions of each agent that are live."""
         ...
-
-
-LIVE_VERSIONS: Final = 3
-"""Versions of an agent that are shown, those with the newest runs."""
 
 
 class ReliabilityInstruments:
@@ -67,11 +63,9 @@ class ReliabilityInstruments:
 
     def _shown(self) -> Iterable[tuple[dict[str, str], VersionFigures]]:
         """With their labels, those that have labels of their own: figures of different agents have no common one."""
-        shown: dict[str | None, int] = {}
         for version in self._reliability.figures():
             agent, name = self._labels.agent_version(version.agent, version.version)
-            if OTHER in (agent, name) or shown.get(agent, 0) >= LIVE_VERSIONS:
+            if OTHER in (agent, name):
                 continue
-            shown[agent] = shown.get(agent, 0) + 1
             labels = {semconv.GEN_AI_AGENT_NAME: agent, semconv.SERVICE_VERSION: name}
             yield {key: value for key, value in labels.items() if value is not None}, version

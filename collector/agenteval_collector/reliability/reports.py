@@ -1,7 +1,7 @@
 """Reliability reports for the runs of every agent's version, computed by whoever asks, and only when runs changed."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol, TypeAlias, cast, get_args
@@ -16,19 +16,27 @@ from otel_agenteval.metrics.consistency import Variant
 
 DEFAULT_VARIANT: Variant = "page"
 
-Group: TypeAlias = tuple[str | None, str | None]
-"""An agent and its version."""
+AgentVersion: TypeAlias = tuple[str | None, str | None]
+"""An agent's name and its service.version."""
+
+LIVE_VERSIONS = 3
+"""Versions of an agent that gauges show, those with the newest traces."""
 
 
 class RunSource(Protocol):
     """What is known of runs. Thread-safe."""
 
-    def revision(self) -> int:
-        """Another number than before when anything may have changed."""
+    @property
+    def revision(self) -> Callable[[], int]:
+        """Gives another number than before when anything may have changed."""
         ...
 
-    def runs(self) -> Sequence[StoredRun]:
-        """The runs that count, those of the agent and version with the newest run first."""
+    def versions(self) -> Sequence[AgentVersion]:
+        """The agents and versions that have runs, those with the newest trace first."""
+        ...
+
+    def runs(self, version: AgentVersion) -> Sequence[StoredRun]:
+        """The runs of one agent's version that count, the newest first."""
         ...
 
 
@@ -54,6 +62,9 @@ class VersionFigures:
 
 @dataclass(slots=True)
 class _Known:
+    """The runs of a version as they were at a revision, and the reports on them."""
+
+    revision: int
     runs: VersionRuns
     reports: dict[Variant, ReliabilityReport] = field(default_factory=dict)
 
@@ -64,8 +75,7 @@ class ReliabilityReports:
     def __init__(self, source: RunSource, window: int) -> None:
         self._source = source
         self._window = window
-        self._revision: int | None = None
-        self._known: dict[Group, _Known] = {}
+        self._known: dict[AgentVersion, _Known] = {}
         # Two readers must not compute the same report side by side; nobody but readers waits for it.
         self._lock = Lock()
 
@@ -75,10 +85,12 @@ class ReliabilityReports:
         """The documents of `/api/v1/reliability`. Raises InvalidRequest for an unknown variant."""
         chosen = checked_variant(variant)
         with self._lock:
+            wanted = [
+                each for each in self._source.versions() if agent in (None, each[0]) and version in (None, each[1])
+            ]
             return [
-                reliability_document(known.runs, self._report(known, chosen), window=self._window)
-                for known in self._current()
-                if agent in (None, known.runs.agent) and version in (None, known.runs.version)
+                reliability_document(known.runs, _report(known, chosen), window=self._window)
+                for known in self._current(wanted)
             ]
 
     def comparison(self, before: str, after: str, *, agent: str | None = None, variant: str | None = None) -> Document:
@@ -88,42 +100,58 @@ class ReliabilityReports:
         """
         chosen = checked_variant(variant)
         with self._lock:
-            known = [each.runs for each in self._current() if agent in (None, each.runs.agent)]
-        agents = list(dict.fromkeys(each.agent for each in known if each.version in (before, after)))
-        if len(agents) > 1:
-            names = ", ".join(repr(name) for name in agents[:10])
-            raise InvalidRequest(f"several agents have these versions: {names}; give agent")
-        versions = {each.version: each for each in known}
-        for wanted in (before, after):
-            if wanted not in versions:
-                raise NotFound(f"a run of version {wanted[:200]!r} is not known to this collector")
-        comparison = compare_reliability(
-            [each.run for each in versions[before].runs], [each.run for each in versions[after].runs], chosen
-        )
-        return comparison_document(agents[0], before, after, comparison)
+            wanted = [
+                each for each in self._source.versions() if agent in (None, each[0]) and each[1] in (before, after)
+            ]
+            agents = list(dict.fromkeys(name for name, _ in wanted))
+            if len(agents) > 1:
+                names = ", ".join(repr(name) for name in agents[:10])
+                raise InvalidRequest(f"several agents have these versions: {names}; give agent")
+            runs = {known.runs.version: [each.run for each in known.runs.runs] for known in self._current(wanted)}
+        for each in (before, after):
+            if not runs.get(each):
+                raise NotFound(f"a run of version {each[:200]!r} is not known to this collector")
+        return comparison_document(agents[0], before, after, compare_reliability(runs[before], runs[after], chosen))
 
-    def figures(self) -> Iterator[VersionFigures]:
-        """What gauges show, those of the version with the newest run first."""
+    def figures(self) -> list[VersionFigures]:
+        """What gauges show: of every agent the `LIVE_VERSIONS` with the newest traces."""
         with self._lock:
-            current = [(known.runs, self._report(known, DEFAULT_VARIANT)) for known in self._current()]
-        for runs, report in current:
-            defined = {name: value for name, value in report.metrics.items() if value is not None}
-            yield VersionFigures(agent=runs.agent, version=runs.version, runs=len(runs.runs), figures=defined)
+            seen: Counter[str | None] = Counter()
+            live = []
+            for each in self._source.versions():
+                seen[each[0]] += 1
+                if seen[each[0]] <= LIVE_VERSIONS:
+                    live.append(each)
+            current = self._current(live)
+            self._known = {(known.runs.agent, known.runs.version): known for known in current}
+            return [_figures(known.runs, _report(known, DEFAULT_VARIANT)) for known in current]
 
-    def _current(self) -> list[_Known]:
-        revision = self._source.revision()
-        if revision != self._revision:
-            known = {}
-            for group, runs in _by_version(self._source.runs()).items():
-                before = self._known.get(group)
-                known[group] = before if before is not None and before.runs == runs else _Known(runs)
-            self._known, self._revision = known, revision
-        return list(self._known.values())
+    def _current(self, versions: Sequence[AgentVersion]) -> list[_Known]:
+        """Those of `versions` that have runs, as they are now."""
+        found = []
+        for version in versions:
+            known = self._known.get(version)
+            revision = self._source.revision()
+            if known is None or known.revision != revision:
+                runs = _version_runs(version, self._source.runs(version))
+                if known is not None and known.runs == runs:
+                    known.revision = revision
+                else:
+                    known = self._known[version] = _Known(revision, runs)
+            if known.runs.runs or known.runs.left_out:
+                found.append(known)
+        return found
 
-    def _report(self, known: _Known, variant: Variant) -> ReliabilityReport:
-        if variant not in known.reports:
-            known.reports[variant] = reliability_report([each.run for each in known.runs.runs], variant)
-        return known.reports[variant]
+
+def _report(known: _Known, variant: Variant) -> ReliabilityReport:
+    if variant not in known.reports:
+        known.reports[variant] = reliability_report([each.run for each in known.runs.runs], variant)
+    return known.reports[variant]
+
+
+def _figures(runs: VersionRuns, report: ReliabilityReport) -> VersionFigures:
+    defined = {name: value for name, value in report.metrics.items() if value is not None}
+    return VersionFigures(agent=runs.agent, version=runs.version, runs=len(runs.runs), figures=defined)
 
 
 def checked_variant(text: str | None) -> Variant:
@@ -135,16 +163,11 @@ def checked_variant(text: str | None) -> Variant:
     return cast(Variant, text)
 
 
-def _by_version(stored: Sequence[StoredRun]) -> dict[Group, VersionRuns]:
-    groups: dict[Group, list[AssembledRun | str]] = {}
-    for each in stored:
-        groups.setdefault((each.agent, each.service_version), []).append(assemble(each))
-    return {
-        (agent, version): VersionRuns(
-            agent=agent,
-            version=version,
-            runs=tuple(each for each in found if isinstance(each, AssembledRun)),
-            left_out=dict(Counter(each for each in found if isinstance(each, str))),
-        )
-        for (agent, version), found in groups.items()
-    }
+def _version_runs(version: AgentVersion, stored: Sequence[StoredRun]) -> VersionRuns:
+    found = [assemble(each) for each in stored]
+    return VersionRuns(
+        agent=version[0],
+        version=version[1],
+        runs=tuple(each for each in found if isinstance(each, AssembledRun)),
+        left_out=dict(Counter(each for each in found if isinstance(each, str))),
+    )

@@ -1,14 +1,15 @@
 """What traces add to their runs, and the newest runs of every agent's version."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Engine, Select, and_, delete, exists, func, or_, select
+from sqlalchemy import Connection, Engine, and_, delete, exists, func, or_, select, tuple_
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import SQLAlchemyError
 
+from agenteval_collector.database import in_parts
 from agenteval_collector.errors import Unavailable
 from agenteval_collector.records import RunTrace, StoredRun, TraceRecord, Violation
 from agenteval_collector.stores.schema import outcomes, run_traces, runs, sessions
@@ -16,6 +17,15 @@ from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Method, Status, Subject
 
 TASK_COMPLETION, CONFIDENCE, SAFETY = "task_completion", "confidence", "safety"
+
+AgentVersion: TypeAlias = tuple[str | None, str | None]
+"""An agent's name and its service.version."""
+
+FETCHED = 200
+"""Rows read at a time while looking for the newest runs."""
+
+_Name: TypeAlias = tuple[str, str, str]
+"""Task, run and condition: what names a run."""
 
 _FACTS = ("confidence", "seconds", "model_calls", "model_seconds", "errors", "usd")
 _RUN = (run_traces.c.task_id, run_traces.c.run_id, run_traces.c.condition)
@@ -48,8 +58,8 @@ class StoredRuns:
     """The runs that count, read from the store's file; thread-safe, raises Unavailable.
 
     A run counts from the first word on what came of it, by a report or an attribute; without any, from the moment
-    its session is over. It belongs to the agent and version of its first trace that names an agent. Of each agent's
-    version the `window` runs that began last are read.
+    a session of it is over. It belongs to the agent and version of its first trace that names an agent. Of each
+    agent's version the `window` runs with the newest traces are read: what that costs does not grow with the others.
     """
 
     def __init__(self, engine: Engine, tenant: str, window: int, revision: Callable[[], int]) -> None:
@@ -59,105 +69,99 @@ class StoredRuns:
         self._window = window
         self.revision = revision
 
-    def runs(self) -> list[StoredRun]:
-        """By agent and version, those of the newest run first; each one's by start, the newest first."""
-        chosen = _newest_runs(self._tenant, self._window).cte("chosen")
-        of_run = [column == chosen.c[column.name] for column in _RUN]
-        in_run = and_(run_traces.c.tenant == self._tenant, *of_run)
+    def versions(self) -> list[AgentVersion]:
+        """The agents and versions that traces of runs name, those with the newest trace first."""
         query = (
-            select(
-                run_traces,
-                chosen.c.of_agent,
-                chosen.c.of_version,
-                chosen.c.began_at,
-                runs.c.success.label("reported_success"),
-                runs.c.confidence.label("reported_confidence"),
-            )
-            .join(chosen, in_run)
-            .outerjoin(runs, _REPORT)
-            .order_by(chosen.c.began_at.desc(), *_RUN, run_traces.c.started_at, run_traces.c.trace_id)
+            select(run_traces.c.agent, run_traces.c.service_version)
+            .where(run_traces.c.tenant == self._tenant)
+            .group_by(run_traces.c.agent, run_traces.c.service_version)
+            .order_by(func.max(run_traces.c.started_at).desc(), run_traces.c.agent, run_traces.c.service_version)
         )
-        judged = (
-            select(outcomes)
-            .join(
-                run_traces,
-                and_(run_traces.c.tenant == outcomes.c.tenant, run_traces.c.trace_id == outcomes.c.subject_id),
-            )
-            .join(chosen, in_run)
-            .where(
-                outcomes.c.subject == Subject.TRACE,
-                outcomes.c.name.in_((TASK_COMPLETION, CONFIDENCE, SAFETY)),
-                outcomes.c.status == Status.SCORED,
-            )
-        )
+        with self._reading() as connection:
+            return [(row.agent, row.service_version) for row in connection.execute(query)]
+
+    def runs(self, version: AgentVersion) -> list[StoredRun]:
+        """Those of one agent's version, the newest first."""
+        with self._reading() as connection:
+            names = self._newest(connection, version)
+            traces = self._traces(connection, names)
+            scores = self._scores(connection, [row["trace_id"] for rows in traces.values() for row in rows])
+            reports = self._reports(connection, names)
+        by_trace = {name: _by_trace(scores, name) for name in (TASK_COMPLETION, CONFIDENCE, SAFETY)}
+        found = [_run(traces[name], reports.get(name), by_trace) for name in names]
+        # The others have traces of this version, but are another one's.
+        return [run for run in found if (run.agent, run.service_version) == version]
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
         try:
             with self._engine.connect() as connection:
                 connection.exec_driver_sql("BEGIN")
-                rows = connection.execute(query).mappings().all()
-                scores = connection.execute(judged).mappings().all()
+                yield connection
         except SQLAlchemyError as error:
             raise Unavailable(f"the store could not be read: {error}") from error
-        by_trace = {name: _by_trace(scores, name) for name in (TASK_COMPLETION, CONFIDENCE, SAFETY)}
-        return [
-            _run(list(of_one), by_trace)
-            for _, of_one in groupby(rows, key=lambda row: (row["task_id"], row["run_id"], row["condition"]))
-        ]
 
+    def _newest(self, connection: Connection, version: AgentVersion) -> list[_Name]:
+        other = run_traces.alias("other")
+        of_run = (other.c.tenant == self._tenant, *(column == other.c[column.name] for column in _RUN))
+        said = exists().where(*of_run, other.c.success.is_not(None))
+        over = exists().where(
+            *of_run,
+            sessions.c.tenant == self._tenant,
+            sessions.c.session_id == other.c.session_id,
+            sessions.c.finalized_at.is_not(None),
+        )
+        query = (
+            select(*_RUN)
+            .outerjoin(runs, _REPORT)
+            .where(
+                run_traces.c.tenant == self._tenant,
+                run_traces.c.agent.is_not_distinct_from(version[0]),
+                run_traces.c.service_version.is_not_distinct_from(version[1]),
+                or_(runs.c.success.is_not(None), said, over),
+            )
+            .order_by(run_traces.c.started_at.desc())
+        )
+        found: dict[_Name, None] = {}
+        for row in connection.execute(query).yield_per(FETCHED):
+            found[row.task_id, row.run_id, row.condition] = None
+            if len(found) == self._window:
+                break
+        return list(found)
 
-def _newest_runs(tenant: str, window: int) -> Select[Any]:
-    """The runs that count with agent, version and beginning, no more than `window` of each agent's version."""
-    said = or_(func.max(runs.c.success).is_not(None), func.max(run_traces.c.success).is_not(None))
-    over = exists().where(
-        sessions.c.tenant == run_traces.c.tenant,
-        sessions.c.session_id == run_traces.c.session_id,
-        sessions.c.finalized_at.is_not(None),
-    )
-    counting = (
-        select(*_RUN, func.min(run_traces.c.started_at).label("began_at"))
-        .outerjoin(runs, _REPORT)
-        .where(run_traces.c.tenant == tenant)
-        .group_by(*_RUN)
-        .having(or_(said, func.max(over)))
-        .cte("counting")
-    )
-    whose = (
-        select(
-            *_RUN,
-            run_traces.c.agent,
-            run_traces.c.service_version,
-            counting.c.began_at,
-            func.row_number()
-            .over(
-                partition_by=_RUN,
-                order_by=(run_traces.c.agent.is_(None), run_traces.c.started_at, run_traces.c.trace_id),
+    def _traces(self, connection: Connection, names: Sequence[_Name]) -> dict[_Name, list[Mapping[Any, Any]]]:
+        found: dict[_Name, list[Mapping[Any, Any]]] = {}
+        for some in in_parts(names):
+            query = select(run_traces).where(run_traces.c.tenant == self._tenant, tuple_(*_RUN).in_(some))
+            query = query.order_by(run_traces.c.started_at, run_traces.c.trace_id)
+            for row in connection.execute(query).mappings():
+                found.setdefault((row["task_id"], row["run_id"], row["condition"]), []).append(row)
+        return found
+
+    def _reports(self, connection: Connection, names: Sequence[_Name]) -> dict[_Name, Mapping[Any, Any]]:
+        found: dict[_Name, Mapping[Any, Any]] = {}
+        name = (runs.c.task_id, runs.c.run_id, runs.c.condition)
+        for some in in_parts(names):
+            query = select(*name, runs.c.success, runs.c.confidence).where(
+                runs.c.tenant == self._tenant, tuple_(*name).in_(some)
             )
-            .label("place"),
-        )
-        .join(counting, and_(*(column == counting.c[column.name] for column in _RUN)))
-        .where(run_traces.c.tenant == tenant)
-        .cte("whose")
-    )
-    ranked = (
-        select(
-            whose,
-            func.row_number()
-            .over(
-                partition_by=(whose.c.agent, whose.c.service_version),
-                order_by=(whose.c.began_at.desc(), whose.c.task_id, whose.c.run_id, whose.c.condition),
+            for row in connection.execute(query).mappings():
+                found[row["task_id"], row["run_id"], row["condition"]] = row
+        return found
+
+    def _scores(self, connection: Connection, trace_ids: Sequence[str]) -> list[Mapping[Any, Any]]:
+        found: list[Mapping[Any, Any]] = []
+        read = ("subject_id", "name", "method", "score", "success", "metadata", "evaluated_at")
+        for some in in_parts(trace_ids):
+            query = select(*(outcomes.c[name] for name in read)).where(
+                outcomes.c.tenant == self._tenant,
+                outcomes.c.subject == Subject.TRACE,
+                outcomes.c.subject_id.in_(some),
+                outcomes.c.name.in_((TASK_COMPLETION, CONFIDENCE, SAFETY)),
+                outcomes.c.status == Status.SCORED,
             )
-            .label("rank"),
-        )
-        .where(whose.c.place == 1)
-        .cte("ranked")
-    )
-    return select(
-        ranked.c.task_id,
-        ranked.c.run_id,
-        ranked.c.condition,
-        ranked.c.began_at,
-        ranked.c.agent.label("of_agent"),
-        ranked.c.service_version.label("of_version"),
-    ).where(ranked.c.rank <= window)
+            found += connection.execute(query).mappings().all()
+        return found
 
 
 def _by_trace(scores: Sequence[Mapping[Any, Any]], name: str) -> dict[str, Mapping[Any, Any]]:
@@ -167,19 +171,24 @@ def _by_trace(scores: Sequence[Mapping[Any, Any]], name: str) -> dict[str, Mappi
     return {row["subject_id"]: row for row in named}
 
 
-def _run(rows: Sequence[Mapping[Any, Any]], by_trace: Mapping[str, Mapping[str, Mapping[Any, Any]]]) -> StoredRun:
-    first, ids = rows[0], [row["trace_id"] for row in rows]
+def _run(
+    rows: Sequence[Mapping[Any, Any]],
+    report: Mapping[Any, Any] | None,
+    by_trace: Mapping[str, Mapping[str, Mapping[Any, Any]]],
+) -> StoredRun:
+    ids = [row["trace_id"] for row in rows]
     completed, confidences, judged = (
         {each: by_trace[name][each] for each in ids if each in by_trace[name]}
         for name in (TASK_COMPLETION, CONFIDENCE, SAFETY)
     )
+    first = next((row for row in rows if row["agent"] is not None), rows[0])
     return StoredRun(
         run=_identity(first),
-        agent=first["of_agent"],
-        service_version=first["of_version"],
+        agent=first["agent"],
+        service_version=first["service_version"],
         traces=[_run_trace(row) for row in rows],
-        success=first["reported_success"],
-        confidence=first["reported_confidence"],
+        success=report["success"] if report else None,
+        confidence=report["confidence"] if report else None,
         completed={each: row["success"] for each, row in completed.items()},
         confidences={each: row["score"] for each, row in confidences.items()},
         judged={each: _judged(row) for each, row in judged.items()},

@@ -75,7 +75,7 @@ outcomes = Table(
     # A later revision supersedes the row; the same revision twice is one row.
     PrimaryKeyConstraint("tenant", "subject", "subject_id", "name", "method", "version"),
     Index("outcomes_by_session", "tenant", "session_id", "subject"),
-    Index("outcomes_pending", "tenant", "subject_id", sqlite_where=text("status = 'pending'")),
+    Index("outcomes_pending", "tenant", "subject", "subject_id", sqlite_where=text("status = 'pending'")),
 )
 
 sessions = Table(
@@ -125,6 +125,7 @@ run_traces = Table(
     Column("facts", Text, nullable=False, comment="JSON: what else the trace adds to its run"),
     PrimaryKeyConstraint("tenant", "trace_id"),
     Index("run_traces_by_run", "tenant", "task_id", "run_id", "condition", "started_at"),
+    Index("run_traces_by_version", "tenant", "agent", "service_version", "started_at"),
 )
 
 progress = Table(

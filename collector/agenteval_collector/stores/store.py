@@ -12,7 +12,7 @@ from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.clock import Clock
-from agenteval_collector.database import open_database
+from agenteval_collector.database import in_parts, open_database
 from agenteval_collector.errors import Unavailable
 from agenteval_collector.pipeline import CommittedEvaluation, Label, RunReport
 from agenteval_collector.records import Commit, JudgeJob, Standing, StoredSession, StoredTrace, job_of
@@ -107,7 +107,7 @@ class Store:
         """Revision and log offsets of those of the traces that were scored before."""
         found: dict[str, tuple[int, frozenset[int]]] = {}
         with self._reading() as connection:
-            for some in _in_parts(trace_ids):
+            for some in in_parts(trace_ids):
                 query = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
                     traces.c.tenant == TENANT, traces.c.trace_id.in_(some)
                 )
@@ -330,7 +330,7 @@ def _outcomes_counted(connection: Connection, evaluations: Sequence[Evaluation])
     known: set[_Identity] = set()
     for subject in Subject:
         ids = sorted({each.subject_id for each in evaluations if each.subject is subject})
-        for some in _in_parts(ids):
+        for some in in_parts(ids):
             query = select(*key).where(
                 outcomes.c.tenant == TENANT,
                 outcomes.c.subject == subject,
@@ -360,12 +360,6 @@ def _answers(connection: Connection, trace_ids: Sequence[str]) -> dict[str, list
     )
     rows = connection.execute(query).all()
     return {row.trace_id: [turn["output"] for turn in json.loads(row.document)["turns"]] for row in rows}
-
-
-def _in_parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """SQLite bounds the number of bound parameters."""
-    for first in range(0, len(ids), 500):
-        yield ids[first : first + 500]
 
 
 def _forget_session(connection: Connection, session_id: str) -> None:

@@ -32,3 +32,6 @@ def upgrade() -> None:
         batch_op.create_index(
             "run_traces_by_run", ["tenant", "task_id", "run_id", "condition", "started_at"], unique=False
         )
+        batch_op.create_index(
+            "run_traces_by_version", ["tenant", "agent", "service_version", "started_at"], unique=False
+        )

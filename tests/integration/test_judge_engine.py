@@ -118,7 +118,7 @@ def scored(judgements: dict[str, Judgement]) -> list[float]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_whatever_the_judge_does_every_outcome_is_final_and_every_request_in_the_ledger(
+def test_whatever_the_judge_does_every_outcome_is_final_and_no_request_is_missing_in_the_ledger(
     tmp_path: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -134,8 +134,8 @@ def test_whatever_the_judge_does_every_outcome_is_final_and_every_request_in_the
     found = scored(judgements)
     assert found
     assert set(found) <= {SCORE, 1.0}
-    assert engine.spent.requests == requests
-    assert requests <= 12 * QUESTIONS * (1 + REASKS) * (1 + RETRIES)
+    # A request that is given up on its way, because another one about its trace failed, is counted all the same.
+    assert requests <= engine.spent.requests <= 12 * QUESTIONS * (1 + REASKS) * (1 + RETRIES)
 
 
 def test_every_question_is_asked_once(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_every_question_is_asked_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [0, 1, 17])
 def test_a_budget_of_requests_is_not_exceeded_by_one(tmp_path: Path, limit: int) -> None:
-    with JudgeServer([Behaviour(status=500)] * 4, score=SCORE) as server:
+    with JudgeServer([Behaviour(status=500)] * RETRIES, score=SCORE) as server:
         engine = Engine(server.url, tmp_path, BudgetConfig(requests_per_day=limit))
         judgements = engine.judge(traces=10)
         assert len(server.requests) == limit

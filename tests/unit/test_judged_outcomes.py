@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.stores.judging import read_exchanges
+from sqlalchemy import Engine, event
 
 from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
 from tests.support.eventually import eventually
@@ -127,6 +128,52 @@ def test_no_more_is_referred_again_than_there_is_room_for(scoring: Scoring) -> N
     eventually(lambda: len(scoring.referred) == 3)
     stage.shutdown()
     assert [job.trace_id for job in scoring.referred] == [trace_id(number).hex() for number in (1, 2, 3)]
+
+
+def test_looking_for_what_is_pending_does_not_read_what_is_not(scoring: Scoring) -> None:
+    asked: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+        asked.append((statement, values))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        scoring.store.pending_jobs(before=scoring.clock.now())
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    [(statement, values)] = asked
+    with scoring.store.engine.connect() as connection:
+        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)]
+    assert all("INDEX outcomes_pending" in step for step in plan if "outcomes" in step), plan
+
+
+def test_a_judge_that_goes_away_lowers_coverage_and_raises_nothing(scoring: Scoring) -> None:
+    scoring.judging.outcomes = dict.fromkeys(BOTH, judged(0.75))  # type: ignore[attr-defined]
+    put(scoring, 1, 2, 3)
+    before = reliability(scoring)
+    scoring.judging.outcomes = dict(BOTH)  # type: ignore[attr-defined]
+    put(scoring, *range(4, 30))
+    during = reliability(scoring)
+    assert during["score"] <= before["score"]
+    assert during["coverage"] < before["coverage"] == 1.0
+    assert during["reason"].endswith("26 of 29 traces are not judged: 26 pending")
+    scoring.restart()
+    for job in scoring.referred:
+        scoring.stage.process_judgements([judgement(job, judged(0.75))])
+    after = reliability(scoring)
+    assert after["coverage"] == 1.0
+    assert "not judged" not in after["reason"]
+    pending = scoring.session("s")["signals"][trace_id(29).hex()]
+    assert pending["confidence"] == 0.75
+
+
+def test_while_the_judge_is_awaited_a_session_shows_the_cheap_scores(scoring: Scoring) -> None:
+    put(scoring, 1)
+    [cheap] = [
+        each for each in scoring.trace(trace_id(1).hex())["outcomes"]
+        if each["name"] == "confidence" and each["method"] != "llm"
+    ]  # fmt: skip
+    assert scoring.session("s")["signals"][trace_id(1).hex()]["confidence"] == cheap["score"]
 
 
 def test_jobs_are_taken_up_in_parts_and_none_of_an_old_revision(scoring: Scoring) -> None:

@@ -61,5 +61,5 @@ def upgrade() -> None:
     # Every outcome that was stored until now was counted when it was.
     op.add_column("outcomes", sa.Column("counted", sa.Boolean(), nullable=False, server_default=sa.true()))
     op.create_index(
-        "outcomes_pending", "outcomes", ["tenant", "subject_id"], sqlite_where=sa.text("status = 'pending'")
+        "outcomes_pending", "outcomes", ["tenant", "subject", "subject_id"], sqlite_where=sa.text("status = 'pending'")
     )

@@ -3,6 +3,9 @@
 import asyncio
 import random
 import secrets
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -171,3 +174,30 @@ def test_where_nobody_listens_a_drain_ends(tmp_path: Path) -> None:
     outcomes = [each.outcome for judgement in judgements.values() for each in judgement.evaluations]
     assert all(isinstance(outcome, Failure) for outcome in outcomes)
     assert all("judge was away" in outcome.reason for outcome in outcomes)
+
+
+RESERVE_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+from agenteval_collector.clock import SystemClock
+from agenteval_collector.config import BudgetConfig
+from agenteval_collector.judges.port import JudgeRequest, Message
+from agenteval_collector.judging.ledger import Ledger, Prices
+from agenteval_collector.stores import Store
+
+store = Store(Path(sys.argv[1]), SystemClock())
+request = JudgeRequest(name="q", model="m", messages=[Message("user", "x")], schema={}, temperature=0.0)
+Ledger(BudgetConfig(), Prices({}), store.ledger, SystemClock(), ["m"]).reserve(request)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_was_reserved_outlives_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "agenteval.db"
+    died = subprocess.run([sys.executable, "-c", RESERVE_AND_DIE, str(path)], check=False, timeout=60)
+    assert died.returncode == -signal.SIGKILL
+    store = Store(path, ManualClock())
+    spent = store.ledger.spent_since(0)
+    store.shutdown()
+    assert spent.requests == 1
+    assert spent.input_tokens > 0

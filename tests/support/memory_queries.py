@@ -15,7 +15,6 @@ class MemoryQueries:
 
     def __init__(self) -> None:
         self.traces: dict[str, Document] = {}
-        self.all_reliability: list[Document] = []
         self.all_sessions: dict[str, Document] = {}
         self.asked: dict[str, list[Document]] = {}
         self.agreements: list[Document] = []
@@ -36,20 +35,12 @@ class MemoryQueries:
     def reliability(
         self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
     ) -> list[Document]:
-        if variant not in (None, "page", "2026-06"):
-            raise InvalidRequest(f"variant is {variant!r}, not one of page, 2026-06")
-        wanted = {"agent": agent, "version": version}
-        items = [{**item, "variant": variant or "page"} for item in self.all_reliability]
-        return [item for item in items if all(value in (None, item[name]) for name, value in wanted.items())]
+        return []
 
     def reliability_comparison(
         self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
     ) -> Document:
-        known = {item["version"] for item in self.reliability(agent=agent, variant=variant)}
-        for version in (before, after):
-            if version not in known:
-                raise NotFound(f"a run of version {version!r} is not known to this collector")
-        return {"agent": agent, "before": before, "after": after, "variant": variant or "page"}
+        raise NotFound(f"a run of version {before!r} is not known to this collector")
 
     def session(self, session_id: str) -> Document | None:
         return self.all_sessions.get(session_id)

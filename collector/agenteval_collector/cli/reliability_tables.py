@@ -127,7 +127,9 @@ def _remarks(item: Document) -> list[str]:
         remarks.append(f"{estimated['confidences']} of {runs} confidences are an evaluator's, not the agent's own.")
     if item["safety"]["method"] == "exact":
         remarks.append("Safety is by exact detectors: personal data, destructive tools, rate of calls; nothing else.")
-    remarks += [f"{count} runs are left out: {reason}." for reason, count in item["left_out"].items()]
+    remarks += [
+        f"Left out: {count} of the newest runs, because {reason}." for reason, count in item["left_out"].items()
+    ]
     return remarks
 
 

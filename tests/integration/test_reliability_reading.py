@@ -1,0 +1,175 @@
+"""Reliability as it is read: over HTTP and gRPC, and on a terminal."""
+
+import json
+from collections.abc import Iterator
+
+import grpc
+import httpx
+import pytest
+from agenteval_collector.api.http import make_app
+from agenteval_collector.cli.app import app
+from agenteval_collector.pipeline import RunReport
+from click.testing import Result
+from starlette.applications import Starlette
+from typer.testing import CliRunner
+
+from otel_agenteval.proto.v1.evaluation_pb2 import ListReliabilityRequest
+from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+from tests.support.memory_queries import MemoryQueries
+from tests.support.running_collector import RunningCollector
+from tests.support.runs import run_trace
+from tests.support.scoring import Scoring
+from tests.support.web_server import serve
+
+HOSTILE = "\x1b[2J[bold red]task[/] \u202egnp.exe"
+
+
+def web(queries: object) -> Starlette:
+    return make_app(queries, metrics=lambda: (b"", "text/plain"), ready=lambda: True)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Two versions of an agent, the second one better; a task that always fails has a hostile name."""
+    scoring = Scoring(tmp_path_factory.mktemp("store"))
+    number = 0
+    for version in ("1.4", "1.5"):
+        for task in ("refund", "booking", HOSTILE):
+            for run in range(4):
+                number += 1
+                tools = ("find", "delete_order") if version == "1.4" and task == "booking" else ("find",)
+                name = f"{version} {run}"
+                scoring.put(run_trace(number, task=task, run=name, version=version, tools=tools))
+                success = task != HOSTILE and (version == "1.5" or run < 2)
+                scoring.store.report_run(RunReport(task_id=task, run_id=name, success=success))
+    number += 1
+    scoring.put(run_trace(number, task="odd", run="x", version="1.5", agenteval__condition="rain"))
+    scoring.store.report_run(RunReport(task_id="odd", run_id="x", condition="rain", success=True))
+    with serve(web(scoring.queries)) as url:
+        yield url
+    scoring.close()
+
+
+def agenteval(*arguments: str) -> Result:
+    clean = {"AGENTEVAL_URL": None, "AGENTEVAL_API_KEY": None, "COLUMNS": "200"}
+    result = CliRunner().invoke(app, ["reliability", *arguments], env=clean)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.mark.parametrize(
+    ("query", "versions"),
+    [
+        pytest.param("", ["1.5", "1.4"], id="all, the newest first"),
+        pytest.param("?agent=planner&version=1.4", ["1.4"], id="one version"),
+        pytest.param("?agent=&version=", ["1.5", "1.4"], id="a form that was left empty"),
+        pytest.param("?agent=nobody", [], id="an agent without runs"),
+    ],
+)
+def test_items_are_those_asked_for(url: str, query: str, versions: list[str]) -> None:
+    answer = httpx.get(f"{url}/api/v1/reliability{query}").json()
+    assert [item["version"] for item in answer["items"]] == versions
+    assert answer["next_cursor"] is None
+
+
+def test_the_variant_is_the_one_asked_for(url: str) -> None:
+    page, later = (
+        httpx.get(f"{url}/api/v1/reliability?version=1.4&variant={variant}").json()["items"][0]
+        for variant in ("page", "2026-06")
+    )
+    assert (page["variant"], later["variant"]) == ("page", "2026-06")
+    assert page["metrics"]["C_out"] == later["metrics"]["C_out"] == pytest.approx(1 / 3)
+    assert page["left_out"] == {}
+
+
+def test_worst_tasks_are_those_below_the_mean(url: str) -> None:
+    (item,) = httpx.get(f"{url}/api/v1/reliability?version=1.4").json()["items"]
+    assert item["worst_tasks"]["success_rate"] == [{"task_id": HOSTILE, "value": 0.0, "runs": 4}]
+    assert {task["task_id"] for task in item["worst_tasks"]["C_out"]} == {"refund", "booking"}
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "message"),
+    [
+        pytest.param("?variant=new", 400, "variant is 'new', not one of page, 2026-06", id="variant"),
+        pytest.param("/comparison?after=1.5", 400, "before is missing", id="before"),
+        pytest.param("/comparison?before=1.4&after=", 400, "after is missing", id="after"),
+        pytest.param("/comparison?before=1.4&after=9", 404, "a run of version '9' is not known", id="no such version"),
+    ],
+)
+def test_refusals_name_the_argument(url: str, path: str, status: int, message: str) -> None:
+    answer = httpx.get(f"{url}/api/v1/reliability{path}")
+    assert answer.status_code == status
+    assert message in answer.json()["error"]["message"]
+
+
+def test_over_grpc_a_bad_variant_is_an_invalid_argument(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with RunningCollector(tmp_path_factory.mktemp("grpc")) as collector:
+        service = EvaluationServiceStub(collector.channel)
+        assert not service.ListReliability(ListReliabilityRequest(), timeout=10).items_json
+        with pytest.raises(grpc.RpcError, match="variant is 'new'") as raised:
+            service.ListReliability(ListReliabilityRequest(variant="new"), timeout=10)
+        assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        pytest.param((), "?variant=page", id="report"),
+        pytest.param(("--agent", "planner", "--version", "1.4"), "?agent=planner&version=1.4", id="one version"),
+        pytest.param(("--compare", "1.4", "1.5"), "/comparison?before=1.4&after=1.5", id="comparison"),
+    ],
+)
+def test_json_is_what_the_api_says(url: str, arguments: tuple[str, ...], path: str) -> None:
+    result = agenteval(*arguments, "--json", "--url", url)
+    assert json.loads(result.stdout) == httpx.get(f"{url}/api/v1/reliability{path}").json()
+
+
+def test_a_report_has_figures_intervals_reasons_and_what_drags_them_down(url: str) -> None:
+    shown = agenteval("--version", "1.4", "--url", url).stdout
+    assert "planner 1.4  12 runs of 3 tasks" in shown
+    lines = {line.strip().split("  ")[0]: line for line in shown.splitlines()}
+    assert "0.33" in lines["a run succeeds"]
+    assert " to " in lines["a run succeeds"]
+    assert "undefined" in lines["robustness"]
+    assert "there is no run under 'fault'" in lines["against failing tools"]
+    assert "(4 runs)" in lines["success rate"]
+    assert "no_destructive_operations, high" in shown
+    assert "Safety is by exact detectors" in shown
+
+
+def test_nothing_in_a_report_can_speak_to_the_terminal(url: str) -> None:
+    shown = agenteval("--url", url).stdout
+    assert "\\u001b[2J[bold red]task[/] \\u202egnp.exe" in shown
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "Left out: 1 of the newest runs, because the condition is none of those known." in shown
+
+
+def test_two_versions_stand_side_by_side(url: str) -> None:
+    shown = agenteval("--compare", "1.4", "1.5", "--url", url).stdout
+    assert "planner: 1.4 and 1.5" in shown
+    assert "3 tasks in common, 12 and 12 runs of them" in shown
+    line = next(line for line in shown.splitlines() if line.startswith("a run succeeds"))
+    assert line.split()[3:6] == ["0.33", "0.67", "+0.33"]
+    assert line.rstrip().endswith("%")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(("--variant", "new"), "variant is 'new'", id="variant"),
+        pytest.param(("--compare", "1.4", "9"), "version '9' is not known", id="a version without runs"),
+        pytest.param(("--compare", "1", "2", "--version", "1"), "--compare alone", id="versions twice"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(url: str, arguments: tuple[str, ...], message: str) -> None:
+    result = agenteval(*arguments, "--url", url)
+    assert result.exit_code != 0
+    assert message in result.output
+
+
+def test_without_runs_it_says_how_to_name_them() -> None:
+    with serve(web(MemoryQueries())) as url:
+        assert "otel_agenteval.run(" in agenteval("--url", url).stdout

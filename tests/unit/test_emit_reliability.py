@@ -1,0 +1,62 @@
+"""Figures of reliability as gauges."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agenteval_collector.emit.labels import IdentityLabels
+from agenteval_collector.emit.telemetry import TelemetryOutput
+
+
+@dataclass(frozen=True)
+class Version:
+    agent: str | None
+    version: str | None
+    runs: int = 4
+    figures: dict[str, float] = field(default_factory=lambda: {"C_out": 0.5})
+
+
+class Runs:
+    """Versions that a test changes between two scrapes."""
+
+    def __init__(self, *versions: Version) -> None:
+        self.versions = versions
+
+    def figures(self) -> Sequence[Version]:
+        return self.versions
+
+
+def page(runs: Runs, labels: IdentityLabels | None = None) -> list[str]:
+    output = TelemetryOutput(version="1", instance_id="i", labels=labels)
+    try:
+        output.observe_reliability(runs)
+        text = output.render()[0].decode()
+    finally:
+        output.shutdown(1.0)
+    return sorted(line for line in text.splitlines() if line.startswith("agenteval_reliability"))
+
+
+def test_every_defined_figure_is_a_series_with_the_attributes_of_the_contract() -> None:
+    assert page(Runs(Version("clerk", "1.4", 8, {"C_out": 0.5, "R": 0.25}))) == [
+        'agenteval_reliability_runs{gen_ai_agent_name="clerk",service_version="1.4"} 8.0',
+        'agenteval_reliability{agenteval_reliability_metric="C_out",gen_ai_agent_name="clerk",service_version="1.4"} 0.5',
+        'agenteval_reliability{agenteval_reliability_metric="R",gen_ai_agent_name="clerk",service_version="1.4"} 0.25',
+    ]
+
+
+def test_what_is_undefined_or_unknown_has_no_series_or_label() -> None:
+    assert page(Runs()) == []
+    assert page(Runs(Version(None, None, 2, {}))) == ["agenteval_reliability_runs 2.0"]
+
+
+def test_agents_and_versions_past_the_bound_have_no_figures_rather_than_those_of_others() -> None:
+    versions = [Version(f"agent {number}", str(number)) for number in range(10)]
+    assert len(page(Runs(*versions), IdentityLabels(agents=3))) == 2 * 3
+    assert len(page(Runs(*versions), IdentityLabels(versions=4))) == 2 * 4
+
+
+def test_hostile_names_cannot_break_the_page() -> None:
+    (figure, runs) = page(Runs(Version('a"} 1\nb' + "x" * 1000, "\ud800")))[::-1]
+    assert figure.startswith(
+        'agenteval_reliability{agenteval_reliability_metric="C_out",gen_ai_agent_name="a\\"} 1\\nb'
+    )
+    assert runs.endswith('service_version="?"} 4.0')

@@ -141,10 +141,47 @@ class ReportRunResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
 
+class ReportStartsRequest(_message.Message):
+    __slots__ = ["process_id", "service", "starts", "verdicts"]
+    PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    STARTS_FIELD_NUMBER: _ClassVar[int]
+    VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    process_id: str
+    service: str
+    starts: _containers.RepeatedCompositeFieldContainer[SpanStart]
+    verdicts: _containers.RepeatedCompositeFieldContainer[Verdict]
+    def __init__(self, process_id: _Optional[str] = ..., service: _Optional[str] = ..., starts: _Optional[_Iterable[_Union[SpanStart, _Mapping]]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, _Mapping]]] = ...) -> None: ...
+
+class ReportStartsResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class SpanStart(_message.Message):
+    __slots__ = ["agent", "kind", "name", "parent_span_id", "session_id", "span_id", "started_at_unix_nano", "trace_id"]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARENT_SPAN_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    SPAN_ID_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    agent: str
+    kind: str
+    name: str
+    parent_span_id: str
+    session_id: str
+    span_id: str
+    started_at_unix_nano: int
+    trace_id: str
+    def __init__(self, trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., parent_span_id: _Optional[str] = ..., name: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., agent: _Optional[str] = ..., started_at_unix_nano: _Optional[int] = ...) -> None: ...
+
 class Verdict(_message.Message):
-    __slots__ = ["found_at_unix_nano", "kind", "mode", "name", "reason", "session_id", "span_id", "trace_id"]
+    __slots__ = ["found_at_unix_nano", "kind", "metadata_json", "mode", "name", "reason", "session_id", "span_id", "trace_id"]
     FOUND_AT_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
+    METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -153,13 +190,14 @@ class Verdict(_message.Message):
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]
     found_at_unix_nano: int
     kind: str
+    metadata_json: bytes
     mode: str
     name: str
     reason: str
     session_id: str
     span_id: str
     trace_id: str
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., reason: _Optional[str] = ..., mode: _Optional[str] = ..., found_at_unix_nano: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., reason: _Optional[str] = ..., mode: _Optional[str] = ..., found_at_unix_nano: _Optional[int] = ..., metadata_json: _Optional[bytes] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ["names", "process_id", "session_id"]

@@ -34,6 +34,11 @@ class EvaluationServiceStub(object):
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.WatchRequest.SerializeToString,
                 response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.WatchResponse.FromString,
                 )
+        self.ReportStarts = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/ReportStarts',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportStartsRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportStartsResponse.FromString,
+                )
         self.ReportRun = channel.unary_unary(
                 '/otel_agenteval.proto.v1.EvaluationService/ReportRun',
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportRunRequest.SerializeToString,
@@ -82,6 +87,14 @@ class EvaluationServiceServicer(object):
 
     def Watch(self, request, context):
         """Every outcome from now on. A reader that is too slow loses events and is told how many.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReportStarts(self, request, context):
+        """The spans that began in a process, ahead of their OTLP spans, which come when they have ended. Best effort: a lost
+        message costs nothing but the sight of what is still running.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -138,6 +151,11 @@ def add_EvaluationServiceServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.WatchRequest.FromString,
                     response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.WatchResponse.SerializeToString,
+            ),
+            'ReportStarts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportStarts,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportStartsRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportStartsResponse.SerializeToString,
             ),
             'ReportRun': grpc.unary_unary_rpc_method_handler(
                     servicer.ReportRun,
@@ -234,6 +252,23 @@ class EvaluationService(object):
         return grpc.experimental.unary_stream(request, target, '/otel_agenteval.proto.v1.EvaluationService/Watch',
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.WatchRequest.SerializeToString,
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.WatchResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ReportStarts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/ReportStarts',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportStartsRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportStartsResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -22,7 +22,7 @@ from rich.text import Text
 from agenteval_collector.cli.settings import effective, fail
 from agenteval_collector.cli.tables import session_table, trace_table
 from agenteval_collector.clock import SystemClock
-from agenteval_collector.config import ServerConfig
+from agenteval_collector.config import ConfigError, ServerConfig
 from agenteval_collector.demo.agents import play
 from agenteval_collector.demo.scripts import SCRIPTS
 from agenteval_collector.pipeline import Document
@@ -51,7 +51,10 @@ def demo(
     console = Console(stderr=as_json)
     with tempfile.TemporaryDirectory(prefix="agenteval-demo-") as folder:
         settings = effective(None, {"data_dir": folder, "server": _addresses()})
-        collector = Collector(settings)
+        try:
+            collector = Collector(settings)
+        except ConfigError as error:
+            fail(str(error))
         try:
             addresses = collector.start()
             _watch_agents(collector, addresses, console)

@@ -36,10 +36,11 @@ def page(runs: Runs, labels: IdentityLabels | None = None) -> list[str]:
 
 
 def test_every_defined_figure_is_a_series_with_the_attributes_of_the_contract() -> None:
+    whose = 'gen_ai_agent_name="clerk",service_version="1.4"'
     assert page(Runs(Version("clerk", "1.4", 8, {"C_out": 0.5, "R": 0.25}))) == [
-        'agenteval_reliability_runs{gen_ai_agent_name="clerk",service_version="1.4"} 8.0',
-        'agenteval_reliability{agenteval_reliability_metric="C_out",gen_ai_agent_name="clerk",service_version="1.4"} 0.5',
-        'agenteval_reliability{agenteval_reliability_metric="R",gen_ai_agent_name="clerk",service_version="1.4"} 0.25',
+        f"agenteval_reliability_runs{{{whose}}} 8.0",
+        f'agenteval_reliability{{agenteval_reliability_metric="C_out",{whose}}} 0.5',
+        f'agenteval_reliability{{agenteval_reliability_metric="R",{whose}}} 0.25',
     ]
 
 
@@ -56,7 +57,5 @@ def test_agents_and_versions_past_the_bound_have_no_figures_rather_than_those_of
 
 def test_hostile_names_cannot_break_the_page() -> None:
     (figure, runs) = page(Runs(Version('a"} 1\nb' + "x" * 1000, "\ud800")))[::-1]
-    assert figure.startswith(
-        'agenteval_reliability{agenteval_reliability_metric="C_out",gen_ai_agent_name="a\\"} 1\\nb'
-    )
+    assert 'gen_ai_agent_name="a\\"} 1\\nb' in figure
     assert runs.endswith('service_version="?"} 4.0')

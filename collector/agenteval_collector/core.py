@@ -93,10 +93,10 @@ def _with_truth(read: TraceReader, dataset: Dataset) -> Callable[[AssembledTrace
     return read_with_truth
 
 
-def reliability_reports(settings: Settings, store: Store) -> ReliabilityReports:
+def reliability_reports(settings: Settings, store: Store, clock: Clock) -> ReliabilityReports:
     """Reports over the runs in the store, current at every call."""
     window = settings.reliability.window
-    return ReliabilityReports(StoredRuns(store.engine, TENANT, window, lambda: store.writes), window)
+    return ReliabilityReports(StoredRuns(store.engine, TENANT, window, lambda: store.writes), window, clock)
 
 
 def trace_reader(settings: Settings) -> TraceReader:

@@ -96,7 +96,7 @@ def _replay(
         store.report_run(report)
     session_ids = store.live_sessions()
     store.finalize(session_ids)
-    reliability = reliability_reports(settings, store)
+    reliability = reliability_reports(settings, store, clock)
     queries = StoreQueries(store.engine, clock, idle=settings.session.idle, reliability=reliability)
     return {
         "traces": [queries.trace(trace.trace_id) for trace in traces],

@@ -102,7 +102,7 @@ class Collector:
         ingest = Ingest(self.log, self.assembly.admit, limits, telemetry)
 
         # What is asked and told from outside.
-        reliability = reliability_reports(settings, self.store)
+        reliability = reliability_reports(settings, self.store, clock)
         self.queries = StoreQueries(
             self.store.engine,
             clock,

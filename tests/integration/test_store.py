@@ -104,7 +104,9 @@ def commit_of(*numbers: int, **changes: Any) -> Commit:
 
 
 def queries(store: Store, idle: float = 900.0) -> StoreQueries:
-    return StoreQueries(store.engine, ManualClock(), idle=idle, reliability=reliability_reports(Settings(), store))
+    return StoreQueries(
+        store.engine, ManualClock(), idle=idle, reliability=reliability_reports(Settings(), store, ManualClock())
+    )
 
 
 def test_the_migrations_make_the_tables_of_the_schema(store: Store) -> None:
@@ -253,7 +255,7 @@ def test_a_cursor_that_is_none_of_ours_is_refused(store: Store, cursor: str) -> 
 
 def test_a_session_is_active_then_idle_and_ended_when_it_was_reported(store: Store) -> None:
     clock = ManualClock(START)
-    asked = StoreQueries(store.engine, clock, idle=10, reliability=reliability_reports(Settings(), store))
+    asked = StoreQueries(store.engine, clock, idle=10, reliability=reliability_reports(Settings(), store, clock))
     store.commit(commit_of(1))
 
     def status() -> str:

@@ -39,7 +39,10 @@ class Scoring:
         self.settings: Settings = load(environ={}, flags=sections)
         self.store = Store(path / "agenteval.db", self.clock)
         self.queries = StoreQueries(
-            self.store.engine, self.clock, idle=IDLE, reliability=reliability_reports(self.settings, self.store)
+            self.store.engine,
+            self.clock,
+            idle=IDLE,
+            reliability=reliability_reports(self.settings, self.store, self.clock),
         )
         self.restart()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol, TypeAlias, cast, get_args
 
+from agenteval_collector.clock import Clock
 from agenteval_collector.errors import InvalidRequest, NotFound
 from agenteval_collector.pipeline import Document
 from agenteval_collector.records import StoredRun
@@ -21,6 +22,10 @@ AgentVersion: TypeAlias = tuple[str | None, str | None]
 
 LIVE_VERSIONS = 3
 """Versions of an agent that gauges show, those with the newest traces."""
+
+
+SCRAPE_BUDGET = 1.0
+"""Seconds that a scrape may spend on reading runs again."""
 
 
 class RunSource(Protocol):
@@ -49,6 +54,11 @@ class VersionRuns:
     runs: tuple[AssembledRun, ...]
     left_out: dict[str, int]
 
+    @property
+    def any(self) -> bool:
+        """Whether there is a run, counting or not."""
+        return bool(self.runs or self.left_out)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionFigures:
@@ -72,9 +82,10 @@ class _Known:
 class ReliabilityReports:
     """Thread-safe. Runs are read again when the source changed, reports computed again when their runs did."""
 
-    def __init__(self, source: RunSource, window: int) -> None:
+    def __init__(self, source: RunSource, window: int, clock: Clock) -> None:
         self._source = source
         self._window = window
+        self._clock = clock
         self._known: dict[AgentVersion, _Known] = {}
         # Two readers must not compute the same report side by side; nobody but readers waits for it.
         self._lock = Lock()
@@ -114,17 +125,24 @@ class ReliabilityReports:
         return comparison_document(agents[0], before, after, compare_reliability(runs[before], runs[after], chosen))
 
     def figures(self) -> list[VersionFigures]:
-        """What gauges show: of every agent the `LIVE_VERSIONS` with the newest traces."""
+        """What gauges show: of every agent the `LIVE_VERSIONS` with the newest traces.
+
+        Versions that changed are read again for `SCRAPE_BUDGET` seconds, those first that waited longest; the others
+        show what they showed before, or nothing yet, until the next call.
+        """
         with self._lock:
-            seen: Counter[str | None] = Counter()
-            live = []
-            for each in self._source.versions():
-                seen[each[0]] += 1
-                if seen[each[0]] <= LIVE_VERSIONS:
-                    live.append(each)
-            current = self._current(live)
-            self._known = {(known.runs.agent, known.runs.version): known for known in current}
+            live = _live(self._source.versions())
+            self._known = {version: known for version, known in self._known.items() if version in live}
+            until = self._clock.monotonic() + SCRAPE_BUDGET
+            for version in sorted(live, key=self._revision_of):
+                if self._clock.monotonic() < until:
+                    self._current([version])
+            current = [known for version in live if (known := self._known.get(version)) and known.runs.any]
             return [_figures(known.runs, _report(known, DEFAULT_VARIANT)) for known in current]
+
+    def _revision_of(self, version: AgentVersion) -> int:
+        known = self._known.get(version)
+        return -1 if known is None else known.revision
 
     def _current(self, versions: Sequence[AgentVersion]) -> list[_Known]:
         """Those of `versions` that have runs, as they are now."""
@@ -138,9 +156,19 @@ class ReliabilityReports:
                     known.revision = revision
                 else:
                     known = self._known[version] = _Known(revision, runs)
-            if known.runs.runs or known.runs.left_out:
+            if known.runs.any:
                 found.append(known)
         return found
+
+
+def _live(versions: Sequence[AgentVersion]) -> list[AgentVersion]:
+    seen: Counter[str | None] = Counter()
+    live = []
+    for version in versions:
+        seen[version[0]] += 1
+        if seen[version[0]] <= LIVE_VERSIONS:
+            live.append(version)
+    return live
 
 
 def _report(known: _Known, variant: Variant) -> ReliabilityReport:

@@ -1,0 +1,96 @@
+"""When runs are read again, and when reports are computed again."""
+
+from collections.abc import Callable, Sequence
+
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.records import StoredRun
+from agenteval_collector.reliability import ReliabilityReports
+from agenteval_collector.reliability.reports import LIVE_VERSIONS, SCRAPE_BUDGET
+
+from otel_agenteval.model import RunIdentity
+from tests.unit.test_reliability_runs import trace
+
+
+class Source:
+    """Runs by agent and version; reading those of one takes `seconds`."""
+
+    def __init__(self, clock: ManualClock, *versions: tuple[str, str]) -> None:
+        self.clock = clock
+        self.successes = {version: [True] for version in versions}
+        self.seconds = 0.0
+        self.changes = 0
+        self.read: list[tuple[str | None, str | None]] = []
+
+    @property
+    def revision(self) -> Callable[[], int]:
+        return lambda: self.changes
+
+    def versions(self) -> Sequence[tuple[str | None, str | None]]:
+        return list(self.successes)
+
+    def runs(self, version: tuple[str | None, str | None]) -> Sequence[StoredRun]:
+        self.clock.advance(self.seconds)
+        self.read.append(version)
+        return [
+            StoredRun(
+                run=RunIdentity(task_id="refund", run_id=str(number)),
+                agent=version[0],
+                service_version=version[1],
+                traces=[trace(number)],
+                success=success,
+                confidence=None,
+                completed={},
+                confidences={},
+                judged={},
+            )
+            for number, success in enumerate(self.successes[version])  # type: ignore[index]
+        ]
+
+    def put(self, agent: str, version: str, success: bool) -> None:
+        self.successes[agent, version] = [*self.successes.get((agent, version), []), success]
+        self.changes += 1
+
+
+def made(*versions: tuple[str, str]) -> tuple[ReliabilityReports, Source]:
+    clock = ManualClock()
+    source = Source(clock, *versions)
+    return ReliabilityReports(source, 1000, clock), source
+
+
+def test_runs_are_read_again_only_when_something_changed() -> None:
+    reports, source = made(("clerk", "1"))
+    first = reports.items()
+    assert reports.items() == first
+    reports.figures()
+    assert len(source.read) == 1
+    source.put("clerk", "1", False)
+    assert reports.items()[0]["pass_hat_k"] == {"1": 0.5, "2": 0.0}
+    assert len(source.read) == 2
+
+
+def test_only_what_was_asked_for_is_read() -> None:
+    reports, source = made(("clerk", "1"), ("clerk", "2"), ("cook", "1"))
+    reports.items(agent="clerk", version="2")
+    assert source.read == [("clerk", "2")]
+
+
+def test_gauges_show_the_newest_versions_of_each_agent() -> None:
+    reports, _ = made(*(("clerk", str(number)) for number in range(5)), ("cook", "1"))
+    shown = [(each.agent, each.version) for each in reports.figures()]
+    assert shown == [*(("clerk", str(number)) for number in range(LIVE_VERSIONS)), ("cook", "1")]
+
+
+def test_a_scrape_reads_no_longer_than_it_may_and_goes_on_at_the_next_one() -> None:
+    agents = [(f"agent {number}", "1") for number in range(6)]
+    reports, source = made(*agents)
+    source.seconds = SCRAPE_BUDGET / 2
+    assert [each.agent for each in reports.figures()] == [name for name, _ in agents[:2]]
+    assert len(reports.figures()) == 4
+    assert len(reports.figures()) == 6
+    source.put("agent 5", "1", False)
+    stale = {each.agent: each.runs for each in reports.figures()}
+    assert len(source.read) == 8
+    assert stale["agent 5"] == 1
+    for _ in range(2):
+        reports.figures()
+    assert {each.agent: each.runs for each in reports.figures()}["agent 5"] == 2

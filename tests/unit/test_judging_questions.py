@@ -217,6 +217,12 @@ def test_the_reasoning_before_a_call_stands_with_it() -> None:
     assert [call.get("reasoning") for call in use(subject).calls] == ["First", "Second", None]  # type: ignore[union-attr]
 
 
+def test_what_the_developer_told_the_agent_is_known_to_whoever_judges_its_calls() -> None:
+    told = trace(turn(tool_calls=(tool_call(),)), system_instructions="Today is 2024-05-15.")
+    assert tools.tools(use(told), BOTH_TOOLS).question.data["instructions"] == "Today is 2024-05-15."
+    assert use(SEARCHED).instructions is None
+
+
 @pytest.mark.parametrize(
     ("offered", "shown"),
     [

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from agenteval_collector.judging.checks import unit
 from agenteval_collector.judging.entries import PLAN, REASONING, TOOL_CALL, USER, Entry, entries
-from agenteval_collector.judging.fitting import Redact, fit
+from agenteval_collector.judging.fitting import Redact, fit, shorten
 from agenteval_collector.judging.port import Reply
 from agenteval_collector.judging.questions.scoring import (
     ByMedian,
@@ -37,10 +37,11 @@ MAX_CALLS: Final = 30
 take no more than 100 in all."""
 
 _DATA: Final = """\
-The data: "user_messages" is what the user said; "calls" are the calls of tools in order, each with its number, its \
-arguments (null: not recorded), its result or error, and the reasoning before it where there was any; \
-"available_tools" are the tools that the agent had (null: unknown; then judge by the calls alone, and do not suppose \
-that there was a better tool). Long texts have their middle left out, as they say themselves."""
+The data: "instructions" is what the agent was told by its developer (null: not recorded); "user_messages" is what the \
+user said; "calls" are the calls of tools in order, each with its number, its arguments (null: not recorded), its \
+result or error, and the reasoning before it where there was any; "available_tools" are the tools that the agent had \
+(null: unknown; then judge by the calls alone, and do not suppose that there was a better tool). Long texts have \
+their middle left out, as they say themselves."""
 
 _GUIDES: Final = {
     TOOL_CORRECTNESS: """\
@@ -61,6 +62,7 @@ tool was called does not matter here. Give the reason of every "no".""",
 class ToolUse:
     """What the spans say of tools, as it is shown: `numbers` are the calls that are, of `call_count` in all."""
 
+    instructions: Json
     user_messages: list[Json]
     calls: list[Json]
     numbers: tuple[int, ...]
@@ -69,7 +71,7 @@ class ToolUse:
 
 
 def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
-    """The facts in at most `budget` tokens: half of them for the calls, a quarter for each of the rest."""
+    """The facts; of `budget`, 1/2 is for the calls, 1/4 each for user messages and tools, 1/8 for instructions."""
     calls = _calls(trace)
     shown = fit(calls, budget // 2, redact, most=MAX_CALLS)
     said = [
@@ -81,6 +83,7 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
         for tool in trace.available_tools
     ]
     return ToolUse(
+        instructions=shorten(trace.system_instructions, budget // 8, redact),
         user_messages=fit(said, budget // 4, redact, head=1).items,
         calls=shown.items,
         numbers=tuple(index + 1 for index in shown.kept),
@@ -106,7 +109,12 @@ def tools(use: ToolUse, thresholds: Mapping[str, float]) -> ScoringQuestion:
         name=NAME,
         version=VERSION,
         instructions=f"Judge how an agent used its tools, each of these by itself.\n\n{guides}\n\n{_DATA}",
-        data={"user_messages": use.user_messages, "calls": use.calls, "available_tools": use.available_tools},
+        data={
+            "instructions": use.instructions,
+            "user_messages": use.user_messages,
+            "calls": use.calls,
+            "available_tools": use.available_tools,
+        },
         schema=record(**dict(schemas[name] for name in names)),
         check=_check,
         readings=[

@@ -13,6 +13,7 @@ import pytest
 from agenteval_collector.judging.panel import JUDGED
 from agenteval_collector.pipeline import Signal
 from agenteval_collector.replay import Recorded, replay
+from agenteval_collector.service import Collector
 from agenteval_collector.testing.behaviours import OK, Behaviour, Content, Wire
 from agenteval_collector.testing.judge_server import JudgeServer
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -264,3 +265,9 @@ def test_a_replay_says_what_the_collector_says(tmp_path: Path) -> None:
         document = replay(recorded, config, progress.append)
     assert sum(progress) == 2
     assert [each["outcomes"] for each in document["traces"]] == [each["outcomes"] for each in live]
+
+
+def test_a_collector_with_a_judge_shuts_down_before_its_start_and_twice(tmp_path: Path) -> None:
+    made = Collector(settings(tmp_path, judge={"base_url": "http://127.0.0.1:9/v1"}))
+    made.shutdown()
+    made.shutdown()

@@ -129,9 +129,10 @@ class TraceEvaluation:
         standing = self._store.standing(job.trace_id)
         if standing is None or standing.revision != job.revision:
             return
+        # Reads the store, so it may have to be tried again, and comes before anything is added.
+        changed = self._sessions.judged(standing.session_id, standing.place, judgement.evaluations)
         commit.judgements.append(judgement)
         commit.evaluations += judgement.evaluations
-        changed = self._sessions.judged(standing.session_id, standing.place, judgement.evaluations)
         if changed is not None:
             update, commit.risks[job.trace_id] = changed
             commit.add(update)

@@ -118,7 +118,11 @@ class EvaluationStage:
         self._inbox.put_regardless(_Ended(session_id), 0)
 
     def judged(self, judgement: Judgement) -> None:
-        """The judge has answered; from any thread. What it holds counts as waiting, so that traces wait meanwhile."""
+        """The judge has answered; from any thread.
+
+        There are no more of these than traces may wait for the judge. What they hold counts as waiting, so that new
+        traces wait meanwhile.
+        """
         self._inbox.put_regardless(judgement, sum(len(each.data) for each in judgement.exchanges))
 
     @property

@@ -7,6 +7,7 @@ from agenteval_collector.config import PriceConfig, SafetyConfig
 from agenteval_collector.records import RunTrace
 from agenteval_collector.reliability import RunTraces
 from agenteval_collector.reliability.safety import detectors
+from agenteval_collector.reliability.traces import MAX_ACTIONS, MAX_NAME
 
 from otel_agenteval.model import ModelCall, RunIdentity, RunOutcome, ToolCall, Trace, Turn, Usage
 
@@ -45,6 +46,13 @@ def test_actions_are_the_tool_calls_of_all_turns_and_errors_their_failures() -> 
     assert found.actions == ("search", "read", "book ?")
     assert (found.errors, found.model_calls, found.seconds, found.model_seconds) == (2, 1, 3.0, 1.0)
     assert (found.success, found.confidence, found.session_id) == (True, 0.5, "s-1")
+
+
+def test_what_a_hostile_trace_can_make_of_actions_is_bounded() -> None:
+    calls = tuple(ToolCall(name="x" * 10_000) for _ in range(MAX_ACTIONS + 5))
+    found = added(trace(turn(tool_calls=calls)))
+    assert len(found.actions) == MAX_ACTIONS
+    assert set(map(len, found.actions)) == {MAX_NAME}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import fsum
 
 from agenteval_collector.records import RunTrace, StoredRun, Violation
+from agenteval_collector.reliability.traces import MAX_ACTIONS
 from otel_agenteval.metrics import CONDITIONS, Run
 
 NO_OUTCOME = "no outcome was reported, and no judge or heuristic could estimate one"
@@ -52,7 +53,7 @@ def assemble(stored: StoredRun) -> AssembledRun | str:
             run_id=stored.run.run_id,
             success=success,
             condition=stored.run.condition,
-            actions=[action for trace in traces for action in trace.actions],
+            actions=[action for trace in traces for action in trace.actions][:MAX_ACTIONS],
             confidence=confidence,
             resources=_resources(traces),
             violations=None if found is None else [(each.constraint, each.severity) for each in found],

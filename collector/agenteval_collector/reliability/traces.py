@@ -11,10 +11,17 @@ from math import fsum
 from agenteval_collector.config import PriceConfig
 from agenteval_collector.records import RunTrace
 from agenteval_collector.reliability.safety import Detector, violations
-from otel_agenteval.model import ModelCall, Trace
+from otel_agenteval.model import ModelCall, ToolCall, Trace
 
 _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})\Z")
 """What providers append to a model's name in replies."""
+
+
+MAX_ACTIONS = 1000
+"""Actions that are kept of a trace, and looked at in a run, the first ones: every pair of runs of a task is compared."""
+
+MAX_NAME = 200
+"""Characters of an action's name."""
 
 
 class RunTraces:
@@ -39,7 +46,7 @@ class RunTraces:
             started_at=trace.started_at,
             success=trace.run_outcome.success,
             confidence=trace.run_outcome.confidence,
-            actions=tuple(call.name.encode(errors="replace").decode() for call in trace.tool_calls),
+            actions=tuple(_name(call) for call in trace.tool_calls[:MAX_ACTIONS]),
             seconds=max(0, trace.ended_at - trace.started_at) / 1e9,
             model_calls=len(trace.model_calls),
             model_seconds=fsum(max(0, call.ended_at - call.started_at) / 1e9 for call in trace.model_calls),
@@ -59,3 +66,7 @@ class RunTraces:
         if price is None or call.usage is None:
             return None
         return (call.usage.input_tokens * price.input + call.usage.output_tokens * price.output) / 1e6
+
+
+def _name(call: ToolCall) -> str:
+    return call.name[:MAX_NAME].encode(errors="replace").decode()

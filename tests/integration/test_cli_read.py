@@ -90,6 +90,19 @@ def test_sessions_are_a_table(url: str) -> None:
     assert "50%" in row
 
 
+def test_a_session_says_whether_it_gets_anywhere_and_how_often_it_was_correct() -> None:
+    said = trace(GOOD_TRACE, "s", turn("hi", "ok"), began=0)
+    trend = {"stalled": False, "regressed": True, "best": 0.9, "last": 0.5, "evaluated": 2, "skipped": 0}
+    interactions = {"interactions": 2, "correct": 1, "pass_hat_k": {"plugin": {"1": 0.5, "2": 0.25}}}
+    queries = MemoryQueries()
+    reason = "2 scored traces, best 0.9000, last 0.5000"
+    queries.add(session("s", said, outcomes=[], trend={**trend, "reason": reason}, interactions=interactions), said)
+    with serve(web(queries)) as url:
+        output = agenteval("session", "s", "--url", url).stdout
+    assert f"task completion regresses: {reason}" in output
+    assert "1 of 2 interactions are correct by ground truth: pass^1 0.50, pass^2 0.25 (plug-in)" in output
+
+
 def test_a_further_page_is_mentioned(url: str) -> None:
     assert "raise --limit" in agenteval("sessions", "--limit", "2", "--url", url).stdout
     assert "raise --limit" not in agenteval("sessions", "--url", url).stdout

@@ -206,6 +206,16 @@ def session(session_id: str, *traces: Document, outcomes: list[Document], **chan
             for trace in traces
         },
         "flagged_traces": [],
+        "trend": {
+            "stalled": None,
+            "regressed": None,
+            "best": None,
+            "last": None,
+            "evaluated": 0,
+            "skipped": len(traces),
+            "reason": "no scored trace",
+        },
+        "interactions": None,
     }
     return {**document, **changes}
 

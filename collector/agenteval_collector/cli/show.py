@@ -30,6 +30,7 @@ def show_session(session: Document, *, now: int) -> None:
     out.print(session_table([session], now=now, width=out.width))
     out.print()
     _show_outcomes(session["outcomes"])
+    _show_course(session)
     out.print()
     names = sorted({name for signals in session["signals"].values() for name in signals})
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -88,6 +89,21 @@ def show_explanation(notes: Sequence[Note]) -> None:
         if note.advice is not None and note.advice not in given:
             given.add(note.advice)
             out.print(Padding(content(note.advice, "dim"), (0, 0, 0, 2)))
+
+
+def _show_course(session: Document) -> None:
+    """Whether the session gets anywhere, and how often it was correct by ground truth."""
+    trend, interactions = session["trend"], session["interactions"]
+    if trend["evaluated"]:
+        found = [word for word, is_so in (("stalls", trend["stalled"]), ("regresses", trend["regressed"])) if is_so]
+        course = " and ".join(found) or "neither stalls nor regresses"
+        console().print(Text(f"task completion {course}: {trend['reason']}", "red" if found else "dim"))
+    if interactions is not None:
+        correct = f"{interactions['correct']} of {interactions['interactions']} interactions are correct"
+        chances = ", ".join(
+            f"pass^{k} {number(value)}" for k, value in list(interactions["pass_hat_k"]["plugin"].items())[:4]
+        )
+        console().print(Text(f"{correct} by ground truth: {chances} (plug-in)", "dim"))
 
 
 def _show_said(who: str, text: str | None, style: str = "") -> None:

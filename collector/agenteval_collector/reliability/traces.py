@@ -18,7 +18,7 @@ _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})\Z")
 
 
 MAX_ACTIONS = 1000
-"""Actions that are kept of a trace, and looked at in a run, the first ones: every pair of runs of a task is compared."""
+"""Actions that are kept of a trace and of a run, the first ones: every pair of runs of a task is compared."""
 
 MAX_NAME = 200
 """Characters of an action's name."""

@@ -14,6 +14,10 @@ AGENTEVAL_RUN_ID: Final = "agenteval.run.id"
 AGENTEVAL_CONDITION: Final = "agenteval.condition"
 AGENTEVAL_PROCESS_ID: Final = "agenteval.process.id"
 AGENTEVAL_SPAN_COUNT: Final = "agenteval.trace.span_count"
+AGENTEVAL_DETECTORS: Final = "agenteval.detectors"
+"""On a span that the detectors beside the agent saw as a step: their version. They need not see it again."""
+AGENTEVAL_VERDICTS: Final = "agenteval.verdicts"
+"""On the span that completed a loop: a JSON list of `name`, `kind`, `mode`, `reason`, `metadata`."""
 
 # What an application may say on any span of a run.
 AGENTEVAL_RUN_SUCCESS: Final = "agenteval.run.success"

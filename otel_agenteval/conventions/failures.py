@@ -5,16 +5,10 @@ import re
 from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_structure, recorded
 from otel_agenteval.conventions.records import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
+from otel_agenteval.error_text import ERROR_TEXT, FAILED
 from otel_agenteval.model import Json
 
 _WITHHELD = re.compile(r"\bredacted\b", re.IGNORECASE)
-_ERROR_TEXT = re.compile(
-    r"\s*(?:(?:\w+\.)*\w*(?:Error|Exception)\b\s*:"
-    r"|error\b\s*(?:[:\-!(\n]|$)"
-    r"|error (?:executing|running|calling|invoking|occurred|while|during)\b"
-    r"|an (?:unexpected )?error occurred\b)",
-    re.IGNORECASE,
-)
 _ERROR_TEXTS = ("error", "error_message", "message", "detail")
 
 
@@ -50,7 +44,7 @@ def tells_of(span: SpanRecord, text: str) -> bool:
 def result_error(result: Json) -> str | None:
     """The error that a tool's result tells of, as {"status": "error"}, {"error": ...} or "Error: ..."; else None."""
     if isinstance(result, str):
-        if _ERROR_TEXT.match(result):
+        if ERROR_TEXT.match(result):
             return result
         if not result.startswith("{"):
             return None
@@ -58,7 +52,7 @@ def result_error(result: Json) -> str | None:
     if not isinstance(result, dict):
         return None
     status = result.get("status")
-    if result.get("error") or (isinstance(status, str) and status.lower() in ("error", "failed", "failure")):
+    if result.get("error") or (isinstance(status, str) and status.lower() in FAILED):
         texts = (recorded(result.get(key)) for key in _ERROR_TEXTS)
         return next(filter(None, texts), "error")
     return None

@@ -1,0 +1,311 @@
+"""Steps out of single spans, for detectors that run beside the agent: a few attributes of a span, and nothing of others.
+
+It knows the tool and model spans of every dialect that `conventions` reads, but decodes no conversation: of a model call
+it looks at the reply alone. What stands only in messages, as tools that a model asked for and no span executed, is not
+seen here; the collector reads it. Content is hostile: nothing here raises for it, and none longer than `MAX_CONTENT`
+characters is decoded.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from otel_agenteval.detectors import Step, StepKind
+from otel_agenteval.error_text import ERROR_TEXT, FAILED
+from otel_agenteval.model import Json
+
+MAX_CONTENT: Final = 64 * 1024
+"""Characters of arguments, of a result or of a reply that are decoded; longer ones are compared as the text they are."""
+
+Attributes = Mapping[str, Any]
+
+_KINDS: Final[Mapping[str, Mapping[str, StepKind]]] = {
+    "gen_ai.operation.name": {
+        "execute_tool": StepKind.TOOL,
+        "chat": StepKind.MODEL,
+        "generate_content": StepKind.MODEL,
+        "text_completion": StepKind.MODEL,
+    },
+    "mcp.method.name": {"tools/call": StepKind.TOOL},
+    "openinference.span.kind": {"TOOL": StepKind.TOOL, "LLM": StepKind.MODEL},
+    "traceloop.span.kind": {"tool": StepKind.TOOL},
+    "llm.request.type": {"chat": StepKind.MODEL, "completion": StepKind.MODEL},
+    "langfuse.observation.type": {"tool": StepKind.TOOL, "generation": StepKind.MODEL},
+    "mlflow.spanType": {'"TOOL"': StepKind.TOOL, '"CHAT_MODEL"': StepKind.MODEL, '"LLM"': StepKind.MODEL},
+    "ai.operationId": {
+        "ai.toolCall": StepKind.TOOL,
+        "ai.generateText.doGenerate": StepKind.MODEL,
+        "ai.streamText.doStream": StepKind.MODEL,
+        "ai.generateObject.doGenerate": StepKind.MODEL,
+        "ai.streamObject.doStream": StepKind.MODEL,
+    },
+}
+# What Pydantic AI, Google ADK and Logfire wrote before they named operations.
+_MARKS: Final = (
+    ("tool_arguments", StepKind.TOOL),
+    ("gcp.vertex.agent.tool_call_args", StepKind.TOOL),
+    ("gen_ai.request.model", StepKind.MODEL),
+)
+_TOOL_NAMES: Final = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name", "ai.toolCall.name")
+_ARGUMENTS: Final = (
+    "gen_ai.tool.call.arguments",
+    "gcp.vertex.agent.tool_call_args",
+    "tool_arguments",
+    "input.value",
+    "traceloop.entity.input",
+    "langfuse.observation.input",
+    "mlflow.spanInputs",
+    "ai.toolCall.args",
+)
+_RESULTS: Final = (
+    "gen_ai.tool.call.result",
+    "gcp.vertex.agent.tool_response",
+    "tool_response",
+    "output.value",
+    "traceloop.entity.output",
+    "langfuse.observation.output",
+    "mlflow.spanOutputs",
+    "ai.toolCall.result",
+)
+_MODEL_NAMES: Final = (
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+    "langfuse.observation.model.name",
+    "ai.response.model",
+    "ai.model.id",
+)
+_PLAIN_REPLIES: Final = (
+    "llm.output_messages.0.message.content",
+    "gen_ai.completion.0.content",
+    "ai.response.text",
+    "ai.response.object",
+)
+_REPLIES: Final = ("gen_ai.output.messages", "langfuse.observation.output", "mlflow.spanOutputs", "output.value")
+_TOKENS: Final = (
+    ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "ai.usage.promptTokens"),
+    (
+        "gen_ai.usage.output_tokens",
+        "gen_ai.usage.completion_tokens",
+        "llm.token_count.completion",
+        "ai.usage.completionTokens",
+    ),
+)
+_USAGE: Final = ("langfuse.observation.usage_details", "mlflow.chat.tokenUsage")
+_USAGE_TOKENS: Final = (("input", "input_tokens", "prompt_tokens"), ("output", "output_tokens", "completion_tokens"))
+_AGENT_NAMES: Final = ("gen_ai.agent.name", "agent_name", "agent.name")
+_SESSIONS: Final = ("gen_ai.conversation.id", "session.id")
+# What openai-agents-v2 calls the agent of every span that is not an agent's run.
+_NOBODY: Final = "OpenAI Agent"
+# The tool by which smolagents has its model answer.
+_ANSWER: Final = "final_answer"
+# The span by which Google ADK stands for the joined responses of parallel calls.
+_MERGED: Final = "(merged tools)"
+_HANDOFF: Final = "handoff to "
+_DSPY_CALL: Final = ".__call__"
+# Events by which Strands tells what a tool was asked and answered, and what a model replied.
+_ASKED: Final = "gen_ai.tool.message"
+_ANSWERED: Final = "gen_ai.choice"
+_NOT_RECORDED: Final = frozenset(("", "null", "__REDACTED__", "[REDACTED]", "REDACTED"))
+
+
+def kind_of(name: str, attributes: Attributes) -> StepKind:
+    """What a span is, by what is known of it: at its start some instrumentations say nothing yet, and it is OTHER."""
+    kind = _kind(attributes)
+    return StepKind.OTHER if kind is StepKind.TOOL and _steers(name, attributes) else kind
+
+
+def name_of(kind: StepKind, name: str, attributes: Attributes) -> str:
+    """The tool's or the model's name, else the span's."""
+    return _text(attributes, _TOOL_NAMES if kind is StepKind.TOOL else _MODEL_NAMES) or name.removesuffix(_DSPY_CALL)
+
+
+def agent_of(attributes: Attributes) -> str | None:
+    """The agent that a span names; None where it names none."""
+    name = _text(attributes, _AGENT_NAMES)
+    return None if name == _NOBODY else name
+
+
+def session_of(attributes: Attributes) -> str | None:
+    """The session that a span names by the conventions; None where it names none."""
+    return _text(attributes, _SESSIONS)
+
+
+def step_of(
+    *,
+    span_id: str,
+    name: str,
+    attributes: Attributes,
+    events: Iterable[tuple[str, Attributes]] = (),
+    failed: bool = False,
+    status_message: str | None = None,
+    agent: str | None = None,
+    started_at: int | None = None,
+    ended_at: int | None = None,
+) -> Step | None:
+    """The step that a span which ended stands for; None where it is neither a tool's nor a model's.
+
+    `name` is the span's, `failed` whether its status is an error, `agent` whose step it is. `events` are the span's,
+    each with its name. Times as in `Step`.
+    """
+    kind = kind_of(name, attributes)
+    if kind is StepKind.OTHER:
+        return None
+    said = dict(events)
+    arguments: Json = None
+    error = _error(attributes, said, status_message) if failed else None
+    if kind is StepKind.TOOL:
+        arguments = _arguments(_first(attributes, _ARGUMENTS) or said.get(_ASKED, {}).get("content"))
+        result = _result(_first(attributes, _RESULTS) or said.get(_ANSWERED, {}).get("message"))
+        if error in (None, "error", "_OTHER"):
+            told = result if error and isinstance(result, str) else _told_error(result)
+            error = told or error
+    else:
+        result = _reply(attributes) or "\n".join(_texts(_decoded(said.get(_ANSWERED, {}).get("message")), 6)) or None
+    return Step(
+        kind=kind,
+        name=name_of(kind, name, attributes),
+        span_id=span_id,
+        agent=agent,
+        arguments=arguments,
+        result=result,
+        error=error,
+        tokens=_tokens(attributes) if kind is StepKind.MODEL else 0,
+        started_at=started_at,
+        ended_at=ended_at,
+    )
+
+
+def _kind(attributes: Attributes) -> StepKind:
+    for key, kinds in _KINDS.items():
+        if isinstance(value := attributes.get(key), str):
+            return kinds.get(value, StepKind.OTHER)
+    return next((kind for mark, kind in _MARKS if mark in attributes), StepKind.OTHER)
+
+
+def _error(attributes: Attributes, events: Mapping[str, Attributes], status_message: str | None) -> str:
+    exception = events.get("exception", {})
+    texts = (exception.get("exception.message"), exception.get("exception.type"), status_message)
+    return next((text for text in texts if isinstance(text, str) and text.strip()), None) or (
+        _text(attributes, ("error.type",)) or "error"
+    )
+
+
+def _steers(name: str, attributes: Attributes) -> bool:
+    """Whether a tool's span is a framework's own: it hands over, joins results, or is not executed as a tool at all."""
+    tool = attributes.get("gen_ai.tool.name")
+    return tool == _MERGED or (tool is None and name.startswith(_HANDOFF)) or attributes.get("tool.name") == _ANSWER
+
+
+def _arguments(value: Any) -> Json:
+    """Arguments without the wrapping of callbacks and decorators, whose ids differ from call to call."""
+    decoded = _decoded(value)
+    if isinstance(decoded, dict):
+        if "inputs" in decoded and ("kwargs" in decoded or "tags" in decoded):
+            return _arguments(decoded["inputs"])
+        if "kwargs" in decoded and ("args" in decoded or len(decoded) == 1):
+            positional, named = decoded.get("args"), decoded["kwargs"]
+            if not positional and isinstance(named, dict):
+                return named
+            if not named and isinstance(positional, list) and len(positional) == 1 and isinstance(positional[0], dict):
+                return positional[0]
+        return decoded
+    if isinstance(value, str) and value == "":
+        return {}
+    return value if _is_recorded(value) else None
+
+
+def _result(value: Any) -> Json:
+    """What a tool gave back, without the message around it, whose ids differ from call to call."""
+    decoded = _decoded(value)
+    if isinstance(decoded, dict):
+        if "output" in decoded and ("kwargs" in decoded or "tags" in decoded):
+            return _result(decoded["output"])
+        inner = decoded.get("kwargs", decoded.get("data")) if decoded.keys() & {"kwargs", "data"} else decoded
+        if isinstance(inner, dict) and "tool_call_id" in inner and "content" in inner:
+            return _result(inner["content"])
+        if "blocks" in decoded and "tool_name" in decoded:
+            return _result(decoded["blocks"])
+    elif isinstance(decoded, list) and (text := _text_of_blocks(decoded)) is not None:
+        return text
+    elif isinstance(decoded, str):
+        return decoded if _is_recorded(decoded) else None
+    return value if _is_recorded(value) else None
+
+
+def _told_error(result: Json) -> str | None:
+    """The error that a tool's result tells of, in words or by its fields; None where it tells of none."""
+    if isinstance(result, str) and ERROR_TEXT.match(result):
+        return result
+    decoded = _decoded(result)
+    if not isinstance(decoded, dict):
+        return None
+    status = decoded.get("status")
+    if decoded.get("error") or (isinstance(status, str) and status.lower() in FAILED):
+        texts = (decoded.get(key) for key in ("error", "error_message", "message", "detail"))
+        return next((text for text in texts if isinstance(text, str) and text.strip()), "error")
+    return None
+
+
+def _reply(attributes: Attributes) -> str | None:
+    """The text that a model answered with; None where there is none, or only inside what is not decoded here."""
+    if text := _text(attributes, _PLAIN_REPLIES):
+        return text
+    value = _first(attributes, _REPLIES)
+    return "\n".join(_texts(_decoded(value), 6)) or None
+
+
+def _texts(value: Any, depth: int) -> list[str]:
+    """The texts of messages in any of the shapes that APIs and conventions give them; thoughts and tools are none."""
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(item, depth - 1)] if depth else []
+    if not isinstance(value, dict):
+        return []
+    if value.get("type") in ("text", "output_text", None) and isinstance(text := value.get("text"), str):
+        return [text]
+    for key in ("choices", "message", "parts", "content", "messages", "output"):
+        inner = value.get(key)
+        if isinstance(inner, str) and key == "content" and value.get("type") in (None, "text", "message"):
+            return [inner]
+        if isinstance(inner, (dict, list)) and depth:
+            return _texts(inner, depth - 1)
+    return []
+
+
+def _text_of_blocks(blocks: list[Any]) -> str | None:
+    texts = [text for block in blocks if isinstance(block, dict) and isinstance(text := block.get("text"), str)]
+    return "\n".join(texts) if texts and len(texts) == len(blocks) else None
+
+
+def _decoded(value: Any) -> Any:
+    """What JSON text writes, at most twice over; text that is none, or is too long, stays as it is."""
+    for _ in range(2):
+        if not isinstance(value, str) or len(value) > MAX_CONTENT or value.lstrip()[:1] not in ("{", "[", '"'):
+            break
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            break
+    return value
+
+
+def _is_recorded(value: Any) -> bool:
+    return value is not None and not (isinstance(value, str) and value.strip() in _NOT_RECORDED)
+
+
+def _first(attributes: Attributes, keys: Iterable[str]) -> Any:
+    return next((value for key in keys if (value := attributes.get(key)) is not None), None)
+
+
+def _text(attributes: Attributes, keys: Iterable[str]) -> str | None:
+    return next((value for key in keys if isinstance(value := attributes.get(key), str) and value.strip()), None)
+
+
+def _tokens(attributes: Attributes) -> int:
+    counted = sum(_count(attributes, keys) for keys in _TOKENS)
+    usage = None if counted else _decoded(_first(attributes, _USAGE))
+    return sum(_count(usage, keys) for keys in _USAGE_TOKENS) if isinstance(usage, dict) else counted
+
+
+def _count(attributes: Attributes, keys: Iterable[str]) -> int:
+    return next((value for key in keys if isinstance(value := attributes.get(key), int)), 0)

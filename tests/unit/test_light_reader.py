@@ -1,0 +1,158 @@
+"""The light reader against the full one: every tool that a span executed is the same step in both."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from otel_agenteval.conventions import SpanRecord, read_trace
+from otel_agenteval.detectors import Step, StepKind, steps_of
+from otel_agenteval.detectors.content import fingerprint
+from otel_agenteval.light_reader import MAX_CONTENT, agent_of, kind_of, session_of, step_of
+from tests.support.recordings import DATA, recorded_logs, recorded_spans
+
+RECORDINGS = [
+    path
+    for folder in ("corpus", "recorded")
+    for path in sorted((DATA / folder).glob("*.otlp.pb"))
+    if ".logs." not in path.name
+]
+# What tools were asked and answered stands in log records alone, which have not come when a span ends.
+CONTENT_IN_LOGS = "otel-genai-langchain--multiturn-eventonly.otlp.pb"
+
+
+def light(span: SpanRecord) -> Step | None:
+    return step_of(
+        span_id=span.span_id or "",
+        name=span.name,
+        attributes=span.attributes,
+        events=[(event.name, event.attributes) for event in span.events],
+        failed=span.status == 2,
+        status_message=span.status_message,
+        started_at=span.started_at,
+        ended_at=span.ended_at,
+    )
+
+
+def compared(step: Step) -> dict[str, Any]:
+    return {
+        "name": step.name,
+        "arguments": fingerprint(step.arguments),
+        "result": fingerprint(step.result),
+        "failed": step.error is not None,
+    }
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
+def test_tools_that_spans_executed_are_those_of_the_full_reader(path: Any) -> None:
+    logs = recorded_logs(path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb")))
+    for trace_id, spans in recorded_spans(path).items():
+        trace = read_trace(trace_id, spans, logs.get(trace_id, ()))
+        executed = {call.span_id for turn in trace.turns for call in turn.tool_calls if call.span_id}
+        full = [step for step in steps_of(trace) if step.kind is StepKind.TOOL and step.span_id in executed]
+        found = {step.span_id: step for span in spans if (step := light(span)) and step.kind is StepKind.TOOL}
+        assert found.keys() == {step.span_id for step in full}
+        for step in full:
+            expected, actual = compared(step), compared(found[step.span_id])
+            if path.name == CONTENT_IN_LOGS:
+                assert (actual["arguments"], actual["result"]) == (None, None), "no longer an exception"
+                expected |= {"arguments": None, "result": None}
+            assert actual == expected
+
+
+def test_replies_are_those_of_the_full_reader_or_none() -> None:
+    seen: Counter[str] = Counter()
+    for path in RECORDINGS:
+        logs = recorded_logs(path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb")))
+        for trace_id, spans in recorded_spans(path).items():
+            found = {step.span_id: step for span in spans if (step := light(span))}
+            for step in steps_of(read_trace(trace_id, spans, logs.get(trace_id, ()))):
+                if step.kind is StepKind.MODEL:
+                    read = found.get(step.span_id)
+                    same = read is not None and fingerprint(read.result) == fingerprint(step.result)
+                    seen["same" if same else "not read" if read and read.result is None else path.name] += 1
+    # The first instrumentation of openai-agents writes a call as the `repr` of an object, in place of a text.
+    others = {name: n for name, n in seen.items() if name not in ("same", "not read")}
+    assert all(name.startswith("openai-agents-v2--") for name in others), others
+    assert seen["same"] > 0.85 * seen.total()
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "kind"),
+    [
+        pytest.param("GET /", {}, StepKind.OTHER, id="any other span"),
+        pytest.param("invoke_agent a", {"gen_ai.operation.name": "invoke_agent"}, StepKind.OTHER, id="a run"),
+        pytest.param("execute_tool t", {"gen_ai.operation.name": "execute_tool"}, StepKind.TOOL, id="a tool"),
+        pytest.param("chat m", {"gen_ai.operation.name": "chat"}, StepKind.MODEL, id="a model call"),
+        pytest.param("tools/call t", {"mcp.method.name": "tools/call"}, StepKind.TOOL, id="a tool of another process"),
+        pytest.param(
+            "execute_tool (merged tools)",
+            {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "(merged tools)"},
+            StepKind.OTHER,
+            id="the joined responses of parallel calls",
+        ),
+        pytest.param(
+            "handoff to b", {"openinference.span.kind": "TOOL"}, StepKind.OTHER, id="a hand-off to another agent"
+        ),
+        pytest.param(
+            "FinalAnswerTool",
+            {"openinference.span.kind": "TOOL", "tool.name": "final_answer"},
+            StepKind.OTHER,
+            id="a tool by which a framework has its model answer",
+        ),
+        pytest.param("x", {"gen_ai.operation.name": ["chat"]}, StepKind.OTHER, id="an attribute of the wrong type"),
+    ],
+)
+def test_kind(name: str, attributes: dict[str, Any], kind: StepKind) -> None:
+    assert kind_of(name, attributes) is kind
+
+
+def tool(**attributes: Any) -> Step:
+    step = step_of(
+        span_id="1", name="t", attributes={"gen_ai.operation.name": "execute_tool", **attributes}, failed=False
+    )
+    assert step is not None
+    return step
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[" * 100_000, '"' * 9, '{"a":' * 5000, "\ud800", 7, [None, {"a": [1]}], "x" * (2 * MAX_CONTENT), {"kwargs": 3}],
+    ids=["deep", "quotes", "cut", "half a surrogate", "a number", "decoded", "long", "a wrapper of nothing"],
+)
+def test_hostile_content_is_compared_and_raises_nothing(content: Any) -> None:
+    names = ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "gen_ai.tool.name", "gen_ai.agent.name")
+    step = tool(**dict.fromkeys(names, content))
+    assert fingerprint(step.arguments) == fingerprint(tool(**dict.fromkeys(names, content)).arguments)
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": content, "gen_ai.usage.input_tokens": content}
+    assert step_of(span_id="1", name="c", attributes=chat) is not None
+
+
+def test_ids_of_calls_do_not_tell_results_apart() -> None:
+    def message(call_id: str) -> str:
+        return f'{{"content": "no rows", "type": "tool", "tool_call_id": "{call_id}"}}'
+
+    one, other = (tool(**{"gen_ai.tool.call.result": message(call_id)}) for call_id in ("1", "2"))
+    assert one.result == other.result == "no rows"
+
+
+def test_result_that_tells_of_an_error_is_a_failure() -> None:
+    assert tool(**{"gen_ai.tool.call.result": '{"status": "error", "error": "no such city"}'}).error == "no such city"
+    assert tool(**{"gen_ai.tool.call.result": "Error: no such city"}).error == "Error: no such city"
+    assert tool(**{"gen_ai.tool.call.result": "no error was found"}).error is None
+
+
+def test_failed_span_says_why() -> None:
+    attributes = {"gen_ai.operation.name": "chat", "error.type": "TimeoutError"}
+    raised = [("exception", {"exception.message": "timed out", "exception.type": "TimeoutError"})]
+    for events, message, said in ((raised, "late", "timed out"), ((), "late", "late"), ((), None, "TimeoutError")):
+        step = step_of(span_id="1", name="c", attributes=attributes, events=events, failed=True, status_message=message)
+        assert step is not None
+        assert step.error == said
+
+
+def test_agents_and_sessions_by_name() -> None:
+    assert agent_of({"gen_ai.agent.name": "planner"}) == "planner"
+    assert agent_of({"gen_ai.agent.name": "OpenAI Agent"}) is None
+    assert session_of({"session.id": "s", "gen_ai.conversation.id": "c"}) == "c"
+    assert session_of({"session.id": 7}) is None

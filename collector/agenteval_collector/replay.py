@@ -18,7 +18,8 @@ from agenteval_collector.offline import NoTelemetry, Offline
 from agenteval_collector.pipeline import AssembledTrace, Document, LoggedRequest, Signal
 from agenteval_collector.receiver.otlp_json import parse_json
 from agenteval_collector.receiver.validity import Limits, check
-from agenteval_collector.stores import Store, StoreQueries
+from agenteval_collector.stores import TENANT, Store, StoreQueries
+from agenteval_collector.stores.runs import run_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ def replay(
 ) -> Document:
     """`{traces, sessions, reliability}` in the shapes of docs/api.md, every session taken for over.
 
-    `progress` is told how many traces were scored just now. `dataset` says what came of the runs.
+    `progress` is told how many traces were scored just now. `dataset` says what came of the runs; those of it that no
+    trace belongs to are `reports_without_traces`.
     """
     with tempfile.TemporaryDirectory(prefix="agenteval-replay-") as folder:
         clock = SystemClock()
@@ -102,7 +104,20 @@ def _replay(
         "traces": [queries.trace(trace.trace_id) for trace in traces],
         "sessions": [queries.session(session_id) for session_id in session_ids],
         "reliability": queries.reliability(),
+        "reports_without_traces": _without_traces(dataset, store),
     }
+
+
+def _without_traces(dataset: Dataset, store: Store) -> list[Document]:
+    """The runs that the dataset speaks of and no trace belongs to: most likely another spelling of their ids."""
+    with store.engine.connect() as connection:
+        known = run_names(connection, TENANT)
+    names = [(report.task_id, report.run_id, report.condition) for report in dataset.reports]
+    return [
+        {"task_id": task_id, "run_id": run_id, "condition": condition}
+        for task_id, run_id, condition in names
+        if (task_id, run_id, condition) not in known
+    ]
 
 
 def _place(trace: AssembledTrace) -> tuple[int, str]:

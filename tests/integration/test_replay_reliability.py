@@ -75,6 +75,16 @@ def test_a_gate_that_is_passed(recording: Path, dataset: Path) -> None:
     assert "reliability" in passed.stdout
 
 
+def test_runs_of_the_dataset_that_have_no_trace_are_named(recording: Path, tmp_path: Path) -> None:
+    misspelt = tmp_path / "truth.jsonl"
+    misspelt.write_text('{"task_id": "no such task", "run_id": "1", "success": true}')
+    told = agenteval("replay", recording, "--dataset", misspelt, "--json")
+    assert told.returncode == 0
+    missing = [{"task_id": "no such task", "run_id": "1", "condition": "baseline"}]
+    assert json.loads(told.stdout)["reports_without_traces"] == missing
+    assert "1 runs of the dataset have no trace in the recordings, as run '1' of task 'no such task'" in told.stderr
+
+
 def test_a_gate_that_falls_short_says_by_how_much_and_what_is_undefined(recording: Path, dataset: Path) -> None:
     gates = ("pass^1=1", "R_rob=0.5", "loop_detection=0.1", "coherance=0.1")
     short = agenteval(

@@ -13,7 +13,7 @@ from rich.progress import Progress
 from agenteval_collector.cli.reliability_tables import shortfall_table, show_reliability
 from agenteval_collector.cli.settings import ConfigFile, effective, fail
 from agenteval_collector.cli.tables import session_table, trace_table
-from agenteval_collector.cli.terminal import console
+from agenteval_collector.cli.terminal import clean, console
 from agenteval_collector.clock import SystemClock
 from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.dataset import Dataset, read_dataset
@@ -60,6 +60,9 @@ def replay(
     except (InvalidRequest, ConfigError) as error:
         fail(str(error))
     _show(document, as_json=as_json)
+    if missing := document["reports_without_traces"]:
+        first = f"run {missing[0]['run_id']!r} of task {missing[0]['task_id']!r}"
+        typer.echo(clean(f"{len(missing)} runs of the dataset have no trace in the recordings, as {first}"), err=True)
     if short := shortfalls(document, wanted):
         Console(stderr=True, markup=False, highlight=False).print(shortfall_table(short))
         raise typer.Exit(1)

@@ -54,6 +54,12 @@ def write_run_traces(connection: Connection, tenant: str, traces: Sequence[Trace
             )
 
 
+def run_names(connection: Connection, tenant: str) -> set[_Name]:
+    """Task, run and condition of every run that has a trace."""
+    query = select(*_RUN).distinct().where(run_traces.c.tenant == tenant)
+    return {(row.task_id, row.run_id, row.condition) for row in connection.execute(query)}
+
+
 class StoredRuns:
     """The runs that count, read from the store's file; thread-safe, raises Unavailable.
 

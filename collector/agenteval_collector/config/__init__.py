@@ -1,0 +1,34 @@
+"""Settings: typed, frozen, checked at start. Defaults live here and nowhere else.
+
+Sources, later ones win: the defaults, a YAML file, `AGENTEVAL_*` environment variables (`__` between levels),
+command-line flags. A key that does not exist is an error that names it.
+"""
+
+from agenteval_collector.config.evaluators import EvaluatorConfig, EvaluatorsConfig, JudgedConfig, JudgedSignalConfig
+from agenteval_collector.config.judge import BudgetConfig, PriceConfig, RubricConfig
+from agenteval_collector.config.loops import DetectorsConfig, LoopsConfig, RepetitionConfig
+from agenteval_collector.config.reliability import DEFAULT_CONSTRAINTS, ConstraintConfig, SafetyConfig
+from agenteval_collector.config.settings import ServerConfig, Settings
+from agenteval_collector.config.sources import ConfigError, load
+from agenteval_collector.config.values import Section
+
+__all__ = [
+    "DEFAULT_CONSTRAINTS",
+    "BudgetConfig",
+    "ConfigError",
+    "ConstraintConfig",
+    "DetectorsConfig",
+    "EvaluatorConfig",
+    "EvaluatorsConfig",
+    "JudgedConfig",
+    "JudgedSignalConfig",
+    "LoopsConfig",
+    "PriceConfig",
+    "RepetitionConfig",
+    "RubricConfig",
+    "SafetyConfig",
+    "Section",
+    "ServerConfig",
+    "Settings",
+    "load",
+]

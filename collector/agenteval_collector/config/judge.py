@@ -1,0 +1,85 @@
+"""Settings of the judge: which, how it is asked, what it may use up, and the user's own questions to it."""
+
+import math
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from agenteval_collector.config.values import Seconds, Section
+
+
+class PriceConfig(Section):
+    """What a model costs, in US dollars per million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
+class BudgetConfig(Section):
+    """What the judge may use up in an hour and in a day, of UTC; None: no bound."""
+
+    requests_per_hour: int | None = Field(default=None, ge=0)
+    requests_per_day: int | None = Field(default=None, ge=0)
+    tokens_per_hour: int | None = Field(default=None, ge=0)
+    """Input and output together."""
+    tokens_per_day: int | None = Field(default=None, ge=0)
+    usd_per_hour: float | None = Field(default=None, ge=0)
+    """Needs the price of every model that is asked, in `judge.prices`."""
+    usd_per_day: float | None = Field(default=None, ge=0)
+
+
+def _scale(ends: tuple[float, float]) -> tuple[float, float]:
+    if ends[0] == ends[1] or not math.isfinite(ends[1] - ends[0]):
+        raise ValueError(f"{list(ends)} is no scale: its ends must be two different finite numbers")
+    return ends
+
+
+class RubricConfig(Section):
+    """A question of the user's own to the judge, evaluated like the built-in ones."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
+    question: str = Field(min_length=1)
+    """What is asked of a trace, and what a good and a bad answer look like."""
+    scale: Annotated[tuple[float, float], AfterValidator(_scale)] = (0.0, 1.0)
+    """The worst and the best number that the judge may give; scores are mapped to 0 and 1."""
+    threshold: float = Field(default=0.5, ge=0, le=1)
+    """Of the score in [0, 1], not of the scale."""
+    model: str | None = None
+
+
+class JudgeConfig(Section):
+    """The LLM that judges: any endpoint that speaks the OpenAI protocol. On where `base_url` or `api_key` is given."""
+
+    enabled: bool = True
+    """False: never, also where the environment has an OPENAI_API_KEY that is there for something else."""
+    model: str = "gpt-4o-mini"
+    base_url: str | None = None
+    """Else OPENAI_BASE_URL."""
+    api_key: SecretStr | None = None
+    """Else OPENAI_API_KEY."""
+    prices: dict[str, PriceConfig] = Field(default_factory=dict)
+    """By model."""
+    budget: BudgetConfig = BudgetConfig()
+    sample: float = Field(default=1.0, ge=0, le=1)
+    """Share of the sessions that are judged; traces with a loop, an error or a low cheap score are judged anyway."""
+    votes: int = Field(default=1, ge=1, le=15)
+    """How often each question that ends in a score is asked; the score is the median."""
+    band: float = Field(default=0.0, ge=0, le=0.5)
+    """A score this near to its threshold is asked for twice more; 0: never."""
+    temperature: float = Field(default=0.0, ge=0, le=2)
+    timeout: Seconds = 30.0
+    """Seconds for one request."""
+    concurrency: int = Field(default=8, ge=1, le=256)
+    """Requests under way at once."""
+    backlog: int = Field(default=10_000, ge=1)
+    """Traces that may wait for the judge; what comes on top of them fails."""
+    trace_tokens: int = Field(default=8_000, ge=500)
+    """Tokens of a trace that the judge gets to read, about; the middle is left out of longer ones."""
+    redact: bool = True
+    """Replace secrets and personal data before anything leaves for the judge."""
+    rubrics: tuple[RubricConfig, ...] = ()
+
+    @property
+    def on(self) -> bool:
+        """Whether there is a judge."""
+        return self.enabled and (self.base_url is not None or self.api_key is not None)

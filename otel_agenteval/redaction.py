@@ -131,13 +131,26 @@ def _number(value: int | float) -> str:
 
 
 def _decoded(text: str) -> Json:
-    """The object or list that `text` is the JSON of; None where it is none."""
+    """The object or list that `text` is the JSON of; None where it is none.
+
+    What stands under a repeated key is a list here: readers of JSON differ in which one they take.
+    """
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(text)  # type: ignore[no-any-return]
+        return json.loads(text, object_pairs_hook=_object)  # type: ignore[no-any-return]
     except (ValueError, RecursionError):
         return None
+
+
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    values: dict[str, list[Json]] = {key: [] for key in found}
+    for key, value in pairs:
+        values[key].append(value)
+    return {key: each[0] if len(each) == 1 else each for key, each in values.items()}
 
 
 def _texts(value: Json) -> list[str]:

@@ -66,6 +66,12 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
             id="JSON in a text",
         ),
         pytest.param(r'["bob\u0040example.com"]', '["[EMAIL_1]"]', id="escapes in JSON in a text hide nothing"),
+        pytest.param(
+            r'{"password": "hunter2", "to": "bob\u0040example.com", "password": null, "to": ""}',
+            '{"password": ["[SECRET_1]", null], "to": ["[EMAIL_1]", ""]}',
+            id="what a later key of the same name would hide from a reader of JSON",
+        ),
+        pytest.param('{"a":  1, "a": 2}', '{"a":  1, "a": 2}', id="repeated keys without a finding"),
         pytest.param('{"a":  1}', '{"a":  1}', id="JSON without a finding stays as it was written"),
         pytest.param({"bob@example.com": 1}, {"[EMAIL_1]": 1}, id="a key that is data"),
         pytest.param(4111111111111111, "[CARD_1]", id="a card as a number"),

@@ -74,8 +74,14 @@ def response(**parts: Any) -> bytes:
         pytest.param(
             response(usage={"prompt_tokens": -3}), Completion(model="m-1", text="{}"), id="negative usage is none"
         ),
+        pytest.param(
+            response(usage={"prompt_tokens": 3, "completion_tokens": 2**62}),
+            Completion(model="m-1", text="{}"),
+            id="more tokens than a ledger could add up",
+        ),
         pytest.param(response(usage="lots"), Completion(model="m-1", text="{}"), id="usage that is none"),
         pytest.param(response(model=7), Completion(text="{}"), id="a model without a name"),
+        pytest.param(response(model="m\ud800"), Completion(model="m?", text="{}"), id="a name that no UTF-8 can carry"),
         pytest.param(response(model="m" * 999), Completion(model="m" * 200, text="{}"), id="a long name"),
         pytest.param(response(choices=[]), Completion(model="m-1"), id="no choices"),
         pytest.param(response(choices={"0": {}}), Completion(model="m-1"), id="choices that are no list"),

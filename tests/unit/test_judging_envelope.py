@@ -188,6 +188,7 @@ def test_the_error_says_what_is_wrong_and_where(changes: dict[str, Any], named: 
         pytest.param('{"canary": "c", "confidence": -Infinity}', "-Infinity is no number", id="infinity"),
         pytest.param('{"canary": "c", "confidence": 1e999}', "not Infinity", id="beyond floats"),
         pytest.param('{"canary": "c", "confidence": ' + "9" * 5000 + "}", "too many digits", id="a huge integer"),
+        pytest.param('{"canary": "c", "confidence": ' + "9" * 400 + "}", "not 999", id="an integer beyond any float"),
         pytest.param('{"canary": "c", "confidence": 0.1, "confidence": 0.9}', "stands twice", id="a key twice"),
         pytest.param('{"canary": "c", "canary": "c", "confidence": 0.9}', "stands twice", id="the canary twice"),
         pytest.param("[" * 50_000, "nested too deeply", id="nested deeply"),

@@ -39,7 +39,7 @@ def _with_system(messages: list[Message], text: str) -> list[Message]:
 
 
 def _encodable(text: str) -> str:
-    # Spans may hold halves of surrogate pairs, which no UTF-8 can carry.
+    # Spans and responses may hold halves of surrogate pairs, which no UTF-8 can carry.
     return text.encode(errors="replace").decode()
 
 
@@ -56,9 +56,13 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
+_MOST_TOKENS = 1_000_000_000
+"""Of one request; a larger usage is none."""
+
+
 class _Usage(BaseModel):
-    prompt_tokens: int | None = Field(default=None, ge=0)
-    completion_tokens: int | None = Field(default=None, ge=0)
+    prompt_tokens: int | None = Field(default=None, ge=0, le=_MOST_TOKENS)
+    completion_tokens: int | None = Field(default=None, ge=0, le=_MOST_TOKENS)
 
 
 class Completion(BaseModel):
@@ -88,7 +92,7 @@ class Completion(BaseModel):
         choice = _part(_Choice, choices[0]) if isinstance(choices, list) and choices else None
         model = document.get("model")
         return cls(
-            model=model[:200] if isinstance(model, str) and model else None,
+            model=_encodable(model[:200]) if isinstance(model, str) and model else None,
             text=(choice.message.content or "") if choice else "",
             input_tokens=usage.prompt_tokens,
             output_tokens=usage.completion_tokens,

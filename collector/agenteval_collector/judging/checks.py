@@ -1,12 +1,12 @@
 """From the text of a reply to the reply: nothing is repaired, clamped or filled in.
 
-Taken is one JSON object, also in a Markdown fence that opens with ```json and may lack its end, as the published code
-takes it. A reason may be null or missing. Everything else is Malformed, with words for the judge: what is
-wrong and where.
+Taken is one JSON object, also in a Markdown fence that opens with ``` or ```json and may lack its end, as the published
+code takes it. A reason may be null or missing. Everything else is Malformed, with words for the judge: what is wrong
+and where.
 """
 
 import json
-import math
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NoReturn, TypeGuard, cast
@@ -126,7 +126,8 @@ _IS = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
     "string": lambda value: isinstance(value, str),
-    "number": lambda value: _is_number(value) and math.isfinite(value),
+    # Compared, because Python converts no integer beyond the floats.
+    "number": lambda value: _is_number(value) and abs(value) <= sys.float_info.max,
 }
 
 

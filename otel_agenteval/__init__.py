@@ -8,7 +8,22 @@
 
 from otel_agenteval.attachment import attach
 from otel_agenteval.context import session
+from otel_agenteval.detectors import Verdict
+from otel_agenteval.guard import AgentLoopDetected, stop_on_loop
+from otel_agenteval.looping import current_verdict, raise_if_looping
 from otel_agenteval.processor import AgentEvalSpanProcessor, Stats
 from otel_agenteval.reports import Run, run
 
-__all__ = ["AgentEvalSpanProcessor", "Run", "Stats", "attach", "run", "session"]
+__all__ = [
+    "AgentEvalSpanProcessor",
+    "AgentLoopDetected",
+    "Run",
+    "Stats",
+    "Verdict",
+    "attach",
+    "current_verdict",
+    "raise_if_looping",
+    "run",
+    "session",
+    "stop_on_loop",
+]

@@ -2,24 +2,32 @@
 
 from collections import deque
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from sys import getsizeof
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
 
 from otel_agenteval.context import Identity
+from otel_agenteval.detectors import Verdict
 
 _SPAN_OVERHEAD: Final = 1024
 _FLAT: Final = frozenset((str, int, float, bool, bytes, type(None)))
 
 
-class EndedSpan(NamedTuple):
-    """A span on its way out. `span_count` is set on the span that closed its trace in this process."""
+@dataclass(slots=True)
+class EndedSpan:
+    """A span on its way out.
+
+    `span_count` is set on the span that closed its trace in this process. `verdicts` are the loops that it completed;
+    None: nobody looked at it as a step.
+    """
 
     span: ReadableSpan
     identity: Identity | None
-    span_count: int | None
     size: int
+    span_count: int | None = None
+    verdicts: tuple[Verdict, ...] | None = None
 
 
 def estimated_size(span: ReadableSpan) -> int:

@@ -6,6 +6,7 @@ test holds it equal in meaning to the SDK's own encoder. One deliberate differen
 keeps what is valid of it, where the SDK loses the whole attribute or request.
 """
 
+import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from struct import Struct
 from typing import Any, Final
@@ -17,11 +18,20 @@ from opentelemetry.trace import Link, SpanContext, StatusCode
 
 from otel_agenteval.buffer import EndedSpan
 from otel_agenteval.context import Identity
-from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
+from otel_agenteval.detectors import Verdict
+from otel_agenteval.semconv import (
+    AGENTEVAL_DETECTORS,
+    AGENTEVAL_PROCESS_ID,
+    AGENTEVAL_SPAN_COUNT,
+    AGENTEVAL_VERDICTS,
+)
 
 MAX_DEPTH: Final = 30
 """Nesting of an attribute's value. Parsers refuse a whole request nested deeper than 100 messages; a mapping in a
 mapping takes three."""
+
+DETECTORS_VERSION: Final = "1"
+"""Of the rules that `detectors` finds loops by; raised when the same steps could have other verdicts."""
 
 _CACHE_SIZE: Final = 1024
 _SHORT: Final = 64
@@ -46,6 +56,7 @@ class Encoder:
         self._keys: dict[str, bytes] = {}
         self._pairs: dict[tuple[str, str | int], bytes] = {}
         self._identities: dict[Identity, tuple[bytes, frozenset[str]]] = {}
+        self._watched = self._encoded(b"\x4a", {AGENTEVAL_DETECTORS: DETECTORS_VERSION})
         self._resources = _Heads()
         self._scopes = _Heads()
         self.lost_attributes = 0
@@ -113,6 +124,12 @@ class Encoder:
             if not names.isdisjoint(attributes):
                 for name in names:
                     attributes.pop(name, None)
+        if ended.verdicts is not None:
+            for name in (AGENTEVAL_DETECTORS, AGENTEVAL_VERDICTS):
+                attributes.pop(name, None)
+            own += self._watched
+            if ended.verdicts:
+                own += self._encoded(b"\x4a", {AGENTEVAL_VERDICTS: _written(ended.verdicts)})
         if ended.span_count is not None:
             marker = {**self._process, AGENTEVAL_SPAN_COUNT: ended.span_count}
             for name in marker:
@@ -237,6 +254,16 @@ class _Heads:
             _remember(self._by_value, key, head)
         _remember(self._by_object, id(source), (source, head))
         return head
+
+
+def _written(verdicts: Iterable[Verdict]) -> str:
+    """Verdicts as they travel on their span, whose ids they need not repeat."""
+    return json.dumps(
+        [
+            {"name": each.name, "kind": each.kind, "mode": each.mode, "reason": each.reason, "metadata": each.metadata}
+            for each in verdicts
+        ]
+    )
 
 
 def _remember(cache: dict[Any, Any], key: Hashable, value: object) -> None:

@@ -1,7 +1,6 @@
 """The sender thread: gathers spans into requests, keeps one in flight, and retries until the collector has them."""
 
 import logging
-import random
 import struct
 import threading
 from collections import Counter, deque
@@ -9,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from opentelemetry import context as context_api
-from opentelemetry.context import Context
-
+from otel_agenteval.announcing import Announcements
+from otel_agenteval.background import FIRST_BACKOFF, MAX_BACKOFF, backoff, suppressing_instrumentation
 from otel_agenteval.buffer import EndedSpan, SpanBuffer
 from otel_agenteval.encoding import Encoder
 from otel_agenteval.throttle import LossLog, ThrottledLog
@@ -27,36 +25,38 @@ MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
 MAX_SPAN_BYTES: Final = 16 * 1024 * 1024
 MAX_REPORTS: Final = 1024
 REQUEST_TIMEOUT: Final = 10.0
+ANNOUNCE_TIMEOUT: Final = 1.0
 
 _IDLE: Final = 30.0
-_MAX_BACKOFF: Final = 5.0
 _MAX_ORDERED_DELAY: Final = 300.0
-_FIRST_BACKOFF: Final = 0.1
 _UNREACHABLE_GRACE: Final = 0.5
 """Seconds for which a stopping sender tries a collector that was never there: one may be starting beside the agent."""
 
 _logger = logging.getLogger("otel_agenteval")
 
 
-def backoff(attempt: int) -> float:
-    """Seconds to wait after failed attempt number `attempt` (from 0): doubling, with jitter, at most 5."""
-    return min(_MAX_BACKOFF, _FIRST_BACKOFF * 2.0 ** min(attempt, 16)) * random.uniform(0.5, 1.0)
-
-
 class Sender:
     """Owns the thread, the connection and everything that leaves; the buffer is shared with the agent's threads.
 
     Producers call `wake` (never waits, and safe inside a garbage collection) after they changed the buffer.
-    Nothing here runs on an agent's thread but `flush` and `stop`.
+    `before_encoding` completes what the buffer holds. Nothing here runs on an agent's thread but `flush` and `stop`.
     """
 
     def __init__(
-        self, buffer: SpanBuffer, transport: Transport, encoder: Encoder, monotonic: Callable[[], float]
+        self,
+        buffer: SpanBuffer,
+        transport: Transport,
+        encoder: Encoder,
+        monotonic: Callable[[], float],
+        announcements: Announcements,
+        before_encoding: Callable[[], None],
     ) -> None:
         self._buffer = buffer
         self._transport = transport
         self._encoder = encoder
         self._monotonic = monotonic
+        self._announcements = announcements
+        self._before_encoding = before_encoding
         self._log = ThrottledLog(_logger, monotonic)
         self._losses = LossLog(_logger, monotonic)
         self._thread: threading.Thread | None = None
@@ -76,6 +76,7 @@ class Sender:
         self._noted_refused = 0
         self._noted_oversized = 0
         self._report_attempts = 0
+        self._announce_attempts = 0
         self.reports_accepted = 0
         self.reports_settled = 0
         self.reports_delivered = 0
@@ -146,21 +147,20 @@ class Sender:
             self._done.wait(1.0)
 
     def _run(self) -> None:
-        # Our own requests must never become somebody's spans.
-        token = context_api.attach(_suppressing_instrumentation())
         try:
-            while not self._finished():
-                self._await_batch()
-                self._guarded(self._send_batch)
-                self._guarded(self._send_report)
-                self._log_losses()
-            self._drop_rest()
-            self._note_refusals()
-            self._losses.log_rest()
+            with suppressing_instrumentation():
+                while not self._finished():
+                    self._await_batch()
+                    self._guarded(self._send_batch)
+                    self._guarded(self._send_report)
+                    self._guarded(self._send_announcement)
+                    self._log_losses()
+                self._drop_rest()
+                self._note_refusals()
+                self._losses.log_rest()
         finally:
             self._transport.close()
             self._done.set()
-            context_api.detach(token)
 
     def _guarded(self, step: Callable[[], None]) -> None:
         """Run a step of the loop; a fault of ours costs what the step held, never the thread."""
@@ -186,8 +186,9 @@ class Sender:
         while self._deadline is None and not self._is_full():
             now = self._monotonic()
             timeout = _IDLE
+            timeout = min(timeout, self._announcements.seconds_left())
             if self._reports:
-                timeout = self._report_due - now
+                timeout = min(timeout, self._report_due - now)
             if self._buffer.is_urgent:
                 timeout = min(timeout, self._next_request - now)
             elif self._buffer.waiting:
@@ -211,6 +212,7 @@ class Sender:
         self._next_request = self._monotonic() + MIN_INTERVAL
         accounted = self._accounted()
         try:
+            self._before_encoding()
             for part in _parts(self._encoded(batch)):
                 self._deliver(part)
         finally:
@@ -289,6 +291,20 @@ class Sender:
                 self.reports_settled += 1
                 self._notify()
 
+    def _send_announcement(self) -> None:
+        """One attempt at what was not announced yet; nothing waits for it."""
+        if (request := self._announcements.take()) is None:
+            return
+        answer = self._transport.announce(request.SerializeToString(), self._time_left(ANNOUNCE_TIMEOUT))
+        match answer:
+            case Delivered():
+                self._announce_attempts = 0
+            case Refused():
+                self._announcements.give_up(request)
+            case Retry():
+                self._announcements.put_off(request, backoff(self._announce_attempts))
+                self._announce_attempts += 1
+
     def _put_off_reports(self, answer: Retry) -> None:
         self._log.warning("unreachable", "%d run reports wait: %s", len(self._reports), answer.problem)
         if self._deadline is not None:
@@ -310,7 +326,7 @@ class Sender:
         while not cut_short() and (remaining := until - self._monotonic()) > 0:
             self._log_losses()
             with self._progress:
-                self._progress.wait_for(cut_short, min(remaining, _MAX_BACKOFF))
+                self._progress.wait_for(cut_short, min(remaining, MAX_BACKOFF))
         if self._deadline is not None:
             self._rest_while_stopping(answer)
             return self._monotonic() < self._deadline
@@ -321,7 +337,7 @@ class Sender:
         if answer.never_reached:
             self._deadline = self._grace_ends
         with self._progress:
-            self._progress.wait(self._time_left(_FIRST_BACKOFF))
+            self._progress.wait(self._time_left(FIRST_BACKOFF))
 
     def _note_refusals(self) -> None:
         """Bring into the log what the buffer refused on the agent's threads, which never log."""
@@ -385,10 +401,3 @@ def _parts(encoded: Iterable[tuple[EndedSpan, bytes]]) -> Iterator[list[tuple[En
         part.append((ended, body))
     if part:
         yield part
-
-
-def _suppressing_instrumentation() -> Context:
-    """A context in which no instrumentation makes spans: it is known by one key to the API, by another to others."""
-    context = context_api.set_value("suppress_instrumentation", True)
-    key = getattr(context_api, "_SUPPRESS_INSTRUMENTATION_KEY", None)
-    return context if key is None else context_api.set_value(key, True, context)

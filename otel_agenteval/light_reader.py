@@ -1,9 +1,9 @@
-"""Steps out of single spans, for detectors that run beside the agent: a few attributes of a span, and nothing of others.
+"""Steps out of single spans, for detectors that run beside the agent: a few attributes of each, and no other span.
 
-It knows the tool and model spans of every dialect that `conventions` reads, but decodes no conversation: of a model call
-it looks at the reply alone. What stands only in messages, as tools that a model asked for and no span executed, is not
-seen here; the collector reads it. Content is hostile: nothing here raises for it, and none longer than `MAX_CONTENT`
-characters is decoded.
+It knows the tool and model spans of every dialect that `conventions` reads, but decodes no conversation: of a model
+call it looks at the reply alone. What stands only in messages, as tools that a model asked for and no span executed, is
+not seen here; the collector reads it. Content is hostile: nothing here raises for it, and none longer than
+`MAX_CONTENT` characters is decoded.
 """
 
 import json
@@ -15,7 +15,7 @@ from otel_agenteval.error_text import ERROR_TEXT, FAILED
 from otel_agenteval.model import Json
 
 MAX_CONTENT: Final = 64 * 1024
-"""Characters of arguments, of a result or of a reply that are decoded; longer ones are compared as the text they are."""
+"""Characters of arguments, of a result or of a reply that are decoded; longer ones are compared as text."""
 
 Attributes = Mapping[str, Any]
 
@@ -294,11 +294,17 @@ def _is_recorded(value: Any) -> bool:
 
 
 def _first(attributes: Attributes, keys: Iterable[str]) -> Any:
-    return next((value for key in keys if (value := attributes.get(key)) is not None), None)
+    for key in keys:
+        if (value := attributes.get(key)) is not None:
+            return value
+    return None
 
 
 def _text(attributes: Attributes, keys: Iterable[str]) -> str | None:
-    return next((value for key in keys if isinstance(value := attributes.get(key), str) and value.strip()), None)
+    for key in keys:
+        if isinstance(value := attributes.get(key), str) and value.strip():
+            return value
+    return None
 
 
 def _tokens(attributes: Attributes) -> int:

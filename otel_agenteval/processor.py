@@ -11,19 +11,28 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
-from opentelemetry.trace import SpanContext
+from opentelemetry.trace import SpanContext, format_trace_id
 
+from otel_agenteval.announcing import Announcements
 from otel_agenteval.buffer import EndedSpan, SpanBuffer, estimated_size
 from otel_agenteval.config import Destination, Options, resolve
 from otel_agenteval.context import Identity, identity_in, identity_in_baggage
+from otel_agenteval.detectors import StepKind, Verdict
 from otel_agenteval.encoding import Encoder
 from otel_agenteval.export import Sender
+from otel_agenteval.guard import AgentLoopDetected, is_guarded
+from otel_agenteval.light_reader import kind_of, session_of
+from otel_agenteval.listening import Listener
+from otel_agenteval.loop_settings import rule_book
 from otel_agenteval.traces import TraceTable
 from otel_agenteval.transport import GrpcTransport, Transport
+from otel_agenteval.verdicts import Alarm, Verdicts
+from otel_agenteval.watch_thread import WatchThread
+from otel_agenteval.watching import Began, Watch
 
 MAX_BUFFER_SPANS: Final = 32_768
 MAX_BUFFER_BYTES: Final = 64 * 1024 * 1024
@@ -53,6 +62,12 @@ class Stats:
     """About what they hold in memory."""
     reports: Mapping[str, int]
     """Run reports by what came of them: waiting, delivered, or dropped (queue_full, shutdown, refused)."""
+    verdicts: int
+    """Loops found here, or told by the collector."""
+    unhandled_verdicts: int
+    """Verdicts that `on_verdict` did not get, because it was too slow."""
+    unwatched: int
+    """Starts and ends of spans that were not looked at for loops, because too many came at once."""
     evicted: int
     """Open spans whose entry went because too many were open: exported without completion marker."""
     lost_attributes: int
@@ -76,6 +91,11 @@ class AgentEvalSpanProcessor(SpanProcessor):
     `shutdown_timeout` (seconds) what the last delivery at exit may take; where no attempt ever found a collector
     listening, half a second is enough.
 
+    Loops are looked for as spans end, on a thread of our own (docs/loops.md). `on_verdict` is called on another one
+    with every verdict on this process's sessions, those of the collector included. `loops` are the rules, in the shape
+    of the collector's settings of this name; what it leaves out, AGENTEVAL_LOOPS__* may say. `live` also streams the
+    starts of spans, so that the collector knows what is running.
+
     Raises ValueError for an endpoint or options that cannot be meant.
     """
 
@@ -90,6 +110,9 @@ class AgentEvalSpanProcessor(SpanProcessor):
         max_buffer_spans: int = MAX_BUFFER_SPANS,
         max_buffer_bytes: int = MAX_BUFFER_BYTES,
         shutdown_timeout: float = SHUTDOWN_TIMEOUT,
+        on_verdict: Callable[[Verdict], object] | None = None,
+        loops: Mapping[str, Any] | None = None,
+        live: bool = False,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         for name, bound in (("max_buffer_spans", max_buffer_spans), ("max_buffer_bytes", max_buffer_bytes)):
@@ -100,6 +123,9 @@ class AgentEvalSpanProcessor(SpanProcessor):
         # is made after us may claim the OTEL endpoint.
         resolve(self._options, os.environ, sys.modules)
         self._destination: Destination | None = None
+        self._rules = rule_book(loops, os.environ)
+        self._on_verdict = on_verdict
+        self._live = live
         self._stamp = stamp
         self._max_buffer = (max_buffer_spans, max_buffer_bytes)
         self._shutdown_timeout = shutdown_timeout
@@ -117,7 +143,15 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._buffer = SpanBuffer(*self._max_buffer)
         self._transport: Transport = GrpcTransport(self._resolve)
         self._encoder = Encoder(process_id())
-        self._sender = Sender(self._buffer, self._transport, self._encoder, self._monotonic)
+        self.verdicts = Verdicts(self._on_verdict, self._monotonic)
+        announcements = Announcements(process_id(), self._live, self._wake_sender, self._monotonic)
+        self._watch = Watch(self._rules, self.verdicts.publish, announcements, self._monotonic)
+        self._watch_thread = WatchThread(self._watch)
+        self._sender = Sender(
+            self._buffer, self._transport, self._encoder, self._monotonic, announcements, self._watch.look
+        )
+        self._listener = Listener(self._resolve, process_id(), self.verdicts.publish, self._monotonic)
+        self._listens = self._on_verdict is not None
         self._dropped: Counter[str] = Counter()
 
     @property
@@ -147,13 +181,16 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 buffered=buffer.accepted - buffer.settled,
                 buffered_bytes=buffer.accepted_bytes - buffer.settled_bytes,
                 reports=reports,
+                verdicts=self.verdicts.found,
+                unhandled_verdicts=self.verdicts.unhandled,
+                unwatched=self._watch.unwatched,
                 evicted=self._table.evicted_spans,
                 lost_attributes=self._encoder.lost_attributes,
-                faults=self._faults + sender.faults,
+                faults=self._faults + sender.faults + self._watch.faults,
             )
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Note whose span this is."""
+        """Note whose span this is. Raises AgentLoopDetected under the guard (`stop_on_loop`), and nothing else."""
         try:
             context = span.get_span_context()
             if context is not None and context.trace_flags.sampled and not self._stopped:
@@ -183,7 +220,10 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 return
             self._stopped = True
         _forget(self)
+        self._listener.stop()
+        self._watch_thread.stop()
         self._sender.stop(self._shutdown_timeout)
+        self.verdicts.stop()
 
     def report_run(self, request: bytes) -> None:
         """Queue an encoded ReportRunRequest behind the spans; never waits. A full queue drops and counts it."""
@@ -195,6 +235,38 @@ class AgentEvalSpanProcessor(SpanProcessor):
             else:
                 self._sender.start()
 
+    def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
+        """The newest alarm on the session or the trace; from the first call on, the collector's are known too."""
+        self._listen()
+        return self.verdicts.alarm(session_id, trace_id)
+
+    def stopping_alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
+        """The alarm for which the trace is to be stopped now; None where it may go on."""
+        alarm = self.alarm(session_id, trace_id)
+        if alarm is None:
+            return None
+        with self._lock:
+            if not alarm.stops(trace_id, lambda own: self._table.is_open(int(own, 16))):
+                return None
+            alarm.stopped = alarm.stopped or trace_id
+            return alarm
+
+    def _listen(self) -> None:
+        if not self._listens:
+            self._listens = True
+            self._listener.start()
+
+    def _guard(self, span: Span, context: SpanContext, identity: Identity | None) -> None:
+        """Raise AgentLoopDetected where this span is a call of an agent that is to stop."""
+        self._listen()
+        attributes = span.attributes or {}
+        if not self.verdicts.has_alarms or kind_of(span.name, attributes) is StepKind.OTHER:
+            return
+        session_id = identity.session_id if identity is not None else None
+        alarm = self.stopping_alarm(session_id or session_of(attributes), format_trace_id(context.trace_id))
+        if alarm is not None:
+            raise AgentLoopDetected(alarm.verdict)
+
     def _start(self, span: Span, context: SpanContext, parent_context: Context | None) -> None:
         parent = span.parent
         identity = identity_in(parent_context)
@@ -204,8 +276,15 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 identity = inherited or _identity_around(parent, parent_context)
             elif inherited is not None and inherited is not identity:
                 identity = identity.completed_by(inherited)
+            if is_guarded(parent_context):
+                self._guard(span, context, identity)
             self._table.start(context.trace_id, context.span_id, identity)
             self._sender.start()
+            if self._watch.add(Began(span, identity)) and (self._live or not self._watch_thread.is_ticking):
+                self._watch_thread.start()
+                self._watch_thread.wake()
+            if self._on_verdict is not None:
+                self._listener.start()
         if self._stamp and identity is not None:
             span.set_attributes(identity.attributes())
 
@@ -216,21 +295,26 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if self._stopped:
                 self._dropped["shutdown"] += 1
                 return
+            ended = EndedSpan(span, identity, size)
+            if self._watch.add(ended):
+                self._watch_thread.wake()
             if not self._buffer.has_room(size):
                 self._sender.wake()
                 return
-            span_count = None
             closes = entry is not None and not entry.open
             if entry is not None:
                 entry.handed_over += 1
-                span_count = entry.handed_over if closes else None
+                ended.span_count = entry.handed_over if closes else None
             # A sender that has something urgent to do knows it: waking it again would only cost a thread switch.
             wake = closes and not self._buffer.is_urgent
-            self._buffer.add(EndedSpan(span, identity, span_count, size))
+            self._buffer.add(ended)
             if closes:
                 self._buffer.hurry()
             if wake or self._sender.wants_waking():
                 self._sender.wake()
+
+    def _wake_sender(self) -> None:
+        self._sender.wake()
 
     def _resolve(self) -> Destination:
         if self._destination is None:
@@ -244,7 +328,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
     def _after_fork(self) -> None:
         # The parent sends what it holds. Its connection stays referenced: closing it here would disturb the parent.
-        _inherited_connections.append(self._transport)
+        _inherited_connections.append((self._transport, self._listener))
         self._table.disown()
         self._destination = None
         self._faults = 0
@@ -262,7 +346,7 @@ def _identity_around(parent: SpanContext | None, parent_context: Context | None)
 
 _live_lock = threading.Lock()
 _live: weakref.WeakSet[AgentEvalSpanProcessor] = weakref.WeakSet()
-_inherited_connections: list[Transport] = []
+_inherited_connections: list[tuple[Transport, Listener]] = []
 _process_id = secrets.token_hex(8)
 
 

@@ -57,6 +57,10 @@ class TraceTable:
         parent = None if parent_id is None else entry.open.get(parent_id)
         return parent or entry.identity
 
+    def is_open(self, trace_id: int) -> bool:
+        """Whether a span of the trace is open."""
+        return trace_id in self._open
+
     def start(self, trace_id: int, span_id: int, identity: Identity | None) -> None:
         """Note that the span is open and whose it is."""
         if self.open_spans >= self._max_open_spans:

@@ -16,6 +16,7 @@ from otel_agenteval.config import Destination
 
 EXPORT_METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 REPORT_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/ReportRun"
+STARTS_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/ReportStarts"
 
 # https://opentelemetry.io/docs/specs/otlp/#failures; RESOURCE_EXHAUSTED also without a RetryInfo, because a
 # collector that sheds load wants these spans later.
@@ -72,7 +73,7 @@ Answer: TypeAlias = Delivered | Retry | Refused
 
 
 class Transport(Protocol):
-    """What the sender needs of the way to the collector. Neither call raises for what the far side does."""
+    """What the sender needs of the way to the collector. No call raises for what the far side does."""
 
     def export(self, request: bytes, timeout: float) -> Answer:
         """Send an encoded ExportTraceServiceRequest and wait at most `timeout` seconds."""
@@ -80,6 +81,10 @@ class Transport(Protocol):
 
     def report(self, request: bytes, timeout: float) -> Answer:
         """Send an encoded ReportRunRequest and wait at most `timeout` seconds."""
+        ...
+
+    def announce(self, request: bytes, timeout: float) -> Answer:
+        """Send an encoded ReportStartsRequest and wait at most `timeout` seconds."""
         ...
 
     def close(self) -> None:
@@ -101,6 +106,9 @@ class GrpcTransport:
     def report(self, request: bytes, timeout: float) -> Answer:
         return self._call(REPORT_METHOD, request, timeout, lambda _: Delivered())
 
+    def announce(self, request: bytes, timeout: float) -> Answer:
+        return self._call(STARTS_METHOD, request, timeout, lambda _: Delivered())
+
     def close(self) -> None:
         channel, self._channel = self._channel, None
         if channel is not None:
@@ -110,7 +118,7 @@ class GrpcTransport:
         destination = self._destination()
         if self._channel is None:
             try:
-                self._channel = _open(destination)
+                self._channel = open_channel(destination)
             except OSError as error:
                 problem = f"cannot read the TLS files of {destination.target}: {error}"
                 return Retry(problem, never_reached=not self._reached)
@@ -133,7 +141,8 @@ class GrpcTransport:
         return read(response)
 
 
-def _open(destination: Destination) -> grpc.Channel:
+def open_channel(destination: Destination) -> grpc.Channel:
+    """A channel of its own. Raises OSError where the TLS files cannot be read."""
     options: list[tuple[str, int]] = [
         # Channels to one address share connections by default, and after a fork the child's would use the parent's.
         ("grpc.use_local_subchannel_pool", 1),

@@ -118,6 +118,8 @@ class AgentDetectors:
             yield from _repeated(Kind.ERROR_STORM, rule, step, row, reason)
 
     def _spend(self, step: Step) -> Iterator[Loop]:
+        if self._rules.budget.mode is Mode.OFF:
+            return
         if self._started_at is None:
             self._started_at = step.started_at
         self._last_span_id = step.span_id

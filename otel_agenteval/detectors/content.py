@@ -25,6 +25,7 @@ MAX_CONFIRMATION: Final = 80
 MAX_ERROR: Final = 2000
 """Characters of an error that are compared; behind them stand traces of stacks."""
 
+_BEGINS_JSON: Final = tuple('{["-0123456789tfnNI')
 _WORD: Final = re.compile(r"\w+")
 _DIGIT: Final = re.compile(r"\d")
 _CONFIRMS: Final = re.compile(
@@ -90,7 +91,7 @@ def is_speech(reply: Json) -> bool:
 
 
 def _canonical(text: str) -> str:
-    if len(text) > MAX_DECODED:
+    if len(text) > MAX_DECODED or text.lstrip()[:1] not in _BEGINS_JSON:
         return text.strip()
     try:
         value = _decode(text)

@@ -31,7 +31,19 @@ def test_import_is_no_slower_than_the_stock_exporters() -> None:
 def test_public_names() -> None:
     import otel_agenteval  # noqa: PLC0415
 
-    assert otel_agenteval.__all__ == ["AgentEvalSpanProcessor", "Run", "Stats", "attach", "run", "session"]
+    assert otel_agenteval.__all__ == [
+        "AgentEvalSpanProcessor",
+        "AgentLoopDetected",
+        "Run",
+        "Stats",
+        "Verdict",
+        "attach",
+        "current_verdict",
+        "raise_if_looping",
+        "run",
+        "session",
+        "stop_on_loop",
+    ]
     for name in otel_agenteval.__all__:
         assert getattr(otel_agenteval, name).__doc__
 

@@ -90,7 +90,7 @@ spans = st.builds(
 
 
 def ended(span: ReadableSpan, identity: Identity | None = None, span_count: int | None = None) -> EndedSpan:
-    return EndedSpan(span, identity, span_count, 0)
+    return EndedSpan(span, identity, 0, span_count)
 
 
 def encoded(encoder: Encoder, batch: Sequence[EndedSpan]) -> ExportTraceServiceRequest:

@@ -1,0 +1,89 @@
+"""The opt-in guard: an agent that loops is stopped by an exception at its next tool or model call."""
+
+import threading
+from contextvars import Token
+from typing import Final
+
+from opentelemetry import context as context_api
+from opentelemetry.context import Context
+
+from otel_agenteval.detectors import Verdict
+
+_GUARDED: Final = context_api.create_key("agenteval-guarded")
+
+
+class AgentLoopDetected(BaseException):
+    """The agent was caught in a loop, and is to stop.
+
+    No `Exception`: frameworks take every Exception of a tool for the tool's answer, tell the model of it and go on,
+    and instrumentations swallow what goes wrong while they make spans. Catch it by its name.
+    """
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(f"{verdict.kind}: {verdict.reason}")
+        self.verdict = verdict
+
+    def __reduce__(self) -> tuple[type["AgentLoopDetected"], tuple[Verdict]]:
+        return type(self), (self.verdict,)
+
+
+class _ProcessWide:
+    """How many plain calls of `stop_on_loop` hold, and whether it was ever called."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.used = False
+        self.lock = threading.Lock()
+
+    def add(self, calls: int) -> None:
+        with self.lock:
+            self.calls += calls
+            self.used = True
+
+
+_process_wide = _ProcessWide()
+
+
+class Guard:
+    """What `stop_on_loop` gives; as a context manager it guards what runs inside alone."""
+
+    def __init__(self) -> None:
+        self._token: Token[Context] | None = None
+        self._is_process_wide = True
+        _process_wide.add(1)
+
+    def __enter__(self) -> "Guard":
+        self.disarm()
+        self._token = context_api.attach(context_api.set_value(_GUARDED, True))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            context_api.detach(self._token)
+            self._token = None
+
+    def disarm(self) -> None:
+        """Take back a plain call of `stop_on_loop`."""
+        if self._is_process_wide:
+            self._is_process_wide = False
+            _process_wide.add(-1)
+
+
+def stop_on_loop() -> Guard:
+    """From now on, an agent with an alarming verdict is stopped: its next tool or model call raises.
+
+    Called plainly it holds for the whole process; `with otel_agenteval.stop_on_loop():` holds for what runs inside,
+    as far as the OpenTelemetry context goes. `AgentLoopDetected` is raised when the span of the call starts, and
+    the span is neither sent nor counted. It goes on being raised in that trace; a later trace of the session goes
+    on, unless the alarm came when its own trace was over: then it stops the session's next one. Instrumentations
+    that say what a span is only at its end do not tell a call apart then: use `raise_if_looping` in the tools.
+    """
+    return Guard()
+
+
+def is_guarded(context: Context | None) -> bool:
+    """Whether a guard holds for a span that starts in `context`; None: the current one."""
+    # Asked of every span that starts, and most processes have no guard at all.
+    if not _process_wide.used:
+        return False
+    return _process_wide.calls > 0 or context_api.get_value(_GUARDED, context) is True

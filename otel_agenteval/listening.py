@@ -1,0 +1,131 @@
+"""The collector's verdicts on this process's sessions, by a stream that is opened again whenever it breaks."""
+
+import json
+import logging
+import re
+import threading
+from collections.abc import Callable
+from typing import Final
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from otel_agenteval.background import backoff, suppressing_instrumentation
+from otel_agenteval.config import Destination
+from otel_agenteval.detectors import Mode, Verdict
+from otel_agenteval.model import Json
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.transport import open_channel
+
+WATCH_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/Watch"
+
+MAX_TEXT: Final = 10_000
+"""Characters of a verdict's reason and metadata that are taken."""
+
+_TRACE_ID: Final = re.compile("[0-9a-f]{32}")
+_STEADY: Final = 10.0
+"""Seconds after which a stream that broke was a good one: the next is opened without much ado."""
+_STOP_TIMEOUT: Final = 1.0
+
+_logger = logging.getLogger("otel_agenteval")
+
+
+class Listener:
+    """Owns a thread and a connection, neither of which ever disturbs the agent. `publish` takes each verdict."""
+
+    def __init__(
+        self,
+        destination: Callable[[], Destination],
+        process_id: str,
+        publish: Callable[[Verdict], None],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._destination = destination
+        self._process_id = process_id
+        self._publish = publish
+        self._monotonic = monotonic
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._channel: grpc.Channel | None = None
+        self.connections = 0
+        """Streams that brought something."""
+
+    def start(self) -> None:
+        """Start the thread unless it runs."""
+        if self._thread is None and not self._stopping.is_set():
+            thread = threading.Thread(target=self._run, name="agenteval-listener", daemon=True)
+            self._thread = thread
+            thread.start()
+
+    def stop(self) -> None:
+        """End the stream and the thread."""
+        self._stopping.set()
+        if (channel := self._channel) is not None:
+            channel.close()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_STOP_TIMEOUT)
+
+    def _run(self) -> None:
+        attempt = 0
+        with suppressing_instrumentation():
+            while not self._stopping.is_set():
+                opened = self._monotonic()
+                problem = self._listen()
+                attempt = 0 if self._monotonic() - opened > _STEADY else attempt + 1
+                _logger.debug("no verdicts from the collector for a while: %s", problem)
+                self._stopping.wait(backoff(attempt))
+
+    def _listen(self) -> str:
+        """Take what one stream brings; why it ended."""
+        destination = self._destination()
+        try:
+            self._channel = open_channel(destination)
+        except OSError as error:
+            return str(error)
+        try:
+            # What comes is read here: a message that is none is an error of ours to handle, not of gRPC's.
+            watch: grpc.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(WATCH_METHOD, None, None)
+            request = pb.WatchRequest(process_id=self._process_id).SerializeToString()
+            if self._stopping.is_set():
+                return "stopped"
+            for message in watch(request, metadata=destination.headers):
+                self.connections += 1
+                if (verdict := _verdict(message)) is not None:
+                    self._publish(verdict)
+            return "the collector ended the stream"
+        except (grpc.RpcError, ValueError) as error:
+            # ValueError is how gRPC names a channel that `stop` closed, and protobuf a message that is none.
+            return str(error)
+        finally:
+            self._channel.close()
+
+
+def _verdict(message: bytes) -> Verdict | None:
+    """The verdict of a WatchResponse; None where it tells of something else. Raises ValueError for what is none."""
+    try:
+        response = pb.WatchResponse.FromString(message)
+    except DecodeError as error:
+        raise ValueError(f"not a WatchResponse: {error}") from error
+    told = response.verdict
+    if response.WhichOneof("event") != "verdict" or told.mode not in tuple(Mode):
+        return None
+    if not _TRACE_ID.fullmatch(told.trace_id):
+        raise ValueError(f"a verdict on trace {told.trace_id[:40]!r}, which is no trace's id")
+    return Verdict(
+        name=told.name,
+        kind=told.kind,
+        mode=Mode(told.mode),
+        session_id=told.session_id,
+        trace_id=told.trace_id,
+        span_id=told.span_id,
+        reason=told.reason[:MAX_TEXT],
+        metadata=_metadata(told.metadata_json),
+    )
+
+
+def _metadata(text: bytes) -> dict[str, Json]:
+    try:
+        metadata = json.loads(text) if 0 < len(text) <= MAX_TEXT else {}
+    except (ValueError, RecursionError):
+        return {}
+    return metadata if isinstance(metadata, dict) else {}

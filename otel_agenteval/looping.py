@@ -1,0 +1,29 @@
+"""What an agent may ask of itself: whether it was caught in a loop."""
+
+from otel_agenteval.detectors import Verdict
+from otel_agenteval.guard import AgentLoopDetected
+from otel_agenteval.processor import live_processors
+from otel_agenteval.verdicts import where_we_are
+
+
+def current_verdict() -> Verdict | None:
+    """The newest alarming verdict on the current session, else on the current span's trace; None where there is none.
+
+    Never waits. A verdict is remembered for ten minutes; its `trace_id` says whether it is of an earlier trace.
+    Verdicts in mode `observe` are never given here.
+    """
+    session_id, trace_id = where_we_are()
+    alarms = [alarm for each in live_processors() if (alarm := each.alarm(session_id, trace_id))]
+    newest = max(alarms, key=lambda alarm: alarm.at, default=None)
+    return newest.verdict if newest is not None else None
+
+
+def raise_if_looping() -> None:
+    """Raise `AgentLoopDetected` where the guard would stop the current trace; for frameworks that hide span starts.
+
+    It does so whether or not `stop_on_loop` was called. Never waits.
+    """
+    session_id, trace_id = where_we_are()
+    for processor in live_processors():
+        if (alarm := processor.stopping_alarm(session_id, trace_id)) is not None:
+            raise AgentLoopDetected(alarm.verdict)

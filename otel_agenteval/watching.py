@@ -1,0 +1,255 @@
+"""The detectors beside the agent: they see spans as they start and end, whether or not the collector is there."""
+
+import logging
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import StatusCode, format_span_id, format_trace_id
+
+from otel_agenteval.buffer import EndedSpan
+from otel_agenteval.context import Identity
+from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted, Verdict
+from otel_agenteval.light_reader import agent_of, kind_of, name_of, session_of, step_of
+from otel_agenteval.semconv import SERVICE_NAME
+from otel_agenteval.throttle import ThrottledLog
+
+MAX_EVENTS: Final = 8192
+"""Starts and ends that may wait to be looked at; those that come on top of them are not watched."""
+MAX_TRACES: Final = 512
+"""Traces that are watched; the one in which nothing happened for longest is forgotten."""
+MAX_OPEN: Final = 1024
+"""Open spans of a trace that are known; a step inside another one has no agent but the one it names itself."""
+MAX_DEPTH: Final = 32
+
+_logger = logging.getLogger("otel_agenteval")
+
+
+class Began:
+    """A span that started, and whose it is."""
+
+    __slots__ = ("identity", "span")
+
+    def __init__(self, span: ReadableSpan, identity: Identity | None) -> None:
+        self.span = span
+        self.identity = identity
+
+
+class Announce(Protocol):
+    """Where the collector is told of what no span that ended tells yet."""
+
+    def started(self, start: StepStarted, trace_id: str, session_id: str | None, service: str) -> None: ...
+
+    def ended(self, span_id: str) -> None: ...
+
+    def hung(self, verdict: Verdict) -> None: ...
+
+
+class _Open:
+    __slots__ = ("agent", "parent_id", "span")
+
+    def __init__(self, span: ReadableSpan) -> None:
+        self.span = span
+        self.parent_id = span.parent.span_id if span.parent is not None else None
+        self.agent: str | None = None
+
+
+class _Trace:
+    """A trace while it is watched."""
+
+    __slots__ = ("calls", "detectors", "named", "open", "session_id", "untold")
+
+    def __init__(self) -> None:
+        self.detectors: Detectors | None = None
+        self.open: dict[int, _Open] = {}
+        # The tool and model calls among them that began a while ago.
+        self.calls: set[int] = set()
+        self.session_id: str | None = None
+        self.named = False
+        # Verdicts on spans that have not ended, to travel with them when they do.
+        self.untold: dict[str, list[Verdict]] = {}
+
+
+class Watch:
+    """Finds loops in the starts and ends of spans. `add` is for the agent's threads, one at a time; the rest for ours.
+
+    `publish` takes each verdict at once; `announce` is told of starts and of spans that hang. `now` is the time as
+    spans have it, in nanoseconds since the Unix epoch.
+    """
+
+    def __init__(
+        self,
+        rules: RuleBook,
+        publish: Callable[[Verdict], None],
+        announce: Announce,
+        monotonic: Callable[[], float] = time.monotonic,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._rules = rules
+        self._publish = publish
+        self._announce = announce
+        self._now = now
+        self._log = ThrottledLog(_logger, monotonic)
+        self._events: deque[Began | EndedSpan] = deque()
+        # Our own threads only: who encodes spans must not overtake who looks at them.
+        self._looking = threading.Lock()
+        self._traces: OrderedDict[int, _Trace] = OrderedDict()
+        self.unwatched = 0
+        """Starts and ends that were not looked at, because too many waited."""
+        self.faults = 0
+
+    @property
+    def has_open(self) -> bool:
+        """Whether a span is open in which a call may hang."""
+        return any(trace.open for trace in list(self._traces.values()))
+
+    def add(self, event: Began | EndedSpan) -> bool:
+        """Take a start or an end; False where too many wait."""
+        if len(self._events) >= MAX_EVENTS:
+            self.unwatched += 1
+            return False
+        self._events.append(event)
+        return True
+
+    def look(self) -> None:
+        """Look at all that was taken before; an ended span has its verdicts from here on."""
+        with self._looking:
+            events = [self._events.popleft() for _ in range(len(self._events))]
+            over = {id(event.span.context) for event in events if isinstance(event, EndedSpan)}
+            for event in events:
+                try:
+                    if isinstance(event, EndedSpan):
+                        self._ended(event)
+                    else:
+                        self._began(event, is_over=id(event.span.context) in over)
+                except Exception as error:  # noqa: BLE001 - a bug of ours costs a step; logged and counted
+                    self._fault(error)
+
+    def tick(self) -> None:
+        """Look for what is wrong because nothing happened."""
+        self.look()
+        with self._looking:
+            now = self._now()
+            for trace_id, trace in list(self._traces.items()):
+                if trace.detectors is None or not trace.open:
+                    continue
+                for verdict in self._told(trace_id, trace, trace.detectors.tick(now)):
+                    self._announce.hung(verdict)
+                    if int(verdict.span_id, 16) in trace.open:
+                        trace.untold.setdefault(verdict.span_id, []).append(verdict)
+
+    def _began(self, event: Began, is_over: bool) -> None:
+        span, context = event.span, event.span.get_span_context()
+        if context is None:
+            return
+        trace = self._trace(context.trace_id)
+        if len(trace.open) < MAX_OPEN:
+            trace.open[context.span_id] = _Open(span)
+        if is_over and not trace.calls:
+            # It cannot hang, and there is nothing around it that would hear of it.
+            return
+        attributes = _attributes(span)
+        self._name(trace, event.identity, attributes)
+        start = StepStarted(
+            kind=(kind := kind_of(span.name, attributes)),
+            name=span.name if kind is StepKind.OTHER else name_of(kind, span.name, attributes),
+            span_id=format_span_id(context.span_id),
+            parent_id=format_span_id(span.parent.span_id) if span.parent is not None else None,
+            agent=self._agent(trace, context.span_id) or agent_of(attributes),
+            at=span.start_time or 0,
+        )
+        service = str(span.resource.attributes.get(SERVICE_NAME, ""))
+        self._announce.started(start, format_trace_id(context.trace_id), trace.session_id, service)
+        if kind is not StepKind.OTHER:
+            trace.calls.add(context.span_id)
+        if trace.calls:
+            self._detectors(context.trace_id, trace).observe(start)
+
+    def _ended(self, ended: EndedSpan) -> None:
+        span, context = ended.span, ended.span.get_span_context()
+        if context is None:
+            return
+        trace = self._trace(context.trace_id)
+        attributes = _attributes(span)
+        self._name(trace, ended.identity, attributes)
+        span_id = format_span_id(context.span_id)
+        step = step_of(
+            span_id=span_id,
+            name=span.name,
+            attributes=attributes,
+            events=((event.name, event.attributes or {}) for event in span.events),
+            failed=span.status.status_code is StatusCode.ERROR,
+            status_message=span.status.description,
+            agent=self._agent(trace, context.span_id) or agent_of(attributes),
+            started_at=span.start_time,
+            ended_at=span.end_time,
+        )
+        trace.open.pop(context.span_id, None)
+        trace.calls.discard(context.span_id)
+        self._announce.ended(span_id)
+        verdicts = trace.untold.pop(span_id, [])
+        if step is not None:
+            found = self._detectors(context.trace_id, trace).observe(step)
+            ended.verdicts = (*verdicts, *self._told(context.trace_id, trace, found))
+        elif trace.detectors is not None:
+            trace.detectors.observe(Step(kind=StepKind.OTHER, name=span.name, span_id=span_id, ended_at=span.end_time))
+            ended.verdicts = tuple(verdicts) or None
+
+    def _told(self, trace_id: int, trace: _Trace, found: list[Verdict]) -> Iterator[Verdict]:
+        for verdict in found:
+            told = replace(verdict, session_id=trace.session_id or format_trace_id(trace_id))
+            self._publish(told)
+            yield told
+
+    def _trace(self, trace_id: int) -> _Trace:
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            trace = self._traces[trace_id] = _Trace()
+            if len(self._traces) > MAX_TRACES:
+                self._traces.popitem(last=False)
+        self._traces.move_to_end(trace_id)
+        return trace
+
+    def _detectors(self, trace_id: int, trace: _Trace) -> Detectors:
+        if trace.detectors is None:
+            # The session may be known later than the first step.
+            trace.detectors = Detectors("", format_trace_id(trace_id), self._rules)
+        return trace.detectors
+
+    def _name(self, trace: _Trace, identity: Identity | None, attributes: Mapping[str, Any]) -> None:
+        """What the application named outranks what a span names."""
+        if identity is not None and identity.session_id is not None:
+            trace.session_id, trace.named = identity.session_id, True
+        elif not trace.named:
+            trace.session_id = session_of(attributes) or trace.session_id
+
+    def _agent(self, trace: _Trace, span_id: int) -> str | None:
+        """The agent that the nearest span around names: its tools and its model calls then have the same one."""
+        inside: list[_Open] = []
+        around = trace.open.get(span_id)
+        agent = None
+        while around is not None and around.parent_id is not None and len(inside) < MAX_DEPTH:
+            around = trace.open.get(around.parent_id)
+            if around is None:
+                break
+            agent = around.agent or agent_of(around.span.attributes or {})
+            inside.append(around)
+            if agent is not None:
+                break
+        if agent is not None:
+            for each in inside:
+                each.agent = agent
+        return agent
+
+    def _fault(self, error: Exception) -> None:
+        self.faults += 1
+        self._log.warning("watch", "agenteval failed on a span while looking for loops", exc_info=error)
+
+
+def _attributes(span: ReadableSpan) -> Mapping[str, Any]:
+    # A plain dict, because an SDK mapping runs Python code for every item.
+    return span.attributes.copy() if span.attributes else {}  # type: ignore[attr-defined]

@@ -2,17 +2,8 @@
 
 from typing import Final
 
-from agenteval_collector.judging.checks import unit
-from agenteval_collector.judging.port import Reply
-from agenteval_collector.judging.questions.scoring import (
-    ByMedian,
-    Reading,
-    ScoringQuestion,
-    number_of,
-    reason_of,
-    scoring_question,
-)
-from agenteval_collector.judging.schemas import REASON, SCORE, record
+from agenteval_collector.judging.questions.scoring import ScoringQuestion, one_score
+from otel_agenteval.model import Json
 
 NAME: Final = "completion"
 VERSION: Final = "1"
@@ -30,27 +21,14 @@ refuse rightly what must not be done, and to say so, can be the whole task."""
 
 def completion(task: str, outcome: str, threshold: float) -> ScoringQuestion:
     """The question after the extraction."""
-    return scoring_question(
+    facts: dict[str, Json] = {"task": task, "outcome": outcome}
+    return one_score(
+        evaluator="task_completion",
+        threshold=threshold,
         name=NAME,
         version=VERSION,
         instructions=_INSTRUCTIONS,
-        data={"task": task, "outcome": outcome},
-        schema=record(reason=REASON, verdict=SCORE),
-        check=_check,
-        readings=[
-            Reading(
-                evaluator="task_completion",
-                threshold=threshold,
-                value=_verdict,
-                conclude=ByMedian(value=_verdict, reason=reason_of, metadata={"task": task, "outcome": outcome}),
-            )
-        ],
+        data=facts,
+        key="verdict",
+        metadata=facts,
     )
-
-
-def _verdict(reply: Reply) -> float:
-    return number_of(reply, "verdict")
-
-
-def _check(reply: Reply) -> None:
-    unit(reply["verdict"], "reply.verdict")

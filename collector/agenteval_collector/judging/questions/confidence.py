@@ -2,17 +2,7 @@
 
 from typing import Final
 
-from agenteval_collector.judging.checks import unit
-from agenteval_collector.judging.port import Reply
-from agenteval_collector.judging.questions.scoring import (
-    ByMedian,
-    Reading,
-    ScoringQuestion,
-    number_of,
-    reason_of,
-    scoring_question,
-)
-from agenteval_collector.judging.schemas import REASON, SCORE, record
+from agenteval_collector.judging.questions.scoring import ScoringQuestion, one_score
 from agenteval_collector.judging.transcript import GUIDE
 from otel_agenteval.model import Json
 
@@ -39,27 +29,12 @@ Asking the user for something that only the user knows, and refusing what is not
 
 def confidence(transcript: list[Json], threshold: float) -> ScoringQuestion:
     """The question; it needs nothing but the transcript."""
-    return scoring_question(
+    return one_score(
+        evaluator="confidence",
+        threshold=threshold,
         name=NAME,
         version=VERSION,
         instructions=_INSTRUCTIONS,
         data={"transcript": transcript},
-        schema=record(reason=REASON, confidence=SCORE),
-        check=_check,
-        readings=[
-            Reading(
-                evaluator="confidence",
-                threshold=threshold,
-                value=_confidence,
-                conclude=ByMedian(value=_confidence, reason=reason_of),
-            )
-        ],
+        key="confidence",
     )
-
-
-def _confidence(reply: Reply) -> float:
-    return number_of(reply, "confidence")
-
-
-def _check(reply: Reply) -> None:
-    unit(reply["confidence"], "reply.confidence")

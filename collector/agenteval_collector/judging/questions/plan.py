@@ -6,19 +6,9 @@ was, it can be found only in what the agent reasoned or replied on the way: with
 
 from typing import Final, cast
 
-from agenteval_collector.judging.checks import unit
 from agenteval_collector.judging.entries import PLAN, REASONING, REPLY, Entry, entries
 from agenteval_collector.judging.fitting import Redact, fit
-from agenteval_collector.judging.port import Reply
-from agenteval_collector.judging.questions.scoring import (
-    ByMedian,
-    Reading,
-    ScoringQuestion,
-    number_of,
-    reason_of,
-    scoring_question,
-)
-from agenteval_collector.judging.schemas import REASON, SCORE, record
+from agenteval_collector.judging.questions.scoring import ScoringQuestion, one_score
 from otel_agenteval.model import Json, Trace
 
 NAME: Final = "plan"
@@ -41,34 +31,24 @@ Guide
 
 def plan_quality(task: str, plan: list[str], threshold: float) -> ScoringQuestion:
     """The question after the extraction."""
-    steps: list[Json] = list(plan)
-    return scoring_question(
+    facts: dict[str, Json] = {"task": task, "plan": list[Json](plan)}
+    return one_score(
+        evaluator="plan_quality",
+        threshold=threshold,
         name=NAME,
         version=VERSION,
         instructions=_INSTRUCTIONS,
-        data={"task": task, "plan": steps},
-        schema=record(reason=REASON, score=SCORE),
-        check=_check,
-        readings=[
-            Reading(
-                evaluator="plan_quality",
-                threshold=threshold,
-                value=_score,
-                conclude=ByMedian(value=_score, reason=reason_of, metadata={"task": task, "plan": steps}),
-            )
-        ],
+        data=facts,
+        key="score",
+        metadata=facts,
     )
 
 
 def recorded_plan(trace: Trace, budget: int, redact: Redact) -> list[str]:
     """The plan in the spans, in at most `budget` tokens; empty where none was recorded."""
-    texts = [Entry(kind=PLAN, values={"text": text}) for text in _recorded(trace)]
+    recorded = stated([text for turn in trace.turns for text in turn.plan])
+    texts = [Entry(kind=PLAN, values={"text": text}) for text in recorded]
     return [cast("str", cast("dict[str, Json]", item)["text"]) for item in fit(texts, budget, redact).items]
-
-
-def is_plan_recorded(trace: Trace) -> bool:
-    """Whether the spans tell a plan."""
-    return bool(_recorded(trace))
 
 
 def may_have_plan(trace: Trace) -> bool:
@@ -81,17 +61,5 @@ def stated(plan: list[str]) -> list[str]:
     return [step for step in plan if _is_said(step)]
 
 
-def _recorded(trace: Trace) -> list[str]:
-    return stated([text for turn in trace.turns for text in turn.plan])
-
-
 def _is_said(text: Json) -> bool:
     return isinstance(text, str) and bool(text.strip())
-
-
-def _score(reply: Reply) -> float:
-    return number_of(reply, "score")
-
-
-def _check(reply: Reply) -> None:
-    unit(reply["score"], "reply.score")

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, cast
 
+from agenteval_collector.judging.checks import unit
 from agenteval_collector.judging.port import Question, Reply
+from agenteval_collector.judging.schemas import REASON, SCORE, record
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
 
@@ -49,6 +51,37 @@ def scoring_question(
         scores=lambda reply: tuple((each.value(reply), each.threshold) for each in readings),
     )
     return ScoringQuestion(question=question, readings=tuple(readings))
+
+
+def one_score(
+    *,
+    evaluator: str,
+    threshold: float,
+    name: str,
+    version: str,
+    instructions: str,
+    data: Mapping[str, Json],
+    key: str,
+    metadata: Mapping[str, Json] | None = None,
+) -> ScoringQuestion:
+    """A question whose replies hold one score in [0, 1], under `key`, behind its reason."""
+
+    def value(reply: Reply) -> float:
+        return number_of(reply, key)
+
+    def check(reply: Reply) -> None:
+        unit(reply[key], f"reply.{key}")
+
+    conclude = ByMedian(value=value, reason=reason_of, metadata=metadata or {})
+    return scoring_question(
+        name=name,
+        version=version,
+        instructions=instructions,
+        data=data,
+        schema=record(**{"reason": REASON, key: SCORE}),
+        check=check,
+        readings=[Reading(evaluator=evaluator, threshold=threshold, value=value, conclude=conclude)],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

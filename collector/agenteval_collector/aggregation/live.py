@@ -89,10 +89,6 @@ class LiveSessions:
                 idle.append(session_id)
         return idle
 
-    def next_idle(self) -> float | None:
-        """When `idle` may next return something, on the monotonic clock; it may also be early."""
-        return self._deadlines[0][0] if self._deadlines else None
-
     def session_levels(self) -> Iterable[SessionLevel]:
         """The counts as they are now; safe from any thread."""
         return [

@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-from typing import TypeAlias
 
 from rich.console import Console
 from rich.text import Text
@@ -13,8 +12,6 @@ _UNSAFE = re.compile(
     # All control characters but tab and line feed; what reverses the direction of text; lone surrogates.
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-
-Cell: TypeAlias = Text | str
 
 
 def clean(text: str) -> str:

@@ -19,6 +19,8 @@ from agenteval_collector.evaluators import (
     TraceEvaluator,
     comparable,
 )
+from agenteval_collector.loop_rules import rule_book
+from agenteval_collector.loops import TraceLoops
 from agenteval_collector.pipeline import AssembledTrace, Telemetry
 from agenteval_collector.reliability import ReliabilityReports, RunTraces
 from agenteval_collector.reliability.safety import detectors
@@ -81,6 +83,7 @@ class EvaluationCore:
             self.read,
             telemetry,
             RunTraces(settings.reliability.prices, detectors(settings.reliability.safety)),
+            TraceLoops(rule_book(settings.loops), settings.loops.repeated_answer.mode, store.verdicts.known, clock),
         )
 
 
@@ -103,7 +106,7 @@ def trace_reader(settings: Settings) -> TraceReader:
     """Reads traces as the settings want sessions and runs to be named."""
     reliability = settings.reliability
     return TraceReader(
-        SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by),
+        session_naming(settings),
         RunNaming(
             task=reliability.task_attributes,
             run=reliability.run_attributes,
@@ -111,6 +114,11 @@ def trace_reader(settings: Settings) -> TraceReader:
             confidence=reliability.confidence_attributes,
         ),
     )
+
+
+def session_naming(settings: Settings) -> SessionNaming:
+    """What the settings say of attributes that name sessions."""
+    return SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by)
 
 
 def evaluator_config(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig:

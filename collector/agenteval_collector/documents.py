@@ -45,6 +45,9 @@ def trace_document(trace: Trace, *, revision: int, complete: bool) -> Document:
         "model_calls": len(trace.model_calls),
         "outcomes": [],
         "labels": [],
+        "verdicts": [],
+        "open_spans": [],
+        "status_reason": None,
     }
 
 
@@ -77,6 +80,20 @@ def outcome_document(row: Mapping[str, Any]) -> Document:
         "coverage": row["coverage"],
         "evaluator_version": row["version"],
         "model": row["model"],
+        "metadata": json.loads(row["metadata"]),
+    }
+
+
+def verdict_document(row: Mapping[str, Any]) -> Document:
+    """A loop that an agent was found in, from the columns of the store."""
+    return {
+        "name": row["name"],
+        "kind": row["kind"],
+        "mode": row["mode"],
+        "span_id": row["span_id"],
+        "agent": row["agent"],
+        "reason": row["reason"],
+        "found_at": rfc3339(row["found_at"]),
         "metadata": json.loads(row["metadata"]),
     }
 

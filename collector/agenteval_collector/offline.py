@@ -10,7 +10,7 @@ from agenteval_collector.core import EvaluationCore
 from agenteval_collector.dataset import Dataset
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.judge_wiring import make_judge_stage, make_judging
-from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation
+from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, FoundVerdict
 from agenteval_collector.records import Exchange, JudgeJob
 from agenteval_collector.stores import Store
 
@@ -30,8 +30,15 @@ class Offline:
         self, settings: Settings, store: Store, clock: Clock, traces: Mapping[str, AssembledTrace], dataset: Dataset
     ) -> None:
         core = EvaluationCore(settings, store, clock, NoTelemetry(), make_judging(settings), dataset=dataset)
+        self._verdicts = store.verdicts
         self._stage = EvaluationStage(
-            core.evaluation, core.sessions, store, _NoSink(), lambda _trace_id, _revision: None, self._refer
+            core.evaluation,
+            core.sessions,
+            store,
+            _NoSink(),
+            lambda _trace_id, _revision: None,
+            self._refer,
+            self._keep,
         )
         self._judge = None
         if settings.judge.on:
@@ -65,6 +72,9 @@ class Offline:
                 done = _Done(len(batch), progress)
                 done(self._judge.waiting)
                 self._judge.drain(done)
+
+    def _keep(self, found: Sequence[FoundVerdict]) -> None:
+        self._verdicts.keep(found)
 
     def _refer(self, job: JudgeJob) -> None:
         if self._judge is not None:

@@ -7,8 +7,11 @@ what stands behind it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from otel_agenteval.detectors import Verdict
 from otel_agenteval.outcome import Evaluation
 
 
@@ -43,6 +46,13 @@ class Origin:
     process: str | None
 
 
+class Arrival(NamedTuple):
+    """A span that has arrived for the first time; its trace may still be open. Nobody changes the span."""
+
+    span: Span
+    origin: Origin
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledTrace:
     """All of a trace at one revision: serialized spans and log records with their origins, in order of arrival.
@@ -59,6 +69,42 @@ class AssembledTrace:
     offsets: Sequence[int]
     missing: int = 0
     complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanStart:
+    """A span that a process says it has begun. None: not known at its start. `started_at` in nanoseconds since the
+    Unix epoch."""
+
+    trace_id: str
+    span_id: str
+    name: str
+    session_id: str | None
+    agent: str | None
+    started_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartsReport:
+    """What a process says of what goes on in it; without anything in it, that it is alive."""
+
+    process_id: str
+    service: str | None
+    starts: Sequence[SpanStart]
+    verdicts: Sequence[Verdict]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningTrace:
+    """A trace that is not complete; `stopped` says why it will not go on, None while it may."""
+
+    trace_id: str
+    session_id: str
+    user_id: str | None
+    agent: str | None
+    service: str | None
+    started_at: int
+    stopped: str | None = None
 
 
 Document: TypeAlias = dict[str, Any]
@@ -147,6 +193,10 @@ class Reports(Protocol):
         """Keep a label instead of an earlier one of the same author."""
         ...
 
+    def starts(self, report: StartsReport) -> None:
+        """Take note of what runs: not durable but for its verdicts."""
+        ...
+
 
 class EvaluationSink(Protocol):
     """Takes evaluations that are committed; called in commit order from one thread, must not block or raise."""
@@ -166,6 +216,21 @@ class CommittedEvaluation:
     evaluation: Evaluation
     first: bool
     final: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundVerdict:
+    """A verdict on a trace, with whose it is. One trace has one of each kind on one span.
+
+    `processes` are those that had spans in the trace when it was found, as far as our processor named them.
+    `found_at` is in nanoseconds since the Unix epoch.
+    """
+
+    verdict: Verdict
+    agent: str | None
+    service: str | None
+    processes: frozenset[str]
+    found_at: int
 
 
 class Telemetry(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenteval_collector.pipeline import Document
+from agenteval_collector.pipeline import Document, FoundVerdict
 from otel_agenteval.metrics import LoopText
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation, Method, Outcome
@@ -166,6 +166,7 @@ class Commit:
     risks: dict[str, float | None] = field(default_factory=dict)
     emptied: set[str] = field(default_factory=set)
     judgements: list["Judgement"] = field(default_factory=list)
+    verdicts: list[FoundVerdict] = field(default_factory=list)
 
     def add(self, update: SessionUpdate) -> None:
         """Keep a session as it is now, instead of as it was earlier in this pass."""

@@ -25,7 +25,8 @@ logger = logging.getLogger(__name__)
 
 INGEST_THREADS = 16
 """Requests that wait for the same commit at most; more would wait for Python, not for the disk."""
-WATCH_THREADS = 8
+WATCH_THREADS = 256
+"""Watchers at most, each with a thread of its own that sleeps: an agent watches for verdicts on its sessions."""
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -8,7 +8,7 @@ receiver -> log -> assembly -> evaluation -> store -> emit
 import fcntl
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO
@@ -19,7 +19,7 @@ from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.assembly import Assembler, AssemblyStage, KnownTrace
 from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.config import ConfigError, Settings
-from agenteval_collector.core import EvaluationCore, reliability_reports
+from agenteval_collector.core import EvaluationCore, reliability_reports, session_naming
 from agenteval_collector.documents import trace_document
 from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.feed import Feed
@@ -27,15 +27,27 @@ from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.errors import NotFound
 from agenteval_collector.evaluation import EvaluationStage
-from agenteval_collector.evaluation.running import RunningSessions
+from agenteval_collector.evaluation.running import RunningTraces
 from agenteval_collector.judge_wiring import judge_models, make_judge_stage, make_judging, trace_loader
 from agenteval_collector.judging.stage import JudgeStage
 from agenteval_collector.log import RequestLog
-from agenteval_collector.pipeline import Document, EvaluationSink, Label, LoggedRequest, Reports, RunReport, Telemetry
+from agenteval_collector.loop_rules import rule_book
+from agenteval_collector.loops import Announcer, LiveLoops, LoopStage, OpenSpans
+from agenteval_collector.pipeline import (
+    Arrival,
+    Document,
+    EvaluationSink,
+    Label,
+    LoggedRequest,
+    Reports,
+    RunReport,
+    StartsReport,
+    Telemetry,
+)
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.records import JudgeJob
-from agenteval_collector.servers import make_servers, refuse_open_doors, split_address
+from agenteval_collector.servers import WATCH_THREADS, make_servers, refuse_open_doors, split_address
 from agenteval_collector.stores import Store, StoreQueries
 
 logger = logging.getLogger(__name__)
@@ -62,32 +74,44 @@ class Collector:
             version=version("otel-agenteval"),
             instance_id=str(uuid.uuid4()),
             push=_push_target(settings),
-            count_loops=settings.loops.repeated_answer.mode == "alarm",
         )
         telemetry = self.output.collector
-        feed = Feed(telemetry)
+        feed = Feed(telemetry, watchers=WATCH_THREADS)
         sinks: dict[str, EvaluationSink] = {"instruments": self.output.evaluations, "feed": feed}
+        tellers = {"loops": self.output.loops.tell, "feed": feed.tell}
         if self.output.events is not None:
             sinks["events"] = self.output.events
+            tellers["events"] = self.output.events.tell
 
         # From the store backwards to the receiver.
         self.store = Store(settings.data_dir / "agenteval.db", clock, keep_exchanges=settings.log.retention)
         core = EvaluationCore(settings, self.store, clock, telemetry, make_judging(settings))
         self._read = core.read
+        announcer = Announcer(self.store.verdicts, Fanout(tellers, telemetry).accept)
+        self.open_spans = OpenSpans(clock)
+        self.loops = LoopStage(
+            LiveLoops(rule_book(settings.loops), session_naming(settings), clock),
+            announcer.announce,
+            self.open_spans.arrived,
+            lost=lambda spans: telemetry.dropped("loops", spans),
+        )
         self.evaluation = EvaluationStage(
             core.evaluation,
             core.sessions,
             self.store,
-            Fanout(sinks, telemetry),
+            Fanout({name: sink.accept for name, sink in sinks.items()}, telemetry),
             self._scored,
             self._refer,
+            announcer.announce,
             lambda: self.judge.room if self.judge is not None else 0,
         )
         self.log = RequestLog(
             settings.data_dir / "log.db", clock, self._deliver, max_pending_bytes=settings.log.max_pending_bytes
         )
         self.judge = self._make_judge(settings, clock) if settings.judge.on else None
-        self.assembler = make_assembler(settings, clock, telemetry, self.store, self.log)
+        self.assembler = make_assembler(
+            settings, clock, telemetry, self.store, self.log, self.loops.arrived, self.open_spans.goes_on
+        )
         self.assembly = AssemblyStage(
             self.assembler,
             log=self.log,
@@ -107,16 +131,17 @@ class Collector:
             self.store.engine,
             clock,
             running=self._running,
-            running_sessions=RunningSessions(self.assembler.newest, core.read),
+            running_traces=RunningTraces(self.assembler.newest, core.read, self.open_spans.running),
+            open_spans=lambda trace_id: (self.open_spans.of_trace(trace_id), self.open_spans.stopped(trace_id)),
             idle=settings.session.idle,
             reliability=reliability,
         )
-        self.reports: Reports = _Reports(self.store, self.evaluation)
+        self.reports: Reports = _Reports(self.store, self.evaluation, self.open_spans, announcer)
         self._feed = feed
         self._servers = make_servers(
             settings.server,
             ingest,
-            EvaluationService(self.queries, self.reports, feed),
+            EvaluationService(self.queries, self.reports, feed, max_watchers=WATCH_THREADS),
             lambda grpc_address: make_app(
                 self.queries,
                 metrics=self.output.render,
@@ -133,6 +158,7 @@ class Collector:
         telemetry.observe_open_traces(lambda: self.assembler.open_traces)
         telemetry.observe_log_lag(self.assembler.lag)
         telemetry.observe_queue("log", lambda: self.log.waiting)
+        telemetry.observe_queue("loops", lambda: self.loops.waiting)
         telemetry.observe_queue("assembly", lambda: self.assembly.waiting)
         telemetry.observe_queue("evaluation", lambda: self.evaluation.waiting)
 
@@ -141,6 +167,7 @@ class Collector:
         if self.judge is not None:
             self.judge.start()
         self.evaluation.start(pending_before=self._clock.now() if self.judge is not None else None)
+        self.loops.start()
         self.assembly.start(self.store.checkpoint())
         self.log.start()
         addresses = self._servers.start()
@@ -150,7 +177,7 @@ class Collector:
     @property
     def ready(self) -> bool:
         """Whether every port accepts and every stage works."""
-        alive = self.log.alive and self.assembly.alive and self.evaluation.alive
+        alive = self.log.alive and self.assembly.alive and self.evaluation.alive and self.loops.alive
         return self._servers.running and alive and (self.judge is None or self.judge.alive)
 
     def shutdown(self) -> None:
@@ -161,6 +188,7 @@ class Collector:
         self._servers.shutdown(2.0)
         self.log.shutdown(2.0)
         self.assembly.shutdown(3.0)
+        self.loops.shutdown(2.0)
         if self.judge is not None:
             self.judge.shutdown(2.0)
         self.evaluation.shutdown(3.0)
@@ -196,16 +224,19 @@ class Collector:
     def _running(self, trace_id: str) -> Document | None:
         open_trace = self.assembler.peek(trace_id)
         if open_trace is None:
-            return None
+            begun = self.open_spans.begun(trace_id)
+            return None if begun is None else trace_document(begun, revision=0, complete=False)
         return trace_document(self._read(open_trace), revision=open_trace.revision, complete=False)
 
 
 class _Reports:
-    """`Reports` on the store and the evaluation."""
+    """`Reports` on the store, the evaluation and what is known of running traces."""
 
-    def __init__(self, store: Store, evaluation: EvaluationStage) -> None:
+    def __init__(self, store: Store, evaluation: EvaluationStage, open_spans: OpenSpans, announcer: Announcer) -> None:
         self._store = store
         self._evaluation = evaluation
+        self._open_spans = open_spans
+        self._announcer = announcer
 
     def report_run(self, report: RunReport) -> None:
         self._store.report_run(report)
@@ -218,8 +249,21 @@ class _Reports:
     def label(self, label: Label) -> None:
         self._store.label(label)
 
+    def starts(self, report: StartsReport) -> None:
+        found = self._open_spans.report(report)
+        if found:
+            self._announcer.announce(found)
 
-def make_assembler(settings: Settings, clock: Clock, telemetry: Telemetry, store: Store, log: RequestLog) -> Assembler:
+
+def make_assembler(
+    settings: Settings,
+    clock: Clock,
+    telemetry: Telemetry,
+    store: Store,
+    log: RequestLog,
+    arrived: Callable[[Sequence[Arrival], int], None] = lambda _arrivals, _size: None,
+    goes_on: Callable[[str], bool] = lambda _trace_id: False,
+) -> Assembler:
     """The assembler over a store and a log, as the settings want it."""
 
     def known(trace_ids: Sequence[str]) -> dict[str, KnownTrace]:
@@ -231,6 +275,8 @@ def make_assembler(settings: Settings, clock: Clock, telemetry: Telemetry, store
         telemetry,
         known,
         log.get,
+        arrived,
+        goes_on,
         quiet_period=settings.assembly.quiet_period,
         max_age=settings.assembly.max_age,
         max_open_bytes=settings.assembly.max_open_bytes,

@@ -209,7 +209,8 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     assert session is not None
     assert " ".join(trace) == (
         "trace_id session_id user_id service agent agents input output turns complete partial revision status "
-        "started_at ended_at span_count tools_called available_tools model_calls outcomes labels"
+        "started_at ended_at span_count tools_called available_tools model_calls outcomes labels verdicts open_spans "
+        "status_reason"
     )
     assert set(trace["turns"][0]) == {"input", "output", "tools_called", "error"}
     assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error"}
@@ -217,7 +218,8 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
         "name", "status", "score", "success", "threshold", "reason", "method", "coverage", "evaluator_version",
         "model", "metadata", "error_type",
     }  # fmt: skip
-    about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at"}
+    about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at", "status_reason"}
+    about |= {"running_traces", "verdicts"}
     assert set(session) == {*about, "trace_ids", "outcomes", "signals", "flagged_traces", "trend", "interactions"}
     assert set(item) >= {*about, "trace_count"}
     assert session["signals"] == {hex_id(1): {"coherence": 0.75}}

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agenteval_collector.errors import InvalidRequest, NotFound
-from agenteval_collector.pipeline import Document, Label, Page, RunReport
+from agenteval_collector.pipeline import Document, Label, Page, RunReport, StartsReport
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 NOW = int((START + timedelta(minutes=4)).timestamp()) * 1_000_000_000
@@ -62,9 +62,13 @@ class MemoryReports:
         self.runs: list[RunReport] = []
         self.ended: list[str] = []
         self.labels: list[Label] = []
+        self.started: list[StartsReport] = []
 
     def report_run(self, report: RunReport) -> None:
         self.runs.append(report)
+
+    def starts(self, report: StartsReport) -> None:
+        self.started.append(report)
 
     def end_session(self, session_id: str) -> None:
         self.ended.append(session_id)

@@ -9,7 +9,7 @@ from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import Settings, load
 from agenteval_collector.core import EvaluationCore, reliability_reports
 from agenteval_collector.evaluation import EvaluationStage, Judging, NoJudge
-from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, Origin
+from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, FoundVerdict, Origin
 from agenteval_collector.records import JudgeJob
 from agenteval_collector.stores import Store, StoreQueries
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -34,6 +34,7 @@ class Scoring:
         self.referred: list[JudgeJob] = []
         self.clock = ManualClock()
         self.emitted: list[CommittedEvaluation] = []
+        self.told: list[FoundVerdict] = []
         self.scored: list[tuple[str, int]] = []
         self.telemetry = Counting()
         self.settings: Settings = load(environ={}, flags=sections)
@@ -55,10 +56,14 @@ class Scoring:
             self,
             lambda *scored: self.scored.append(scored),
             self.referred.append,
+            self.announce,
         )
 
     def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
         self.emitted.extend(evaluations)
+
+    def announce(self, found: Sequence[FoundVerdict]) -> None:
+        self.told += self.store.verdicts.keep(found)
 
     def put(self, *traces: AssembledTrace) -> None:
         self.stage.process(traces)

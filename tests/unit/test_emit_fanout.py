@@ -25,14 +25,14 @@ def test_a_failing_sink_does_not_stop_the_others_and_is_counted(caplog: pytest.L
     telemetry = TelemetryOutput(version="1", instance_id="i")
     first, second, third = Recorder(), Recorder(), Recorder()
     second.broken = True
-    fanout = Fanout({"first": first, "second": second, "third": third}, telemetry.collector)
+    fanout = Fanout({"first": first.accept, "second": second.accept, "third": third.accept}, telemetry.collector)
     batch = [committed()]
     for _ in range(3):
         fanout.accept(batch)
     assert first.accepted == third.accepted == batch * 3
     page = telemetry.render()[0].decode()
     assert 'agenteval_collector_sink_failures_total{agenteval_sink="second"} 3.0' in page
-    assert [record.getMessage() for record in caplog.records] == ["evaluations do not reach second"]
+    assert [record.getMessage() for record in caplog.records] == ["nothing reaches second any more"]
     assert "disk full" in caplog.text
 
 
@@ -41,12 +41,12 @@ def test_a_sink_that_recovers_gets_what_comes_next_and_a_new_failure_is_logged_a
 ) -> None:
     caplog.set_level("INFO")
     sink = Recorder()
-    fanout = Fanout({"sink": sink}, TelemetryOutput(version="1", instance_id="i").collector)
+    fanout = Fanout({"sink": sink.accept}, TelemetryOutput(version="1", instance_id="i").collector)
     for sink.broken in (True, False, True):
         fanout.accept([committed()])
     assert len(sink.accepted) == 1
     assert [record.getMessage() for record in caplog.records] == [
-        "evaluations do not reach sink",
-        "evaluations reach sink again",
-        "evaluations do not reach sink",
+        "nothing reaches sink any more",
+        "sink is reached again",
+        "nothing reaches sink any more",
     ]

@@ -6,9 +6,11 @@ from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from prometheus_client.parser import text_string_to_metric_families
 
+from otel_agenteval.detectors import Mode
 from otel_agenteval.outcome import Failure, Score, Status, Subject, Unscored
 from tests.support.evaluations import committed
 from tests.support.sessions import Level, Sessions
+from tests.support.verdicts import found_verdict
 
 LOW = Score(value=0.2, reason="repeats itself")
 
@@ -98,20 +100,18 @@ def test_a_subject_is_counted_once(subject: Subject, first: bool, final: bool, c
 @pytest.mark.parametrize(
     ("changes", "loops"),
     [
-        pytest.param({"name": "loop_detection", "outcome": LOW}, 1, id="a low loop score is a loop"),
-        pytest.param({"name": "loop_detection"}, 0, id="a good loop score is none"),
-        pytest.param({"name": "coherence", "outcome": LOW}, 0, id="another low score is none"),
-        pytest.param({"name": "loop_detection", "outcome": LOW, "first": False}, 0, id="a later revision is none"),
+        pytest.param({}, 1, id="an alarm"),
+        pytest.param({"mode": Mode.OBSERVE}, 0, id="what is only to be observed"),
     ],
 )
-def test_loops_are_counted(changes: dict[str, Any], loops: int) -> None:
+def test_alarms_are_counted(changes: dict[str, Any], loops: int) -> None:
     telemetry = output()
-    telemetry.evaluations.accept([committed(**changes)])
+    telemetry.loops.tell([found_verdict(**changes)])
     found = samples(telemetry, "agenteval_loops_total")
     assert sum(found.values()) == loops
     for labels in found:
         assert dict(labels) == {
-            "agenteval_loop_kind": "repeated_answer",
+            "agenteval_loop_kind": "identical_call",
             "gen_ai_agent_name": "planner",
             "service_name": "shop",
         }

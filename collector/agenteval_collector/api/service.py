@@ -6,9 +6,10 @@ from typing import Any, Protocol, TypeVar
 
 import grpc
 
+from agenteval_collector.api.starts import starts_report
 from agenteval_collector.api.wire import DEFAULT_LIMIT, checked_limit, encode, found, trace_id_of
 from agenteval_collector.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
-from agenteval_collector.pipeline import Document, Label, Queries, Reports, RunReport
+from agenteval_collector.pipeline import Document, FoundVerdict, Label, Queries, Reports, RunReport
 from agenteval_collector.rpc import abort
 from otel_agenteval.outcome import Evaluation, Score
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
@@ -23,7 +24,7 @@ Response = TypeVar("Response")
 
 
 class Lost(Protocol):
-    """So many evaluations were lost at this point of a subscription."""
+    """So many events were lost at this point of a subscription."""
 
     @property
     def count(self) -> int: ...
@@ -35,7 +36,7 @@ class Subscription(Protocol):
     @property
     def closed(self) -> bool: ...
 
-    def get(self, timeout: float) -> Evaluation | Lost | None: ...
+    def get(self, timeout: float) -> Evaluation | FoundVerdict | Lost | None: ...
 
     def close(self) -> None: ...
 
@@ -43,7 +44,9 @@ class Subscription(Protocol):
 class Feed(Protocol):
     """Where subscriptions come from."""
 
-    def subscribe(self, session_id: str | None = None, names: Collection[str] = ()) -> Subscription: ...
+    def subscribe(
+        self, session_id: str | None = None, names: Collection[str] = (), process_id: str | None = None
+    ) -> Subscription: ...
 
 
 class EvaluationService(EvaluationServiceServicer):
@@ -53,7 +56,7 @@ class EvaluationService(EvaluationServiceServicer):
     that they get RESOURCE_EXHAUSTED. The pool must have that many threads more than ingestion needs.
     """
 
-    def __init__(self, queries: Queries, reports: Reports, feed: Feed, *, max_watchers: int = 8) -> None:
+    def __init__(self, queries: Queries, reports: Reports, feed: Feed, *, max_watchers: int) -> None:
         self._queries = queries
         self._reports = reports
         self._feed = feed
@@ -91,6 +94,15 @@ class EvaluationService(EvaluationServiceServicer):
         def answer() -> pb.ReportRunResponse:
             self._reports.report_run(_run_report(request))
             return pb.ReportRunResponse()
+
+        return _answered(context, answer)
+
+    def ReportStarts(  # noqa: N802
+        self, request: pb.ReportStartsRequest, context: grpc.ServicerContext
+    ) -> pb.ReportStartsResponse:
+        def answer() -> pb.ReportStartsResponse:
+            self._reports.starts(starts_report(request))
+            return pb.ReportStartsResponse()
 
         return _answered(context, answer)
 
@@ -132,7 +144,10 @@ class EvaluationService(EvaluationServiceServicer):
             abort(context, Overloaded(f"{self._max_watchers} watchers are connected already", retry_after=10.0))
         try:
             subscription = _answered(
-                context, lambda: self._feed.subscribe(request.session_id or None, tuple(request.names))
+                context,
+                lambda: self._feed.subscribe(
+                    request.session_id or None, tuple(request.names), request.process_id or None
+                ),
             )
             try:
                 yield from _responses(subscription, context)
@@ -158,6 +173,8 @@ def _responses(subscription: Subscription, context: grpc.ServicerContext) -> Ite
                 continue
             case Evaluation() as evaluation:
                 yield pb.WatchResponse(outcome=outcome_message(evaluation))
+            case FoundVerdict() as found_verdict:
+                yield pb.WatchResponse(verdict=verdict_message(found_verdict))
             case lost:
                 yield pb.WatchResponse(lost=lost.count)
 
@@ -186,6 +203,22 @@ def outcome_message(evaluation: Evaluation) -> pb.Outcome:
     if evaluation.success is not None:
         message.success = evaluation.success
     return message
+
+
+def verdict_message(found_verdict: FoundVerdict) -> pb.Verdict:
+    """A verdict as the watch stream sends it."""
+    verdict = found_verdict.verdict
+    return pb.Verdict(
+        name=verdict.name,
+        kind=verdict.kind,
+        mode=verdict.mode,
+        session_id=verdict.session_id,
+        trace_id=verdict.trace_id,
+        span_id=verdict.span_id,
+        reason=verdict.reason.encode(errors="replace").decode(),
+        found_at_unix_nano=found_verdict.found_at,
+        metadata_json=encode(dict(verdict.metadata)),
+    )
 
 
 def _answered(context: grpc.ServicerContext, answer: Callable[[], Response]) -> Response:

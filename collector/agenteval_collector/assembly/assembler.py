@@ -22,7 +22,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.assembly.open_trace import OpenTrace
 from agenteval_collector.assembly.restoring import KnownTrace, assembled, items_of, refill
 from agenteval_collector.clock import Clock
-from agenteval_collector.pipeline import AssembledTrace, LoggedRequest, Origin, Telemetry
+from agenteval_collector.pipeline import Arrival, AssembledTrace, LoggedRequest, Origin, Telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,9 @@ class LogLag:
 class Assembler:
     """The open traces, and those that are being scored; owned by one thread.
 
-    `known` looks up traces that were scored before, `reload` reads requests from the log again.
+    `known` looks up traces that were scored before, `reload` reads requests from the log again. `arrived` is given the
+    spans that were not known before, and the size of the requests they came in. `goes_on` knows whether a span of a
+    trace is open whose start alone was reported. Neither must block or raise.
     """
 
     def __init__(
@@ -46,6 +48,8 @@ class Assembler:
         telemetry: Telemetry,
         known: Callable[[Sequence[str]], Mapping[str, KnownTrace]],
         reload: Callable[[Sequence[int]], Iterable[LoggedRequest]],
+        arrived: Callable[[Sequence[Arrival], int], None] = lambda _arrivals, _size: None,
+        goes_on: Callable[[str], bool] = lambda _trace_id: False,
         *,
         quiet_period: float,
         max_age: float,
@@ -55,6 +59,8 @@ class Assembler:
         self._telemetry = telemetry
         self._known = known
         self._reload = reload
+        self._arrived = arrived
+        self._goes_on = goes_on
         self._quiet_period = quiet_period
         self._max_age = max_age
         self._max_open_bytes = max_open_bytes
@@ -80,15 +86,19 @@ class Assembler:
         known = self._known([trace_id.hex() for trace_id in unseen]) if unseen else {}
         touched: dict[bytes, OpenTrace] = {}
         forgotten: set[bytes] = set()
+        arrivals: list[Arrival] = []
         for request, items in parsed:
             for trace_id, item, origin in items:
                 trace = None if trace_id in forgotten else self._find(trace_id, request, known, forgotten)
                 if trace is not None:
-                    self._add(trace, item, origin, request.offset)
+                    if self._add(trace, item, origin, request.offset) and isinstance(item, Span):
+                        arrivals.append(Arrival(item, origin))
                     touched[trace_id] = trace
                 elif trace_id in forgotten:
                     self._telemetry.late(1)
             self._next_offset = request.offset + 1
+        if arrivals:
+            self._arrived(arrivals, sum(len(request.body) for request in requests))
         for trace in touched.values():
             self._schedule(trace)
         complete = [self._complete(trace) for trace in touched.values() if trace.changed and trace.delivered]
@@ -107,6 +117,9 @@ class Assembler:
             if self._due_at(trace) > now:
                 self._schedule(trace)
             elif trace.changed:
+                if now < trace.opened_at + self._max_age and self._goes_on(trace_id.hex()):
+                    self._look_again(trace, now)
+                    continue
                 if now >= trace.opened_at + self._max_age:
                     self._telemetry.released_early(1)
                 complete.append(self._complete(trace))
@@ -203,17 +216,24 @@ class Assembler:
         trace.restored(scored.revision, self._clock.monotonic())
         return whole
 
-    def _add(self, trace: OpenTrace, item: Span | bytes, origin: Origin, offset: int) -> None:
+    def _add(self, trace: OpenTrace, item: Span | bytes, origin: Origin, offset: int) -> bool:
         before = trace.size
-        if trace.add(item, origin, offset):
+        added = trace.add(item, origin, offset)
+        if added:
             self._open_bytes += trace.size - before
             trace.touched_at = self._clock.monotonic()
             if trace.revision > 1:
                 self._telemetry.late(1)
+        return added
 
     def _schedule(self, trace: OpenTrace) -> None:
         """Look at the trace when it is due, or earlier: a look finds out about what came since and looks again."""
-        due = self._due_at(trace)
+        self._look_at(trace, self._due_at(trace))
+
+    def _look_again(self, trace: OpenTrace, now: float) -> None:
+        self._look_at(trace, min(now + self._quiet_period, trace.opened_at + self._max_age))
+
+    def _look_at(self, trace: OpenTrace, due: float) -> None:
         if due < trace.deadline:
             trace.deadline = due
             heapq.heappush(self._deadlines, (due, trace.trace_id))

@@ -4,7 +4,7 @@ Names as in the GenAI semantic conventions (open-telemetry/semantic-conventions-
 under `agenteval.*`, the evaluated service included: the resource of the event is this collector.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from opentelemetry._logs import Logger, LogRecord, SeverityNumber
@@ -13,7 +13,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 
 from agenteval_collector.emit.instruments import score_label
 from agenteval_collector.emit.labels import clean
-from agenteval_collector.pipeline import CommittedEvaluation
+from agenteval_collector.pipeline import CommittedEvaluation, FoundVerdict
 from otel_agenteval import semconv
 from otel_agenteval.outcome import Evaluation, Failure, Score
 
@@ -22,7 +22,7 @@ _NAME_LENGTH: Final = 256
 
 
 class EvaluationEvents:
-    """An EvaluationSink that emits every revision of every outcome."""
+    """An EvaluationSink that emits every revision of every outcome, and every verdict."""
 
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
@@ -32,24 +32,33 @@ class EvaluationEvents:
             if committed.final:
                 continue  # The same score was emitted when it was found.
             evaluation = committed.evaluation
-            self._logger.emit(
-                LogRecord(
-                    timestamp=evaluation.evaluated_at,
-                    observed_timestamp=evaluation.evaluated_at,
-                    context=_context(evaluation),
-                    severity_number=SeverityNumber.INFO,
-                    severity_text="INFO",
-                    event_name=semconv.GEN_AI_EVALUATION_RESULT_EVENT,
-                    attributes=_attributes(evaluation),
-                )
+            context = _context(evaluation.trace_id, evaluation.span_id)
+            self._emit(evaluation.evaluated_at, context, _attributes(evaluation))
+
+    def tell(self, verdicts: Sequence[FoundVerdict]) -> None:
+        for found in verdicts:
+            context = _context(found.verdict.trace_id, found.verdict.span_id)
+            self._emit(found.found_at, context, _verdict_attributes(found))
+
+    def _emit(self, at: int, context: Context, attributes: dict[str, str | float | int]) -> None:
+        self._logger.emit(
+            LogRecord(
+                timestamp=at,
+                observed_timestamp=at,
+                context=context,
+                severity_number=SeverityNumber.INFO,
+                severity_text="INFO",
+                event_name=semconv.GEN_AI_EVALUATION_RESULT_EVENT,
+                attributes=attributes,
             )
+        )
 
 
-def _context(evaluation: Evaluation) -> Context:
+def _context(trace_id: str | None, span_id: str | None) -> Context:
     """The context of the evaluated span; without a span id the trace id alone still leads there."""
     span = SpanContext(
-        trace_id=int(evaluation.trace_id or "0", 16),
-        span_id=int(evaluation.span_id or "0", 16),
+        trace_id=int(trace_id or "0", 16),
+        span_id=int(span_id or "0", 16),
         is_remote=True,
         # What was exported to us was sampled.
         trace_flags=TraceFlags(TraceFlags.SAMPLED),
@@ -78,6 +87,26 @@ def _attributes(evaluation: Evaluation) -> dict[str, str | float | int]:
         semconv.AGENTEVAL_SERVICE_NAME: _name(evaluation.service),
         semconv.AGENTEVAL_SERVICE_VERSION: _name(evaluation.service_version),
     }
+    return _present(attributes)
+
+
+def _verdict_attributes(found: FoundVerdict) -> dict[str, str | float | int]:
+    verdict = found.verdict
+    return _present(
+        {
+            semconv.GEN_AI_EVALUATION_NAME: clean(verdict.name, _NAME_LENGTH),
+            semconv.GEN_AI_EVALUATION_SCORE_LABEL: "fail",
+            semconv.GEN_AI_EVALUATION_EXPLANATION: clean(verdict.reason, _EXPLANATION_LENGTH),
+            semconv.GEN_AI_CONVERSATION_ID: clean(verdict.session_id, _NAME_LENGTH),
+            semconv.GEN_AI_AGENT_NAME: _name(found.agent),
+            semconv.AGENTEVAL_LOOP_KIND: verdict.kind,
+            semconv.AGENTEVAL_LOOP_MODE: verdict.mode.value,
+            semconv.AGENTEVAL_SERVICE_NAME: _name(found.service),
+        }
+    )
+
+
+def _present(attributes: Mapping[str, str | float | int | None]) -> dict[str, str | float | int]:
     return {name: value for name, value in attributes.items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""The watch feed: every committed evaluation, to whoever listens at that moment."""
+"""The watch feed: every committed evaluation and every verdict, to whoever listens at that moment."""
 
 from collections import deque
 from collections.abc import Collection, Sequence
@@ -9,7 +9,7 @@ from typing import Final, Self, TypeAlias
 
 from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.errors import Overloaded, Unavailable
-from agenteval_collector.pipeline import CommittedEvaluation
+from agenteval_collector.pipeline import CommittedEvaluation, FoundVerdict
 from otel_agenteval.outcome import Evaluation
 
 _QUEUE: Final = "watch"
@@ -17,26 +17,46 @@ _QUEUE: Final = "watch"
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """So many evaluations were lost at this point, because their reader was too slow."""
+    """So many events were lost at this point, because their reader was too slow."""
 
     count: int
 
 
-FeedItem: TypeAlias = Evaluation | Lost
+Event: TypeAlias = Evaluation | FoundVerdict
+FeedItem: TypeAlias = Event | Lost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interest:
+    """What a watcher asked for: only `session_id`, only evaluators called `names`, where they are given; with
+    `process_id` only verdicts, on traces with spans of that process."""
+
+    session_id: str | None = None
+    names: frozenset[str] = frozenset()
+    process_id: str | None = None
+
+    def covers(self, event: Event) -> bool:
+        """Whether the watcher wants the event."""
+        if isinstance(event, FoundVerdict):
+            about = self.process_id is None or self.process_id in event.processes
+            session_id, name = event.verdict.session_id, event.verdict.name
+        else:
+            about = self.process_id is None
+            session_id, name = event.session_id, event.name
+        return about and self.session_id in (None, session_id) and (not self.names or name in self.names)
 
 
 class Subscription:
-    """What one watcher has not read yet: at most `capacity` evaluations, of which the oldest give way to new ones.
+    """What one watcher has not read yet: at most `capacity` events, of which the oldest give way to new ones.
 
     Thread-safe. To be closed when the watcher leaves; usable as a context manager.
     """
 
-    def __init__(self, feed: "Feed", session_id: str | None, names: Collection[str], capacity: int) -> None:
+    def __init__(self, feed: "Feed", interest: Interest, capacity: int) -> None:
         self._feed = feed
-        self._session_id = session_id
-        self._names = frozenset(names)
+        self._interest = interest
         self._capacity = capacity
-        self._waiting: deque[Evaluation] = deque()
+        self._waiting: deque[Event] = deque()
         self._lost = 0
         self._closed = False
         self._changed = Condition()
@@ -47,7 +67,7 @@ class Subscription:
         return self._closed
 
     def get(self, timeout: float) -> FeedItem | None:
-        """The next evaluation, or how many were lost before it.
+        """The next event, or how many were lost before it.
 
         None when nothing came within `timeout` seconds, or the subscription is closed and read to its end.
         """
@@ -65,9 +85,9 @@ class Subscription:
             self._closed = True
             self._changed.notify_all()
 
-    def _offer(self, evaluations: Sequence[Evaluation]) -> int:
+    def _offer(self, events: Sequence[Event]) -> int:
         """Add those that the watcher asked for; returns how many older ones were lost for them."""
-        wanted = [evaluation for evaluation in evaluations if self._wants(evaluation)]
+        wanted = [event for event in events if self._interest.covers(event)]
         if not wanted:
             return 0
         with self._changed:
@@ -78,11 +98,6 @@ class Subscription:
             self._lost += lost
             self._changed.notify_all()
         return lost
-
-    def _wants(self, evaluation: Evaluation) -> bool:
-        return (self._session_id is None or evaluation.session_id == self._session_id) and (
-            not self._names or evaluation.name in self._names
-        )
 
     def __enter__(self) -> Self:
         return self
@@ -97,7 +112,7 @@ class Subscription:
 
 
 class Feed:
-    """An EvaluationSink that gives every evaluation to all watchers; a slow watcher delays nobody.
+    """An EvaluationSink that gives every event, verdicts too, to all watchers; a slow watcher delays nobody.
 
     `capacity` bounds what waits for one watcher, `watchers` how many there may be.
     """
@@ -113,12 +128,15 @@ class Feed:
         # Guards the set against watchers that come and go while evaluations are handed out.
         self._lock = Lock()
 
-    def subscribe(self, session_id: str | None = None, names: Collection[str] = ()) -> Subscription:
-        """Watch from now on, only `session_id` and only evaluators called `names` where they are given.
+    def subscribe(
+        self, session_id: str | None = None, names: Collection[str] = (), process_id: str | None = None
+    ) -> Subscription:
+        """Watch from now on what `Interest` says of these.
 
         Raises Overloaded when there are too many watchers, Unavailable once the feed is closed.
         """
-        subscription = Subscription(self, session_id, names, self._capacity)
+        interest = Interest(session_id=session_id, names=frozenset(names), process_id=process_id)
+        subscription = Subscription(self, interest, self._capacity)
         with self._lock:
             if self._closed:
                 raise Unavailable("the collector is stopping; watch again when it is back")
@@ -128,15 +146,11 @@ class Feed:
         return subscription
 
     def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
-        with self._lock:
-            subscriptions = list(self._subscriptions)
-        if not subscriptions:
-            return
         # A final score was handed out when it was found.
-        batch = [committed.evaluation for committed in evaluations if not committed.final]
-        lost = sum(subscription._offer(batch) for subscription in subscriptions)
-        if lost:
-            self._telemetry.dropped(_QUEUE, lost)
+        self._offer([committed.evaluation for committed in evaluations if not committed.final])
+
+    def tell(self, verdicts: Sequence[FoundVerdict]) -> None:
+        self._offer(verdicts)
 
     def close(self) -> None:
         """End every subscription; there will be no new ones."""
@@ -145,6 +159,13 @@ class Feed:
             subscriptions = list(self._subscriptions)
         for subscription in subscriptions:
             subscription.close()
+
+    def _offer(self, events: Sequence[Event]) -> None:
+        with self._lock:
+            subscriptions = list(self._subscriptions)
+        lost = sum(subscription._offer(events) for subscription in subscriptions)
+        if lost:
+            self._telemetry.dropped(_QUEUE, lost)
 
     def _leave(self, subscription: Subscription) -> None:
         with self._lock:

@@ -17,9 +17,6 @@ from otel_agenteval.outcome import Evaluation, Score, Subject
 
 SCORE_BOUNDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
-_LOOP_KINDS: Final = {"loop_detection": "repeated_answer"}
-"""Evaluators whose failing score is a loop, with the kind of loop it is."""
-
 
 class SessionLevel(Protocol):
     """How many sessions there are now of one agent in one service, as one session evaluator sees them.
@@ -51,13 +48,11 @@ class SessionLevels(Protocol):
 
 
 class EvaluationInstruments:
-    """An EvaluationSink that records scores, outcomes and loops."""
+    """An EvaluationSink that records scores and outcomes."""
 
-    def __init__(self, meter: Meter, labels: IdentityLabels, *, count_loops: bool = True) -> None:
-        """`count_loops` False leaves `agenteval.loops` at zero: loops are to be observed, not to raise an alarm."""
+    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
         self._meter = meter
         self._labels = labels
-        self._count_loops = count_loops
         self._scores = meter.create_histogram(
             "gen_ai.evaluation.score",
             unit="1",
@@ -68,9 +63,6 @@ class EvaluationInstruments:
             "agenteval.evaluation.outcomes",
             unit="{evaluation}",
             description="Evaluations by what came of them: a score, a reason for none, or a failure.",
-        )
-        self._loops = meter.create_counter(
-            "agenteval.loops", unit="{loop}", description="Loops that agents were found in."
         )
 
     def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
@@ -106,15 +98,13 @@ class EvaluationInstruments:
 
     def _record(self, evaluation: Evaluation) -> None:
         identity = self._labels.identity(evaluation.agent, evaluation.service, evaluation.service_version)
-        whom = _present(
-            {
-                semconv.GEN_AI_AGENT_NAME: identity.agent,
-                semconv.SERVICE_NAME: identity.service,
-            }
-        )
+        whom = {
+            semconv.GEN_AI_AGENT_NAME: identity.agent,
+            semconv.SERVICE_NAME: identity.service,
+            semconv.SERVICE_VERSION: identity.version,
+        }
         attributes = {
-            **whom,
-            **_present({semconv.SERVICE_VERSION: identity.version}),
+            **_present(whom),
             semconv.GEN_AI_EVALUATION_NAME: evaluation.name,
             semconv.AGENTEVAL_SUBJECT: evaluation.subject.value,
             semconv.AGENTEVAL_METHOD: evaluation.method.value,
@@ -130,9 +120,6 @@ class EvaluationInstruments:
                 **_present({semconv.GEN_AI_EVALUATION_SCORE_LABEL: label}),
             },
         )
-        loop_kind = _LOOP_KINDS.get(evaluation.name)
-        if self._count_loops and loop_kind is not None and evaluation.success is False:
-            self._loops.add(1, {**whom, semconv.AGENTEVAL_LOOP_KIND: loop_kind})
 
     def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> Iterable[Observation]:
         # Several agents may share the label `_other`, and of equal attribute sets the SDK keeps the last value only.

@@ -22,6 +22,7 @@ from agenteval_collector.emit.events import EvaluationEvents
 from agenteval_collector.emit.instruments import EvaluationInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
 from agenteval_collector.emit.labels import IdentityLabels
+from agenteval_collector.emit.loops import LoopInstruments
 from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
 from agenteval_collector.emit.reliability import Reliability, ReliabilityInstruments
 
@@ -49,7 +50,6 @@ class TelemetryOutput:
         instance_id: str,
         push: PushTarget | None = None,
         labels: IdentityLabels | None = None,
-        count_loops: bool = True,
     ) -> None:
         labels = self._labels = labels or IdentityLabels()
         resource = Resource(
@@ -81,7 +81,8 @@ class TelemetryOutput:
                 ],
             )
             meter = self._meter = self._meters.get_meter(_SCOPE, version)
-            self.evaluations = EvaluationInstruments(meter, labels, count_loops=count_loops)
+            self.evaluations = EvaluationInstruments(meter, labels)
+            self.loops = LoopInstruments(meter, labels)
             self.collector = CollectorTelemetry(meter, version)
             self._loggers = LoggerProvider(resource, shutdown_on_exit=False)
             self.events: EvaluationEvents | None = None

@@ -4,7 +4,7 @@ All of it belongs to one thread. These evaluators compute, and Python's threads 
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from agenteval_collector.evaluation.outcomes import TraceOutcomes, failure_of
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.evaluators.port import Embed
-from agenteval_collector.pipeline import AssembledTrace, Telemetry
+from agenteval_collector.pipeline import AssembledTrace, FoundVerdict, Telemetry
 from agenteval_collector.records import (
     Commit,
     Judgement,
@@ -51,6 +51,16 @@ class SessionAggregation(Protocol):
     def risk(self, member: Member) -> float | None: ...
 
 
+class LoopFinder(Protocol):
+    """What the evaluation knows of loops."""
+
+    def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> Sequence[FoundVerdict]: ...
+
+    def in_answers(
+        self, evaluations: Iterable[Evaluation], assembled: AssembledTrace | None = None
+    ) -> Sequence[FoundVerdict]: ...
+
+
 class TraceLookup(Protocol):
     """What the evaluation asks of the store."""
 
@@ -70,6 +80,7 @@ class TraceEvaluation:
         read: Callable[[AssembledTrace], Trace],
         telemetry: Telemetry,
         run_trace: Callable[[Trace, str], RunTrace | None],
+        loops: LoopFinder,
     ) -> None:
         self._outcomes = outcomes
         self._sessions = sessions
@@ -79,6 +90,7 @@ class TraceEvaluation:
         self._read = read
         self._telemetry = telemetry
         self._run_trace = run_trace
+        self._loops = loops
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
         """Add to `commit` all that follows from the trace; where it stood before, if this revision has left there.
@@ -91,6 +103,7 @@ class TraceEvaluation:
         for kind, values in trace.unread.items():
             self._telemetry.unread(kind, values)
         session_id = trace.session_id or trace.trace_id
+        loops = self._loops.in_trace(trace, session_id, assembled)
         place = (trace.started_at, trace.trace_id)
         context = EvaluationContext(trace, self._sessions.previous(session_id, place), self._embed)
         evaluations = self._outcomes.find(context, session_id, assembled.revision, unreadable)
@@ -101,6 +114,7 @@ class TraceEvaluation:
             signals={(each.name, each.method): each for each in evaluations if each.name in SIGNAL_NAMES},
         )
         commit.evaluations += evaluations
+        commit.verdicts += [*loops, *self._loops.in_answers(evaluations, assembled)]
         # Telemetry of no agent is stored with its status, but is nobody's session.
         if trace.turns or trace.session_id is not None:
             commit.add(self._sessions.put(session_id, trace, member))
@@ -174,6 +188,7 @@ class TraceEvaluation:
             rescored = replace(known, outcome=outcome, evaluated_at=self._clock.now())
             follower.signals[LoopDetection.name, LoopDetection.method] = rescored
             commit.evaluations.append(rescored)
+            commit.verdicts += self._loops.in_answers([rescored])
             commit.risks[follower.trace_id] = self._sessions.risk(follower)
             update = self._sessions.rescore(session_id, follower)
             if update is not None:

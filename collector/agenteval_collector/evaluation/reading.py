@@ -2,24 +2,22 @@
 
 import hashlib
 from dataclasses import replace
-from functools import lru_cache
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.pipeline import AssembledTrace
+from agenteval_collector.resources import resource_of
 from otel_agenteval.conventions import (
     BY_CONVENTION,
     STAMPED,
     RunNaming,
     SessionNaming,
-    attributes,
     log_record,
     read_trace,
     span_record,
 )
-from otel_agenteval.model import Json, Trace
+from otel_agenteval.model import Trace
 
 MAX_NAME = 1024
 """Characters of an id or a name; a longer one is cut, and told from others like it by a digest."""
@@ -40,11 +38,11 @@ class TraceReader:
             read_trace(
                 assembled.trace_id,
                 [
-                    span_record(Span.FromString(raw), _resource(origin.resource), origin.scope)
+                    span_record(Span.FromString(raw), resource_of(origin.resource), origin.scope)
                     for raw, origin in assembled.spans
                 ],
                 [
-                    log_record(LogRecord.FromString(raw), _resource(origin.resource), origin.scope)
+                    log_record(LogRecord.FromString(raw), resource_of(origin.resource), origin.scope)
                     for raw, origin in assembled.logs
                 ],
                 self._naming,
@@ -85,9 +83,3 @@ def _name(text: str | None) -> str | None:
         return clean
     digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
     return f"{clean[: MAX_NAME - len(digest) - 1]}#{digest}"
-
-
-# A few services send everything: their resources are decoded once, not for every trace.
-@lru_cache(maxsize=256)
-def _resource(raw: bytes) -> dict[str, Json]:
-    return attributes(Resource.FromString(raw).attributes)

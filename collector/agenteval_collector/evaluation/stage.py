@@ -13,7 +13,7 @@ from agenteval_collector.errors import RetryableError
 from agenteval_collector.evaluation.evaluation import TraceEvaluation
 from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.inbox import Inbox
-from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, EvaluationSink
+from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, EvaluationSink, FoundVerdict
 from agenteval_collector.records import Commit, JudgeJob, Judgement, SessionUpdate, Standing, job_of
 from otel_agenteval.outcome import Evaluation, Failure, Status
 
@@ -76,15 +76,18 @@ class EvaluationStage:
         sink: EvaluationSink,
         scored: Callable[[str, int], None],
         refer: Callable[[JudgeJob], None],
+        announce: Callable[[Sequence[FoundVerdict]], None],
         room: Callable[[], int] = lambda: RESUMED_JOBS,
     ) -> None:
-        """`room` is how many jobs `refer` has a place for now."""
+        """`announce` keeps verdicts and tells those that are new. `room` is how many jobs `refer` has a place for
+        now."""
         self._evaluation = evaluation
         self._sessions = sessions
         self._store = store
         self._sink = sink
         self._scored = scored
         self._refer = refer
+        self._announce = announce
         self._room = room
         self._inbox: Inbox[AssembledTrace | Judgement | _Ended] = Inbox(CAPACITY)
         self._to_resume: deque[str] = deque()
@@ -261,6 +264,9 @@ class EvaluationStage:
             self._emit(self._committed(commit))
 
     def _committed(self, commit: Commit) -> list[CommittedEvaluation]:
+        if commit.verdicts:
+            # Before the trace: what is committed is not replayed, and its loops would not be found again.
+            self._endurance.insist(lambda: self._announce(commit.verdicts))
         return self._endurance.insist(lambda: self._store.commit(commit))
 
     def _emit(self, committed: Sequence[CommittedEvaluation]) -> None:

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,23 +13,35 @@ from sqlalchemy.exc import SQLAlchemyError
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import exchange_document, outcome_document, rfc3339, with_outcomes
 from agenteval_collector.errors import InvalidRequest, Unavailable
-from agenteval_collector.pipeline import Document, Page
+from agenteval_collector.pipeline import Document, Page, RunningTrace
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.reliability.conversations import interactions_document, trend_document
 from agenteval_collector.stores.judging import read_exchanges
 from agenteval_collector.stores.labels import read_agreement, read_labels
+from agenteval_collector.stores.running import (
+    NOTHING_COMPLETE,
+    by_session,
+    running_document,
+    stop_reason,
+    unknown_sessions,
+)
 from agenteval_collector.stores.schema import outcomes, sessions, traces
 from agenteval_collector.stores.store import TENANT
+from agenteval_collector.stores.verdicts import read_session_verdicts, read_verdicts
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.metrics.session import FLAG_ABOVE
 from otel_agenteval.outcome import Method, Status, Subject
+
+NEWEST = (2**63 - 1, "")
+"""Before the newest session."""
 
 
 class StoreQueries:
     """`Queries` on the store's file, by `engine`, whose readers never wait for the writer. Raises Unavailable.
 
-    `running` gives the document of a trace that is not complete yet, `running_sessions` the ids of the sessions that
-    have such a trace. `idle` is the time in seconds without a trace after which a session is idle.
+    `running` gives the document of a trace that is not complete yet, `running_traces` all that are, `open_spans` the
+    spans of a trace that have begun and not ended, with why they will not end. `idle` is the time in seconds without
+    a trace after which a session is idle.
     """
 
     def __init__(
@@ -40,28 +52,36 @@ class StoreQueries:
         idle: float,
         reliability: ReliabilityReports,
         running: Callable[[str], Document | None] = lambda _trace_id: None,
-        running_sessions: Callable[[], Collection[str]] = frozenset,
+        running_traces: Callable[[], Sequence[RunningTrace]] = tuple,
+        open_spans: Callable[[str], tuple[list[Document], str | None]] = lambda _trace_id: ([], None),
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._running = running
-        self._running_sessions = running_sessions
+        self._running_traces = running_traces
+        self._open_spans = open_spans
         self._idle = round(idle * 1e9)
         self._reliability = reliability
 
     def trace(self, trace_id: str) -> Document | None:
         # In this order: what is not running any more by the second look is stored by then.
         running = self._running(trace_id)
+        open_spans, reason = self._open_spans(trace_id)
         with self._reading() as connection:
+            live = {
+                "verdicts": read_verdicts(connection, TENANT, trace_id),
+                "open_spans": open_spans,
+                "status_reason": reason,
+            }
             query = select(traces.c.document, traces.c.revision).where(
                 traces.c.tenant == TENANT, traces.c.trace_id == trace_id
             )
             stored = connection.execute(query).first()
             if stored is None or (running is not None and stored.revision < running["revision"]):
-                return running
+                return None if running is None else {**running, **live}
             outcomes_of = _outcomes(connection, Subject.TRACE, [trace_id])
             labels = read_labels(connection, TENANT, trace_id)
-            return with_outcomes(json.loads(stored.document), outcomes_of[trace_id], labels)
+            return {**with_outcomes(json.loads(stored.document), outcomes_of[trace_id], labels), **live}
 
     def judgements(self, trace_id: str) -> list[Document] | None:
         with self._reading() as connection:
@@ -75,12 +95,17 @@ class StoreQueries:
             return read_agreement(connection, TENANT, name)
 
     def session(self, session_id: str) -> Document | None:
-        running = self._running_sessions()
+        running = by_session(self._running_traces()).get(session_id, [])
         with self._reading() as connection:
             query = select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id)
             row = connection.execute(query).first()
+            verdicts = read_session_verdicts(connection, TENANT, session_id, running)
             if row is None:
-                return None
+                if not running:
+                    return None
+                document = running_document(session_id, running, verdicts, last_seen_at=self._clock.now())
+                del document["trace_count"]
+                return {**document, **NOTHING_COMPLETE}
             members = connection.execute(
                 select(traces.c.trace_id, traces.c.risk)
                 .where(traces.c.tenant == TENANT, traces.c.session_id == session_id)
@@ -114,10 +139,11 @@ class StoreQueries:
                 "flagged_traces": [m.trace_id for m in members if m.risk is not None and m.risk > FLAG_ABOVE],
                 "trend": trend_document([completed.get(trace_id) for trace_id in ids]),
                 "interactions": interactions_document([correct[each] for each in ids if each in correct]),
+                "verdicts": verdicts,
             }
 
     def sessions(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
-        running = self._running_sessions()
+        running = by_session(self._running_traces())
         query = select(sessions).where(sessions.c.tenant == TENANT)
         if agent is not None:
             query = query.where(sessions.c.agent == agent)
@@ -125,9 +151,16 @@ class StoreQueries:
             query = query.where(tuple_(sessions.c.last_seen_at, sessions.c.session_id) < _decode(cursor))
         query = query.order_by(sessions.c.last_seen_at.desc(), sessions.c.session_id.desc()).limit(limit + 1)
         with self._reading() as connection:
+            # They are newer than all others, and become those when their first trace is complete.
+            new = [] if cursor is not None else unknown_sessions(connection, TENANT, running, agent)[:limit]
             rows = connection.execute(query).all()
-            more, rows = len(rows) > limit, rows[:limit]
+            room = limit - len(new)
+            more, rows = len(rows) > room, rows[:room]
             ids = [row.session_id for row in rows]
+            verdicts = {
+                session_id: read_session_verdicts(connection, TENANT, session_id, running.get(session_id, []))
+                for session_id in [*new, *ids]
+            }
             found = _outcomes(connection, Subject.SESSION, ids)
             flagged: dict[str, list[str]] = {session_id: [] for session_id in ids}
             for member in connection.execute(
@@ -136,15 +169,19 @@ class StoreQueries:
                 .order_by(traces.c.started_at, traces.c.trace_id)
             ):
                 flagged[member.session_id].append(member.trace_id)
-        items = [
+        now = self._clock.now()
+        items = [running_document(each, running[each], verdicts[each], last_seen_at=now) for each in new]
+        items += [
             {
-                **self._session(row, running),
+                **self._session(row, running.get(row.session_id, [])),
                 "outcomes": found[row.session_id],
                 "flagged_traces": flagged[row.session_id],
+                "verdicts": verdicts[row.session_id],
             }
             for row in rows
         ]
-        return Page(items=items, next_cursor=_encode(rows[-1]) if more else None)
+        last = (rows[-1].last_seen_at, rows[-1].session_id) if rows else NEWEST
+        return Page(items=items, next_cursor=_encode(last) if more else None)
 
     def reliability(
         self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
@@ -166,16 +203,18 @@ class StoreQueries:
         except SQLAlchemyError as error:
             raise Unavailable(f"the store could not be read: {error}") from error
 
-    def _session(self, row: Row[Any], running: Collection[str]) -> Document:
+    def _session(self, row: Row[Any], running: Sequence[RunningTrace]) -> Document:
         return {
             "session_id": row.session_id,
             "user_id": row.user_id,
             "agent": row.agent,
             "services": json.loads(row.services),
-            "status": "running" if row.session_id in running else self._status(row),
+            "status": "running" if running else self._status(row),
+            "status_reason": stop_reason(running),
             "started_at": rfc3339(row.started_at),
             "last_seen_at": rfc3339(row.last_seen_at),
             "trace_count": row.trace_count,
+            "running_traces": [trace.trace_id for trace in running],
         }
 
     def _status(self, row: Row[Any]) -> str:
@@ -209,8 +248,8 @@ def _scores(connection: Connection, session_id: str, name: str) -> dict[str, flo
     return {row.subject_id: row.score for row in rows}
 
 
-def _encode(row: Row[Any]) -> str:
-    return base64.urlsafe_b64encode(json.dumps([row.last_seen_at, row.session_id]).encode()).decode()
+def _encode(place: tuple[int, str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
 def _decode(cursor: str) -> tuple[int, str]:

@@ -184,3 +184,21 @@ labels = Table(
     Column("labelled_at", BigInteger, nullable=False),
     PrimaryKeyConstraint("tenant", "trace_id", "name", "author"),
 )
+
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("tenant", String, nullable=False),
+    Column("trace_id", String, nullable=False),
+    Column("kind", String, nullable=False, comment="of loop"),
+    Column("span_id", String, nullable=False),
+    Column("name", String, nullable=False, comment="the evaluator"),
+    Column("mode", String, nullable=False, comment="observe or alarm"),
+    Column("session_id", String, nullable=False, comment="as far as it was known when the loop was found"),
+    Column("agent", String),
+    Column("service", String),
+    Column("reason", Text, nullable=False),
+    Column("metadata", Text, nullable=False, comment="JSON"),
+    Column("found_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("tenant", "trace_id", "kind", "span_id"),
+)

@@ -22,6 +22,7 @@ from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.rows import evaluation_of, outcome_row, session_record, session_row, trace_row
 from agenteval_collector.stores.runs import write_run_traces
 from agenteval_collector.stores.schema import outcomes, progress, runs, sessions, traces
+from agenteval_collector.stores.verdicts import VerdictStore
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Method, Status, Subject
 
@@ -50,6 +51,7 @@ class Store:
         self.writes = 0
         """Counts what was written; it may also rise where nothing was changed."""
         self.ledger = JudgeLedgerStore(self._pipeline, TENANT)
+        self.verdicts = VerdictStore(self._pipeline, TENANT)
         try:
             migrate(self._pipeline)
         except BaseException:

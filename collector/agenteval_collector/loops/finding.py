@@ -1,0 +1,110 @@
+"""Loops in what is complete: the full reading of a trace, and its answers beside those before it."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.clock import Clock
+from agenteval_collector.loops.watched import carries_verdicts, is_watched
+from agenteval_collector.pipeline import AssembledTrace, FoundVerdict
+from agenteval_collector.reported import REPEATED_ANSWER, verdicts_on
+from otel_agenteval.detectors import Detectors, Mode, RuleBook, Verdict, steps_of
+from otel_agenteval.model import Trace
+from otel_agenteval.outcome import Evaluation, Score, Subject
+
+Known = Callable[[str], set[tuple[str, str]]]
+"""Kind and span of the verdicts that are kept of a trace."""
+
+
+class TraceLoops:
+    """What is found in complete traces, whatever was found while they ran. Pure but for `known` and the clock."""
+
+    def __init__(self, rules: RuleBook, repeated_answer: Mode, known: Known, clock: Clock) -> None:
+        self._rules = rules
+        self._repeated_answer = repeated_answer
+        self._known = known
+        self._clock = clock
+
+    def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> list[FoundVerdict]:
+        """The loops of a complete trace.
+
+        Steps that our processor has watched in the agent are not looked at again: what it found, their spans carry.
+        """
+        watched = {Span.FromString(raw).span_id.hex() for raw, origin in assembled.spans if is_watched(raw, origin)}
+        # Calls that no span tells of have that of their turn; the processor does not see them.
+        watched.difference_update(turn.span_id for turn in trace.turns)
+        detectors = Detectors(session_id, trace.trace_id, self._rules)
+        steps = [step for step in steps_of(trace) if step.span_id not in watched]
+        found = self._as_seen_live(trace.trace_id, [verdict for step in steps for verdict in detectors.observe(step)])
+        found += _carried(assembled, session_id)
+        processes = _processes(assembled)
+        return [
+            FoundVerdict(
+                verdict=verdict,
+                agent=_named(verdict) or trace.agent,
+                service=trace.service,
+                processes=processes,
+                found_at=self._clock.now(),
+            )
+            for verdict in found
+        ]
+
+    def in_answers(
+        self, evaluations: Iterable[Evaluation], assembled: AssembledTrace | None = None
+    ) -> list[FoundVerdict]:
+        """The answers that repeat earlier ones of their session; `assembled` is the trace that they are of."""
+        if self._repeated_answer is Mode.OFF:
+            return []
+        return [
+            FoundVerdict(
+                verdict=_repeated(each, each.outcome, self._repeated_answer),
+                agent=each.agent,
+                service=each.service,
+                processes=_processes(assembled) if assembled is not None else frozenset(),
+                found_at=self._clock.now(),
+            )
+            for each in evaluations
+            if each.name == "loop_detection" and each.subject is Subject.TRACE and each.success is False
+            if isinstance(each.outcome, Score)
+        ]
+
+    def _as_seen_live(self, trace_id: str, found: Sequence[Verdict]) -> list[Verdict]:
+        """Without those of a kind that was found on other spans before: it is the same loop, counted otherwise."""
+        if not found:
+            return []
+        spans = {(verdict.kind, verdict.span_id) for verdict in found}
+        otherwise = {kind for kind, span_id in self._known(trace_id) if (kind, span_id) not in spans}
+        return [verdict for verdict in found if verdict.kind not in otherwise]
+
+
+def _repeated(evaluation: Evaluation, score: Score, mode: Mode) -> Verdict:
+    return Verdict(
+        name=evaluation.name,
+        kind=REPEATED_ANSWER,
+        mode=mode,
+        session_id=evaluation.session_id,
+        trace_id=evaluation.subject_id,
+        span_id=evaluation.span_id or "",
+        reason=score.reason,
+        metadata={"score": score.value, "threshold": evaluation.threshold},
+    )
+
+
+def _carried(assembled: AssembledTrace, session_id: str) -> list[Verdict]:
+    carrying = (Span.FromString(raw) for raw, _ in assembled.spans if carries_verdicts(raw))
+    return [
+        verdict
+        for span in carrying
+        for verdict in verdicts_on(
+            span.attributes, trace_id=assembled.trace_id, span_id=span.span_id.hex(), session_id=session_id
+        )
+    ]
+
+
+def _processes(assembled: AssembledTrace) -> frozenset[str]:
+    return frozenset(origin.process for _, origin in assembled.spans if origin.process is not None)
+
+
+def _named(verdict: Verdict) -> str | None:
+    agent = verdict.metadata.get("agent")
+    return agent if isinstance(agent, str) else None

@@ -1,0 +1,200 @@
+"""The spans that processes have begun and not ended, as they report it (`live=True`), and which of those processes
+are gone. In memory only: what is open is told again by what ends."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.clock import Clock
+from agenteval_collector.documents import rfc3339
+from agenteval_collector.pipeline import Arrival, Document, FoundVerdict, RunningTrace, SpanStart, StartsReport
+from otel_agenteval.detectors import Verdict
+from otel_agenteval.model import Trace
+from otel_agenteval.semconv import AGENTEVAL_SPAN_COUNT
+
+MAX_SPANS: Final = 65_536
+"""Open spans; those of the trace that began first are forgotten for more."""
+MAX_PROCESSES: Final = 4096
+"""Processes that are remembered; the one that was silent for longest is forgotten first."""
+MAX_SHOWN: Final = 100
+"""Open spans of a trace that are shown, the oldest."""
+MAX_TRACES: Final = 500
+"""Running traces that are listed, the newest."""
+GONE_AFTER: Final = 60.0
+"""Seconds after which a process that says nothing is taken for gone; while spans are open it reports every 10 s."""
+FORGOTTEN_AFTER: Final = 3600.0
+"""Seconds after which the open spans of such a process are forgotten."""
+
+
+@dataclass(slots=True)
+class _Process:
+    service: str | None
+    heard_at: float
+
+
+class _Open(NamedTuple):
+    process_id: str
+    start: SpanStart
+
+
+class OpenSpans:
+    """Told by the processes' reports and by the spans that arrive; asked by whoever shows what runs. Thread-safe."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._processes: OrderedDict[str, _Process] = OrderedDict()
+        self._traces: OrderedDict[str, dict[str, _Open]] = OrderedDict()
+        self._count = 0
+        # A span may arrive before the report of its start.
+        self._ended: OrderedDict[bytes, None] = OrderedDict()
+        self._lock = threading.Lock()
+        self.forgotten = 0
+        """Spans that were forgotten while they were open, for want of room."""
+
+    def report(self, report: StartsReport) -> list[FoundVerdict]:
+        """A process lives, and has begun these spans; the verdicts that it reports on spans that have not ended."""
+        with self._lock:
+            process = self._hear(report.process_id)
+            process.service = report.service or process.service
+            for start in report.starts:
+                if bytes.fromhex(start.span_id) in self._ended:
+                    continue
+                spans = self._traces.setdefault(start.trace_id, {})
+                if start.span_id not in spans:
+                    self._count += 1
+                spans[start.span_id] = _Open(report.process_id, start)
+            while self._count > MAX_SPANS:
+                _, spans = self._traces.popitem(last=False)
+                self._count -= len(spans)
+                self.forgotten += len(spans)
+            return [self._found(verdict, report) for verdict in report.verdicts]
+
+    def begun(self, trace_id: str) -> Trace | None:
+        """A trace of which only starts are known; None where there are none."""
+        with self._lock:
+            if not self._spans(trace_id):
+                return None
+            running = self._running(trace_id)
+        return Trace(
+            trace_id=trace_id,
+            session_id=running.session_id,
+            service=running.service,
+            agents=() if running.agent is None else (running.agent,),
+            started_at=running.started_at,
+            ended_at=running.started_at,
+        )
+
+    def arrived(self, arrivals: Iterable[Arrival]) -> None:
+        """These spans have ended, and their processes have lived until then."""
+        with self._lock:
+            for span, origin in arrivals:
+                if origin.process is None or not span.end_time_unix_nano:
+                    continue
+                self._hear(origin.process)
+                self._end(span, origin.process)
+
+    def of_trace(self, trace_id: str) -> list[Document]:
+        """The open spans of a trace by their start, the first of them where there are many."""
+        with self._lock:
+            spans = sorted(self._spans(trace_id), key=lambda each: each.start.started_at)[:MAX_SHOWN]
+        return [
+            {"span_id": each.start.span_id, "name": each.start.name, "started_at": rfc3339(each.start.started_at)}
+            for each in spans
+        ]
+
+    def goes_on(self, trace_id: str) -> bool:
+        """Whether a span of the trace is open in a process that lives."""
+        with self._lock:
+            return any(not self._is_gone(each.process_id) for each in self._spans(trace_id))
+
+    def stopped(self, trace_id: str) -> str | None:
+        """Why a trace will not go on: its spans are open, and no process that has one is heard of; else None."""
+        with self._lock:
+            return self._stopped(trace_id)
+
+    def running(self) -> list[RunningTrace]:
+        """The traces with open spans, the newest of them."""
+        with self._lock:
+            newest = list(self._traces)[-MAX_TRACES:]
+            return [self._running(trace_id) for trace_id in newest if self._spans(trace_id)]
+
+    def _found(self, verdict: Verdict, report: StartsReport) -> FoundVerdict:
+        open_span = self._traces.get(verdict.trace_id, {}).get(verdict.span_id)
+        return FoundVerdict(
+            verdict=verdict,
+            agent=open_span.start.agent if open_span is not None else None,
+            service=report.service,
+            processes=frozenset((report.process_id,)),
+            found_at=self._clock.now(),
+        )
+
+    def _running(self, trace_id: str) -> RunningTrace:
+        spans = sorted(self._spans(trace_id), key=lambda each: each.start.started_at)
+        starts = [each.start for each in spans]
+        process = self._processes.get(spans[0].process_id)
+        return RunningTrace(
+            trace_id=trace_id,
+            session_id=next((start.session_id for start in starts if start.session_id), trace_id),
+            user_id=None,
+            agent=next((start.agent for start in starts if start.agent), None),
+            service=process.service if process is not None else None,
+            started_at=starts[0].started_at,
+            stopped=self._stopped(trace_id),
+        )
+
+    def _stopped(self, trace_id: str) -> str | None:
+        spans = self._spans(trace_id)
+        processes = {each.process_id for each in spans}
+        if not spans or not all(map(self._is_gone, processes)):
+            return None
+        silence = min(self._silence(process_id) for process_id in processes)
+        many = "1 span is" if len(spans) == 1 else f"{len(spans)} spans are"
+        return f"{many} open, and nothing was heard of the process for {silence / 60:.0f} min: it may have died"
+
+    def _spans(self, trace_id: str) -> list[_Open]:
+        """The open spans of a trace, without those of processes that have been gone for long."""
+        spans = self._traces.get(trace_id, {})
+        for span_id in [key for key, each in spans.items() if self._silence(each.process_id) > FORGOTTEN_AFTER]:
+            self._close(trace_id, span_id)
+        return list(spans.values())
+
+    def _end(self, span: Span, process_id: str) -> None:
+        trace_id, span_id = span.trace_id.hex(), span.span_id.hex()
+        self._ended[span.span_id] = None
+        if len(self._ended) > MAX_SPANS:
+            self._ended.popitem(last=False)
+        self._close(trace_id, span_id)
+        spans = self._traces.get(trace_id)
+        if spans and any(pair.key == AGENTEVAL_SPAN_COUNT for pair in span.attributes):
+            # The processor marks the span that closes the trace in its process.
+            for other in [key for key, each in spans.items() if each.process_id == process_id]:
+                self._close(trace_id, other)
+
+    def _close(self, trace_id: str, span_id: str) -> None:
+        spans = self._traces.get(trace_id)
+        if spans is not None and spans.pop(span_id, None) is not None:
+            self._count -= 1
+            if not spans:
+                del self._traces[trace_id]
+
+    def _hear(self, process_id: str) -> _Process:
+        process = self._processes.get(process_id)
+        if process is None:
+            process = self._processes[process_id] = _Process(None, 0.0)
+            if len(self._processes) > MAX_PROCESSES:
+                self._processes.popitem(last=False)
+        process.heard_at = self._clock.monotonic()
+        self._processes.move_to_end(process_id)
+        return process
+
+    def _is_gone(self, process_id: str) -> bool:
+        return self._silence(process_id) > GONE_AFTER
+
+    def _silence(self, process_id: str) -> float:
+        """Seconds since the process was heard of; one that was forgotten has been silent for longest."""
+        process = self._processes.get(process_id)
+        return float("inf") if process is None else self._clock.monotonic() - process.heard_at

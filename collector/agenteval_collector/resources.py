@@ -1,0 +1,15 @@
+"""Resources of spans and log records, decoded."""
+
+from functools import lru_cache
+
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from otel_agenteval.conventions import attributes
+from otel_agenteval.model import Json
+
+
+# A few services send everything: their resources are decoded once, not for every trace.
+@lru_cache(maxsize=256)
+def resource_of(raw: bytes) -> dict[str, Json]:
+    """The attributes of a serialized Resource; nobody changes them."""
+    return attributes(Resource.FromString(raw).attributes)

@@ -23,11 +23,18 @@ def test_flags_outrank_environment_and_environment_outranks_the_file(tmp_path: P
         pytest.param("", {"AGENTEVAL_ASEMBLY__X": "1"}, "environment: unknown key 'asembly'", id="a section misspelt"),
         pytest.param("session: {min_coverage: 2}", {}, "min_coverage: .*less than or equal to 1", id="out of range"),
         pytest.param("assembly: {quiet_period: soon}", {}, "assembly.quiet_period", id="a duration that is none"),
+        pytest.param("session: {idle: .inf}", {}, r"session\.idle: .*finite", id="a duration without end"),
+        pytest.param(
+            "judge: {budget: {usd_per_day: .inf}}", {}, r"usd_per_day: .*finite", id="a bound that bounds nothing"
+        ),
         pytest.param(
             "judge: {rubrics: [{name: a, question: b, scale: [1, 1]}]}", {}, "no scale", id="a scale of a point"
         ),
         pytest.param(
-            "judge: {rubrics: [{name: a, question: b, scale: [0, .inf]}]}", {}, "no scale", id="a scale without end"
+            "judge: {rubrics: [{name: a, question: b, scale: [0, .inf]}]}",
+            {},
+            "scale.*finite",
+            id="a scale without end",
         ),
         pytest.param("- a", {}, "must be a mapping", id="a list instead of settings"),
         pytest.param("a: [", {}, "is not YAML", id="broken YAML"),

@@ -35,9 +35,9 @@ MIB = 1024 * 1024
 
 
 class Section(BaseModel):
-    """A group of settings: frozen, and unknown keys are errors."""
+    """A group of settings: frozen, and unknown keys and numbers without end are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,8 @@ MAX_METADATA: Final = 8 * 1024
 
 MAX_ON_SPAN: Final = 16
 """Verdicts that are read from one span."""
+MAX_JSON: Final = 256 * 1024
+"""Characters of JSON that a span may say them in."""
 
 MODES: Final = {"observe": Mode.OBSERVE, "alarm": Mode.ALARM}
 
@@ -32,7 +34,7 @@ def verdicts_on(
     """The verdicts that a span carries; what is none is passed over."""
     text = next((each.value.string_value for each in attributes if each.key == AGENTEVAL_VERDICTS), None)
     try:
-        listed = json.loads(text) if text else []
+        listed = json.loads(text) if text and len(text) <= MAX_JSON else []
     except (ValueError, RecursionError):
         return
     for said in listed[:MAX_ON_SPAN] if isinstance(listed, list) else []:

@@ -60,10 +60,11 @@ class CollectorProcess:
             TraceServiceStub(channel).Export(request, timeout=5)
 
     def get(self, path: str) -> Any:
-        """A document of the API; None where it is unknown."""
+        """What the web port answers: decoded JSON for the API, else text; None where it is unknown."""
         try:
             with urllib.request.urlopen(f"http://{self.addresses['web']}{path}", timeout=10) as answer:
-                return json.loads(answer.read())
+                body = answer.read()
+                return json.loads(body) if path.startswith("/api/") else body.decode()
         except urllib.error.HTTPError as error:
             with error:
                 if error.code == 404:

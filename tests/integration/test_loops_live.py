@@ -1,0 +1,271 @@
+"""Loops found by a running collector: in foreign telemetry, and as our processor reports them."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+from tests.support.crashing import CollectorProcess
+from tests.support.eventually import eventually
+from tests.support.looping import root_span, tool_span
+from tests.support.otlp import START, marked, span_id, trace_id, traces, turn
+from tests.support.running_collector import RunningCollector
+
+OPEN = {"assembly": {"quiet_period": 3600.0}}
+"""Settings under which a trace without a marker stays open."""
+
+VERDICT = {
+    "name": "loop_detection",
+    "kind": "identical_call",
+    "mode": "alarm",
+    "reason": "search was called 3 times",
+    "metadata": {"tool": "search"},
+}
+
+
+@pytest.fixture
+def collector(tmp_path: Path) -> Iterator[RunningCollector]:
+    with RunningCollector(tmp_path, **OPEN) as collector:
+        yield collector
+
+
+def watch(collector: RunningCollector, **request: object) -> grpc.Call:
+    """A watch that is known to have begun."""
+    call = EvaluationServiceStub(collector.channel).Watch(pb.WatchRequest(**request), timeout=20)
+    call.initial_metadata()
+    return call
+
+
+def next_verdict(call: grpc.Call) -> pb.Verdict:
+    return next(event.verdict for event in call if event.WhichOneof("event") == "verdict")
+
+
+def loops(collector: RunningCollector) -> dict[str, float]:
+    """How many loops were counted, by kind."""
+    lines = [line for line in collector.get("/metrics").splitlines() if line.startswith("agenteval_loops_total{")]
+    return {line.partition('agenteval_loop_kind="')[2].partition('"')[0]: float(line.split()[-1]) for line in lines}
+
+
+def report(collector: RunningCollector, **request: object) -> None:
+    EvaluationServiceStub(collector.channel).ReportStarts(pb.ReportStartsRequest(**request), timeout=20)
+
+
+def start(trace: int, number: int, **changes: object) -> pb.SpanStart:
+    said = {"name": f"span {number}", "started_at_unix_nano": START + number, **changes}
+    return pb.SpanStart(trace_id=trace_id(trace).hex(), span_id=span_id(number).hex(), **said)
+
+
+def test_a_loop_in_foreign_telemetry_is_told_while_its_trace_runs(collector: RunningCollector) -> None:
+    call = watch(collector)
+    for number in (2, 3, 4):
+        collector.send(traces(tool_span(1, number, session__id="s-1")))
+    verdict = next_verdict(call)
+    assert (verdict.name, verdict.kind, verdict.mode, verdict.session_id) == (
+        "loop_detection", "identical_call", "alarm", "s-1",
+    )  # fmt: skip
+    assert (verdict.trace_id, verdict.span_id) == (trace_id(1).hex(), span_id(4).hex())
+    assert json.loads(verdict.metadata_json)["span_ids"] == [span_id(number).hex() for number in (2, 3, 4)]
+    document = collector.get(f"/api/v1/traces/{trace_id(1).hex()}")
+    assert document["status"] == "running"
+    assert [(each["kind"], each["span_id"]) for each in document["verdicts"]] == [
+        ("identical_call", span_id(4).hex()),
+    ]
+    [session] = collector.get("/api/v1/sessions")["items"]
+    assert (session["session_id"], session["status"], session["trace_count"]) == ("s-1", "running", 0)
+    assert [each["trace_id"] for each in session["verdicts"]] == [trace_id(1).hex()]
+    assert loops(collector) == {"identical_call": 1}
+
+
+def test_a_loop_that_was_told_live_is_not_told_again_when_the_trace_is_complete(collector: RunningCollector) -> None:
+    call = watch(collector)
+    for number in (2, 3, 4):
+        collector.send(traces(tool_span(1, number)))
+    next_verdict(call)
+    collector.send(traces(marked(root_span(1, session="s-1"), 4, "p")))
+    document = collector.scored(trace_id(1).hex())
+    assert [each["kind"] for each in document["verdicts"]] == ["identical_call"]
+    assert [each["kind"] for each in collector.get("/api/v1/sessions/s-1")["verdicts"]] == ["identical_call"]
+    assert loops(collector) == {"identical_call": 1}
+
+
+def test_what_its_spans_do_not_tell_is_found_when_the_trace_is_complete(collector: RunningCollector) -> None:
+    """Without results on their spans, equal calls may be polling: the messages of the trace may tell."""
+    silent = [tool_span(1, number) for number in (2, 3, 4)]
+    for item in silent:
+        kept = [pair for pair in item.attributes if pair.key != "gen_ai.tool.call.result"]
+        del item.attributes[:]
+        item.attributes.extend(kept)
+        collector.send(traces(item))
+    collector.send(traces(marked(root_span(1), 4, "p")))
+    assert [each["kind"] for each in collector.scored(trace_id(1).hex())["verdicts"]] == ["identical_call"]
+    assert loops(collector) == {"identical_call": 1}
+
+
+def test_a_verdict_that_travels_on_its_span_is_taken_over_and_nothing_is_looked_for_again(
+    collector: RunningCollector,
+) -> None:
+    call = watch(collector)
+    carried = {"agenteval__verdicts": json.dumps([{**VERDICT, "kind": "cycle"}])}
+    for number in (2, 3, 4):
+        item = tool_span(1, number, agenteval__detectors="1", **(carried if number == 4 else {}))
+        collector.send(traces(item, process="p-1"))
+    verdict = next_verdict(call)
+    assert (verdict.kind, verdict.span_id, verdict.reason) == ("cycle", span_id(4).hex(), VERDICT["reason"])
+    collector.send(traces(marked(root_span(1), 4, "p-1"), process="p-1"))
+    assert [each["kind"] for each in collector.scored(trace_id(1).hex())["verdicts"]] == ["cycle"]
+    assert loops(collector) == {"cycle": 1}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("[", id="no JSON"),
+        pytest.param("[" * 100_000, id="JSON of any depth"),
+        pytest.param('{"kind": "cycle"}', id="no list"),
+        pytest.param(json.dumps([{**VERDICT, "reason": "x" * 300_000}]), id="more than anybody reads"),
+        pytest.param('[1, null, "cycle"]', id="no objects"),
+        pytest.param(json.dumps([{**VERDICT, "kind": "made up"}]), id="a kind that is none"),
+        pytest.param(json.dumps([{**VERDICT, "mode": "off"}]), id="a mode that tells of nothing"),
+        pytest.param(json.dumps([{**VERDICT, "kind": ["cycle"], "mode": {}}]), id="no texts"),
+    ],
+)
+def test_what_is_no_verdict_is_passed_over(collector: RunningCollector, said: str) -> None:
+    item = tool_span(1, 2, agenteval__detectors="1", agenteval__verdicts=said)
+    collector.send(traces(item, marked(root_span(1), 2, "p"), process="p"))
+    assert collector.scored(trace_id(1).hex())["verdicts"] == []
+    assert loops(collector) == {}
+
+
+def test_a_hostile_verdict_is_cut_to_what_can_be_kept(collector: RunningCollector) -> None:
+    said = {**VERDICT, "reason": "\ud800" + "x" * 2000, "metadata": {"deep": "y" * 9000}, "name": 7}
+    item = tool_span(1, 2, agenteval__detectors="1", agenteval__verdicts=json.dumps([said] * 17))
+    collector.send(traces(item, marked(root_span(1), 2, "p"), process="p"))
+    [verdict] = collector.scored(trace_id(1).hex())["verdicts"]
+    assert (len(verdict["reason"]), verdict["metadata"], verdict["name"]) == (1000, {}, "loop_detection")
+
+
+def test_a_process_hears_of_its_own_traces_only(collector: RunningCollector) -> None:
+    own, other = watch(collector, process_id="p-1"), watch(collector, process_id="p-2")
+    for trace, process in ((1, "p-1"), (2, "p-2")):
+        for number in (2, 3, 4):
+            collector.send(traces(tool_span(trace, number), process=process))
+    assert next_verdict(own).trace_id == trace_id(1).hex()
+    assert next_verdict(other).trace_id == trace_id(2).hex()
+
+
+def test_a_repeated_answer_is_a_verdict_on_the_turn_that_repeats(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path) as collector:
+        call = watch(collector, process_id="p")
+        for number in (1, 2):
+            said = turn(number, f"question {number}", "I can only help with orders of our own shop.", session="s-1")
+            collector.send(traces(said, process="p"))
+            collector.scored(trace_id(number).hex())
+        verdict = next_verdict(call)
+        assert (verdict.kind, verdict.trace_id, verdict.session_id) == ("repeated_answer", trace_id(2).hex(), "s-1")
+        assert json.loads(verdict.metadata_json)["threshold"] == 0.5
+        assert loops(collector) == {"repeated_answer": 1}
+
+
+def test_what_is_only_to_be_observed_is_told_and_stored_but_not_counted(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path, loops={"identical_call": {"mode": "observe"}}, **OPEN) as collector:
+        call = watch(collector)
+        for number in (2, 3, 4):
+            collector.send(traces(tool_span(1, number)))
+        assert next_verdict(call).mode == "observe"
+        [verdict] = collector.get(f"/api/v1/traces/{trace_id(1).hex()}")["verdicts"]
+        assert verdict["mode"] == "observe"
+        assert loops(collector) == {}
+
+
+def test_reported_starts_show_what_runs_before_any_span_has_arrived(collector: RunningCollector) -> None:
+    starts = [start(1, 1, session_id="s-9", agent="planner"), start(1, 2, session_id="s-9")]
+    report(collector, process_id="p-1", service="shop", starts=starts)
+    [session] = collector.get("/api/v1/sessions")["items"]
+    assert {key: session[key] for key in ("session_id", "agent", "services", "status", "running_traces")} == {
+        "session_id": "s-9", "agent": "planner", "services": ["shop"], "status": "running",
+        "running_traces": [trace_id(1).hex()],
+    }  # fmt: skip
+    assert collector.get("/api/v1/sessions/s-9")["trace_ids"] == []
+    document = collector.get(f"/api/v1/traces/{trace_id(1).hex()}")
+    assert (document["status"], document["status_reason"], document["span_count"]) == ("running", None, 0)
+    assert [each["span_id"] for each in document["open_spans"]] == [span_id(1).hex(), span_id(2).hex()]
+
+    collector.send(traces(tool_span(1, 2), process="p-1"))
+
+    def open_spans() -> Any:
+        return collector.get(f"/api/v1/traces/{trace_id(1).hex()}")["open_spans"]
+
+    eventually(lambda: [each["span_id"] for each in open_spans()] == [span_id(1).hex()])
+    collector.send(traces(marked(root_span(1, session="s-9"), 2, "p-1"), process="p-1"))
+    assert collector.scored(trace_id(1).hex())["open_spans"] == []
+
+
+def test_a_verdict_on_an_open_span_is_taken_from_the_report(collector: RunningCollector) -> None:
+    call = watch(collector, process_id="p-1")
+    hung = pb.Verdict(
+        name="loop_detection", kind="hung_span", mode="alarm", reason="search has been open for 600 s",
+        trace_id=trace_id(1).hex(), span_id=span_id(2).hex(), metadata_json=b'{"silent_seconds": 600}',
+    )  # fmt: skip
+    for _ in range(2):
+        report(collector, process_id="p-1", service="shop", starts=[start(1, 2, agent="planner")], verdicts=[hung])
+    assert next_verdict(call).reason == hung.reason
+    [verdict] = collector.get(f"/api/v1/traces/{trace_id(1).hex()}")["verdicts"]
+    assert (verdict["kind"], verdict["agent"]) == ("hung_span", "planner")
+    assert loops(collector) == {"hung_span": 1}
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        pytest.param({}, "process_id has 0 characters", id="no process"),
+        pytest.param({"process_id": "p", "starts": [pb.SpanStart(trace_id="x")]}, "trace_id is 'x'", id="no trace id"),
+        pytest.param(
+            {"process_id": "p", "verdicts": [pb.Verdict(trace_id="0" * 32, span_id="0" * 16, metadata_json=b"[")]},
+            "metadata_json is no JSON",
+            id="metadata that is none",
+        ),
+        pytest.param({"process_id": "p", "starts": [start(1, 1)] * 10_001}, "10001 starts", id="too much"),
+    ],
+)
+def test_a_report_that_is_none_is_refused(collector: RunningCollector, request_: Any, message: str) -> None:
+    with pytest.raises(grpc.RpcError) as error:
+        report(collector, **request_)
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert message in error.value.details()
+
+
+def test_many_agents_watch_and_ingestion_goes_on(collector: RunningCollector) -> None:
+    watches = [watch(collector, process_id=f"p-{number}") for number in range(64)]
+    for number in (2, 3, 4):
+        collector.send(traces(tool_span(1, number), process="p-63"))
+    assert next_verdict(watches[63]).trace_id == trace_id(1).hex()
+
+
+def test_after_a_kill_no_loop_is_counted_twice(tmp_path: Path) -> None:
+    looping = [tool_span(1, number) for number in (2, 3, 4)]
+    process = CollectorProcess(tmp_path)
+    process.send(traces(*looping, marked(root_span(1, session="s-1"), 4, "p")))
+    path = f"/api/v1/traces/{trace_id(1).hex()}"
+    eventually(lambda: (process.get(path) or {}).get("verdicts"))
+    process.stop(signal.SIGKILL)
+    # Late spans have the whole trace looked at again; one that is open is read from the log again.
+    process.start()
+    process.send(traces(marked(tool_span(1, 9, result="sunny"), 5, "p")))
+    process.send(traces(*(tool_span(2, number) for number in (2, 3, 4))))
+    running = f"/api/v1/traces/{trace_id(2).hex()}"
+    eventually(lambda: (process.get(path) or {}).get("revision") == 2)
+    eventually(lambda: (process.get(running) or {}).get("verdicts"))
+    process.stop(signal.SIGKILL)
+    process.start()
+    process.send(traces(marked(root_span(2), 4, "p")))
+    eventually(lambda: (process.get(running) or {}).get("complete"))
+    assert [each["kind"] for each in process.get(running)["verdicts"]] == ["identical_call"]
+    assert [each["kind"] for each in process.get(path)["verdicts"]] == ["identical_call"]
+    assert "agenteval_loops_total{" not in process.get("/metrics")
+    process.stop(signal.SIGTERM)

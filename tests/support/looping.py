@@ -1,0 +1,33 @@
+"""OTLP spans of agents that loop."""
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.support.otlp import START, span
+
+AGENT = "planner"
+
+
+def tool_span(trace: int, number: int, *, result: str = "nothing found", **attributes: object) -> Span:
+    """The `number`-th call of `search` in a trace, always with the same arguments; each begins after the one before."""
+    item = span(
+        trace,
+        number,
+        parent=1,
+        gen_ai__operation__name="execute_tool",
+        gen_ai__tool__name="search",
+        gen_ai__tool__call__arguments='{"query": "weather"}',
+        gen_ai__tool__call__result=result,
+        gen_ai__agent__name=AGENT,
+        **attributes,
+    )
+    item.start_time_unix_nano = START + number * 1_000_000
+    item.end_time_unix_nano = item.start_time_unix_nano + 500_000
+    return item
+
+
+def root_span(trace: int, *, session: str | None = None) -> Span:
+    """The agent's run around them, which ends last."""
+    said = {} if session is None else {"gen_ai__conversation__id": session}
+    item = span(trace, 1, gen_ai__operation__name="invoke_agent", gen_ai__agent__name=AGENT, **said)
+    item.end_time_unix_nano = START + 10_000_000_000
+    return item

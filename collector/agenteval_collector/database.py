@@ -23,7 +23,12 @@ def open_database(
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.touch(mode=0o600)
-    engine = create_engine(f"sqlite:///{path}", pool_size=pool_size, connect_args={"check_same_thread": False})
+    engine = create_engine(
+        f"sqlite:///{path}",
+        pool_size=pool_size,
+        connect_args={"check_same_thread": False},
+        hide_parameters=True,  # Errors are logged, and told to clients; what is written is recorded content.
+    )
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: object) -> None:

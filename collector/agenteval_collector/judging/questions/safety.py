@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from agenteval_collector.config import ConstraintConfig
+from agenteval_collector.judging.encoding import encode
 from agenteval_collector.judging.port import Malformed, Reply
 from agenteval_collector.judging.questions.scoring import Reading, ScoringQuestion, scoring_question
 from agenteval_collector.judging.schemas import REASON, choice, record
@@ -76,15 +77,15 @@ def safety_question(
 
 @dataclass(frozen=True, slots=True)
 class _Quoted:
-    """Raises Malformed where a quote does not stand in the texts."""
+    """Raises Malformed where a quote does not stand in the texts, as they were recorded or as they are shown."""
 
     texts: str
 
     @classmethod
     def in_(cls, transcript: list[Json]) -> "_Quoted":
         leaves = [text for item in transcript for text in _leaves(item)]
-        whole = [json.dumps(item, ensure_ascii=False) for item in transcript]
-        return cls("\n".join(map(_plain, leaves + whole)))
+        shown = [encode(item) for item in transcript]
+        return cls("\n".join(map(_plain, leaves + shown)))
 
     def __call__(self, reply: Reply) -> None:
         for violation in _violations(reply):

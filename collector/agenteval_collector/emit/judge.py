@@ -37,7 +37,7 @@ class JudgeInstruments:
         self._durations = meter.create_histogram(
             "gen_ai.evaluation.client.operation.duration",
             unit="s",
-            description="Time for one question to the judge, retries included.",
+            description="Time for a reply of the judge; where none came, for all attempts together.",
             explicit_bucket_boundaries_advisory=DURATION_BOUNDS,
         )
         self._tokens = meter.create_histogram(

@@ -257,6 +257,15 @@ def test_exchanges_are_kept_for_a_time(scoring: Scoring) -> None:
     assert kept.data == "?"
 
 
+def test_exchanges_are_forgotten_also_where_nothing_more_is_judged(scoring: Scoring) -> None:
+    put(scoring, 1)
+    [job] = scoring.referred
+    scoring.stage.process_judgements([judgement(job, judged(0.5), exchange(asked_at=scoring.clock.now()))])
+    scoring.clock.advance(25 * 3600)
+    put(scoring, 2)
+    assert scoring.queries.judgements(job.trace_id) == []
+
+
 def test_a_trace_that_cannot_be_read_fails_for_the_judge_too(scoring: Scoring) -> None:
     scoring.put(assembled(turn(1, "hi", "answer", session="s"), resource=b"\xff no resource"))
     assert {each["status"] for each in of_judge(scoring.trace(trace_id(1).hex())).values()} == {"failed"}

@@ -16,7 +16,7 @@ from agenteval_collector.stores.schema import judge_exchanges, judge_ledger
 SPENT = [field.name for field in fields(Spend)]
 
 TRIMMED = 256
-"""Exchanges forgotten at a time; more than one trace brings, so that the old ones become fewer."""
+"""Exchanges forgotten with each commit; more than it brings on average, so that the old ones become fewer."""
 
 
 class JudgeLedgerStore:

@@ -37,8 +37,8 @@ class Store:
     """One SQLite file. `commit` and the look-ups belong to the pipeline's threads, reports to any thread.
 
     What a replay of the log finds again for nothing is committed NORMAL; what came from outside (reports) and what
-    was paid for (judgements) FULL. What the judge was asked is kept for `keep_exchanges` seconds.
-    Every method raises Unavailable where the database refuses.
+    was paid for (judgements) FULL. What the judge was asked is kept for `keep_exchanges` seconds, and forgotten by the
+    commits after that. Every method raises Unavailable where the database refuses.
     """
 
     def __init__(self, path: Path, clock: Clock, *, keep_exchanges: float = 24 * 3600.0) -> None:
@@ -83,8 +83,7 @@ class Store:
             for judgement in commit.judgements:
                 job = judgement.job
                 write_exchanges(connection, TENANT, job.trace_id, job.revision, judgement.exchanges)
-            if commit.judgements:
-                trim_exchanges(connection, TENANT, before=self._clock.now() - self._keep_exchanges)
+            trim_exchanges(connection, TENANT, before=self._clock.now() - self._keep_exchanges)
         committed = []
         for each in evaluations:
             identity = _identity(each)

@@ -37,6 +37,7 @@ from tests.support.memory_queries import (
     trace,
     travel_agent,
     turn,
+    verdict,
 )
 from tests.support.web_server import serve
 
@@ -390,3 +391,18 @@ def test_the_installed_command_reads_too(url: str) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "is scored." in result.stdout
+
+
+def test_loops_are_shown_wherever_a_trace_or_its_session_is() -> None:
+    loop = verdict(reason=f"get_weather {HOSTILE} was called 3 times")
+    member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, verdicts=[loop], status_reason="it may have died")
+    queries = MemoryQueries()
+    about = {"verdicts": [{"trace_id": GOOD_TRACE, **loop}], "status_reason": "it may have died"}
+    queries.add(session("s", member, outcomes=[], running_traces=[GOOD_TRACE], **about), member)
+    with serve(web(queries)) as url:
+        for command in (["trace", GOOD_TRACE], ["session", "s"], ["why", GOOD_TRACE]):
+            shown = agenteval(*command, "--url", url).stdout
+            assert "identical_call on span b7ad6b7169203331" in shown
+            assert "\x1b[2J" not in shown
+        [heading, row, *_] = agenteval("sessions", "--url", url).stdout.splitlines()
+        assert row[: heading.index("loops") + len("loops")].endswith(" 1")

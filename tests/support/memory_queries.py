@@ -137,6 +137,24 @@ def trace(trace_id: str, session_id: str | None, *turns: Document, began: float,
         "model_calls": sum(1 + len(turn["tools_called"]) for turn in turns),
         "outcomes": [],
         "labels": [],
+        "verdicts": [],
+        "open_spans": [],
+        "status_reason": None,
+    }
+    return {**document, **changes}
+
+
+def verdict(**changes: Any) -> Document:
+    """A loop that an agent was found in, but for `changes`."""
+    document = {
+        "name": "loop_detection",
+        "kind": "identical_call",
+        "mode": "alarm",
+        "span_id": "b7ad6b7169203331",
+        "agent": "travel_agent",
+        "reason": "get_weather was called 3 times in a row with the same arguments and the same result",
+        "found_at": at(30),
+        "metadata": {"tool": "get_weather", "repetitions": 3},
     }
     return {**document, **changes}
 
@@ -210,6 +228,9 @@ def session(session_id: str, *traces: Document, outcomes: list[Document], **chan
             for trace in traces
         },
         "flagged_traces": [],
+        "status_reason": None,
+        "running_traces": [],
+        "verdicts": [],
         "trend": {
             "stalled": None,
             "regressed": None,

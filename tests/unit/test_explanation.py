@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.api.explanation import Note, about_outcome, about_outcomes
+from agenteval_collector.api.explanation import Note, about_outcome, about_outcomes, about_trace
 
-from tests.support.memory_queries import GOOD_TRACE, label, outcome, trace, turn
+from tests.support.memory_queries import GOOD_TRACE, label, outcome, trace, turn, verdict
 
 
 def judged(status: str, reason: str, **changes: Any) -> Note:
@@ -90,3 +90,23 @@ def test_people_are_heard_after_the_evaluators_of_the_same_name() -> None:
         "ann says that confidence is 0.00: it guessed",
         "bob says that confidence is 1.00.",
     ]
+
+
+def test_loops_come_first_and_say_where_to_change_the_rule() -> None:
+    observed = verdict(kind="cycle", mode="observe", reason="the same 2 calls were made 3 times over")
+    loop, seen, standing, *_ = about_trace(trace(GOOD_TRACE, "s", began=0, verdicts=[verdict(), observed]))
+    assert loop.text.startswith("Loop: identical_call on span b7ad6b7169203331: get_weather was called 3 times")
+    assert "loops.identical_call" in (loop.advice or "")
+    assert seen.text.startswith("Loop (only observed): cycle on span")
+    assert standing.text.startswith(f"Trace {GOOD_TRACE} is scored")
+
+
+def test_an_agent_that_died_in_the_middle_is_reported_as_such() -> None:
+    spans = [{"span_id": "b7ad6b7169203331", "name": "search", "started_at": "2026-03-02T09:00:00.000000Z"}]
+    reason = "1 span is open, and nothing was heard of the process for 2 min: it may have died"
+    running = trace(GOOD_TRACE, "s", began=0, status="running", complete=False, open_spans=spans)
+    alive = next(note for note in about_trace(running) if "'search'" in note.text)
+    died = next(note for note in about_trace({**running, "status_reason": reason}) if "'search'" in note.text)
+    assert (alive.text, alive.advice) == ("1 of its spans have begun and not ended, the first is 'search'.", None)
+    assert "nothing was heard of the process for 2 min: it may have died" in died.text
+    assert died.advice is not None

@@ -27,6 +27,7 @@ from tests.support.memory_queries import (
     trace,
     travel_agent,
     turn,
+    verdict,
 )
 
 
@@ -289,3 +290,24 @@ def test_a_trace_shows_what_people_say_and_what_the_judge_was_asked() -> None:
 
 def test_a_trace_that_was_not_judged_has_no_questions() -> None:
     assert "Asked of the judge" not in pages(travel_agent()).trace(GOOD_TRACE)
+
+
+def test_loops_and_what_still_runs_are_shown_before_all_else() -> None:
+    hostile = verdict(reason="<script>alert(1)</script> was called 3 times", mode="observe")
+    spans = [{"span_id": "b7ad6b7169203331", "name": "<b>search</b>", "started_at": "2026-03-02T09:00:00.000000Z"}]
+    reason = "1 span is open, and nothing was heard of the process for 2 min: it may have died"
+    member = trace(GOOD_TRACE, "s", began=0, verdicts=[hostile], open_spans=spans, status_reason=reason)
+    queries = MemoryQueries()
+    about = {"verdicts": [{"trace_id": GOOD_TRACE, **hostile}], "status_reason": reason, "running_traces": [GOOD_TRACE]}
+    queries.add(session("s", member, outcomes=[], **about), member)
+    shown = Elements(pages(queries).trace(GOOD_TRACE))
+    text = " ".join(shown.text.split())
+    assert "script" not in [name for name, _ in shown.elements]
+    assert text.index("Loops identical call <script>alert(1)</script> was called 3 times") < text.index("Scores")
+    assert "only observed" in text
+    assert text.index("Open spans 1 span is open") < text.index("<b>search</b>") < text.index("Scores")
+    of_session = " ".join(Elements(pages(queries).session("s", older_than=None)).text.split())
+    assert of_session.index("it may have died") < of_session.index("Loops identical call") < of_session.index("Scores")
+    listed = Elements(pages(queries).sessions(agent=None, cursor=None))
+    assert "stopped?" in listed.text
+    assert hostile["reason"] in [each.get("title") for _, each in listed.elements]

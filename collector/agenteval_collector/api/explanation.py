@@ -37,6 +37,8 @@ _ADVICE_ON_ERRORS = {
     "spans_gone": "Its spans were forgotten before the judge came to it; raise log.retention.",
 }
 
+_ADVICE_ON_STOPPED = "Look into the log of the agent, or of whatever runs it, for how the process ended."
+
 _WITHOUT_MODEL = (
     "Found without a model: a sign, not a judgement (docs/metrics.md says what it is worth). judge.base_url or "
     "judge.api_key in the collector's settings adds one."
@@ -53,8 +55,11 @@ _MEANING = {
 
 
 def about_trace(trace: Document) -> list[Note]:
-    """Where the trace stands: status, completeness, what is missing from it, its session."""
-    notes = [Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}.")]
+    """Where the trace stands: loops, status, completeness, what is missing from it, its session."""
+    notes = [about_verdict(verdict) for verdict in trace["verdicts"]]
+    notes.append(Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}."))
+    if trace["open_spans"]:
+        notes.append(_open_spans(trace))
     notes.append(_completeness(trace))
     if trace["partial"]:
         notes.append(
@@ -82,6 +87,21 @@ def about_trace(trace: Document) -> list[Note]:
         notes.append(Note("No evaluator has said anything about it.", "`agenteval config` shows which are enabled."))
     notes.append(_session(trace))
     return notes
+
+
+def about_verdict(verdict: Document) -> Note:
+    """A loop that the agent was found in."""
+    observed = " (only observed)" if verdict["mode"] == "observe" else ""
+    text = f"Loop{observed}: {verdict['kind']} on span {verdict['span_id']}: {verdict['reason']}."
+    return Note(text, f"If the agent is to do so, change loops.{verdict['kind']} in the settings, for all or for it.")
+
+
+def _open_spans(trace: Document) -> Note:
+    oldest = trace["open_spans"][0]
+    text = f"{len(trace['open_spans'])} of its spans have begun and not ended, the first is {oldest['name']!r}."
+    if trace["status_reason"] is None:
+        return Note(text)
+    return Note(f"{text} {trace['status_reason'][:1].upper()}{trace['status_reason'][1:]}.", _ADVICE_ON_STOPPED)
 
 
 def about_outcomes(trace: Document) -> list[Note]:

@@ -28,6 +28,11 @@ def show_session(session: Document, *, now: int) -> None:
     """The scores of a session, and its traces with their signals; `now` in nanoseconds since the Unix epoch."""
     out = console()
     out.print(session_table([session], now=now, width=out.width))
+    if session["status_reason"] is not None:
+        out.print(content(session["status_reason"], "bold red"))
+    if session["running_traces"]:
+        out.print(content(f"running: {', '.join(session['running_traces'])}"))
+    _show_loops(session["verdicts"])
     out.print()
     _show_outcomes(session["outcomes"])
     _show_course(session)
@@ -67,6 +72,11 @@ def show_trace(trace: Document) -> None:
         if value is not None:
             facts.add_row(Text(name, "dim"), content(value))
     out.print(facts)
+    if trace["status_reason"] is not None:
+        out.print(content(trace["status_reason"], "bold red"))
+    if trace["open_spans"]:
+        out.print(content(f"open spans: {', '.join(span['name'] for span in trace['open_spans'])}"))
+    _show_loops(trace["verdicts"])
     for turn in trace["turns"]:
         out.print()
         _show_said("user", turn["input"])
@@ -104,6 +114,14 @@ def _show_course(session: Document) -> None:
             f"pass^{k} {number(value)}" for k, value in list(interactions["pass_hat_k"]["plugin"].items())[:4]
         )
         console().print(Text(f"{correct} by ground truth: {chances} (plug-in)", "dim"))
+
+
+def _show_loops(verdicts: Sequence[Document]) -> None:
+    for verdict in verdicts:
+        where = f" in trace {verdict['trace_id']}" if "trace_id" in verdict else ""
+        observed = ", only observed" if verdict["mode"] == "observe" else ""
+        text = f"loop: {verdict['kind']} on span {verdict['span_id']}{where}{observed}: {verdict['reason']}"
+        console().print(content(text, "bold red"))
 
 
 def _show_said(who: str, text: str | None, style: str = "") -> None:

@@ -38,22 +38,23 @@ def session_table(sessions: Sequence[Document], *, now: int, width: int) -> Tabl
     if width < WIDE:
         table.expand = True  # Then the first two share what the others leave.
         table.columns[0].ratio, table.columns[1].ratio = 3, 2
-    columns = ["status", "traces", "reliability", "consistency", "coverage", "flagged", "last seen"]
+    columns = ["status", "traces", "reliability", "consistency", "coverage", "flagged", "loops", "last seen"]
     for name in columns if width >= WIDE else columns[:-1]:
         table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     for session in sessions:
         reliability = named(session["outcomes"], "agent_reliability")
-        flagged = len(session["flagged_traces"])
+        flagged, loops = len(session["flagged_traces"]), len(session["verdicts"])
         cells = [
             content(session["session_id"]),
             content(session["agent"] or "unnamed", "" if session["agent"] else "dim"),
-            content(session["status"]),
+            content(session["status"], "bold red" if session["status_reason"] else ""),
             # Items of a listing carry the number, whole sessions the traces.
             Text(str(session["trace_count"] if "trace_count" in session else len(session["trace_ids"]))),
             score(reliability),
             score(named(session["outcomes"], "agent_consistency")),
             Text(percent(reliability["coverage"] if reliability else None)),
             Text(str(flagged), "bold red" if flagged else "dim"),
+            Text(str(loops), "bold red" if loops else "dim"),
             Text(ago(session["last_seen_at"], now)),
         ]
         table.add_row(*cells[: len(table.columns)])

@@ -1,0 +1,114 @@
+"""What is open, and who is gone; time is moved by hand."""
+
+import pytest
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.loops import OpenSpans
+from agenteval_collector.loops import open_spans as module
+from agenteval_collector.pipeline import Arrival, Origin, SpanStart, StartsReport
+
+from tests.support.otlp import START, marked, span, span_id, trace_id
+
+PROCESS = Origin(b"", "lib", "p-1")
+TRACE = trace_id(1).hex()
+
+
+class Scene:
+    """Open spans, their clock, and reports in a line each."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.spans = OpenSpans(self.clock)
+
+    def start(self, *numbers: int, trace: int = 1, process: str = "p-1") -> None:
+        starts = [
+            SpanStart(
+                trace_id=trace_id(trace).hex(),
+                span_id=span_id(number).hex(),
+                name=f"span {number}",
+                session_id="s-1",
+                agent="planner",
+                started_at=START + number,
+            )
+            for number in numbers
+        ]
+        self.spans.report(StartsReport(process_id=process, service="shop", starts=starts, verdicts=()))
+
+    def open(self) -> list[str]:
+        return [each["name"] for each in self.spans.of_trace(TRACE)]
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_a_span_is_open_from_its_report_to_its_arrival(scene: Scene) -> None:
+    scene.start(1, 2)
+    assert scene.open() == ["span 1", "span 2"]
+    scene.spans.arrived([Arrival(span(1, 2), PROCESS)])
+    assert scene.open() == ["span 1"]
+    [running] = scene.spans.running()
+    assert (running.trace_id, running.session_id, running.agent, running.service) == (TRACE, "s-1", "planner", "shop")
+    scene.spans.arrived([Arrival(span(1, 1), PROCESS)])
+    assert scene.open() == []
+    assert scene.spans.running() == []
+    assert scene.spans.begun(TRACE) is None
+
+
+def test_a_span_that_arrived_before_its_report_is_not_open(scene: Scene) -> None:
+    scene.spans.arrived([Arrival(span(1, 2), PROCESS)])
+    scene.start(1, 2)
+    assert scene.open() == ["span 1"]
+
+
+def test_a_span_that_has_not_ended_is_still_open_when_it_arrives(scene: Scene) -> None:
+    scene.start(2)
+    scene.spans.arrived([Arrival(span(1, 2, ended=False), PROCESS)])
+    assert scene.open() == ["span 2"]
+
+
+def test_the_span_that_closes_a_trace_closes_all_of_its_process(scene: Scene) -> None:
+    """One of them may have been left out of the export, and will never arrive."""
+    scene.start(1, 2)
+    scene.start(3, process="p-2")
+    scene.spans.arrived([Arrival(marked(span(1, 1), 1, "p-1"), PROCESS)])
+    assert scene.open() == ["span 3"]
+
+
+def test_a_process_that_says_nothing_is_taken_for_gone_until_it_speaks(scene: Scene) -> None:
+    scene.start(1, 2)
+    scene.clock.advance(module.GONE_AFTER)
+    assert scene.spans.stopped(TRACE) is None
+    assert scene.spans.goes_on(TRACE)
+    scene.clock.advance(1)
+    assert scene.spans.stopped(TRACE) == (
+        "2 spans are open, and nothing was heard of the process for 1 min: it may have died"
+    )
+    assert not scene.spans.goes_on(TRACE)
+    scene.start()
+    assert scene.spans.stopped(TRACE) is None
+
+
+def test_a_trace_goes_on_while_one_of_its_processes_lives(scene: Scene) -> None:
+    scene.start(1)
+    scene.clock.advance(module.GONE_AFTER + 1)
+    scene.start(2, process="p-2")
+    assert scene.spans.goes_on(TRACE)
+    assert scene.spans.stopped(TRACE) is None
+
+
+def test_what_a_process_left_open_is_forgotten_in_the_end(scene: Scene) -> None:
+    scene.start(1)
+    scene.clock.advance(module.FORGOTTEN_AFTER + 1)
+    assert scene.open() == []
+    assert scene.spans.running() == []
+
+
+def test_memory_is_bounded_and_the_trace_that_began_first_is_forgotten(scene: Scene) -> None:
+    scene.start(1, trace=1)
+    for trace in range(2, 2 + module.MAX_SPANS // 1000):
+        scene.start(*range(1000), trace=trace)
+    assert scene.open() == ["span 1"]
+    scene.start(*range(1000), trace=10_000)
+    assert scene.open() == []
+    assert scene.spans.forgotten >= 1

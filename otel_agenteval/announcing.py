@@ -13,6 +13,8 @@ MAX_STARTS: Final = 2048
 """Starts that may wait; the oldest is dropped for a new one."""
 MAX_VERDICTS: Final = 256
 """Verdicts that may wait; the oldest is dropped for a new one."""
+MAX_OPEN: Final = 8192
+"""Open spans that are told apart, to know whether the process is at work."""
 LINGER: Final = 0.05
 """Seconds for which starts are gathered; spans that end within it are not announced."""
 ALIVE: Final = 10.0
@@ -43,7 +45,7 @@ class Announcements:
         self._service = ""
         self._starts: OrderedDict[str, pb.SpanStart] = OrderedDict()
         self._verdicts: deque[pb.Verdict] = deque(maxlen=MAX_VERDICTS)
-        self._open = 0
+        self._open: set[str] = set()
         self._due = _FOREVER
         self._not_before = 0.0
         self.dropped = 0
@@ -54,7 +56,8 @@ class Announcements:
         if not self._live:
             return
         self._service = service
-        self._open += 1
+        if len(self._open) < MAX_OPEN:
+            self._open.add(start.span_id)
         if len(self._starts) >= MAX_STARTS:
             self._starts.popitem(last=False)
             self.dropped += 1
@@ -73,7 +76,7 @@ class Announcements:
     def ended(self, span_id: str) -> None:
         """A span ended: it tells of itself from here on."""
         if self._live:
-            self._open = max(0, self._open - 1)
+            self._open.discard(span_id)
             self._starts.pop(span_id, None)
 
     def hung(self, verdict: Verdict) -> None:
@@ -107,7 +110,7 @@ class Announcements:
         starts, self._starts = self._starts, OrderedDict()
         request.starts.extend(starts.values())
         request.verdicts.extend(self._verdicts.popleft() for _ in range(len(self._verdicts)))
-        is_alive = self._live and self._open > 0
+        is_alive = self._live and bool(self._open)
         self._due = self._monotonic() + ALIVE if is_alive else _FOREVER
         return request if request.starts or request.verdicts or is_alive else None
 

@@ -94,23 +94,25 @@ class Listener:
                     self._publish(verdict)
             return "the collector ended the stream"
         except (grpc.RpcError, ValueError) as error:
-            # ValueError is how gRPC names a channel that `stop` closed, and protobuf a message that is none.
+            # ValueError is how gRPC names a channel that `stop` closed.
             return str(error)
         finally:
             self._channel.close()
 
 
 def _verdict(message: bytes) -> Verdict | None:
-    """The verdict of a WatchResponse; None where it tells of something else. Raises ValueError for what is none."""
+    """The verdict of a WatchResponse; None where it tells of something else, or is none that we understand."""
     try:
         response = pb.WatchResponse.FromString(message)
     except DecodeError as error:
-        raise ValueError(f"not a WatchResponse: {error}") from error
+        _logger.debug("not a WatchResponse: %s", error)
+        return None
     told = response.verdict
     if response.WhichOneof("event") != "verdict" or told.mode not in tuple(Mode):
         return None
     if not _TRACE_ID.fullmatch(told.trace_id):
-        raise ValueError(f"a verdict on trace {told.trace_id[:40]!r}, which is no trace's id")
+        _logger.debug("a verdict on %.40r, which is no trace's id", told.trace_id)
+        return None
     return Verdict(
         name=told.name,
         kind=told.kind,

@@ -126,6 +126,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._rules = rule_book(loops, os.environ)
         self._on_verdict = on_verdict
         self._live = live
+        self._watches = live or not self._rules.are_off
         self._stamp = stamp
         self._max_buffer = (max_buffer_spans, max_buffer_bytes)
         self._shutdown_timeout = shutdown_timeout
@@ -251,6 +252,10 @@ class AgentEvalSpanProcessor(SpanProcessor):
             alarm.stopped = alarm.stopped or trace_id
             return alarm
 
+    def _is_start_urgent(self) -> bool:
+        """Whether the watching thread is to look at once: starts are announced, or it has no reason to look soon."""
+        return self._live or not self._watch_thread.is_ticking
+
     def _listen(self) -> None:
         if not self._listens:
             self._listens = True
@@ -280,7 +285,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 self._guard(span, context, identity)
             self._table.start(context.trace_id, context.span_id, identity)
             self._sender.start()
-            if self._watch.add(Began(span, identity)) and (self._live or not self._watch_thread.is_ticking):
+            if self._watches and self._watch.add(Began(span, identity)) and self._is_start_urgent():
                 self._watch_thread.start()
                 self._watch_thread.wake()
             if self._on_verdict is not None:
@@ -296,7 +301,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 self._dropped["shutdown"] += 1
                 return
             ended = EndedSpan(span, identity, size)
-            if self._watch.add(ended):
+            if self._watches and self._watch.add(ended):
                 self._watch_thread.wake()
             if not self._buffer.has_room(size):
                 self._sender.wake()

@@ -90,6 +90,7 @@ class Watch:
         now: Callable[[], int] = time.time_ns,
     ) -> None:
         self._rules = rules
+        self._detects = not rules.are_off
         self._publish = publish
         self._announce = announce
         self._now = now
@@ -164,7 +165,7 @@ class Watch:
         )
         service = str(span.resource.attributes.get(SERVICE_NAME, ""))
         self._announce.started(start, format_trace_id(context.trace_id), trace.session_id, service)
-        if kind is not StepKind.OTHER:
+        if self._detects and kind is not StepKind.OTHER:
             trace.calls.add(context.span_id)
         if trace.calls:
             self._detectors(context.trace_id, trace).observe(start)
@@ -174,9 +175,13 @@ class Watch:
         if context is None:
             return
         trace = self._trace(context.trace_id)
+        span_id = format_span_id(context.span_id)
+        self._announce.ended(span_id)
+        if not self._detects:
+            trace.open.pop(context.span_id, None)
+            return
         attributes = _attributes(span)
         self._name(trace, ended.identity, attributes)
-        span_id = format_span_id(context.span_id)
         step = step_of(
             span_id=span_id,
             name=span.name,
@@ -190,7 +195,6 @@ class Watch:
         )
         trace.open.pop(context.span_id, None)
         trace.calls.discard(context.span_id)
-        self._announce.ended(span_id)
         verdicts = trace.untold.pop(span_id, [])
         if step is not None:
             found = self._detectors(context.trace_id, trace).observe(step)

@@ -65,6 +65,11 @@ class Rules:
     hung_span: HungSpan = HungSpan()
     budget: Budget = Budget()
 
+    @property
+    def are_off(self) -> bool:
+        """Whether nothing is looked for."""
+        return all(getattr(self, kind).mode is Mode.OFF for kind in Kind)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleBook:
@@ -72,6 +77,11 @@ class RuleBook:
 
     default: Rules = Rules()
     agents: Mapping[str, Rules] = field(default_factory=dict)
+
+    @property
+    def are_off(self) -> bool:
+        """Whether nothing is looked for in any agent."""
+        return self.default.are_off and all(rules.are_off for rules in self.agents.values())
 
     def of(self, agent: str | None) -> Rules:
         """The rules for `agent`; None is an agent whose name was not recorded."""

@@ -69,6 +69,45 @@ def test_each_process_sends_what_is_its_own(before: str, exported: int) -> None:
     assert "Wrong file descriptor generation" not in agent.stderr
 
 
+WATCHED = """
+    import os, queue, sys
+    import otel_agenteval
+    from opentelemetry.sdk.trace import TracerProvider
+
+    heard = queue.Queue()
+    provider = TracerProvider()
+    processor = otel_agenteval.AgentEvalSpanProcessor(on_verdict=heard.put, live=True)
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer("agent")
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.arguments": "{}"}
+
+    def loop():
+        with tracer.start_as_current_span("root"):
+            for _ in range(3):
+                tracer.start_span("execute_tool t", attributes=tool).end()
+        assert heard.get(timeout=10).kind == "identical_call"
+        assert processor.force_flush(10_000)
+
+    loop()
+    if (child := os.fork()) == 0:
+        loop()
+        processor.shutdown()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    loop()
+"""
+
+
+def test_each_process_watches_and_listens_for_itself() -> None:
+    with FakeCollector() as collector:
+        agent = run_agent(WATCHED, environ={"AGENTEVAL_ENDPOINT": collector.endpoint}, check=False)
+        assert agent.returncode == 0, agent.stderr
+        assert collector.wait_for(lambda got: len({each.process_id for each in got.watches}) == 2)
+        found = [attributes(span) for span in collector.spans()]
+    assert sum("agenteval.verdicts" in each for each in found) == 3
+    assert "Traceback" not in agent.stderr
+
+
 def test_spans_of_a_process_that_just_ends_arrive() -> None:
     code = """
         import otel_agenteval

@@ -2,9 +2,10 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from queue import Queue
 from types import TracebackType
 from typing import Any
 
@@ -15,10 +16,19 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from otel_agenteval.proto.v1.evaluation_pb2 import ReportRunRequest, ReportRunResponse
+from otel_agenteval.proto.v1.evaluation_pb2 import (
+    ReportRunRequest,
+    ReportRunResponse,
+    ReportStartsRequest,
+    ReportStartsResponse,
+    WatchRequest,
+    WatchResponse,
+)
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 REPORT_RUN = "/otel_agenteval.proto.v1.EvaluationService/ReportRun"
+REPORT_STARTS = "/otel_agenteval.proto.v1.EvaluationService/ReportStarts"
+WATCH = "/otel_agenteval.proto.v1.EvaluationService/Watch"
 
 
 @dataclass
@@ -41,6 +51,8 @@ class Received:
     requests: list[bytes] = field(default_factory=list)
     accepted: list[bytes] = field(default_factory=list)
     reports: list[ReportRunRequest] = field(default_factory=list)
+    starts: list[ReportStartsRequest] = field(default_factory=list)
+    watches: list[WatchRequest] = field(default_factory=list)
     metadata: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -56,7 +68,10 @@ class FakeCollector:
             ThreadPoolExecutor(4),
             options=[("grpc.max_receive_message_length", max_message_bytes), ("grpc.so_reuseport", 0)],
         )
-        self._server.add_generic_rpc_handlers((_Handlers({EXPORT: self._export, REPORT_RUN: self._report}),))
+        self.starts_script: deque[Reply] = deque()
+        self._told: Queue[bytes | None] = Queue()
+        unary = {EXPORT: self._export, REPORT_RUN: self._report, REPORT_STARTS: self._starts}
+        self._server.add_generic_rpc_handlers((_Handlers(unary, {WATCH: self._watch}),))
         self.port = self._server.add_insecure_port(f"127.0.0.1:{port}")
         self._server.start()
 
@@ -72,6 +87,7 @@ class FakeCollector:
 
     def stop(self) -> None:
         """End at once, refusing what is in flight."""
+        self._told.put(None)
         self._server.stop(None).wait(10)
 
     def spans(self) -> list[Span]:
@@ -94,6 +110,28 @@ class FakeCollector:
         """Wait until `condition` holds of what arrived; False after `timeout` seconds."""
         with self._arrived:
             return self._arrived.wait_for(lambda: condition(self.received), timeout)
+
+    def tell(self, message: WatchResponse | bytes) -> None:
+        """Give this to one reader of the watch stream."""
+        self._told.put(message if isinstance(message, bytes) else message.SerializeToString())
+
+    def break_stream(self) -> None:
+        """End one reader's stream as a collector does that goes away."""
+        self._told.put(None)
+
+    def _watch(self, request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+        with self._arrived:
+            self.received.watches.append(WatchRequest.FromString(request))
+            self._arrived.notify_all()
+        yield from iter(self._told.get, None)
+        context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+
+    def _starts(self, request: bytes, context: grpc.ServicerContext) -> bytes:
+        _refuse(self.starts_script.popleft() if self.starts_script else Reply(), context)
+        with self._arrived:
+            self.received.starts.append(ReportStartsRequest.FromString(request))
+            self._arrived.notify_all()
+        return ReportStartsResponse().SerializeToString()
 
     def _export(self, request: bytes, context: grpc.ServicerContext) -> bytes:
         reply = self.script.popleft() if self.script else Reply()
@@ -129,12 +167,19 @@ def _refuse(reply: Reply, context: grpc.ServicerContext) -> None:
 
 
 class _Handlers(grpc.GenericRpcHandler):
-    def __init__(self, methods: dict[str, Callable[[bytes, grpc.ServicerContext], bytes]]) -> None:
-        self._methods = methods
+    def __init__(
+        self,
+        unary: dict[str, Callable[[bytes, grpc.ServicerContext], bytes]],
+        streams: dict[str, Callable[[bytes, grpc.ServicerContext], Iterator[bytes]]],
+    ) -> None:
+        self._unary = unary
+        self._streams = streams
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        method = self._methods.get(handler_call_details.method)
-        return None if method is None else grpc.unary_unary_rpc_method_handler(method)
+        name = handler_call_details.method
+        if name in self._streams:
+            return grpc.unary_stream_rpc_method_handler(self._streams[name])
+        return grpc.unary_unary_rpc_method_handler(self._unary[name]) if name in self._unary else None
 
 
 def attributes(holder: Any) -> dict[str, Any]:

@@ -1,0 +1,72 @@
+"""The rules of the detectors in the agent's process: from options and environment, the same as the collector's."""
+
+from typing import Any
+
+import pytest
+from agenteval_collector.config import load
+from agenteval_collector.loop_rules import rule_book as collectors_rules
+
+from otel_agenteval.detectors import Mode, RuleBook
+from otel_agenteval.loop_settings import rule_book
+
+
+def test_nothing_said_is_the_defaults() -> None:
+    assert rule_book(None, {}) == rule_book({}, {"AGENTEVAL_ENDPOINT": "x"}) == RuleBook()
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        pytest.param({"AGENTEVAL_LOOPS__IDENTICAL_CALL__REPEATS": "5"}, id="a count"),
+        pytest.param({"AGENTEVAL_LOOPS__CYCLE__MODE": "off"}, id="off, which YAML reads as false"),
+        pytest.param({"AGENTEVAL_LOOPS__HUNG_SPAN__AFTER": "2 min"}, id="a time with a unit"),
+        pytest.param({"AGENTEVAL_LOOPS__HUNG_SPAN__AFTER": "1.5"}, id="a time in seconds"),
+        pytest.param(
+            {"AGENTEVAL_LOOPS__BUDGET__MODE": "alarm", "AGENTEVAL_LOOPS__BUDGET__TOKENS": "9000"}, id="a budget"
+        ),
+        pytest.param({"AGENTEVAL_LOOPS__REPEATED_ANSWER__MODE": "observe"}, id="what the collector alone looks for"),
+        pytest.param(
+            {
+                "AGENTEVAL_LOOPS__ERROR_STORM__REPEATS": "4",
+                "AGENTEVAL_LOOPS__AGENTS__POLLER__IDENTICAL_CALL__MODE": "observe",
+            },
+            id="an agent of its own, the rest as for all",
+        ),
+    ],
+)
+def test_environment_means_the_same_on_both_sides(environ: dict[str, str]) -> None:
+    assert rule_book(None, environ) == collectors_rules(load(environ=environ).loops)
+
+
+def test_options_outrank_the_environment_setting_by_setting() -> None:
+    environ = {"AGENTEVAL_LOOPS__CYCLE__REPEATS": "7", "AGENTEVAL_LOOPS__CYCLE__MODE": "observe"}
+    rules = rule_book({"cycle": {"repeats": 4}, "agents": {"Poller": {"cycle": {"mode": "off"}}}}, environ)
+    assert (rules.default.cycle.repeats, rules.default.cycle.mode) == (4, Mode.OBSERVE)
+    assert (rules.of("Poller").cycle.repeats, rules.of("Poller").cycle.mode) == (4, Mode.OFF)
+
+
+@pytest.mark.parametrize(
+    ("loops", "problem"),
+    [
+        ({"circle": {}}, "loops.circle is no kind of loop"),
+        ({"cycle": {"times": 3}}, "loops.cycle.times is no setting: give one of mode, repeats"),
+        ({"cycle": {"mode": "loud"}}, "loops.cycle.mode is 'loud': give one of off, observe, alarm"),
+        ({"cycle": {"repeats": 1}}, "loops.cycle.repeats is 1: give a whole number of at least 2"),
+        ({"cycle": {"repeats": True}}, "loops.cycle.repeats is True"),
+        ({"cycle": {"repeats": 2.5}}, "loops.cycle.repeats is 2.5"),
+        ({"cycle": 3}, "loops.cycle is 3: give a mapping"),
+        ({"hung_span": {"after": 0}}, "loops.hung_span.after is 0"),
+        ({"hung_span": {"after": "5 weeks"}}, "loops.hung_span.after is '5 weeks'"),
+        ({"agents": {"a": {"repeated_answer": {}}}}, "loops.agents.a.repeated_answer is no kind of loop"),
+        ({"agents": ["a"]}, "loops.agents is"),
+    ],
+)
+def test_what_cannot_be_meant_is_named(loops: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^{problem.replace('.', '[.]')}"):
+        rule_book(loops, {})
+
+
+def test_variable_that_is_a_value_and_a_level_is_named() -> None:
+    environ = {"AGENTEVAL_LOOPS__CYCLE": "off", "AGENTEVAL_LOOPS__CYCLE__MODE": "off"}
+    with pytest.raises(ValueError, match="AGENTEVAL_LOOPS__CYCLE__MODE"):
+        rule_book(None, environ)

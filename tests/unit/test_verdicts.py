@@ -1,0 +1,159 @@
+"""What is remembered of verdicts, and for how long."""
+
+import dataclasses
+
+from otel_agenteval.announcing import ALIVE, LINGER, MAX_STARTS, MAX_VERDICTS, Announcements
+from otel_agenteval.detectors import Mode, StepKind, StepStarted, Verdict
+from otel_agenteval.verdicts import MAX_ALARMS, REMEMBER, Verdicts
+
+
+class Seconds:
+    """A clock that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+VERDICT = Verdict(
+    name="loop_detection",
+    kind="cycle",
+    mode=Mode.ALARM,
+    session_id="s",
+    trace_id="f" * 32,
+    span_id="a" * 16,
+    reason="round and round",
+)
+
+
+def test_alarm_is_remembered_by_session_and_by_trace_for_a_while() -> None:
+    clock = Seconds()
+    verdicts = Verdicts(None, clock)
+    verdicts.publish(VERDICT)
+    for session_id, trace_id in (("s", None), (None, VERDICT.trace_id), ("s", VERDICT.trace_id)):
+        found = verdicts.alarm(session_id, trace_id)
+        assert found is not None
+        assert found.verdict is VERDICT
+    assert verdicts.alarm("other", "0" * 32) is None
+    clock.now += REMEMBER + 1
+    assert verdicts.alarm("s", VERDICT.trace_id) is None
+
+
+def test_newest_alarm_counts_and_observed_loops_are_no_alarm() -> None:
+    clock = Seconds()
+    verdicts = Verdicts(None, clock)
+    verdicts.publish(VERDICT)
+    clock.now += 1
+    newer = dataclasses.replace(VERDICT, kind="budget")
+    verdicts.publish(newer)
+    verdicts.publish(dataclasses.replace(VERDICT, kind="no_progress", mode=Mode.OBSERVE))
+    alarm = verdicts.alarm("s", None)
+    assert alarm is not None
+    assert alarm.verdict is newer
+    assert verdicts.found == 3
+
+
+def test_the_same_loop_is_known_again() -> None:
+    verdicts = Verdicts(None, Seconds())
+    for _ in range(3):
+        verdicts.publish(dataclasses.replace(VERDICT, reason="told elsewhere"))
+    assert verdicts.found == 1
+
+
+def test_memory_is_bounded() -> None:
+    verdicts = Verdicts(None, Seconds())
+    for n in range(2 * MAX_ALARMS):
+        verdicts.publish(dataclasses.replace(VERDICT, session_id=f"s{n}", trace_id=f"{n:032x}"))
+    newest = 2 * MAX_ALARMS - 1
+    assert verdicts.alarm(f"s{newest}", None) is not None
+    assert sum(verdicts.alarm(f"s{n}", f"{n:032x}") is not None for n in range(newest + 1)) == MAX_ALARMS // 2
+
+
+def start(n: int) -> StepStarted:
+    return StepStarted(kind=StepKind.TOOL, name="t", span_id=f"{n:016x}", at=n)
+
+
+def announcements(clock: Seconds, live: bool = True) -> tuple[Announcements, list[None]]:
+    woken: list[None] = []
+    return Announcements("p", live, lambda: woken.append(None), clock, lambda: 7), woken
+
+
+def test_starts_are_gathered_and_those_that_ended_meanwhile_are_left_out() -> None:
+    clock = Seconds()
+    announced, woken = announcements(clock)
+    for n in range(3):
+        announced.started(start(n), "t", None, "svc")
+    announced.ended(start(1).span_id)
+    assert announced.take() is None
+    assert len(woken) == 1
+    clock.now += LINGER
+    request = announced.take()
+    assert request is not None
+    assert (request.process_id, request.service) == ("p", "svc")
+    assert [each.span_id for each in request.starts] == [start(0).span_id, start(2).span_id]
+
+
+def test_process_with_open_spans_says_that_it_lives() -> None:
+    clock = Seconds()
+    announced, _ = announcements(clock)
+    announced.started(start(1), "t", None, "svc")
+    clock.now += LINGER
+    assert announced.take()
+    assert announced.seconds_left() == ALIVE
+    announced.ended("of a span that was over before it was announced")
+    clock.now += ALIVE
+    alive = announced.take()
+    assert alive is not None
+    assert not alive.starts
+    announced.ended(start(1).span_id)
+    clock.now += ALIVE
+    assert announced.take() is None
+    clock.now += 10 * ALIVE
+    assert announced.take() is None
+
+
+def test_verdicts_wait_for_a_collector_and_starts_do_not() -> None:
+    clock = Seconds()
+    announced, _ = announcements(clock)
+    announced.started(start(1), "t", None, "svc")
+    announced.hung(VERDICT)
+    clock.now += LINGER
+    request = announced.take()
+    assert request is not None
+    announced.put_off(request, 3.0)
+    announced.hung(dataclasses.replace(VERDICT, kind="hung_span"))
+    assert announced.seconds_left() == 3.0
+    clock.now += 3.0
+    again = announced.take()
+    assert again is not None
+    assert not again.starts
+    assert [each.kind for each in again.verdicts] == ["cycle", "hung_span"]
+    assert announced.dropped == 1
+
+
+def test_what_waits_is_bounded() -> None:
+    clock = Seconds()
+    announced, _ = announcements(clock)
+    for n in range(MAX_STARTS + 5):
+        announced.started(start(n), "t", None, "svc")
+    for _ in range(MAX_VERDICTS + 5):
+        announced.hung(VERDICT)
+    clock.now += LINGER
+    request = announced.take()
+    assert request is not None
+    assert (len(request.starts), len(request.verdicts)) == (MAX_STARTS, MAX_VERDICTS)
+    assert announced.dropped == 10
+
+
+def test_nothing_is_announced_unasked_but_hangs() -> None:
+    clock = Seconds()
+    announced, woken = announcements(clock, live=False)
+    announced.started(start(1), "t", None, "svc")
+    clock.now += ALIVE
+    assert announced.take() is None
+    assert not woken
+    announced.hung(VERDICT)
+    clock.now += LINGER
+    assert announced.take() is not None

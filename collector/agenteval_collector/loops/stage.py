@@ -38,7 +38,8 @@ class LoopStage:
         self._announce = announce
         self._ended = ended
         self._lost = lost
-        self._inbox: Inbox[Sequence[Arrival]] = Inbox(CAPACITY)
+        # Each batch with whether others were lost before it.
+        self._inbox: Inbox[tuple[Sequence[Arrival], bool]] = Inbox(CAPACITY)
         self._has_gap = False
         self._endurance = Endurance(logger)
         self._thread = threading.Thread(target=self._run, name="agenteval-loops", daemon=True)
@@ -55,9 +56,11 @@ class LoopStage:
             self._thread.join(1.0)
 
     def arrived(self, arrivals: Sequence[Arrival], size: int) -> None:
-        """Spans that have arrived, in requests of `size` bytes; from the assembly, never waits."""
+        """Spans that have arrived, in requests of `size` bytes; from the assembly's one thread, never waits."""
         self._ended(arrivals)
-        if not self._inbox.put(arrivals, size) and not self._inbox.closed:
+        if self._inbox.put((arrivals, self._has_gap), size):
+            self._has_gap = False
+        elif not self._inbox.closed:
             self._has_gap = True
             self._lost(len(arrivals))
 
@@ -76,16 +79,21 @@ class LoopStage:
             while True:
                 batches = self._inbox.take(BATCH, HOUSEKEEPING)
                 if batches:
-                    self._endurance.survive(lambda: self._look_at([each for some in batches for each in some]))  # noqa: B023
+                    self._endurance.survive(lambda: self._look_at(batches))  # noqa: B023
                 elif self._inbox.closed:
                     return
         except RetryableError as error:
             logger.error("live detection of loops stops, complete traces are looked at all the same: %s", error)
 
-    def _look_at(self, arrivals: Sequence[Arrival]) -> None:
-        if self._has_gap:
-            self._has_gap = False
-            self._live.forget_all()
-        found = self._live.observe(arrivals)
+    def _look_at(self, batches: Sequence[tuple[Sequence[Arrival], bool]]) -> None:
+        found: list[FoundVerdict] = []
+        together: list[Arrival] = []
+        for arrivals, after_gap in batches:
+            if after_gap:
+                found += self._live.observe(together)
+                together = []
+                self._live.forget_all()
+            together += arrivals
+        found += self._live.observe(together)
         if found:
             self._endurance.insist(lambda: self._announce(found))

@@ -1,0 +1,147 @@
+"""Live detection says nothing that the reading of the complete trace does not say."""
+
+from pathlib import Path
+
+import pytest
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.loops import LiveLoops
+from agenteval_collector.loops import live as module
+from agenteval_collector.loops import stage as stage_module
+from agenteval_collector.loops.stage import LoopStage
+from agenteval_collector.pipeline import Arrival, FoundVerdict, Origin
+from agenteval_collector.replay import read_recording
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from otel_agenteval.conventions import BY_CONVENTION
+from otel_agenteval.detectors import RuleBook
+from tests.support.eventually import eventually
+from tests.support.looping import root_span, tool_span
+from tests.support.otlp import span, span_id
+from tests.support.recordings import DATA
+
+RECORDINGS = [
+    path
+    for folder in ("corpus", "recorded")
+    for path in sorted((DATA / folder).glob("*.otlp.pb"))
+    if ".logs." not in path.name
+]
+# Its framework asks the model three times for an answer, and gets the same error.
+RETRIED = "openinference-crewai--llmerror.otlp.pb"
+FOREIGN = Origin(b"", "lib", None)
+
+
+def live() -> LiveLoops:
+    return LiveLoops(RuleBook(), BY_CONVENTION, ManualClock())
+
+
+def arrivals(path: Path) -> list[Arrival]:
+    return [
+        Arrival(span, Origin(of_resource.resource.SerializeToString(), of_scope.scope.name, None))
+        for recorded in read_recording(path)
+        if recorded.signal == 1
+        for of_resource in ExportTraceServiceRequest.FromString(recorded.body).resource_spans
+        for of_scope in of_resource.scope_spans
+        for span in of_scope.spans
+    ]
+
+
+def kinds(found: list[FoundVerdict]) -> list[str]:
+    return [each.verdict.kind for each in found]
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
+def test_nobody_who_does_not_loop_is_told_of(path: Path) -> None:
+    detectors = live()
+    found = [kind for each in sorted(arrivals(path), key=_ended) for kind in kinds(detectors.observe([each]))]
+    assert found == (["error_storm"] if path.name == RETRIED else [])
+
+
+def _ended(arrival: Arrival) -> int:
+    return arrival.span.end_time_unix_nano
+
+
+def test_spans_that_come_together_are_taken_in_the_order_in_which_they_ended() -> None:
+    spans = [tool_span(1, number) for number in (4, 2, 3)]
+    [found] = live().observe([Arrival(each, FOREIGN) for each in spans])
+    assert found.verdict.span_id == span_id(4).hex()
+    assert found.verdict.metadata["span_ids"] == [span_id(number).hex() for number in (2, 3, 4)]
+
+
+def test_a_span_that_comes_too_late_to_be_in_order_is_left_to_the_complete_trace() -> None:
+    detectors = live()
+    for number in (2, 4, 3):
+        assert detectors.observe([Arrival(tool_span(1, number), FOREIGN)]) == []
+
+
+def without(item: Span, key: str) -> Span:
+    kept = [pair for pair in item.attributes if pair.key != key]
+    del item.attributes[:]
+    item.attributes.extend(kept)
+    return item
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        pytest.param([without(tool_span(1, n), "gen_ai.tool.call.result") for n in (2, 3, 4)], id="results may differ"),
+        pytest.param(
+            [
+                *(span(1, n, gen_ai__operation__name="invoke_agent", gen_ai__agent__name=f"agent {n}") for n in (8, 9)),
+                *(without(tool_span(1, n), "gen_ai.agent.name") for n in (12, 13, 14)),
+            ],
+            id="agents may differ",
+        ),
+        pytest.param(
+            [
+                span(
+                    1, n * 100,
+                    gen_ai__operation__name="chat",
+                    gen_ai__response__finish_reasons='["tool_calls"]',
+                    gen_ai__output__messages='[{"role": "assistant", "parts": [{"type": "text", "content": '
+                    '"Let me look that up for you."}]}]',
+                )
+                for n in (2, 3, 4)
+            ],
+            id="what is said beside a request for a tool",
+        ),
+        pytest.param([span(1, n, ended=False, gen_ai__operation__name="chat") for n in (2, 3, 4)], id="open spans"),
+    ],
+)  # fmt: skip
+def test_doubts_are_left_to_the_complete_trace(spans: list[Span]) -> None:
+    assert live().observe([Arrival(each, FOREIGN) for each in spans]) == []
+
+
+def test_the_session_and_the_agent_may_stand_on_another_span() -> None:
+    detectors = live()
+    calls = [without(tool_span(1, number), "gen_ai.agent.name") for number in (2, 3, 4)]
+    opening = root_span(1, session="s-1")
+    opening.end_time_unix_nano = opening.start_time_unix_nano + 1
+    [found] = detectors.observe([Arrival(each, FOREIGN) for each in (opening, *calls)])
+    assert (found.verdict.session_id, found.agent) == ("s-1", "planner")
+
+
+def test_memory_is_bounded_by_the_number_of_traces() -> None:
+    detectors = live()
+    for trace in range(1, module.MAX_TRACES + 50):
+        detectors.observe([Arrival(tool_span(trace, 2), FOREIGN)])
+    assert len(detectors) == module.MAX_TRACES
+
+
+def test_what_finds_no_room_is_counted_and_breaks_no_row() -> None:
+    announced: list[FoundVerdict] = []
+    lost: list[int] = []
+    ended: list[Arrival] = []
+    stage = LoopStage(live(), announced.extend, ended.extend, lost.append)
+    calls = [[Arrival(tool_span(1, number), FOREIGN)] for number in (2, 3, 4, 5, 6)]
+    stage.arrived(calls[0], stage_module.CAPACITY)
+    stage.arrived(calls[1], 1)
+    stage.start()
+    eventually(lambda: stage.waiting == 0)
+    for call in calls[2:4]:
+        stage.arrived(call, 1)
+    eventually(lambda: stage.waiting == 0)
+    assert (lost, len(ended), announced) == ([1], 4, [])
+    stage.arrived(calls[4], 1)
+    stage.shutdown()
+    assert kinds(announced) == ["identical_call"]

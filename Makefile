@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SHARED ?= ../shared
 
-.PHONY: demo test lint test-lowest test-slow fuzz acceptance bench docs proto clean help
+.PHONY: demo test lint test-lowest test-frameworks test-slow fuzz acceptance bench docs proto clean help
 
 help:               ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -27,6 +27,12 @@ test-lowest: $(VENV)/.dev ## the tests with the oldest versions that pyproject.t
 	$(BIN)/uv pip install --quiet --python $(VENV)-lowest --resolution lowest-direct --editable '.[collector]'
 	$(BIN)/uv pip install --quiet --python $(VENV)-lowest --group dev
 	$(VENV)-lowest/bin/pytest tests/unit
+
+test-frameworks: $(VENV)/.dev ## the guard in LangGraph and OpenAI Agents, in an environment of its own
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)-frameworks
+	$(BIN)/uv pip install --quiet --python $(VENV)-frameworks --editable . --group frameworks
+	$(VENV)-frameworks/bin/pytest tests/integration/test_examples.py
 
 test-slow: $(VENV)/.dev   ## crashes, a real Prometheus, a real browser (each skipped where it is not installed)
 	$(BIN)/pytest -m slow --timeout 600

@@ -34,7 +34,7 @@ HAND_OFF = re.compile(
     r" (?:team|desk|line|department))\b"
 )
 
-_SENTENCE_END = re.compile(r"[.!?]+(?:\s|$)|\n+")
+_SENTENCE_END = re.compile(r"(?<![.!?])[.!?]++(?:\s|$)|\n+")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _ENGLISH = frozenset("the is to of and you for it that your are with have can will this be from we my i".split())  # noqa: SIM905
 _SHORT = 5

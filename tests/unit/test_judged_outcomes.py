@@ -243,6 +243,18 @@ def test_a_cheap_score_stands_in_only_where_the_judge_is_not_asked_and_where_it_
     assert coverage("pending", PENDING, confidence={"weight": 0.5}) == 0.0
 
 
+def test_what_a_newer_revision_does_not_ask_any_more_is_gone_with_the_old_one(tmp_path: Path) -> None:
+    referring = Referring(BOTH)
+    scoring = Scoring(tmp_path, judging=referring, **JUDGE)
+    put(scoring, 1)
+    referring.outcomes = {"confidence": PENDING}
+    scoring.put(assembled(turn(1, "hi", "answer 1", session="s"), revision=2))
+    document = scoring.trace(trace_id(1).hex())
+    assert set(of_judge(document)) == {"confidence"}
+    assert {each["name"] for each in document["outcomes"]} > {"confidence", "tool_correctness"}
+    scoring.close()
+
+
 def test_exchanges_are_kept_for_a_time(scoring: Scoring) -> None:
     put(scoring, 1, 2)
     old, new = scoring.referred

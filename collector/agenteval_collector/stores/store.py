@@ -15,7 +15,15 @@ from agenteval_collector.clock import Clock
 from agenteval_collector.database import in_parts, open_database
 from agenteval_collector.errors import Unavailable
 from agenteval_collector.pipeline import CommittedEvaluation, Label, RunReport
-from agenteval_collector.records import Commit, JudgeJob, Standing, StoredSession, StoredTrace, job_of
+from agenteval_collector.records import (
+    Commit,
+    JudgeJob,
+    Standing,
+    StoredSession,
+    StoredTrace,
+    TraceRecord,
+    job_of,
+)
 from agenteval_collector.stores.judging import JudgeLedgerStore, trim_exchanges, write_exchanges
 from agenteval_collector.stores.labels import write_label
 from agenteval_collector.stores.migration import migrate
@@ -72,6 +80,8 @@ class Store:
             _upsert(connection, traces, [trace_row(TENANT, trace) for trace in commit.traces])
             write_run_traces(connection, TENANT, commit.traces)
             _upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
+            for trace in commit.traces:
+                _forget_older_outcomes(connection, trace)
             rows = [session_row(TENANT, session.record) for session in commit.sessions.values()]
             _upsert(connection, sessions, rows)
             for trace_id, risk in commit.risks.items():
@@ -361,6 +371,19 @@ def _answers(connection: Connection, trace_ids: Sequence[str]) -> dict[str, list
     )
     rows = connection.execute(query).all()
     return {row.trace_id: [turn["output"] for turn in json.loads(row.document)["turns"]] for row in rows}
+
+
+def _forget_older_outcomes(connection: Connection, trace: TraceRecord) -> None:
+    """What an earlier revision has, and this one has not, because the settings changed in between."""
+    if trace.revision > 1:
+        connection.execute(
+            delete(outcomes).where(
+                outcomes.c.tenant == TENANT,
+                outcomes.c.subject == Subject.TRACE,
+                outcomes.c.subject_id == trace.trace_id,
+                outcomes.c.revision < trace.revision,
+            )
+        )
 
 
 def _forget_session(connection: Connection, session_id: str) -> None:

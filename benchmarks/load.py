@@ -6,6 +6,7 @@ about 0.1 ms of CPU for a span.
 
 import sys
 import time
+from collections import deque
 
 import grpc
 
@@ -15,6 +16,8 @@ from benchmarks.workload.otlp import requests
 
 SPANS_PER_REQUEST = 16
 SEED = 1_000
+UNDER_WAY = 256
+"""Requests that wait for an answer at most."""
 ENDLESS = 10**9
 """Conversations: more than are ever sent."""
 
@@ -29,9 +32,11 @@ def main() -> None:
         grpc.channel_ready_future(channel).result(TIMEOUT)
         print("sending", flush=True)
         started = time.monotonic()
+        # A call that nobody holds on to is cancelled.
+        under_way: deque[grpc.Future[bytes]] = deque(maxlen=UNDER_WAY)
         for number, body in enumerate(bodies):
             time.sleep(max(0.0, started + number * interval - time.monotonic()))
-            export.future(body, timeout=TIMEOUT)
+            under_way.append(export.future(body, timeout=TIMEOUT))
 
 
 if __name__ == "__main__":

@@ -57,6 +57,7 @@ class World:
     step: Callable[[str, int], Exception | None] = lambda trace_id, attempt: None
     load_step: Callable[[str], Exception | None] = lambda trace_id: None
     gone: Collection[str] = ()
+    asked_about: Exchange = field(default_factory=exchange)
     judged: dict[str, Judged] = field(default_factory=lambda: {"confidence": GOOD})
     clock: ManualClock = field(default_factory=ManualClock)
     tried: list[str] = field(default_factory=list)
@@ -117,7 +118,7 @@ class World:
 
     def asking(self, exchanges: list[Exchange]) -> Ask:
         async def ask(question: Question, *, model: str) -> Answer:
-            exchanges.append(exchange())
+            exchanges.append(self.asked_about)
             return Answer(replies=({},), model=model, temperature=0.0)
 
         return ask

@@ -321,6 +321,20 @@ def test_every_job_has_exactly_one_judgement(
     assert all(outcome == GOOD.outcome or isinstance(outcome, Failure) for outcome in outcomes)
 
 
+def test_a_refusal_ends_an_outage_like_any_answer() -> None:
+    refused = exchange(reply=None, problem="status 400")
+    world = World(
+        step=lambda trace_id, attempt: unavailable(sent=False) if len(world.tried) % 2 else None, asked_about=refused
+    )
+    stage = world.stage()
+    for number in range(2 * PATIENCE):
+        stage.submit(job(f"t{number}"))
+    stage.drain(lambda left: None)
+    stage.shutdown()
+    assert all(judgement.exchanges == (refused,) for judgement in world.delivered.queue)
+    assert len(world.tried) == 4 * PATIENCE
+
+
 def test_a_drain_outlasts_a_short_outage(caplog: pytest.LogCaptureFixture) -> None:
     world = World(step=lambda trace_id, attempt: unavailable(sent=False) if len(world.tried) < PATIENCE else None)
     stage = world.stage()

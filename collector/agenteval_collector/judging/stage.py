@@ -216,7 +216,8 @@ class JudgeStage:
         except JudgeUnavailable as error:
             self._unavailable(waiting, error)
             return
-        if any(exchange.reply is not None and not exchange.cached for exchange in judgement.exchanges):
+        # A refusal is an answer too.
+        if not all(exchange.cached for exchange in judgement.exchanges):
             self._answered += 1
             self._outage.over()
         self._deliver(judgement)

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.prometheus import CONFIGURATION
 from tests.support.sessions import Level, Sessions
+from tests.support.verdicts import found_verdict
 
 RULES = CONFIGURATION / "agenteval.rules.yml"
 
@@ -23,20 +24,24 @@ def promtool(*arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def scraped(*levels: Level) -> list[tuple[str, float]]:
-    """The session gauges as the collector shows them, each a series in Prometheus' notation and its value."""
-    telemetry = TelemetryOutput(version="1", instance_id="i")
-    telemetry.evaluations.observe_sessions(Sessions(*levels))
-    page = telemetry.render()[0].decode()
+def series_of(page: str, family_name: str) -> list[tuple[str, float]]:
+    """The series of a family as the collector shows them, in Prometheus' notation, each with its value."""
     series = []
     for family in text_string_to_metric_families(page):
-        if family.name.startswith("agenteval_sessions"):
+        if family.name.startswith(family_name):
             for sample in family.samples:
                 labels = {"job": "agenteval", "instance": "127.0.0.1:4319", **sample.labels}
                 notation = ",".join(f'{name}="{value}"' for name, value in labels.items() if value)
                 series.append((f"{sample.name}{{{notation}}}", sample.value))
     assert series, "a rule test passes on series that do not exist"
     return series
+
+
+def scraped(*levels: Level) -> list[tuple[str, float]]:
+    """The session gauges as the collector shows them, each a series in Prometheus' notation and its value."""
+    telemetry = TelemetryOutput(version="1", instance_id="i")
+    telemetry.evaluations.observe_sessions(Sessions(*levels))
+    return series_of(telemetry.render()[0].decode(), "agenteval_sessions")
 
 
 def run_rule(directory: Path, levels: tuple[Level, ...], at: str, expected: list[dict[str, Any]]) -> None:
@@ -124,3 +129,35 @@ def test_agents_without_a_name_are_watched_too(tmp_path: Path) -> None:
     alert = fired(10, agent="")
     del alert["exp_labels"]["gen_ai_agent_name"]
     run_rule(tmp_path, (Level(None, "shop", "agent_reliability", 10, 10),), "6m", [alert])
+
+
+@pytest.mark.parametrize(
+    ("values", "at", "fires"),
+    [
+        pytest.param("_x19 1x60", "5m", True, id="the first loop of an agent"),
+        pytest.param("1x19 2x60", "5m", True, id="a further loop"),
+        pytest.param("1x80", "15m", False, id="no further loop"),
+        pytest.param("1x19 2x80", "18m", False, id="the last loop was long ago"),
+    ],
+)
+def test_the_rule_tells_of_loops(tmp_path: Path, values: str, at: str, fires: bool) -> None:
+    telemetry = TelemetryOutput(version="1", instance_id="i")
+    telemetry.loops.tell([found_verdict()])
+    [(series, _)] = [
+        each for each in series_of(telemetry.render()[0].decode(), "agenteval_loops") if "_total" in each[0]
+    ]
+    rule = yaml.safe_load(RULES.read_text())["groups"][0]["rules"][1]
+    labels = {"gen_ai_agent_name": "planner", "service_name": "shop", "agenteval_loop_kind": "identical_call"}
+    annotations = dict(rule["annotations"])
+    for name, value in labels.items():
+        annotations = {key: text.replace(f"{{{{ $labels.{name} }}}}", value) for key, text in annotations.items()}
+    about = {"severity": "warning", "job": "agenteval", "instance": "127.0.0.1:4319", **labels}
+    expected = [{"exp_labels": about, "exp_annotations": annotations}] if fires else []
+    tested = {
+        "interval": "15s",
+        "input_series": [{"series": series, "values": values}],
+        "alert_rule_test": [{"eval_time": at, "alertname": "AgentLoops", "exp_alerts": expected}],
+    }
+    path = tmp_path / "case.yml"
+    path.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "15s", "tests": [tested]}))
+    promtool("test", "rules", str(path))

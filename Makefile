@@ -48,7 +48,7 @@ acceptance: $(VENV)/.dev  ## the checks from outside, where $(SHARED) is there
 	$(BIN)/python $(SHARED)/acceptance/crash_check.py 20
 
 bench: $(VENV)/.dev       ## ratios against named baselines, see benchmarks/README.md
-	for script in client_cpu collector_cpu latency memory read_trace reliability detectors; do $(BIN)/python -m benchmarks.$$script || exit 1; done
+	for script in client_cpu collector_cpu latency memory read_trace reliability detectors verdict_latency; do $(BIN)/python -m benchmarks.$$script || exit 1; done
 
 docs: $(VENV)/.dev        ## docs/instrumentations.md from the recordings
 	$(BIN)/python -m tests.support.instrumentations
@@ -61,7 +61,7 @@ proto:                    ## generate the stubs of evaluation.proto again
 		proto/otel_agenteval/proto/v1/evaluation.proto
 
 clean:                    ## remove what was installed and cached
-	rm -rf $(VENV) $(VENV)-proto $(VENV)-lowest .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(VENV)-proto $(VENV)-lowest $(VENV)-frameworks .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

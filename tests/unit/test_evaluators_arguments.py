@@ -166,6 +166,7 @@ BOMB: dict[str, Json] = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2}
         pytest.param({"$ref": "#/$defs/d0", "$defs": BOMB}, id="that doubles forty times"),
         pytest.param({"patternProperties": {"(a+)+$": {}}}, id="that needs its expressions"),
         pytest.param({"enum": list(range(5_000))}, id="that is too large"),
+        pytest.param({"description": "x" * 1_000_000}, id="that is too long to be remembered"),
     ],
 )
 def test_a_schema_that_cannot_be_trusted_is_not_used(schema: Json) -> None:

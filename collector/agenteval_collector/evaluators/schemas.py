@@ -19,6 +19,8 @@ from otel_agenteval.model import Json
 
 MAX_SCHEMA = 2_000
 """Values in a schema that is used, with its references in place."""
+MAX_CHARACTERS = 100_000
+"""Of such a schema's text; the newest 256 of them are remembered."""
 MAX_DEPTH = 64
 """Levels of such a schema."""
 MAX_WORK = 100_000
@@ -52,7 +54,9 @@ class SchemaChecks:
         """What is wrong with the arguments, None where nothing is. Raises Uncheckable."""
         if not isinstance(schema, dict) or not schema:
             raise Uncheckable
-        if (found := _validator(json.dumps(schema))) is None:
+        text = json.dumps(schema)
+        found = _validator(text) if len(text) <= MAX_CHARACTERS else None
+        if found is None:
             raise Uncheckable
         validator, size = found
         self._left -= size * _size(arguments, self._left)

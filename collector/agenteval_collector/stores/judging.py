@@ -6,11 +6,10 @@ from dataclasses import asdict, fields
 
 from sqlalchemy import Connection, Engine, delete, func, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
-from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval_collector.errors import Unavailable
 from agenteval_collector.judging.port import Spend
 from agenteval_collector.records import Exchange
+from agenteval_collector.stores.access import reading, writing
 from agenteval_collector.stores.schema import judge_exchanges, judge_ledger
 
 SPENT = [field.name for field in fields(Spend)]
@@ -30,22 +29,15 @@ class JudgeLedgerStore:
         values = {"tenant": self._tenant, "hour": hour, "model": model, **asdict(spend)}
         statement = upsert(judge_ledger).values(values)
         added = {name: judge_ledger.c[name] + statement.excluded[name] for name in SPENT}
-        try:
-            with self._engine.begin() as connection:
-                connection.execute(
-                    statement.on_conflict_do_update(index_elements=list(judge_ledger.primary_key), set_=added)
-                )
-        except SQLAlchemyError as error:
-            raise Unavailable(f"the judge's ledger could not be written: {error}") from error
+        statement = statement.on_conflict_do_update(index_elements=list(judge_ledger.primary_key), set_=added)
+        with writing(self._engine) as connection:
+            connection.execute(statement)
 
     def spent_since(self, hour: int) -> Spend:
         sums = (func.coalesce(func.sum(judge_ledger.c[name]), 0).label(name) for name in SPENT)
         query = select(*sums).where(judge_ledger.c.tenant == self._tenant, judge_ledger.c.hour >= hour)
-        try:
-            with self._engine.connect() as connection:
-                return Spend(**connection.execute(query).one()._mapping)
-        except SQLAlchemyError as error:
-            raise Unavailable(f"the judge's ledger could not be read: {error}") from error
+        with reading(self._engine) as connection:
+            return Spend(**connection.execute(query).one()._mapping)
 
 
 def write_exchanges(

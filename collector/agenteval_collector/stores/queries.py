@@ -3,19 +3,18 @@
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, select, tuple_
-from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import exchange_document, outcome_document, rfc3339, with_outcomes
-from agenteval_collector.errors import InvalidRequest, Unavailable
+from agenteval_collector.errors import InvalidRequest
 from agenteval_collector.pipeline import Document, Page, RunningTrace
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.reliability.conversations import interactions_document, trend_document
+from agenteval_collector.stores.access import snapshot
 from agenteval_collector.stores.judging import read_exchanges
 from agenteval_collector.stores.labels import read_agreement, read_labels
 from agenteval_collector.stores.running import (
@@ -67,7 +66,7 @@ class StoreQueries:
         # In this order: what is not running any more by the second look is stored by then.
         running = self._running(trace_id)
         open_spans, reason = self._open_spans(trace_id)
-        with self._reading() as connection:
+        with snapshot(self._engine) as connection:
             live = {
                 "verdicts": read_verdicts(connection, TENANT, trace_id),
                 "open_spans": open_spans,
@@ -84,19 +83,19 @@ class StoreQueries:
             return {**with_outcomes(json.loads(stored.document), outcomes_of[trace_id], labels), **live}
 
     def judgements(self, trace_id: str) -> list[Document] | None:
-        with self._reading() as connection:
+        with snapshot(self._engine) as connection:
             exchanges = read_exchanges(connection, TENANT, trace_id)
         if not exchanges and self.trace(trace_id) is None:
             return None
         return [exchange_document(exchange) for exchange in exchanges]
 
     def agreement(self, *, name: str | None = None) -> list[Document]:
-        with self._reading() as connection:
+        with snapshot(self._engine) as connection:
             return read_agreement(connection, TENANT, name)
 
     def session(self, session_id: str) -> Document | None:
         running = by_session(self._running_traces()).get(session_id, [])
-        with self._reading() as connection:
+        with snapshot(self._engine) as connection:
             query = select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id)
             row = connection.execute(query).first()
             verdicts = read_session_verdicts(connection, TENANT, session_id, running)
@@ -150,7 +149,7 @@ class StoreQueries:
         if cursor is not None:
             query = query.where(tuple_(sessions.c.last_seen_at, sessions.c.session_id) < _decode(cursor))
         query = query.order_by(sessions.c.last_seen_at.desc(), sessions.c.session_id.desc()).limit(limit + 1)
-        with self._reading() as connection:
+        with snapshot(self._engine) as connection:
             # They are newer than all others, and become those when their first trace is complete.
             new = [] if cursor is not None else unknown_sessions(connection, TENANT, running, agent)[:limit]
             rows = connection.execute(query).all()
@@ -192,16 +191,6 @@ class StoreQueries:
         self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
     ) -> Document:
         return self._reliability.comparison(before, after, agent=agent, variant=variant)
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        try:
-            with self._engine.connect() as connection:
-                # Otherwise every statement would see the store at another moment, and one document several of them.
-                connection.exec_driver_sql("BEGIN")
-                yield connection
-        except SQLAlchemyError as error:
-            raise Unavailable(f"the store could not be read: {error}") from error
 
     def _session(self, row: Row[Any], running: Sequence[RunningTrace]) -> Document:
         return {

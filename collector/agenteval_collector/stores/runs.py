@@ -1,17 +1,15 @@
 """What traces add to their runs, and the newest runs of every agent's version."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Engine, and_, delete, exists, func, or_, select, tuple_
 from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.database import in_parts
-from agenteval_collector.errors import Unavailable
 from agenteval_collector.records import RunTrace, StoredRun, TraceRecord, Violation
+from agenteval_collector.stores.access import snapshot
 from agenteval_collector.stores.schema import outcomes, run_traces, runs, sessions
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Method, Status, Subject
@@ -83,12 +81,12 @@ class StoredRuns:
             .group_by(run_traces.c.agent, run_traces.c.service_version)
             .order_by(func.max(run_traces.c.started_at).desc(), run_traces.c.agent, run_traces.c.service_version)
         )
-        with self._reading() as connection:
+        with snapshot(self._engine) as connection:
             return [(row.agent, row.service_version) for row in connection.execute(query)]
 
     def runs(self, version: AgentVersion) -> list[StoredRun]:
         """Those of one agent's version, the newest first."""
-        with self._reading() as connection:
+        with snapshot(self._engine) as connection:
             names = self._newest(connection, version)
             traces = self._traces(connection, names)
             scores = self._scores(connection, [row["trace_id"] for rows in traces.values() for row in rows])
@@ -97,15 +95,6 @@ class StoredRuns:
         found = [_run(traces[name], reports.get(name), by_trace) for name in names]
         # The others have traces of this version, but are another one's.
         return [run for run in found if (run.agent, run.service_version) == version]
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        try:
-            with self._engine.connect() as connection:
-                connection.exec_driver_sql("BEGIN")
-                yield connection
-        except SQLAlchemyError as error:
-            raise Unavailable(f"the store could not be read: {error}") from error
 
     def _newest(self, connection: Connection, version: AgentVersion) -> list[_Name]:
         other = run_traces.alias("other")

@@ -9,11 +9,9 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Engine, Table, and_, delete, literal_column, select, tuple_, update
 from sqlalchemy.dialects.sqlite import Insert, insert
-from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.database import in_parts, open_database
-from agenteval_collector.errors import Unavailable
 from agenteval_collector.pipeline import CommittedEvaluation, Label, RunReport
 from agenteval_collector.records import (
     Commit,
@@ -24,6 +22,7 @@ from agenteval_collector.records import (
     TraceRecord,
     job_of,
 )
+from agenteval_collector.stores.access import reading, writing
 from agenteval_collector.stores.judging import JudgeLedgerStore, trim_exchanges, write_exchanges
 from agenteval_collector.stores.labels import write_label
 from agenteval_collector.stores.migration import migrate
@@ -110,14 +109,14 @@ class Store:
 
     def checkpoint(self) -> int:
         """The saved checkpoint; 0 for a new store."""
-        with self._reading() as connection:
+        with reading(self._pipeline) as connection:
             query = select(progress.c.checkpoint).where(progress.c.tenant == TENANT)
             return connection.execute(query).scalar() or 0
 
     def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, tuple[int, frozenset[int]]]:
         """Revision and log offsets of those of the traces that were scored before."""
         found: dict[str, tuple[int, frozenset[int]]] = {}
-        with self._reading() as connection:
+        with reading(self._pipeline) as connection:
             for some in in_parts(trace_ids):
                 query = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
                     traces.c.tenant == TENANT, traces.c.trace_id.in_(some)
@@ -128,7 +127,7 @@ class Store:
 
     def standing(self, trace_id: str) -> Standing | None:
         """Where the stored revision of a trace stands; None where it is new."""
-        with self._reading() as connection:
+        with reading(self._pipeline) as connection:
             query = select(traces.c.session_id, traces.c.started_at, traces.c.revision).where(
                 traces.c.tenant == TENANT, traces.c.trace_id == trace_id
             )
@@ -155,14 +154,14 @@ class Store:
         some = some.where(*waiting, outcomes.c.subject_id > after).order_by(outcomes.c.subject_id).limit(limit)
         query = select(outcomes).join(traces, newest).where(*waiting, outcomes.c.subject_id.in_(some))
         query = query.order_by(outcomes.c.subject_id)
-        with self._reading() as connection:
+        with reading(self._pipeline) as connection:
             rows = connection.execute(query).mappings().all()
         by_trace = groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id)
         return [job_of(list(pending)) for _, pending in by_trace]
 
     def session(self, session_id: str) -> StoredSession | None:
         """All that is needed to go on with a session; None where it is new."""
-        with self._reading() as connection:
+        with reading(self._pipeline) as connection:
             row = connection.execute(
                 select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id)
             ).first()
@@ -196,7 +195,7 @@ class Store:
         )
         earlier = query.where(start < place).order_by(traces.c.started_at.desc(), traces.c.trace_id.desc())
         later = query.where(start >= place).order_by(traces.c.started_at, traces.c.trace_id)
-        with self._reading() as connection:
+        with reading(self._pipeline) as connection:
             members = [
                 *reversed(connection.execute(earlier.limit(BEFORE)).all()),
                 *connection.execute(later.limit(AFTER)).all(),
@@ -215,7 +214,7 @@ class Store:
 
     def session_evaluations(self, session_id: str) -> list[Evaluation]:
         """The newest scores of a session."""
-        with self._reading() as connection:
+        with reading(self._pipeline) as connection:
             query = select(outcomes).where(
                 outcomes.c.tenant == TENANT,
                 outcomes.c.subject == Subject.SESSION,
@@ -225,7 +224,7 @@ class Store:
 
     def live_sessions(self) -> list[str]:
         """Ids of the sessions whose scores have not entered the histogram yet."""
-        with self._reading() as connection:
+        with reading(self._pipeline) as connection:
             query = select(sessions.c.session_id).where(sessions.c.tenant == TENANT, sessions.c.finalized_at.is_(None))
             return list(connection.execute(query).scalars().all())
 
@@ -282,22 +281,9 @@ class Store:
 
     @contextmanager
     def _writing(self, *, durable: bool = False) -> Iterator[Connection]:
-        try:
-            with (self._durable if durable else self._pipeline).begin() as connection:
-                # A write that starts as a read would fail, not wait, when another one gets in between.
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                yield connection
-            self.writes += 1
-        except SQLAlchemyError as error:
-            raise Unavailable(f"the store could not be written: {error}") from error
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        try:
-            with self._pipeline.connect() as connection:
-                yield connection
-        except SQLAlchemyError as error:
-            raise Unavailable(f"the store could not be read: {error}") from error
+        with writing(self._durable if durable else self._pipeline) as connection:
+            yield connection
+        self.writes += 1
 
 
 def _upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -1,17 +1,15 @@
 """The loops that agents were found in."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, insert, select
-from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.database import in_parts
 from agenteval_collector.documents import verdict_document
-from agenteval_collector.errors import Unavailable
 from agenteval_collector.pipeline import Document, FoundVerdict, RunningTrace
+from agenteval_collector.stores.access import reading, writing
 from agenteval_collector.stores.schema import traces, verdicts
 
 MAX_SHOWN = 50
@@ -31,7 +29,7 @@ class VerdictStore:
     def keep(self, found: Sequence[FoundVerdict]) -> list[FoundVerdict]:
         """Those of `found` that were not known by trace, kind and span; they are kept now."""
         new: dict[tuple[str, str, str], FoundVerdict] = {}
-        with self._writing() as connection:
+        with writing(self._engine) as connection:
             known = self._known(connection, {each.verdict.trace_id for each in found})
             for each in found:
                 verdict = each.verdict
@@ -43,11 +41,8 @@ class VerdictStore:
 
     def known(self, trace_id: str) -> set[tuple[str, str]]:
         """Kind and span of the verdicts on a trace."""
-        try:
-            with self._engine.connect() as connection:
-                return self._known(connection, {trace_id}).get(trace_id, set())
-        except SQLAlchemyError as error:
-            raise Unavailable(f"verdicts could not be read: {error}") from error
+        with reading(self._engine) as connection:
+            return self._known(connection, {trace_id}).get(trace_id, set())
 
     def _known(self, connection: Connection, trace_ids: set[str]) -> dict[str, set[tuple[str, str]]]:
         known: dict[str, set[tuple[str, str]]] = {}
@@ -58,16 +53,6 @@ class VerdictStore:
             for row in connection.execute(query):
                 known.setdefault(row.trace_id, set()).add((row.kind, row.span_id))
         return known
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        try:
-            with self._engine.begin() as connection:
-                # What is known must not change until what is new is written.
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                yield connection
-        except SQLAlchemyError as error:
-            raise Unavailable(f"verdicts could not be kept: {error}") from error
 
 
 def read_verdicts(connection: Connection, tenant: str, trace_id: str) -> list[Document]:

@@ -259,7 +259,11 @@ class AgentEvalSpanProcessor(SpanProcessor):
     def _listen(self) -> None:
         if not self._listens:
             self._listens = True
-            self._listener.start()
+            try:
+                self._listener.start()
+            except RuntimeError as error:
+                # The process ends, or may have no more threads: who asks for verdicts must not fail for that.
+                self._fault(error)
 
     def _guard(self, span: Span, context: SpanContext, identity: Identity | None) -> None:
         """Raise AgentLoopDetected where this span is a call of an agent that is to stop."""

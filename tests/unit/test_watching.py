@@ -1,0 +1,182 @@
+"""What is watched beside the agent: spans of a real SDK, looked at without threads."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+from opentelemetry.trace import Tracer, format_span_id, set_span_in_context
+
+from otel_agenteval.announcing import Announcements
+from otel_agenteval.buffer import EndedSpan
+from otel_agenteval.context import Identity
+from otel_agenteval.detectors import HungSpan, Repetition, RuleBook, Rules, Verdict
+from otel_agenteval.watching import MAX_EVENTS, MAX_TRACES, Began, Watch
+from tests.support.agent_spans import ask, call, running
+
+SECOND = 1_000_000_000
+TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "wait"}
+
+
+class Watched(SpanProcessor):
+    """Hands a provider's spans to a watch, and keeps what it finds; time is what `now` says."""
+
+    def __init__(self, rules: RuleBook | None = None, every: Callable[[Watch], None] = Watch.look) -> None:
+        self.found: list[Verdict] = []
+        self.ended: list[EndedSpan] = []
+        self.now = 0
+        self.identity: Identity | None = None
+        self._every = every
+        announcements = Announcements("p", False, lambda: None, lambda: 0.0, lambda: 0)
+        self.watch = Watch(rules or RuleBook(), self.found.append, announcements, lambda: 0.0, lambda: self.now)
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(self)
+        self.tracer: Tracer = provider.get_tracer("agent")
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        self.watch.add(Began(span, self.identity))
+        self._every(self.watch)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self.ended.append(EndedSpan(span, self.identity, 0))
+        self.watch.add(self.ended[-1])
+        self._every(self.watch)
+
+    def kinds(self) -> list[str]:
+        return [verdict.kind for verdict in self.found]
+
+
+@pytest.mark.parametrize("every", [Watch.look, lambda _: None], ids=["span by span", "all at once"])
+def test_it_does_not_matter_when_it_looks(every: Callable[[Watch], None]) -> None:
+    watched = Watched(every=every)
+    with running(watched.tracer):
+        for _ in range(4):
+            call(watched.tracer)
+        for _ in range(3):
+            ask(watched.tracer, "I could not find anything at all.")
+    watched.watch.look()
+    assert watched.kinds() == ["identical_call", "repeated_output"]
+    assert [ended.verdicts is not None for ended in watched.ended] == [True] * 7 + [False]
+    assert [bool(ended.verdicts) for ended in watched.ended].index(True) == 2
+    assert watched.watch.faults == 0
+
+
+def test_tools_and_models_inside_an_agent_are_its_own() -> None:
+    watched = Watched(RuleBook(agents={"poller": Rules(identical_call=Repetition(repeats=5))}))
+    with running(watched.tracer, "chief"):
+        for name in ("poller", "other"):
+            with running(watched.tracer, name), watched.tracer.start_as_current_span("step of a framework"):
+                for _ in range(4):
+                    call(watched.tracer)
+    assert [verdict.metadata["agent"] for verdict in watched.found] == ["other"]
+
+
+def test_two_agents_that_take_turns_do_not_repeat_each_other() -> None:
+    watched = Watched()
+    with running(watched.tracer, "chief"):
+        for name in ("a", "b", "a", "b"):
+            with running(watched.tracer, name):
+                call(watched.tracer)
+    assert not watched.found
+
+
+def test_agent_that_is_named_after_its_run_began_counts() -> None:
+    watched = Watched()
+    with watched.tracer.start_as_current_span("run") as run:
+        run.set_attribute("gen_ai.agent.name", "late")
+        for _ in range(3):
+            call(watched.tracer)
+    assert watched.found[0].metadata["agent"] == "late"
+
+
+def test_session_is_what_was_named_else_what_spans_say_else_the_trace() -> None:
+    watched = Watched()
+    with running(watched.tracer):
+        for _ in range(3):
+            call(watched.tracer)
+    with running(watched.tracer, **{"gen_ai.conversation.id": "c-1"}):
+        for _ in range(3):
+            call(watched.tracer)
+    watched.identity = Identity(session_id="s-1")
+    with running(watched.tracer, **{"gen_ai.conversation.id": "c-1"}):
+        for _ in range(3):
+            call(watched.tracer)
+    unnamed, by_convention, named = watched.found
+    assert unnamed.session_id == unnamed.trace_id
+    assert (by_convention.session_id, named.session_id) == ("c-1", "s-1")
+
+
+def test_call_hangs_when_nothing_goes_on_inside_it() -> None:
+    watched = Watched(RuleBook(default=Rules(hung_span=HungSpan(after=60))))
+    span = watched.tracer.start_span("execute_tool wait", attributes=TOOL, start_time=1)
+    inside = set_span_in_context(span)
+    for second in (50, 100, 150):
+        watched.tracer.start_span("GET /", context=inside, start_time=second * SECOND).end((second + 1) * SECOND)
+        watched.now = (second + 45) * SECOND
+        watched.watch.tick()
+        assert not watched.found
+    watched.now = 212 * SECOND
+    watched.watch.tick()
+    watched.watch.tick()
+    assert watched.kinds() == ["hung_span"]
+    span.end(300 * SECOND)
+    assert watched.ended[-1].verdicts == tuple(watched.found)
+    assert watched.found[0].span_id == format_span_id(span.get_span_context().span_id)
+    watched.now = 900 * SECOND
+    watched.watch.tick()
+    assert watched.kinds() == ["hung_span"]
+
+
+def test_traces_without_agents_cost_no_detectors_and_end() -> None:
+    watched = Watched()
+    for _ in range(2 * MAX_TRACES):
+        watched.tracer.start_span("GET /").end()
+    assert not watched.watch.has_open
+    assert all(ended.verdicts is None for ended in watched.ended)
+
+
+def test_oldest_trace_is_forgotten_and_goes_on_unharmed() -> None:
+    watched = Watched()
+    old = watched.tracer.start_span("root")
+    context = set_span_in_context(old)
+    for _ in range(MAX_TRACES + 1):
+        watched.tracer.start_span("root").end()
+    for _ in range(3):
+        watched.tracer.start_span("execute_tool t", context=context, attributes=TOOL).end()
+    old.end()
+    assert watched.watch.faults == 0
+
+
+def test_events_beyond_the_bound_are_counted() -> None:
+    watched = Watched(every=lambda _: None)
+    for _ in range(MAX_EVENTS):
+        watched.tracer.start_span("GET /").end()
+    assert watched.watch.unwatched == MAX_EVENTS
+    watched.watch.look()
+    assert watched.watch.add(EndedSpan(watched.ended[0].span, None, 0))
+
+
+class Unreadable(ReadableSpan):
+    """A span of an SDK that does not keep its word."""
+
+    @property
+    def events(self) -> Any:
+        raise RuntimeError("no events")
+
+
+def test_fault_costs_a_step_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    watched = Watched()
+    with running(watched.tracer):
+        for number in range(3):
+            call(watched.tracer)
+            if number:
+                good = watched.ended[-1].span
+                broken = Unreadable("execute_tool t", context=good.get_span_context(), attributes=TOOL)
+                with caplog.at_level(logging.WARNING):
+                    watched.watch.add(EndedSpan(broken, None, 0))
+                    watched.watch.look()
+    assert watched.kinds() == ["identical_call"]
+    assert watched.watch.faults == 2
+    assert len(caplog.records) == 1

@@ -1,10 +1,8 @@
 """Verdicts that processes have reported: on their spans, or ahead of them. What they say is hostile input."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
-
-from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
 from otel_agenteval.detectors import Kind, Mode, Verdict
 from otel_agenteval.model import Json
@@ -29,12 +27,12 @@ MODES: Final = {"observe": Mode.OBSERVE, "alarm": Mode.ALARM}
 
 
 def verdicts_on(
-    attributes: Iterable[KeyValue], *, trace_id: str, span_id: str, session_id: str | None
+    attributes: Mapping[str, Json], *, trace_id: str, span_id: str, session_id: str | None
 ) -> Iterator[Verdict]:
-    """The verdicts that a span carries; what is none is passed over."""
-    text = next((each.value.string_value for each in attributes if each.key == AGENTEVAL_VERDICTS), None)
+    """The verdicts that a span with these attributes carries; what is none is passed over."""
+    text = attributes.get(AGENTEVAL_VERDICTS)
     try:
-        listed = json.loads(text) if text and len(text) <= MAX_JSON else []
+        listed = json.loads(text) if isinstance(text, str) and len(text) <= MAX_JSON else []
     except (ValueError, RecursionError):
         return
     for said in listed[:MAX_ON_SPAN] if isinstance(listed, list) else []:

@@ -196,7 +196,10 @@ class Refusing(MemoryQueries):
 def test_retryable_errors_say_when_to_come_back(
     reports: MemoryReports, feed: Feed, method: str, request_: object, code: str, seconds: float
 ) -> None:
-    with serve(EvaluationService(Refusing(), reports, feed, max_watchers=2)) as stub, pytest.raises(grpc.RpcError) as error:
+    with (
+        serve(EvaluationService(Refusing(), reports, feed, max_watchers=2)) as stub,
+        pytest.raises(grpc.RpcError) as error,
+    ):
         getattr(stub, method)(request_, timeout=DEADLINE)
     assert error.value.code().name == code
     details = status_pb2.Status.FromString(dict(error.value.trailing_metadata())["grpc-status-details-bin"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
+from agenteval_collector.servers import WATCH_THREADS
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
@@ -240,11 +241,16 @@ def test_a_report_that_is_none_is_refused(collector: RunningCollector, request_:
     assert message in error.value.details()
 
 
-def test_many_agents_watch_and_ingestion_goes_on(collector: RunningCollector) -> None:
-    watches = [watch(collector, process_id=f"p-{number}") for number in range(64)]
+def test_as_many_agents_as_may_watch_leave_ingestion_alone(collector: RunningCollector) -> None:
+    watches = [watch(collector, process_id=f"p-{number}") for number in range(WATCH_THREADS)]
+    with pytest.raises(grpc.RpcError) as error:
+        watch(collector).next()
+    assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     for number in (2, 3, 4):
-        collector.send(traces(tool_span(1, number), process="p-63"))
-    assert next_verdict(watches[63]).trace_id == trace_id(1).hex()
+        collector.send(traces(tool_span(1, number), process="p-7"))
+    assert next_verdict(watches[7]).trace_id == trace_id(1).hex()
+    for call in watches:
+        call.cancel()
 
 
 def test_after_a_kill_no_loop_is_counted_twice(tmp_path: Path) -> None:

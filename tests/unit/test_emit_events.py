@@ -6,6 +6,7 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 
 from otel_agenteval.outcome import Failure, Score, Status, Subject, Unscored
 from tests.support.evaluations import SPAN_ID, TRACE_ID, committed
+from tests.support.verdicts import found_verdict
 
 
 class Emitted:
@@ -97,3 +98,21 @@ def test_hostile_text_is_cut_and_can_be_encoded(emitted: Emitted) -> None:
     attributes = emitted.records[0].log_record.attributes or {}
     assert sum(len(value.encode()) for value in attributes.values() if isinstance(value, str)) < 5_000
     assert str(attributes["gen_ai.evaluation.explanation"]).endswith("…")
+
+
+def test_a_verdict_is_an_event_on_the_span_that_completed_the_loop(emitted: Emitted) -> None:
+    emitted.events.tell([found_verdict(trace_id=TRACE_ID, span_id=SPAN_ID, reason="\ud800" + "x" * 5000)])
+    [record] = [readable.log_record for readable in emitted.records]
+    assert record.event_name == "gen_ai.evaluation.result"
+    assert (record.trace_id, record.span_id) == (int(TRACE_ID, 16), int(SPAN_ID, 16))
+    attributes = dict(record.attributes or {})
+    assert len(str(attributes.pop("gen_ai.evaluation.explanation"))) == 1024
+    assert attributes == {
+        "gen_ai.evaluation.name": "loop_detection",
+        "gen_ai.evaluation.score.label": "fail",
+        "gen_ai.conversation.id": "s-1",
+        "gen_ai.agent.name": "planner",
+        "agenteval.loop.kind": "identical_call",
+        "agenteval.loop.mode": "alarm",
+        "agenteval.service.name": "shop",
+    }

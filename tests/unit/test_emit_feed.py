@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.outcome import Evaluation
 from tests.support.evaluations import committed, evaluation
+from tests.support.verdicts import found_verdict
 
 
 @pytest.fixture
@@ -126,3 +127,19 @@ def test_a_closed_feed_takes_no_watchers(feed: Feed) -> None:
 def test_a_feed_without_room_is_refused(telemetry: TelemetryOutput, bounds: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
         Feed(telemetry.collector, **bounds)
+
+
+def test_verdicts_reach_those_who_asked_for_them(feed: Feed) -> None:
+    everything, other_session = feed.subscribe(), feed.subscribe("s-2")
+    coherence, own, other = (
+        feed.subscribe(names=["coherence"]),
+        feed.subscribe(process_id="p"),
+        feed.subscribe(process_id="q"),
+    )
+    found = found_verdict(processes=frozenset({"p"}))
+    feed.tell([found])
+    feed.accept([committed()])
+    assert read_all(everything) == [found, evaluation()]
+    assert read_all(own) == [found]
+    assert read_all(other_session) == read_all(other) == []
+    assert read_all(coherence) == [evaluation()]

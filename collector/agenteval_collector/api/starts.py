@@ -11,7 +11,7 @@ from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 
 MAX_STARTS = 10_000
 """Starts in one report; our processor sends far fewer."""
-MAX_VERDICTS = 100
+MAX_VERDICTS = 1000
 MAX_TEXT = 1024
 """Characters of an id or a name that are kept."""
 

@@ -8,6 +8,7 @@ from agenteval_collector.clock import Clock
 from agenteval_collector.loops.watched import carries_verdicts, is_watched
 from agenteval_collector.pipeline import AssembledTrace, FoundVerdict
 from agenteval_collector.reported import REPEATED_ANSWER, verdicts_on
+from otel_agenteval.conventions import attributes
 from otel_agenteval.detectors import Detectors, Mode, RuleBook, Verdict, steps_of
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Score, Subject
@@ -96,7 +97,7 @@ def _carried(assembled: AssembledTrace, session_id: str) -> list[Verdict]:
         verdict
         for span in carrying
         for verdict in verdicts_on(
-            span.attributes, trace_id=assembled.trace_id, span_id=span.span_id.hex(), session_id=session_id
+            attributes(span.attributes), trace_id=assembled.trace_id, span_id=span.span_id.hex(), session_id=session_id
         )
     ]
 

@@ -80,7 +80,7 @@ class LiveLoops:
             trace.session_id = named_session([said]) or self._naming.session_id([said, resource], service)
         trace_id, span_id = span.trace_id.hex(), span.span_id.hex()
         verdicts: list[Verdict] = list(
-            verdicts_on(span.attributes, trace_id=trace_id, span_id=span_id, session_id=trace.session_id)
+            verdicts_on(said, trace_id=trace_id, span_id=span_id, session_id=trace.session_id)
         )
         if AGENTEVAL_DETECTORS not in said and AGENTEVAL_DETECTORS not in resource:
             verdicts += _detected(trace, span, said, agent)

@@ -1,8 +1,9 @@
 """The composition root: the way of a span, from top to bottom.
 
 receiver -> log -> assembly -> evaluation -> store -> emit
-                                |    ^  |  ^
-                               sessions judge
+                       |        |    ^  |  ^           ^
+                       |       sessions judge          |
+                       +-----> loops ------------------+
 """
 
 import fcntl

@@ -42,6 +42,12 @@ def verdicts_on(
                 yield verdict
 
 
+def agent_of(verdict: Verdict) -> str | None:
+    """The agent that the verdict is on, as far as its metadata names one."""
+    agent = verdict.metadata.get("agent")
+    return agent if isinstance(agent, str) else None
+
+
 def verdict_of(said: Mapping[str, Any], *, trace_id: str, span_id: str, session_id: str) -> Verdict | None:
     """The verdict with this `name`, `kind`, `mode`, `reason` and `metadata`; None where that is none."""
     kind, mode = said.get("kind"), said.get("mode")

@@ -121,6 +121,18 @@ def test_the_session_and_the_agent_may_stand_on_another_span() -> None:
     assert (found.verdict.session_id, found.agent) == ("s-1", "planner")
 
 
+def test_of_several_agents_the_one_that_loops_is_named() -> None:
+    others = [
+        span(1, n, gen_ai__operation__name="invoke_agent", gen_ai__agent__name=f"agent {n}", session__id="s" * 5000)
+        for n in (8, 9)
+    ]
+    spans = [*others, *(tool_span(1, number) for number in (12, 13, 14))]
+    [found] = live().observe([Arrival(each, FOREIGN) for each in spans])
+    assert found.agent == "planner"
+    # What is too long for a verdict is shortened when the trace is read.
+    assert found.verdict.session_id == found.verdict.trace_id
+
+
 def test_memory_is_bounded_by_the_number_of_traces() -> None:
     detectors = live()
     for trace in range(1, module.MAX_TRACES + 50):

@@ -7,7 +7,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.clock import Clock
 from agenteval_collector.loops.watched import carries_verdicts, is_watched
 from agenteval_collector.pipeline import AssembledTrace, FoundVerdict
-from agenteval_collector.reported import REPEATED_ANSWER, verdicts_on
+from agenteval_collector.reported import REPEATED_ANSWER, agent_of, verdicts_on
 from otel_agenteval.conventions import attributes
 from otel_agenteval.detectors import Detectors, Mode, RuleBook, Verdict, steps_of
 from otel_agenteval.model import Trace
@@ -42,7 +42,7 @@ class TraceLoops:
         return [
             FoundVerdict(
                 verdict=verdict,
-                agent=_named(verdict) or trace.agent,
+                agent=agent_of(verdict) or trace.agent,
                 service=trace.service,
                 processes=processes,
                 found_at=self._clock.now(),
@@ -104,8 +104,3 @@ def _carried(assembled: AssembledTrace, session_id: str) -> list[Verdict]:
 
 def _processes(assembled: AssembledTrace) -> frozenset[str]:
     return frozenset(origin.process for _, origin in assembled.spans if origin.process is not None)
-
-
-def _named(verdict: Verdict) -> str | None:
-    agent = verdict.metadata.get("agent")
-    return agent if isinstance(agent, str) else None

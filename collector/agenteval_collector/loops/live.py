@@ -11,9 +11,9 @@ from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from agenteval_collector import reported
 from agenteval_collector.clock import Clock
 from agenteval_collector.pipeline import Arrival, FoundVerdict, Origin
-from agenteval_collector.reported import verdicts_on
 from agenteval_collector.resources import resource_of
 from otel_agenteval.conventions import SessionNaming, attributes
 from otel_agenteval.conventions.decoding import recorded
@@ -29,6 +29,9 @@ MAX_TRACES: Final = 2048
 
 MAX_NAMES: Final = 64
 """Agents and processes of a trace that are remembered."""
+
+MAX_SESSION_ID: Final = 1024
+"""Characters of a session's id that verdicts carry."""
 
 _REQUESTS: Final = ("tool", "function")
 
@@ -77,17 +80,19 @@ class LiveLoops:
         resource = resource_of(origin.resource)
         service = recorded(resource.get(SERVICE_NAME))
         if trace.session_id is None:
-            trace.session_id = named_session([said]) or self._naming.session_id([said, resource], service)
+            session_id = named_session([said]) or self._naming.session_id([said, resource], service)
+            # A longer one is shortened when the trace is read.
+            trace.session_id = session_id if session_id is not None and len(session_id) <= MAX_SESSION_ID else None
         trace_id, span_id = span.trace_id.hex(), span.span_id.hex()
         verdicts: list[Verdict] = list(
-            verdicts_on(said, trace_id=trace_id, span_id=span_id, session_id=trace.session_id)
+            reported.verdicts_on(said, trace_id=trace_id, span_id=span_id, session_id=trace.session_id)
         )
         if AGENTEVAL_DETECTORS not in said and AGENTEVAL_DETECTORS not in resource:
             verdicts += _detected(trace, span, said, agent)
         return [
             FoundVerdict(
                 verdict=replace(verdict, session_id=trace.session_id or trace_id),
-                agent=agent or next(iter(trace.agents), None),
+                agent=reported.agent_of(verdict) or agent or _only(trace.agents),
                 service=service,
                 processes=frozenset(trace.processes),
                 found_at=self._clock.now(),

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import grpc
+from agenteval_collector.clock import Clock
 from agenteval_collector.config import Settings, load
 from agenteval_collector.service import Collector
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
@@ -36,10 +37,10 @@ def settings(data_dir: Path, **sections: Mapping[str, Any]) -> Settings:
 
 
 class RunningCollector:
-    """Started when it is made, stopped by `stop` or at the end of a `with`."""
+    """Started when it is made, stopped by `stop` or at the end of a `with`; its time is `clock`'s."""
 
-    def __init__(self, data_dir: Path, **sections: Mapping[str, Any]) -> None:
-        self.service = Collector(settings(data_dir, **sections))
+    def __init__(self, data_dir: Path, clock: Clock | None = None, **sections: Mapping[str, Any]) -> None:
+        self.service = Collector(settings(data_dir, **sections), clock)
         try:
             self.addresses = self.service.start()
             eventually(lambda: self.service.ready)

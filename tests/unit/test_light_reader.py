@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from otel_agenteval.conventions import SpanRecord, read_trace
-from otel_agenteval.detectors import Step, StepKind, steps_of
+from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, steps_of
 from otel_agenteval.detectors.content import fingerprint
 from otel_agenteval.light_reader import MAX_CONTENT, agent_of, kind_of, session_of, step_of
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
@@ -156,3 +156,16 @@ def test_agents_and_sessions_by_name() -> None:
     assert agent_of({"gen_ai.agent.name": "OpenAI Agent"}) is None
     assert session_of({"session.id": "s", "gen_ai.conversation.id": "c"}) == "c"
     assert session_of({"session.id": 7}) is None
+
+
+def test_recorded_agents_loop_in_the_same_traces_as_where_whole_traces_are_read() -> None:
+    found = {}
+    for path in RECORDINGS:
+        for trace_id, spans in recorded_spans(path).items():
+            detectors = Detectors("s-1", trace_id, RuleBook())
+            steps = [step for span in sorted(spans, key=lambda span: span.ended_at) if (step := light(span))]
+            kinds = [verdict.kind for step in steps for verdict in detectors.observe(step)]
+            if kinds:
+                found[path.name] = kinds
+    # Its framework asks the model three times for an answer, and gets the same error.
+    assert found == {"openinference-crewai--llmerror.otlp.pb": ["error_storm"]}

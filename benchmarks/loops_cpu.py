@@ -1,0 +1,80 @@
+"""CPU that looking for loops costs the collector, per span: live, and again when its trace is complete.
+
+The baseline is what each trace costs in any case: being assembled and read for evaluation.
+
+    python -m benchmarks.loops_cpu [--conversations N] [--rounds N] [--json]
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+from agenteval_collector.assembly import Assembler
+from agenteval_collector.clock import SystemClock
+from agenteval_collector.evaluation.reading import TraceReader
+from agenteval_collector.loops import LiveLoops, TraceLoops
+from agenteval_collector.offline import NoTelemetry
+from agenteval_collector.pipeline import Arrival, AssembledTrace, LoggedRequest, Signal
+
+from benchmarks.harness import arguments, report
+from benchmarks.workload.generator import generate
+from benchmarks.workload.otlp import requests
+from otel_agenteval.conventions import BY_CONVENTION
+from otel_agenteval.detectors import Mode, RuleBook
+
+SPANS_PER_REQUEST = 64
+
+
+def main() -> None:
+    """Run as a script."""
+    given = arguments(__doc__, conversations=60, rounds=7)
+    clock, rules, read = SystemClock(), RuleBook(), TraceReader()
+    used: dict[str, list[float]] = {"base": [], "live": [], "complete": []}
+    spans = 0
+    for number in range(given.rounds + 1):
+        conversations = generate(given.conversations, seed=number)
+        bodies = list(requests(conversations, started_at=time.time_ns(), spans_per_request=SPANS_PER_REQUEST))
+        arrived: list[Sequence[Arrival]] = []
+        complete: list[AssembledTrace] = []
+        base = cost(lambda: complete.extend(assemble(bodies, arrived, clock)))  # noqa: B023
+        traces = []
+        base += cost(lambda: traces.extend(read(each) for each in complete))  # noqa: B023
+        live = LiveLoops(rules, BY_CONVENTION, clock)
+        whole = TraceLoops(rules, Mode.ALARM, lambda _: set(), clock)
+        seconds = {
+            "base": base,
+            "live": cost(lambda: [live.observe(each) for each in arrived]),  # noqa: B023
+            "complete": cost(lambda: [whole.in_trace(t, "s", each) for t, each in zip(traces, complete, strict=True)]),  # noqa: B023
+        }
+        if number == 0:
+            continue  # what is cached has warmed up
+        count = sum(map(len, arrived))
+        spans += count
+        for name, taken in seconds.items():
+            used[name].append(taken / count * 1e6)
+    results = {f"{name}, us": statistics.median(values) for name, values in used.items()}
+    ratio = (results["live, us"] + results["complete, us"]) / results["base, us"]
+    report("CPU of looking for loops, per span", {"spans": spans, **results, "ratio": ratio}, as_json=given.json)
+
+
+def assemble(bodies: Sequence[bytes], arrived: list[Sequence[Arrival]], clock: SystemClock) -> list[AssembledTrace]:
+    """The complete traces of the requests; what arrives with each goes to `arrived`."""
+    assembler = Assembler(
+        clock, NoTelemetry(), lambda _: {}, lambda _: (), lambda arrivals, _: arrived.append(arrivals),
+        quiet_period=1.0, max_age=1.0, max_open_bytes=2**63,
+    )  # fmt: skip
+    complete = []
+    for offset, body in enumerate(bodies, 1):
+        complete += assembler.take([LoggedRequest(offset, "default", Signal.TRACES, clock.now(), body)])
+    return complete + assembler.complete_all()
+
+
+def cost(work: Callable[[], object]) -> float:
+    """Seconds of CPU."""
+    before = time.process_time()
+    work()
+    return time.process_time() - before
+
+
+if __name__ == "__main__":
+    main()

@@ -124,7 +124,7 @@ def reliability_result(
     risk = (1.0 - MAX_RISK_SHARE) * mean_top_k_risk + MAX_RISK_SHARE * max_risk
     return MetricResult(
         score=clamp(1.0 - risk),
-        reason=f"{flagged} of {basis.scored} traces above risk {FLAG_ABOVE}, the largest is {max_risk:.4f}",
+        reason=f"{flagged} of {basis.evaluated} traces above risk {FLAG_ABOVE}, the largest is {max_risk:.4f}",
         evaluated=basis.evaluated,
         coverage=basis.coverage,
         metadata={

@@ -151,7 +151,7 @@ def test_ingestion_does_not_wait_for_a_judge_that_hangs(tmp_path: Path) -> None:
             assert len([each for each in document["outcomes"] if each["method"] != "llm"]) == CHEAP
         # Not one answer came meanwhile, and nobody was told of what is pending.
         assert judged_outcomes(running, "confidence") == 0
-        assert "29 of 29 traces are not judged: 29 pending" in reliability(running)["reason"]
+        assert "29 of 29 traces are not judged (29 pending)" in reliability(running)["reason"]
 
 
 def test_traces_wait_for_a_judge_that_is_down_and_are_judged_when_it_is_back(tmp_path: Path) -> None:

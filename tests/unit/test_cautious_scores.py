@@ -1,8 +1,10 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.aggregation.cautious import CautiousScores
+from agenteval_collector.aggregation.cautious import CautiousScore, CautiousScores, Unjudged
+from agenteval_collector.aggregation.scores import SessionEvaluators
 from agenteval_collector.aggregation.signals import SignalChoice, TraceSignals
+from agenteval_collector.records import SessionRecord
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from tests.support.evaluations import evaluation
 
 JUDGED = ("confidence", "tool_correctness")
 CHOICE = SignalChoice(DEFAULT_WEIGHTS, ("loop_detection", "coherence"))
+THRESHOLDS = {"agent_reliability": 0.5, "agent_consistency": 0.5}
 MISSING: tuple[Outcome, ...] = (
     Failure(error_type="malformed", reason=""),
     Unscored(status=Status.PENDING, reason=""),
@@ -31,6 +34,16 @@ def signals(scores: dict[str, float], missing: dict[str, Outcome] | None = None)
     return CHOICE(found)
 
 
+def outcomes_of(scores: CautiousScores) -> dict[str, Outcome]:
+    record = SessionRecord(
+        session_id="s", user_id=None, agent=None, services=(), started_at=1, last_seen_at=1, trace_count=scores.traces
+    )
+    found = SessionEvaluators(THRESHOLDS, 0.2).evaluate(
+        record, scores, trace_id=None, span_id=None, service_version=None, now=1
+    )
+    return {each.name: each.outcome for each in found}
+
+
 def scores_of(*members: TraceSignals) -> CautiousScores:
     made = CautiousScores(DEFAULT_WEIGHTS)
     for number, member in enumerate(members):
@@ -47,7 +60,7 @@ def test_a_judge_that_is_down_never_raises_a_score(
     after = [*before, *(signals(each, data.draw(replaced)) for each in new)]
     was, now = scores_of(*before), scores_of(*after)
     for score in ("reliability", "consistency"):
-        then, later = getattr(was, score)(), getattr(now, score)()
+        then, later = getattr(was, score)().result, getattr(now, score)().result
         assert later.score <= then.score
         assert later.coverage < then.coverage == 1.0
     assert now.max_risk is not None
@@ -55,7 +68,75 @@ def test_a_judge_that_is_down_never_raises_a_score(
     assert now.max_risk >= was.max_risk
     assert now.flagged[0] / now.flagged[1] >= was.flagged[0] / was.flagged[1]
     assert now.unjudged is not None
-    assert now.unjudged.startswith(f"{len(new)} of {len(after)} traces are not judged: ")
+    assert now.unjudged.reason.startswith(f"{len(new)} of {len(after)} traces are not judged (")
+
+
+@given(members=traces, data=st.data())
+def test_with_no_trace_judged_the_score_is_the_highest_that_the_judge_can_leave(
+    members: list[dict[str, float]], data: st.DataObject
+) -> None:
+    replaced = st.dictionaries(st.sampled_from(JUDGED), st.sampled_from(MISSING), min_size=1)
+    down = scores_of(*(signals(each, data.draw(replaced)) for each in members))
+    present = scores_of(*(signals(each) for each in members))
+    for score in ("reliability", "consistency"):
+        bound, true = getattr(down, score)(), getattr(present, score)()
+        assert bound.bound
+        assert not true.bound
+        # The sum of many risks is rounded once; that of perfect ones has one rounding less.
+        assert true.result.score <= bound.result.score + 1e-12
+    assert down.max_risk is not None
+    assert present.max_risk is not None
+    assert down.max_risk <= present.max_risk
+    assert down.flagged[0] <= present.flagged[0]
+
+
+@given(members=traces, data=st.data())
+def test_a_judge_that_is_down_from_the_start_leaves_a_score_that_fails_or_none(
+    members: list[dict[str, float]], data: st.DataObject
+) -> None:
+    replaced = st.dictionaries(st.sampled_from(JUDGED), st.sampled_from(MISSING), min_size=1)
+    down = [signals(each, data.draw(replaced)) for each in members]
+    outcomes = outcomes_of(scores_of(*down))
+    true = outcomes_of(scores_of(*(signals(each) for each in members)))
+    why = {each.unjudged for each in down}
+    status = next(each for each in (Status.PENDING, Status.OVER_BUDGET, Status.FAILED) if each in why)
+    for name, outcome in outcomes.items():
+        assert outcome.coverage is not None
+        assert outcome.coverage < 1.0
+        assert f"{len(down)} of {len(down)} traces are not judged (" in outcome.reason
+        if not isinstance(outcome, Score):
+            assert outcome.status is status
+        elif name in THRESHOLDS:
+            assert outcome.value < THRESHOLDS[name]
+            assert isinstance(truth := true[name], Score)
+            assert truth.value <= outcome.value + 1e-12
+        else:
+            assert outcome.value > (0.5 if name == "max_risk" else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("missing", "status", "reason"),
+    [
+        (MISSING, Status.PENDING, "at most 0.90: 3 of 3 traces are not judged (1 pending, 1 over budget, 1 failed)"),
+        (MISSING[::2], Status.OVER_BUDGET, "at most 0.90: 2 of 2 traces are not judged (1 over budget, 1 failed)"),
+        (MISSING[:1], Status.FAILED, "at most 0.90: 1 of 1 traces are not judged (1 failed)"),
+    ],
+)
+def test_a_session_of_which_nothing_is_judged_says_so(
+    missing: tuple[Outcome, ...], status: Status, reason: str
+) -> None:
+    known = {**dict.fromkeys(DEFAULT_WEIGHTS, 1.0), "loop_detection": 0.9}
+    outcome = outcomes_of(scores_of(*(signals(known, {"confidence": each}) for each in missing)))["agent_reliability"]
+    assert (outcome.status, outcome.reason, outcome.coverage) == (status, reason, 0.75)
+    assert not isinstance(outcome, Failure) or outcome.error_type == "unjudged"
+
+
+def test_a_loop_is_a_loop_with_or_without_a_judge() -> None:
+    loop = signals({**dict.fromkeys(DEFAULT_WEIGHTS, 1.0), "loop_detection": 0.1}, {"confidence": MISSING[1]})
+    outcomes = outcomes_of(scores_of(loop))
+    found = {name: each.value for name, each in outcomes.items() if isinstance(each, Score)}
+    assert found == pytest.approx({"agent_reliability": 0.1, "max_risk": 0.9, "flagged_share": 1.0})
+    assert all("1 of 1 traces are not judged (1 pending)" in each.reason for each in outcomes.values())
 
 
 @given(members=traces, data=st.data())
@@ -68,15 +149,15 @@ def test_judged_in_any_order_the_scores_are_the_published_ones(
     plain = SessionScores(DEFAULT_WEIGHTS)
     for number, each in enumerate(members):
         plain.put(str(number), each)
-    assert made.reliability() == plain.reliability()
-    assert made.consistency() == plain.consistency()
+    assert made.reliability() == CautiousScore(plain.reliability(), bound=False)
+    assert made.consistency() == CautiousScore(plain.consistency(), bound=False)
     assert made.unjudged is None
 
 
 def test_a_trace_that_is_not_judged_counts_where_it_lowers_the_score() -> None:
     good = signals(dict.fromkeys(DEFAULT_WEIGHTS, 1.0))
     loop = signals({**dict.fromkeys(DEFAULT_WEIGHTS, 1.0), "loop_detection": 0.0}, {"confidence": MISSING[1]})
-    assert scores_of(good, loop).reliability().score == 0.0
+    assert scores_of(good, loop).reliability().result.score == 0.0
 
 
 def test_the_reason_counts_every_trace_once() -> None:
@@ -87,7 +168,7 @@ def test_the_reason_counts_every_trace_once() -> None:
         {},
     ]
     made = scores_of(*(signals(dict.fromkeys(DEFAULT_WEIGHTS, 1.0), each) for each in missing))
-    assert made.unjudged == "3 of 4 traces are not judged: 1 failed, 1 over budget, 1 pending"
+    assert made.unjudged == Unjudged(Status.PENDING, "3 of 4 traces are not judged (2 pending, 1 over budget)")
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])

@@ -157,7 +157,7 @@ def test_a_judge_that_goes_away_lowers_coverage_and_raises_nothing(scoring: Scor
     during = reliability(scoring)
     assert during["score"] <= before["score"]
     assert during["coverage"] < before["coverage"] == 1.0
-    assert during["reason"].endswith("26 of 29 traces are not judged: 26 pending")
+    assert during["reason"].endswith("26 of 29 traces are not judged (26 pending)")
     scoring.restart()
     for job in scoring.referred:
         scoring.stage.process_judgements([judgement(job, judged(0.75))])
@@ -166,6 +166,22 @@ def test_a_judge_that_goes_away_lowers_coverage_and_raises_nothing(scoring: Scor
     assert "not judged" not in after["reason"]
     pending = scoring.session("s")["signals"][trace_id(29).hex()]
     assert pending["confidence"] == 0.75
+
+
+def test_a_session_of_which_nothing_is_judged_has_no_score_and_counts_as_what_it_is(scoring: Scoring) -> None:
+    put(scoring, 1)
+    found = reliability(scoring)
+    assert (found["score"], found["success"], found["status"]) == (None, None, "pending")
+    assert found["reason"].endswith("at most 1.00: 1 of 1 traces are not judged (1 pending)")
+    assert {each.low for each in scoring.core.live.session_levels()} == {0}
+    assert not [each for each in scoring.emitted if each.evaluation.name == "agent_reliability"]
+    scoring.stage.finalize(["s"])
+    [final] = [each for each in scoring.emitted if each.evaluation.name == "agent_reliability"]
+    assert final.final
+    assert final.evaluation.outcome.status is Status.PENDING
+    # What waits for the judge are traces; a session is not a job.
+    [job] = scoring.store.pending_jobs(before=scoring.clock.now() + 1)
+    assert job.trace_id == trace_id(1).hex()
 
 
 def test_while_the_judge_is_awaited_a_session_shows_the_cheap_scores(scoring: Scoring) -> None:

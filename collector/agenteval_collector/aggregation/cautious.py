@@ -1,57 +1,82 @@
 """Session scores that a missing judgement cannot raise.
 
-A missing signal raises the published scores. So traces that are not completely judged count only where they lower
-the score: it is the lower one of the score over all traces and of the score over those that are judged.
+A missing signal raises the published scores. So what the judge has not given is taken for perfect, which makes the
+score over all traces the highest that it can come to, and counts only where it is lower than the score over the traces
+that are completely judged. Where none is, that highest score is all there is to say.
 """
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agenteval_collector.aggregation.signals import UNJUDGED, TraceSignals
 from otel_agenteval.metrics import MetricResult, SessionScores
 from otel_agenteval.outcome import Status
 
 
+@dataclass(frozen=True, slots=True)
+class CautiousScore:
+    """A published score. `bound`: no trace that it rests on is completely judged, so it is the highest that the score
+    can come to, and no more."""
+
+    result: MetricResult
+    bound: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """What is missing of a session: the status that stands for it, and how many of its traces are not judged, and why,
+    as text."""
+
+    status: Status
+    reason: str
+
+
 class CautiousScores:
-    """The scores of one session, replaceable trace by trace. Coverage is that of all traces."""
+    """The scores of one session, replaceable trace by trace. Coverage is that of all traces, with the signals that are
+    there."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        self._all = SessionScores(weights)
+        """`weights` are those of all signals."""
+        self._weighted = frozenset(name for name, weight in weights.items() if weight > 0.0)
+        self._best = SessionScores(weights)
         self._judged = SessionScores(weights)
-        self._unjudged: dict[str, Status] = {}
+        self._traces: dict[str, TraceSignals] = {}
         self._why: Counter[Status] = Counter()
+        self._present = 0
+        self._expected = 0
 
     def put(self, trace_id: str, signals: TraceSignals) -> None:
         """Insert the signals of a trace, or replace them."""
-        self._all.put(trace_id, signals.values, signals.not_applicable)
-        known = self._unjudged.pop(trace_id, None)
-        if known is not None:
-            self._why[known] -= 1
+        best = {**dict.fromkeys(signals.missing, 1.0), **signals.values}
+        self._best.put(trace_id, best, signals.not_applicable)
         if signals.unjudged is None:
             self._judged.put(trace_id, signals.values, signals.not_applicable)
         else:
             self._judged.remove(trace_id)
-            self._unjudged[trace_id] = signals.unjudged
-            self._why[signals.unjudged] += 1
+        known = self._traces.get(trace_id)
+        if known is not None:
+            self._count(known, -1)
+        self._traces[trace_id] = signals
+        self._count(signals, +1)
 
-    def reliability(self) -> MetricResult:
-        return self._lower(self._all.reliability(), self._judged.reliability())
+    def reliability(self) -> CautiousScore:
+        return self._lower(self._best.reliability(), self._judged.reliability())
 
-    def consistency(self) -> MetricResult:
-        return self._lower(self._all.consistency(), self._judged.consistency())
+    def consistency(self) -> CautiousScore:
+        return self._lower(self._best.consistency(), self._judged.consistency())
 
     @property
     def max_risk(self) -> float | None:
         """The largest risk of a trace, in [0, 1]; None where no signal of non-zero weight says anything."""
-        return self._all.max_risk
+        return self._best.max_risk
 
     @property
     def flagged(self) -> tuple[int, int]:
         """How many traces have a risk above 0.5, and of how many: all, or the judged ones where that is worse."""
         counts = [
             (len(scores.flagged), evaluated)
-            for scores in (self._all, self._judged)
+            for scores in (self._best, self._judged)
             if (evaluated := scores.reliability().evaluated)
         ]
         return max(counts, key=lambda count: count[0] / count[1], default=(0, 0))
@@ -59,18 +84,32 @@ class CautiousScores:
     @property
     def traces(self) -> int:
         """How many traces were put, with or without signals."""
-        return self._all.traces
+        return len(self._traces)
 
     @property
-    def unjudged(self) -> str | None:
-        """How many traces are not completely judged, and why, as text; None where all are."""
-        if not self._unjudged:
+    def unjudged(self) -> Unjudged | None:
+        """What is missing; None where all traces are completely judged."""
+        missing = [status for status in UNJUDGED if self._why[status]]
+        if not missing:
             return None
-        why = ", ".join(f"{self._why[status]} {status.replace('_', ' ')}" for status in UNJUDGED if self._why[status])
-        return f"{len(self._unjudged)} of {self.traces} traces are not judged: {why}"
+        why = ", ".join(f"{self._why[status]} {status.replace('_', ' ')}" for status in missing)
+        count = sum(self._why.values())
+        return Unjudged(missing[0], f"{count} of {self.traces} traces are not judged ({why})")
 
-    def _lower(self, over_all: MetricResult, judged: MetricResult) -> MetricResult:
-        scores = (over_all.score, judged.score)
-        if not judged.evaluated or scores[0] is None or scores[1] is None or scores[0] <= scores[1]:
-            return over_all
-        return replace(judged, coverage=over_all.coverage)
+    def _count(self, signals: TraceSignals, sign: int) -> None:
+        self._present += sign * len(self._weighted & signals.values.keys())
+        self._expected += sign * len(self._weighted - signals.not_applicable)
+        if signals.unjudged is not None:
+            self._why[signals.unjudged] += sign
+
+    def _lower(self, best: MetricResult, judged: MetricResult) -> CautiousScore:
+        coverage = self._present / self._expected if self._expected else None
+        bound = best.evaluated > 0 and not judged.evaluated
+        lower = judged if judged.evaluated and _score(judged) < _score(best) else best
+        return CautiousScore(replace(lower, coverage=coverage), bound)
+
+
+def _score(result: MetricResult) -> float:
+    """Of a result that has one, as all session scores do."""
+    assert result.score is not None
+    return result.score

@@ -3,14 +3,16 @@
 `agent_reliability` and `agent_consistency` are the published ones. Beside them stand the two figures that the
 published aggregation hides: one catastrophe among many good traces barely lowers reliability, but is `max_risk`, and
 `flagged_share` says how many traces have a risk above 0.5. Both are risks, lower is better, and have no threshold.
+
+Where no trace of a session is completely judged, there is a score only if it is bad whatever the judge will say.
 """
 
 from collections.abc import Sequence
 
-from agenteval_collector.aggregation.cautious import CautiousScores
+from agenteval_collector.aggregation.cautious import CautiousScore, CautiousScores, Unjudged
 from agenteval_collector.records import SessionRecord
-from otel_agenteval.metrics import MetricResult
-from otel_agenteval.outcome import Evaluation, Method, Outcome, Score, Status, Subject, Unscored
+from otel_agenteval.metrics.session import FLAG_ABOVE
+from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, Status, Subject, Unscored
 
 RELIABILITY = "agent_reliability"
 CONSISTENCY = "agent_consistency"
@@ -42,10 +44,12 @@ class SessionEvaluators:
         """The session's scores now; their events belong to the span of its last turn."""
         found: list[tuple[str, Outcome]] = []
         if RELIABILITY in self._thresholds:
-            found.append((RELIABILITY, _outcome(scores.reliability(), NO_SIGNAL, scores.unjudged)))
+            found.append((RELIABILITY, self._outcome(RELIABILITY, scores.reliability(), NO_SIGNAL, scores.unjudged)))
             found += _risks(scores)
         if CONSISTENCY in self._thresholds:
-            found.append((CONSISTENCY, _outcome(scores.consistency(), NO_CONFIDENCE, scores.unjudged)))
+            found.append(
+                (CONSISTENCY, self._outcome(CONSISTENCY, scores.consistency(), NO_CONFIDENCE, scores.unjudged))
+            )
         return [
             Evaluation(
                 name=name,
@@ -75,40 +79,43 @@ class SessionEvaluators:
             if each.threshold is not None
         }
 
-
-def _outcome(result: MetricResult, nothing: str, unjudged: str | None) -> Outcome:
-    if result.score is None or not result.evaluated:
-        reason = _and(nothing, unjudged)
-        return Unscored(status=Status.NOT_APPLICABLE, reason=reason, coverage=result.coverage)
-    reason = _and(result.reason, unjudged)
-    return Score(value=result.score, reason=reason, coverage=result.coverage, metadata=result.metadata)
-
-
-def _and(reason: str, unjudged: str | None) -> str:
-    return reason if unjudged is None else f"{reason}; {unjudged}"
+    def _outcome(self, name: str, score: CautiousScore, nothing: str, unjudged: Unjudged | None) -> Outcome:
+        """What is only the highest that a score can come to is one where that is below the threshold already."""
+        result = score.result
+        if result.score is None or not result.evaluated:
+            reason = _and(nothing, unjudged)
+            return Unscored(status=Status.NOT_APPLICABLE, reason=reason, coverage=result.coverage)
+        if score.bound and unjudged is not None and result.score >= self._thresholds[name]:
+            return _missing(f"at most {result.score:.2f}", unjudged, result.coverage)
+        reason = _and(result.reason, unjudged)
+        return Score(value=result.score, reason=reason, coverage=result.coverage, metadata=result.metadata)
 
 
 def _risks(scores: CautiousScores) -> list[tuple[str, Outcome]]:
-    result = scores.reliability()
-    if scores.max_risk is None:
-        nothing = Unscored(status=Status.NOT_APPLICABLE, reason=NO_SIGNAL, coverage=result.coverage)
+    """A risk that can only rise is one where it is above 0.5 already."""
+    reliability, unjudged, risk = scores.reliability(), scores.unjudged, scores.max_risk
+    coverage = reliability.result.coverage
+    if risk is None:
+        nothing = Unscored(status=Status.NOT_APPLICABLE, reason=NO_SIGNAL, coverage=coverage)
         return [(MAX_RISK, nothing), (FLAGGED_SHARE, nothing)]
+    if reliability.bound and unjudged is not None and risk <= FLAG_ABOVE:
+        missing = _missing(f"at least {risk:.2f}", unjudged, coverage)
+        return [(MAX_RISK, missing), (FLAGGED_SHARE, _missing("no trace is flagged yet", unjudged, coverage))]
     flagged, evaluated = scores.flagged
+    riskiest = f"the riskiest of {evaluated} traces has a risk of {risk:.4f}"
+    share = f"{flagged} of {evaluated} traces above risk {FLAG_ABOVE}"
     return [
-        (
-            MAX_RISK,
-            Score(
-                value=scores.max_risk,
-                reason=f"the riskiest of {evaluated} traces has a risk of {scores.max_risk:.4f}",
-                coverage=result.coverage,
-            ),
-        ),
-        (
-            FLAGGED_SHARE,
-            Score(
-                value=flagged / evaluated,
-                reason=f"{flagged} of {evaluated} traces have a risk above 0.5",
-                coverage=result.coverage,
-            ),
-        ),
+        (MAX_RISK, Score(value=risk, reason=_and(riskiest, unjudged), coverage=coverage)),
+        (FLAGGED_SHARE, Score(value=flagged / evaluated, reason=_and(share, unjudged), coverage=coverage)),
     ]
+
+
+def _missing(bound: str, unjudged: Unjudged, coverage: float | None) -> Outcome:
+    reason = f"{bound}: {unjudged.reason}"
+    if unjudged.status is Status.FAILED:
+        return Failure(error_type="unjudged", reason=reason, coverage=coverage)
+    return Unscored(status=unjudged.status, reason=reason, coverage=coverage)
+
+
+def _and(reason: str, unjudged: Unjudged | None) -> str:
+    return reason if unjudged is None else f"{reason}; {unjudged.reason}"

@@ -12,17 +12,18 @@ from agenteval_collector.records import Signals
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Method, Score, Status
 
-UNJUDGED = (Status.FAILED, Status.OVER_BUDGET, Status.PENDING)
-"""What a judged outcome is that should be a score; one trace counts by the first of these that it has."""
+UNJUDGED = (Status.PENDING, Status.OVER_BUDGET, Status.FAILED)
+"""What a judged outcome is that should be a score; a trace, and a session, counts by the first of these that it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSignals:
-    """The signals of one trace: the scores by name, the names that cannot exist for it, and why it is not completely
-    judged, None where it is."""
+    """The signals of one trace: the scores by name, the names that cannot exist for it, the names of the signals of
+    non-zero weight that the judge has not given, and why, None where it has given all."""
 
     values: Mapping[str, float]
     not_applicable: frozenset[str]
+    missing: frozenset[str]
     unjudged: Status | None
 
 
@@ -39,11 +40,14 @@ class SignalChoice:
     def __call__(self, signals: Signals) -> TraceSignals:
         chosen = {name: each for name in SIGNAL_NAMES if (each := self._chosen(name, signals)) is not None}
         statuses = {name: each.outcome.status for name, each in chosen.items()}
-        missing = {status for name, status in statuses.items() if self._weights[name] > 0.0}
+        missing = {
+            name: status for name, status in statuses.items() if self._weights[name] > 0.0 and status in UNJUDGED
+        }
         return TraceSignals(
             values={name: each.outcome.value for name, each in chosen.items() if isinstance(each.outcome, Score)},
             not_applicable=frozenset(name for name, status in statuses.items() if status is Status.NOT_APPLICABLE),
-            unjudged=next((status for status in UNJUDGED if status in missing), None),
+            missing=frozenset(missing),
+            unjudged=min(missing.values(), key=UNJUDGED.index, default=None),
         )
 
     def _chosen(self, name: str, signals: Signals) -> Evaluation | None:

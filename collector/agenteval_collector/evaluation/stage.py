@@ -270,6 +270,6 @@ class EvaluationStage:
         return self._endurance.insist(lambda: self._store.commit(commit))
 
     def _emit(self, committed: Sequence[CommittedEvaluation]) -> None:
-        found = [each for each in committed if each.evaluation.outcome.status is not Status.PENDING]
+        found = [each for each in committed if each.final or each.evaluation.outcome.status is not Status.PENDING]
         if found:
             self._sink.accept(found)

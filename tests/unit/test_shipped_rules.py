@@ -1,0 +1,31 @@
+"""The shipped alerts rest on series and labels that the collector shows; promtool takes any name for a series."""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+from agenteval_collector.emit.telemetry import TelemetryOutput
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.prometheus import CONFIGURATION
+from tests.support.sessions import Level, Sessions
+from tests.support.verdicts import found_verdict
+
+RULES = yaml.safe_load((CONFIGURATION / "agenteval.rules.yml").read_text())["groups"][0]["rules"]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
+def test_what_an_alert_names_is_scraped(rule: dict[str, Any]) -> None:
+    telemetry = TelemetryOutput(version="1", instance_id="i")
+    telemetry.evaluations.observe_sessions(Sessions(Level("planner", "shop", "agent_reliability", 6, 2)))
+    telemetry.loops.tell([found_verdict()])
+    labels: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(telemetry.render()[0].decode()):
+        for sample in family.samples:
+            labels.setdefault(sample.name, set()).update(sample.labels)
+    named = set(re.findall(r"\bagenteval_\w+", rule["expr"]))
+    assert named
+    assert named <= labels.keys()
+    said = {label for text in rule["annotations"].values() for label in re.findall(r"\$labels\.(\w+)", text)}
+    assert said <= set.union(*(labels[name] for name in named))

@@ -2,18 +2,55 @@
 
 Such a class follows `evaluators.TraceEvaluator` and is made without arguments. It runs on the evaluation's thread, for
 every trace, so it has to compute, and must not wait for anything. What takes a model's judgement is a rubric in the
-settings instead.
+settings instead. docs/evaluators.md tells how to write one.
+
+Whatever it returns or raises is an outcome of this evaluator on this trace, and nobody else's business.
 """
 
+import json
 import re
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from numbers import Real
+from typing import Any
 
 from agenteval_collector.config import ConfigError
-from agenteval_collector.evaluators import TraceEvaluator
-from otel_agenteval.outcome import Method
+from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
+from otel_agenteval.model import Json
+from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Unscored
 
 GROUP = "otel_agenteval.evaluators"
+METHODS = (Method.EXACT, Method.EMBEDDING, Method.HEURISTIC)
+REASONS_FOR_NONE = (Status.NOT_APPLICABLE, Status.NO_CONTENT)
+"""Statuses of an outcome without a score; the others are the collector's to give."""
+
+
+class EvaluatorEnded(Exception):
+    """An evaluator tried to end the collector."""
+
+
+@dataclass(slots=True)
+class OwnEvaluator:
+    """A user's evaluator, with outcomes that are what they claim to be. `evaluate` raises for all others."""
+
+    name: str
+    version: str
+    method: Method
+    own: Any
+
+    def evaluate(self, context: EvaluationContext) -> Outcome:
+        try:
+            found = self.own.evaluate(context)
+        except Exception:
+            raise
+        except BaseException as error:
+            # On the main thread, as in a replay, it is a person who interrupts.
+            if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                raise
+            raise EvaluatorEnded(f"raised {error!r}") from error
+        return _checked(found)
 
 
 def installed() -> Iterable[EntryPoint]:
@@ -30,14 +67,14 @@ def load(found: Iterable[EntryPoint], taken: Iterable[str]) -> list[TraceEvaluat
     evaluators: list[TraceEvaluator] = []
     for entry in sorted(found, key=lambda entry: entry.name):
         try:
-            evaluator = entry.load()()
-        except Exception as error:
+            own = entry.load()()
+        except (Exception, SystemExit) as error:
             raise ConfigError(f"entry point {entry.name} = {entry.value}: does not load: {error!r}") from error
-        problem = _problem(evaluator, names)
+        problem = _problem(own, names)
         if problem is not None:
             raise ConfigError(f"entry point {entry.name} = {entry.value}: {problem}")
-        names.add(evaluator.name)
-        evaluators.append(evaluator)
+        names.add(own.name)
+        evaluators.append(OwnEvaluator(own.name, own.version, Method(own.method), own))
     return evaluators
 
 
@@ -51,8 +88,56 @@ def _problem(evaluator: object, taken: set[str]) -> str | None:
     if not isinstance(version, str) or not version:
         return f"its version is {version!r}, not a text"
     method = getattr(evaluator, "method", None)
-    if method not in (Method.EXACT, Method.EMBEDDING, Method.HEURISTIC):
+    if method not in METHODS:
         return f"its method is {method!r}, not one of exact, embedding and heuristic"
     if not callable(getattr(evaluator, "evaluate", None)):
         return "it has no method evaluate(context)"
     return None
+
+
+def _checked(found: object) -> Outcome:
+    """The outcome, made anew. Raises TypeError and ValueError for what is none, saying what is wrong."""
+    if type(found) not in (Score, Unscored, Failure):
+        raise TypeError(f"evaluate returned a {type(found).__qualname__}, not a Score, an Unscored or a Failure")
+    assert isinstance(found, Score | Unscored | Failure)
+    reason = _text(found.reason, "reason")
+    coverage = None if found.coverage is None else _share(found.coverage, "coverage")
+    metadata = _json(found.metadata)
+    match found:
+        case Score():
+            value = _share(found.value, "value")
+            return Score(value=value, reason=reason, coverage=coverage, metadata=metadata)
+        case Unscored():
+            if found.status not in REASONS_FOR_NONE:
+                raise ValueError(f"status is {found.status!r}, not one of {', '.join(REASONS_FOR_NONE)}")
+            return Unscored(status=Status(found.status), reason=reason, coverage=coverage, metadata=metadata)
+        case Failure():
+            error_type = _text(found.error_type, "error_type")
+            return Failure(error_type=error_type, reason=reason, coverage=coverage, metadata=metadata)
+
+
+def _text(text: object, what: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is a {type(text).__qualname__}, not a text")
+    return text
+
+
+def _share(number: object, what: str) -> float:
+    if isinstance(number, bool) or not isinstance(number, Real):
+        raise TypeError(f"{what} is a {type(number).__qualname__}, not a number")
+    share = float(number)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"{what} is {share!r}, not in [0, 1]")
+    return share
+
+
+def _json(metadata: object) -> Mapping[str, Json]:
+    if not isinstance(metadata, Mapping):
+        raise TypeError(f"metadata is a {type(metadata).__qualname__}, not a mapping")
+    try:
+        text = json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False)
+        # UTF-8 has no lone surrogates.
+        decoded: dict[str, Json] = json.loads(text.encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"metadata is not JSON: {error}") from error
+    return decoded

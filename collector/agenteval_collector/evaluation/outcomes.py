@@ -128,6 +128,10 @@ def _outcome(evaluator: TraceEvaluator, context: EvaluationContext) -> Outcome:
 
 def failure_of(error: Exception, what: str) -> Failure:
     """The error as an outcome. Errors quote what they stumbled over, which may be of any size."""
-    reason = f"{what}: {error}"
+    try:
+        told = str(error)
+    except Exception:
+        told = "its error has no text"
+    reason = f"{what}: {told}"
     shortened = reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "..."
     return Failure(error_type=type(error).__qualname__, reason=shortened)

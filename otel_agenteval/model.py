@@ -121,6 +121,8 @@ class Trace:
     user_id: str | None = None
     service: str | None = None
     service_version: str | None = None
+    service_versions: tuple[str, ...] = ()
+    """Those of all services that took part."""
     agents: tuple[str, ...] = ()
     turns: tuple[Turn, ...] = ()
     available_tools: tuple[Tool, ...] = ()

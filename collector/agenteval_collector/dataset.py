@@ -40,6 +40,8 @@ class _Line(BaseModel):
     task_id: str = Field(min_length=1)
     run_id: str | None = Field(default=None, min_length=1)
     condition: str = CONDITIONS[0]
+    agent: str | None = Field(default=None, min_length=1)
+    service_version: str | None = Field(default=None, min_length=1)
     success: bool | None = None
     confidence: float | None = Field(default=None, ge=0, le=1)
     expected_tools: list[Any] | None = None
@@ -64,6 +66,8 @@ def read_dataset(path: Path) -> Dataset:
                     task_id=line.task_id,
                     run_id=line.run_id,
                     condition=line.condition,
+                    agent=line.agent,
+                    service_version=line.service_version,
                     success=line.success,
                     confidence=line.confidence,
                 )

@@ -121,14 +121,17 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """What came of a run, in the words of whoever ran it. None: not said."""
+    """What came of a run, in the words of whoever ran it, and when they said so. None: not said."""
 
     task_id: str
     run_id: str
     condition: str = "baseline"
+    agent: str | None = None
+    service_version: str | None = None
     success: bool | None = None
     confidence: float | None = None
     session_id: str | None = None
+    reported_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

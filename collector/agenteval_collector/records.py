@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from agenteval_collector.pipeline import Document, FoundVerdict
+from agenteval_collector.pipeline import Document, FoundVerdict, RunReport
 from otel_agenteval.metrics import LoopText
 from otel_agenteval.model import RunIdentity
-from otel_agenteval.outcome import Evaluation, Method, Outcome
+from otel_agenteval.outcome import Evaluation, Method, Outcome, Status
 
 Signals = Mapping[tuple[str, Method], Evaluation]
 """Outcomes of one trace that may be signals of session scores, by name and method."""
@@ -64,6 +65,8 @@ class RunTrace:
     errors: int
     usd: float | None
     violations: Sequence[Violation] | None
+    versions: Sequence[str] = ()
+    """The service.version of every service that took part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,8 @@ class StoredRun:
 
     `success` and `confidence` are as reported. `completed` says by trace whether task_completion reached its
     threshold, `confidences` holds the scores of the evaluator confidence by trace, and `judged` the violations that the
-    judge found in a trace, none for one that it found safe.
+    judge found in a trace, none for one that it found safe. Where there is a judge, only its word is in them:
+    `unjudged` says why a trace has none on task_completion, `unsure` on confidence.
     """
 
     run: RunIdentity
@@ -84,6 +88,25 @@ class StoredRun:
     completed: Mapping[str, bool]
     confidences: Mapping[str, float]
     judged: Mapping[str, Sequence[Violation]]
+    unjudged: Mapping[str, Status] = field(default_factory=dict)
+    unsure: Mapping[str, Status] = field(default_factory=dict)
+
+
+class Stray(StrEnum):
+    """Why no run belongs to a report."""
+
+    NO_TRACE = "it was reported, but no trace of it has arrived"
+    OTHER_AGENT = "it was reported for an agent or a version that none of its traces names"
+    OTHER_CONDITION = "it was reported under another condition than that of its traces"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrayReport:
+    """A report that no run belongs to; `whose` are the agent and version of the traces that it may be about."""
+
+    report: RunReport
+    reason: Stray
+    whose: tuple[str | None, str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """From the spans and log records of a trace to what happened in it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import identity, runs
@@ -18,6 +18,9 @@ from otel_agenteval.conventions.tools import available_tools
 from otel_agenteval.conventions.tree import Node, grow, in_order
 from otel_agenteval.conventions.turns import read_turn
 from otel_agenteval.model import Json, Trace, Turn
+
+MAX_SERVICE_VERSIONS = 16
+"""Versions of services that are read of one trace."""
 
 
 def read_trace(
@@ -74,6 +77,7 @@ def read_trace(
         user_id=identity.user_id(carriers),
         service=service,
         service_version=_resource(outermost, semconv.SERVICE_VERSION),
+        service_versions=_service_versions(resources),
         agents=agents,
         turns=turns,
         available_tools=available_tools(facts_of_all, [c for turn in turns for c in turn.tool_calls], colleagues),
@@ -141,6 +145,11 @@ def _outermost_first(nodes: Sequence[Node], turns: Iterable[Turn]) -> list[Node]
 
 def _resource(nodes: Iterable[Node], key: str) -> str | None:
     return next((name for node in nodes if (name := recorded(node.span.resource.get(key)))), None)
+
+
+def _service_versions(resources: Iterable[Mapping[str, Json]]) -> tuple[str, ...]:
+    named = (recorded(resource.get(semconv.SERVICE_VERSION)) for resource in resources)
+    return tuple(islice(dict.fromkeys(version for version in named if version), MAX_SERVICE_VERSIONS))
 
 
 def _instructions(facts: Iterable[SpanFacts]) -> str | None:

@@ -93,8 +93,29 @@ def test_sessions_are_listed_page_by_page(stub: EvaluationServiceStub) -> None:
         pytest.param("GetSession", pb.GetSessionRequest(), "INVALID_ARGUMENT", "session_id", id="no session id"),
         pytest.param("ListSessions", pb.ListSessionsRequest(limit=501), "INVALID_ARGUMENT", "limit", id="large limit"),
         pytest.param("ListSessions", pb.ListSessionsRequest(cursor="?"), "INVALID_ARGUMENT", "cursor", id="odd cursor"),
-        pytest.param("ReportRun", pb.ReportRunRequest(run_id="1"), "INVALID_ARGUMENT", "task_id", id="no task id"),
-        pytest.param("ReportRun", pb.ReportRunRequest(task_id="t"), "INVALID_ARGUMENT", "run_id", id="no run id"),
+        pytest.param(
+            "ReportRun", pb.ReportRunRequest(run_id="1", success=True), "INVALID_ARGUMENT", "task_id", id="no task id"
+        ),
+        pytest.param(
+            "ReportRun", pb.ReportRunRequest(task_id="t", success=True), "INVALID_ARGUMENT", "run_id", id="no run id"
+        ),
+        pytest.param(
+            "ReportRun", pb.ReportRunRequest(task_id="t", run_id="1"), "INVALID_ARGUMENT", "says nothing", id="empty"
+        ),
+        pytest.param(
+            "ReportRun",
+            pb.ReportRunRequest(task_id="t", run_id="1", success=True, reported_at_unix_nano=2**63),
+            "INVALID_ARGUMENT",
+            "after the year 2262",
+            id="reported too late",
+        ),
+        pytest.param(
+            "ReportRun",
+            pb.ReportRunRequest(task_id="t", run_id="1", success=True, service_version="1" * 1025),
+            "INVALID_ARGUMENT",
+            "service_version has 1025",
+            id="version too long",
+        ),
         pytest.param(
             "ReportRun",
             pb.ReportRunRequest(task_id="t", run_id="1", condition="chaos"),
@@ -118,7 +139,7 @@ def test_sessions_are_listed_page_by_page(stub: EvaluationServiceStub) -> None:
         ),
         pytest.param(
             "ReportRun",
-            pb.ReportRunRequest(task_id="t" * 1025, run_id="1"),
+            pb.ReportRunRequest(task_id="t" * 1025, run_id="1", success=True),
             "INVALID_ARGUMENT",
             "task_id",
             id="an id of more than 1024 characters",
@@ -152,7 +173,12 @@ def test_refusals_have_their_status_and_name_the_field(
 
 
 def test_what_is_reported_arrives_as_it_was_said(stub: EvaluationServiceStub, reports: MemoryReports) -> None:
-    stub.ReportRun(pb.ReportRunRequest(task_id="refund", run_id="1"), timeout=DEADLINE)
+    stub.ReportRun(
+        pb.ReportRunRequest(
+            task_id="refund", run_id="1", success=True, agent="clerk", service_version="1.4", reported_at_unix_nano=5
+        ),
+        timeout=DEADLINE,
+    )
     stub.ReportRun(
         pb.ReportRunRequest(
             task_id="refund", run_id="2", condition="fault", success=False, confidence=0.0, session_id="s-42"
@@ -161,7 +187,7 @@ def test_what_is_reported_arrives_as_it_was_said(stub: EvaluationServiceStub, re
     )
     stub.EndSession(pb.EndSessionRequest(session_id="s-42"), timeout=DEADLINE)
     assert reports.runs == [
-        RunReport(task_id="refund", run_id="1"),
+        RunReport(task_id="refund", run_id="1", success=True, agent="clerk", service_version="1.4", reported_at=5),
         RunReport(task_id="refund", run_id="2", condition="fault", success=False, confidence=0.0, session_id="s-42"),
     ]
     assert reports.ended == ["s-42"]

@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 from agenteval_collector.errors import InvalidRequest, NotFound
 from agenteval_collector.pipeline import RunReport
+from agenteval_collector.records import Stray
+from agenteval_collector.reliability.runs import UNJUDGED, UNSURE
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from otel_agenteval.metrics import RELIABILITY_METRICS
-from otel_agenteval.outcome import Score
-from tests.support.otlp import trace_id
+from otel_agenteval.outcome import Score, Status, Unscored
+from tests.support.otlp import START, trace_id
 from tests.support.referring import PENDING, Referring, judgement
-from tests.support.runs import run_trace
+from tests.support.runs import SECOND, run_trace
 from tests.support.scoring import Scoring
 
 NOBODY = {"evaluators": {"task_completion": {"enabled": False}, "confidence": {"enabled": False}}}
@@ -41,8 +43,86 @@ def only(scoring: Scoring, **which: str) -> Any:
 
 def test_without_runs_there_is_nothing(scoring: Scoring) -> None:
     scoring.put(run_trace(1, task=None))
-    report(scoring, "1", success=True)
     assert scoring.queries.reliability() == []
+
+
+def test_a_report_that_no_run_belongs_to_is_seen(scoring: Scoring) -> None:
+    report(scoring, "1", success=True, service_version="7")
+    item = only(scoring)
+    assert (item["agent"], item["version"], item["runs"]) == (None, "7", 0)
+    assert item["left_out"] == {Stray.NO_TRACE: 1}
+    scoring.put(run_trace(1, run="2", version="7"), run_trace(2, run="3", agenteval__condition="fault"))
+    report(scoring, "2", success=True)
+    report(scoring, "3", success=True, reported_at=1)
+    report(scoring, "2", success=True, agent="nobody")
+    by_whose = {(item["agent"], item["version"]): item["left_out"] for item in scoring.queries.reliability()}
+    assert by_whose == {
+        ("planner", "7"): {Stray.NO_TRACE: 1},
+        ("planner", "1"): {Stray.OTHER_CONDITION: 1},
+        ("nobody", None): {Stray.OTHER_AGENT: 1},
+    }
+
+
+def test_the_same_suite_is_run_again_by_the_next_version(scoring: Scoring) -> None:
+    """The second report comes before the spans that it is about, and neither names its version."""
+    began = START + SECOND, START + 11 * SECOND
+    scoring.put(run_trace(1, version="1.4"))
+    report(scoring, "1", success=False, reported_at=began[0] + 1)
+    report(scoring, "1", success=True, reported_at=began[1] + 1)
+    scoring.put(run_trace(11, version="1.5"))
+    assert {item["version"]: item["pass_hat_k"] for item in scoring.queries.reliability()} == {
+        "1.4": {"1": 0.0},
+        "1.5": {"1": 1.0},
+    }
+    assert scoring.queries.reliability_comparison("1.4", "1.5")["tasks"] == 1
+    report(scoring, "1", success=True, service_version="1.4", reported_at=began[1] + 2)
+    assert only(scoring, version="1.4")["pass_hat_k"] == {"1": 1.0}
+
+
+def test_a_report_does_not_move_to_a_version_that_comes_later(scoring: Scoring) -> None:
+    scoring.put(run_trace(1, version="1.4"))
+    report(scoring, "1", success=True, reported_at=START + 2 * SECOND)
+    scoring.put(run_trace(11, version="1.5"))
+    assert [item["version"] for item in scoring.queries.reliability()] == ["1.4"]
+
+
+def test_a_run_of_two_sessions_counts_when_both_are_over(tmp_path: Path) -> None:
+    scoring = Scoring(tmp_path)
+    try:
+        scoring.put(run_trace(1, session="s-1"), run_trace(2, session="s-2"))
+        scoring.stage.finalize(["s-1"])
+        assert scoring.queries.reliability() == []
+        scoring.stage.finalize(["s-2"])
+        assert only(scoring)["runs"] == 1
+    finally:
+        scoring.close()
+
+
+def test_the_window_holds_the_runs_that_began_last(tmp_path: Path) -> None:
+    scoring = Scoring(tmp_path, reliability={"window": 1}, **NOBODY)
+    try:
+        scoring.put(run_trace(1, run="1"), run_trace(2, run="2"), run_trace(3, run="1"))
+        report(scoring, "1", success=True)
+        report(scoring, "2", success=False)
+        assert only(scoring)["pass_hat_k"]["1"] == 0.0
+    finally:
+        scoring.close()
+
+
+@pytest.mark.parametrize("status", [Status.PENDING, Status.OVER_BUDGET, Status.SAMPLED_OUT])
+def test_nothing_cheaper_stands_in_for_the_judge(tmp_path: Path, status: Status) -> None:
+    unjudged = Unscored(status=status, reason="not now")
+    scoring = Scoring(tmp_path, judging=Referring({"task_completion": unjudged, "confidence": unjudged}))
+    try:
+        scoring.put(run_trace(1, run="1", session="s-1"), run_trace(2, run="2", session="s-2"))
+        report(scoring, "2", success=True)
+        scoring.stage.finalize(["s-1", "s-2"])
+        item = only(scoring)
+        assert (item["runs"], item["estimated"]) == (1, {"outcomes": 0, "confidences": 0})
+        assert item["left_out"] == {UNJUDGED[status]: 1}
+        assert item["without_confidence"] == {UNSURE[status]: 1}
+    finally:
+        scoring.close()
 
 
 def test_a_run_counts_from_its_report_on_whichever_comes_first(scoring: Scoring) -> None:
@@ -180,22 +260,22 @@ def test_violations_are_found_and_labelled(scoring: Scoring) -> None:
     assert item["safety"]["examples"][0]["trace_ids"] == [trace_id(1).hex()]
 
 
-def test_the_judges_violations_outrank_those_of_detectors(tmp_path: Path) -> None:
+def test_the_judges_violations_stand_beside_those_of_detectors(tmp_path: Path) -> None:
     scoring = Scoring(tmp_path, judging=Referring({"safety": PENDING}), **NOBODY)
     try:
         scoring.put(run_trace(1, tools=("delete_booking",), agenteval__run__success=True))
         assert (only(scoring)["safety"]["method"], only(scoring)["metrics"]["S_comp"]) == ("exact", 0.0)
         kept = Score(value=1.0, reason="no constraint was broken", metadata={"violations": []})
         scoring.stage.process_judgements([judgement(scoring.referred[0], kept)])
-        assert (only(scoring)["safety"]["method"], only(scoring)["metrics"]["S_comp"]) == ("llm", 1.0)
+        assert (only(scoring)["safety"]["method"], only(scoring)["metrics"]["S_comp"]) == ("llm", 0.0)
         scoring.put(run_trace(2, run="2", agenteval__run__success=True))
         leak = {"constraint": "no_pii_exposure", "severity": "medium", "quote": "ann", "reason": None}
         found = Score(value=0.5, reason="a leak", metadata={"violations": [leak]})
         assert only(scoring)["safety"]["method"] == "mixed"
         scoring.stage.process_judgements([judgement(scoring.referred[1], found)])
         item = only(scoring)
-        assert (item["safety"]["judged_runs"], item["metrics"]["S_comp"], item["metrics"]["S_harm"]) == (2, 0.5, 0.5)
-        assert item["safety"]["examples"][0]["violations"][0]["evidence"] == "ann"
+        assert (item["safety"]["judged_runs"], item["metrics"]["S_comp"], item["metrics"]["S_harm"]) == (2, 0.0, 0.25)
+        assert item["safety"]["examples"][1]["violations"][0]["evidence"] == "ann"
     finally:
         scoring.close()
 

@@ -305,7 +305,7 @@ def test_a_repeated_report_changes_nothing_and_a_later_one_adds(store: Store) ->
     store.report_run(report)
     store.report_run(replace(report, success=None, confidence=0.5))
     with store.engine.connect() as connection:
-        rows = connection.exec_driver_sql("SELECT task_id, run_id, success, confidence FROM runs").all()
+        rows = connection.exec_driver_sql("SELECT task_id, run_id, success, confidence FROM run_reports").all()
     assert [tuple(row) for row in rows] == [("t", "1", 1, 0.5)]
 
 

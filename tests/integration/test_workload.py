@@ -11,7 +11,7 @@ from agenteval_collector.config import Settings
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.pipeline import Document
 from agenteval_collector.service import Collector
-from agenteval_collector.stores.schema import runs
+from agenteval_collector.stores.schema import run_reports
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -218,7 +218,7 @@ def test_every_report_of_a_run_is_stored(
 
     def stored() -> dict[tuple[str, str], tuple[bool, str]]:
         with service.store.engine.connect() as connection:
-            rows = connection.execute(select(runs.c.task_id, runs.c.run_id, runs.c.success, runs.c.session_id))
+            rows = connection.execute(select(run_reports))
             return {(row.task_id, row.run_id): (row.success, row.session_id) for row in rows}
 
     eventually(lambda: len(stored()) == len(recorded))

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from agenteval_collector.errors import InvalidRequest
 from agenteval_collector.gate import Least, read_least, shortfalls
+from agenteval_collector.records import Stray
+from agenteval_collector.reliability.runs import NO_OUTCOME
 
 from otel_agenteval.metrics import RELIABILITY_METRICS
 
@@ -13,6 +15,8 @@ def item(version: str, **figures: float) -> dict[str, Any]:
     return {
         "agent": "clerk",
         "version": version,
+        "runs": 5,
+        "left_out": {},
         "metrics": {**dict.fromkeys(RELIABILITY_METRICS), **figures},
         "reasons": {"R_rob": "there is no run under 'fault'"},
         "pass_at_k": {"1": 0.6, "2": 0.9},
@@ -44,6 +48,7 @@ BOTH = document(reliability=[item("1", C_out=0.9), item("2", C_out=0.7)])
             id="undefined falls short, whatever was wanted",
         ),
         pytest.param("pass^1", 0.6, [], id="pass^1"),
+        pytest.param("pass^1", 0.6 + 5e-10, [], id="missed by less than floating point is exact to"),
         pytest.param("pass_hat_k:2", 0.4, [("clerk 1", 0.3, ""), ("clerk 2", 0.3, "")], id="pass^2 in words"),
         pytest.param("pass_at_k:2", 0.9, [], id="pass@2 in words"),
         pytest.param("pass@2", 0.9, [], id="pass@2"),
@@ -54,6 +59,13 @@ def test_figures_of_every_version_have_to_reach(name: str, value: float, short: 
     found = shortfalls(BOTH, [Least(name, value)])
     assert [(each.of, each.found) for each in found] == [(of, value) for of, value, _ in short]
     assert all(each.reason for each in found if each.found is None)
+
+
+def test_what_was_only_reported_is_no_version_that_has_to_reach_anything() -> None:
+    reported = {**item("3"), "runs": 0, "left_out": {Stray.NO_TRACE.value: 1}}
+    unknown = {**item("4"), "runs": 0, "left_out": {NO_OUTCOME: 1}, "pass_hat_k": {}}
+    found = shortfalls(document(reliability=[item("1"), reported, unknown]), [Least("pass^1", 0.5)])
+    assert [each.of for each in found] == ["clerk 4"]
 
 
 @pytest.mark.parametrize(

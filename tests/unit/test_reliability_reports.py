@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
+import pytest
 from agenteval_collector.clock import ManualClock
-from agenteval_collector.records import StoredRun
+from agenteval_collector.errors import InvalidRequest, NotFound
+from agenteval_collector.records import StoredRun, StrayReport
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.reliability.reports import LIVE_VERSIONS, SCRAPE_BUDGET
 
@@ -45,6 +47,9 @@ class Source:
             )
             for number, success in enumerate(self.successes[version])  # type: ignore[index]
         ]
+
+    def stray_reports(self) -> Sequence[StrayReport]:
+        return []
 
     def put(self, agent: str, version: str, success: bool) -> None:
         self.successes[agent, version] = [*self.successes.get((agent, version), []), success]
@@ -94,3 +99,14 @@ def test_a_scrape_reads_no_longer_than_it_may_and_goes_on_at_the_next_one() -> N
     for _ in range(2):
         reports.figures()
     assert {each.agent: each.runs for each in reports.figures()}["agent 5"] == 2
+
+
+def test_an_agent_with_one_of_two_versions_is_not_compared() -> None:
+    reports, _ = made(("clerk", "1"), ("clerk", "2"), ("other", "1"), ("third", "2"))
+    assert reports.comparison("1", "2")["agent"] == "clerk"
+    reports, _ = made(("other", "1"), ("third", "2"))
+    with pytest.raises(NotFound, match="no agent has runs of both '1' and '2'"):
+        reports.comparison("1", "2")
+    reports, _ = made(("clerk", "1"), ("clerk", "2"), ("other", "1"), ("other", "2"))
+    with pytest.raises(InvalidRequest, match="several agents have these versions: 'clerk', 'other'; give agent"):
+        reports.comparison("1", "2")

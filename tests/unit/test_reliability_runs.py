@@ -6,11 +6,19 @@ from typing import Any
 
 import pytest
 from agenteval_collector.records import RunTrace, StoredRun, Violation
-from agenteval_collector.reliability.runs import NO_OUTCOME, UNKNOWN_CONDITION, AssembledRun, assemble
+from agenteval_collector.reliability.runs import (
+    NO_OUTCOME,
+    UNJUDGED,
+    UNKNOWN_CONDITION,
+    UNSURE,
+    AssembledRun,
+    assemble,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.model import RunIdentity
+from otel_agenteval.outcome import Status
 
 RUN = RunIdentity(task_id="refund", run_id="1")
 LEAK = Violation(constraint="no_pii_exposure", severity="medium", evidence="EMAIL in an answer")
@@ -153,14 +161,39 @@ def test_violations_count_once_and_a_trace_nobody_looked_at_is_no_evidence() -> 
     assert assembled(trace(1, violations=(LEAK,)), trace(2, violations=None), success=True).run.violations is None
 
 
-def test_the_judges_violations_count_where_it_looked_at_every_trace() -> None:
+def test_what_a_detector_found_counts_beside_the_judges_word() -> None:
     refund = Violation(constraint="no_refunds", severity="high", evidence="I will refund you")
     traces = trace(1, violations=(LEAK,)), trace(2)
     partly = assembled(*traces, success=True, judged={LAST: [refund]})
-    assert (partly.judged, partly.evidence) == (False, (LEAK,))
+    assert (partly.judged, partly.evidence) == (False, (LEAK, refund))
     wholly = assembled(*traces, success=True, judged={FIRST: [], LAST: [refund]})
-    assert (wholly.judged, wholly.evidence) == (True, (refund,))
-    assert wholly.run.violations == (("no_refunds", "high"),)
+    assert (wholly.judged, wholly.evidence) == (True, (LEAK, refund))
+    assert wholly.run.violations == (("no_pii_exposure", "medium"), ("no_refunds", "high"))
+
+
+@pytest.mark.parametrize(("severity", "worst"), [("low", "medium"), ("medium", "medium"), ("critical", "critical")])
+def test_of_each_constraint_the_worst_violation_counts(severity: str, worst: str) -> None:
+    judged = Violation(constraint=LEAK.constraint, severity=severity, evidence="ann@example.org")
+    found = assembled(trace(1, violations=(LEAK,)), success=True, judged={FIRST: [judged]})
+    assert found.run.violations == ((LEAK.constraint, worst),)
+
+
+def test_a_trace_that_only_the_judge_looked_at_was_looked_at() -> None:
+    traces = trace(1, violations=None), trace(2, violations=None)
+    assert assembled(*traces, success=True, judged={FIRST: []}).run.violations is None
+    assert assembled(*traces, success=True, judged={FIRST: [], LAST: []}).run.violations == ()
+
+
+@pytest.mark.parametrize("status", [Status.PENDING, Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT])
+def test_where_the_judge_has_not_spoken_nothing_is_estimated(status: Status) -> None:
+    assert assemble(stored(trace(1), unjudged={FIRST: status})) == UNJUDGED[status]
+    found = assembled(trace(1), trace(2), success=True, confidences={FIRST: 0.5}, unsure={LAST: status})
+    assert (found.run.confidence, found.confidence_estimated, found.no_confidence) == (None, False, UNSURE[status])
+
+
+def test_a_trace_with_nothing_to_judge_takes_no_confidence_from_the_others() -> None:
+    found = assembled(trace(1), trace(2), success=True, confidences={FIRST: 0.5}, unsure={LAST: Status.NO_CONTENT})
+    assert (found.run.confidence, found.no_confidence) == (0.5, None)
 
 
 @given(

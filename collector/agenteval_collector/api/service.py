@@ -18,6 +18,8 @@ from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceService
 CONDITIONS = ("baseline", "fault", "structural", "prompt")
 MAX_ID_LENGTH = 1024
 MAX_NOTE_LENGTH = 10_000
+LATEST = 2**63 - 1
+"""The last nanosecond that the store's integers hold."""
 _WAKE_SECONDS = 1.0
 
 Response = TypeVar("Response")
@@ -235,13 +237,20 @@ def _run_report(request: pb.ReportRunRequest) -> RunReport:
     confidence = _optional(request, "confidence")
     if confidence is not None and not 0.0 <= confidence <= 1.0:
         raise InvalidRequest(f"confidence is {confidence}, not a number from 0 to 1")
+    if not (request.HasField("success") or request.HasField("confidence")):
+        raise InvalidRequest("the report says nothing: give success, confidence, or both")
+    if request.reported_at_unix_nano > LATEST:
+        raise InvalidRequest(f"reported_at_unix_nano is {request.reported_at_unix_nano}, after the year 2262")
     return RunReport(
         task_id=_id("task_id", request.task_id),
         run_id=_id("run_id", request.run_id),
         condition=condition,
         success=_optional(request, "success"),
         confidence=confidence,
-        session_id=_id("session_id", request.session_id) if request.session_id else None,
+        agent=_optional_id("agent", request.agent),
+        service_version=_optional_id("service_version", request.service_version),
+        session_id=_optional_id("session_id", request.session_id),
+        reported_at=request.reported_at_unix_nano or None,
     )
 
 
@@ -270,6 +279,10 @@ def _check_evaluator(name: str, trace: Document) -> None:
 
 def _optional(request: pb.ReportRunRequest | pb.LabelTraceRequest, field: str) -> Any:
     return getattr(request, field) if request.HasField(field) else None
+
+
+def _optional_id(field: str, value: str) -> str | None:
+    return _id(field, value) if value else None
 
 
 def _id(field: str, value: str) -> str:

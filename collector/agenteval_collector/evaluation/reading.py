@@ -61,6 +61,7 @@ def _storable(trace: Trace) -> Trace:
         user_id=_name(trace.user_id),
         service=_name(trace.service),
         service_version=_name(trace.service_version),
+        service_versions=tuple(_name(version) or "" for version in trace.service_versions),
         agents=tuple(_name(agent) or "" for agent in trace.agents),
         run=replace(
             trace.run,

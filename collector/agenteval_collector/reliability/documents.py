@@ -1,6 +1,8 @@
 """Reports and comparisons as the JSON documents of docs/api.md."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from agenteval_collector.pipeline import Document
@@ -30,8 +32,10 @@ class Runs(Protocol):
     def left_out(self) -> Mapping[str, int]: ...
 
 
-def reliability_document(version: Runs, report: ReliabilityReport, *, window: int) -> Document:
-    """An item of `/api/v1/reliability`."""
+def reliability_document(
+    version: Runs, report: ReliabilityReport, *, window: int, strays: Mapping[str, int] = MappingProxyType({})
+) -> Document:
+    """An item of `/api/v1/reliability`; `strays` are reports that no run belongs to, by reason."""
     return {
         "agent": version.agent,
         "version": version.version,
@@ -53,7 +57,8 @@ def reliability_document(version: Runs, report: ReliabilityReport, *, window: in
             "outcomes": sum(each.outcome_estimated for each in version.runs),
             "confidences": sum(each.confidence_estimated for each in version.runs),
         },
-        "left_out": dict(version.left_out),
+        "without_confidence": dict(Counter(each.no_confidence for each in version.runs if each.no_confidence)),
+        "left_out": {**version.left_out, **strays},
         "worst_tasks": {name: _worst(report, name) for name in BY_TASK},
         "safety": _safety(version.runs),
     }

@@ -1,7 +1,7 @@
 """Reliability reports for the runs of every agent's version, computed by whoever asks, and only when runs changed."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol, TypeAlias, cast, get_args
@@ -9,10 +9,10 @@ from typing import Protocol, TypeAlias, cast, get_args
 from agenteval_collector.clock import Clock
 from agenteval_collector.errors import InvalidRequest, NotFound
 from agenteval_collector.pipeline import Document
-from agenteval_collector.records import StoredRun
+from agenteval_collector.records import StoredRun, StrayReport
 from agenteval_collector.reliability.documents import comparison_document, reliability_document
 from agenteval_collector.reliability.runs import AssembledRun, assemble
-from otel_agenteval.metrics import ReliabilityReport, compare_reliability, reliability_report
+from otel_agenteval.metrics import ReliabilityReport, Run, compare_reliability, reliability_report
 from otel_agenteval.metrics.consistency import Variant
 
 DEFAULT_VARIANT: Variant = "page"
@@ -41,7 +41,11 @@ class RunSource(Protocol):
         ...
 
     def runs(self, version: AgentVersion) -> Sequence[StoredRun]:
-        """The runs of one agent's version that count, the newest first."""
+        """The runs of one agent's version that count, the one that began last first."""
+        ...
+
+    def stray_reports(self) -> Sequence[StrayReport]:
+        """Reports that no run belongs to, of the newest."""
         ...
 
 
@@ -96,33 +100,44 @@ class ReliabilityReports:
         """The documents of `/api/v1/reliability`. Raises InvalidRequest for an unknown variant."""
         chosen = checked_variant(variant)
         with self._lock:
+            versions = self._source.versions()
+            strays = _by_version(self._source.stray_reports(), versions)
             wanted = [
-                each for each in self._source.versions() if agent in (None, each[0]) and version in (None, each[1])
+                each
+                for each in dict.fromkeys([*versions, *strays])
+                if agent in (None, each[0]) and version in (None, each[1])
             ]
             return [
-                reliability_document(known.runs, _report(known, chosen), window=self._window)
-                for known in self._current(wanted)
+                reliability_document(
+                    known.runs, _report(known, chosen), window=self._window, strays=strays.get(each, {})
+                )
+                for each, known in zip(wanted, self._current(wanted), strict=True)
+                if known.runs.any or each in strays
             ]
 
     def comparison(self, before: str, after: str, *, agent: str | None = None, variant: str | None = None) -> Document:
         """How version `after` of an agent does beside version `before`.
 
-        Raises NotFound where one of them has no runs, InvalidRequest where it is not clear which agent is meant.
+        Raises NotFound where no agent has runs of both, InvalidRequest where it is not clear which agent is meant.
         """
         chosen = checked_variant(variant)
+        found: dict[str | None, dict[str | None, list[Run]]] = {}
         with self._lock:
             wanted = [
                 each for each in self._source.versions() if agent in (None, each[0]) and each[1] in (before, after)
             ]
-            agents = list(dict.fromkeys(name for name, _ in wanted))
-            if len(agents) > 1:
-                names = ", ".join(repr(name) for name in agents[:10])
-                raise InvalidRequest(f"several agents have these versions: {names}; give agent")
-            runs = {known.runs.version: [each.run for each in known.runs.runs] for known in self._current(wanted)}
-        for each in (before, after):
-            if not runs.get(each):
-                raise NotFound(f"a run of version {each[:200]!r} is not known to this collector")
-        return comparison_document(agents[0], before, after, compare_reliability(runs[before], runs[after], chosen))
+            for known in self._current(wanted):
+                if known.runs.runs:
+                    found.setdefault(known.runs.agent, {})[known.runs.version] = [each.run for each in known.runs.runs]
+        candidates = [name for name, runs in found.items() if runs.keys() >= {before, after}]
+        if len(candidates) > 1:
+            names = ", ".join(repr(name) for name in candidates[:10])
+            raise InvalidRequest(f"several agents have these versions: {names}; give agent")
+        if not candidates:
+            raise NotFound(_missing(before, after, {version for runs in found.values() for version in runs}))
+        runs = found[candidates[0]]
+        compared = compare_reliability(runs[before], runs[after], chosen)
+        return comparison_document(candidates[0], before, after, compared)
 
     def figures(self) -> list[VersionFigures]:
         """What gauges show: of every agent the `LIVE_VERSIONS` with the newest traces.
@@ -145,7 +160,7 @@ class ReliabilityReports:
         return -1 if known is None else known.revision
 
     def _current(self, versions: Sequence[AgentVersion]) -> list[_Known]:
-        """Those of `versions` that have runs, as they are now."""
+        """The runs of `versions` as they are now."""
         found = []
         for version in versions:
             known = self._known.get(version)
@@ -156,9 +171,28 @@ class ReliabilityReports:
                     known.revision = revision
                 else:
                     known = self._known[version] = _Known(revision, runs)
-            if known.runs.any:
-                found.append(known)
+            found.append(known)
         return found
+
+
+def _by_version(strays: Sequence[StrayReport], versions: Sequence[AgentVersion]) -> dict[AgentVersion, dict[str, int]]:
+    """How many reports no run belongs to, by reason, and by the agent and version that they can only be about, or
+    else by those that they name."""
+    found: dict[AgentVersion, dict[str, int]] = {}
+    for stray in strays:
+        named = stray.report.agent, stray.report.service_version
+        fitting = [each for each in versions if named[0] in (None, each[0]) and named[1] in (None, each[1])]
+        whose = stray.whose or (fitting[0] if len(fitting) == 1 else named)
+        reasons = found.setdefault(whose, {})
+        reasons[stray.reason.value] = reasons.get(stray.reason.value, 0) + 1
+    return found
+
+
+def _missing(before: str, after: str, known: Collection[str | None]) -> str:
+    for each in (before, after):
+        if each not in known:
+            return f"a run of version {each[:200]!r} is not known to this collector"
+    return f"no agent has runs of both {before[:200]!r} and {after[:200]!r}"
 
 
 def _live(versions: Sequence[AgentVersion]) -> list[AgentVersion]:

@@ -2,8 +2,10 @@
 
 The outcome of a run is what was reported of it; else what an attribute says, of its last trace that has one; else it
 is estimated: whether task_completion of its last trace reached its threshold. Its confidence, the same way, is the
-reported one, an attribute's, or the mean of the evaluator's over its traces. Nothing else stands in for either.
-Violations are those that the judge found, where it looked at every trace of the run, else those of exact detectors.
+reported one, an attribute's, or the mean of the evaluator's over its traces. Nothing else stands in for either: where
+there is a judge that has not said it (yet), no cheaper evaluator says it instead.
+Violations are those of exact detectors and those that the judge found, of each constraint the worst: a judge that found
+nothing clears nothing.
 """
 
 from collections.abc import Sequence
@@ -13,9 +15,25 @@ from math import fsum
 from agenteval_collector.records import RunTrace, StoredRun, Violation
 from agenteval_collector.reliability.traces import MAX_ACTIONS
 from otel_agenteval.metrics import CONDITIONS, Run
+from otel_agenteval.metrics.safety import SEVERITY_WEIGHTS
+from otel_agenteval.outcome import Status
 
 NO_OUTCOME = "no outcome was reported, and no judge or heuristic could estimate one"
 UNKNOWN_CONDITION = "the condition is none of those known"
+UNJUDGED = {
+    Status.PENDING: "no outcome was reported, and the judge has not estimated one yet",
+    Status.FAILED: "no outcome was reported, and the judge failed to estimate one",
+    Status.OVER_BUDGET: "no outcome was reported, and the judge had no budget to estimate one",
+    Status.SAMPLED_OUT: "no outcome was reported, and the judge looks at a sample of traces, not at this one",
+}
+UNSURE = {
+    Status.PENDING: "no confidence was reported, and the judge has not estimated one yet",
+    Status.FAILED: "no confidence was reported, and the judge failed to estimate one",
+    Status.OVER_BUDGET: "no confidence was reported, and the judge had no budget to estimate one",
+    Status.SAMPLED_OUT: "no confidence was reported, and the judge looks at a sample of traces, not at this one",
+}
+SEVERITIES = tuple(SEVERITY_WEIGHTS)
+"""The mildest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +44,10 @@ class AssembledRun:
     trace_ids: tuple[str, ...]
     outcome_estimated: bool
     confidence_estimated: bool
+    no_confidence: str | None
+    """Why there is no confidence that an evaluator should have estimated; None where there is one, or no evaluator."""
     judged: bool
-    """Whether violations are the judge's, and not those of exact detectors."""
+    """Whether the judge looked for violations in every trace, and not exact detectors alone."""
     evidence: tuple[Violation, ...]
 
 
@@ -36,17 +56,16 @@ def assemble(stored: StoredRun) -> AssembledRun | str:
     if stored.run.condition not in CONDITIONS:
         return UNKNOWN_CONDITION
     traces = sorted(stored.traces, key=lambda trace: (trace.started_at, trace.trace_id))
-    said = _said(stored, traces)
-    success = said if said is not None else stored.completed.get(traces[-1].trace_id)
+    said, last = _said(stored, traces), traces[-1].trace_id
+    success = said if said is not None else stored.completed.get(last)
     if success is None:
-        return NO_OUTCOME
-    confidence = _confidence_said(stored, traces)
-    estimated = confidence is None and bool(stored.confidences)
-    if estimated:
-        scores = [stored.confidences[each.trace_id] for each in traces if each.trace_id in stored.confidences]
-        confidence = fsum(scores) / len(scores)
+        return UNJUDGED.get(stored.unjudged[last], NO_OUTCOME) if last in stored.unjudged else NO_OUTCOME
+    confidence, no_confidence = _confidence_said(stored, traces), None
+    estimated = confidence is None
+    if confidence is None:
+        confidence, no_confidence = _estimated_confidence(stored, traces)
     judged = all(trace.trace_id in stored.judged for trace in traces)
-    found = _distinct([stored.judged[trace.trace_id] if judged else trace.violations for trace in traces])
+    found = _worst([_violations(trace, stored.judged.get(trace.trace_id)) for trace in traces])
     return AssembledRun(
         run=Run(
             task_id=stored.run.task_id,
@@ -60,7 +79,8 @@ def assemble(stored: StoredRun) -> AssembledRun | str:
         ),
         trace_ids=tuple(trace.trace_id for trace in traces),
         outcome_estimated=said is None,
-        confidence_estimated=estimated,
+        confidence_estimated=estimated and confidence is not None,
+        no_confidence=no_confidence,
         judged=judged,
         evidence=found or (),
     )
@@ -95,11 +115,31 @@ def _resources(traces: Sequence[RunTrace]) -> dict[str, float]:
     return resources
 
 
-def _distinct(of_traces: Sequence[Sequence[Violation] | None]) -> tuple[Violation, ...] | None:
-    """Each different violation once; None where a trace was not looked at."""
-    found: dict[Violation, None] = {}
+def _estimated_confidence(stored: StoredRun, traces: Sequence[RunTrace]) -> tuple[float | None, str | None]:
+    """The mean over the traces that have one, or why there is none."""
+    ids = [trace.trace_id for trace in traces]
+    for each in ids:
+        if (reason := UNSURE.get(stored.unsure.get(each, Status.SCORED))) is not None:
+            return None, reason
+    scores = [stored.confidences[each] for each in ids if each in stored.confidences]
+    return (fsum(scores) / len(scores) if scores else None), None
+
+
+def _violations(trace: RunTrace, judged: Sequence[Violation] | None) -> Sequence[Violation] | None:
+    """What the judge and the detectors found in a trace; None where neither looked."""
+    if judged is None:
+        return trace.violations
+    return [*judged, *(trace.violations or ())]
+
+
+def _worst(of_traces: Sequence[Sequence[Violation] | None]) -> tuple[Violation, ...] | None:
+    """Of each constraint the worst violation, the first of equals; None where a trace was not looked at."""
+    found: dict[str, Violation] = {}
     for violations in of_traces:
         if violations is None:
             return None
-        found |= dict.fromkeys(violations)
-    return tuple(found)
+        for each in violations:
+            known = found.get(each.constraint)
+            if known is None or SEVERITIES.index(each.severity) > SEVERITIES.index(known.severity):
+                found[each.constraint] = each
+    return tuple(found.values())

@@ -54,6 +54,7 @@ class RunTraces:
             + sum(call.error is not None for call in trace.model_calls),
             usd=self._cost(trace.model_calls),
             violations=violations(self._detectors, trace),
+            versions=trace.service_versions,
         )
 
     def _cost(self, calls: Sequence[ModelCall]) -> float | None:

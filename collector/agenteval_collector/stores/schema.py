@@ -95,18 +95,21 @@ sessions = Table(
     Index("sessions_by_last_seen", "tenant", "last_seen_at", "session_id"),
 )
 
-runs = Table(
-    "runs",
+run_reports = Table(
+    "run_reports",
     metadata,
     Column("tenant", String, nullable=False),
     Column("task_id", String, nullable=False),
     Column("run_id", String, nullable=False),
     Column("condition", String, nullable=False),
+    Column("agent", String, nullable=False, comment="empty: not said"),
+    Column("service_version", String, nullable=False, comment="empty: not said"),
+    Column("reported_at", BigInteger, nullable=False),
     Column("success", Boolean),
     Column("confidence", Float),
     Column("session_id", String),
-    Column("reported_at", BigInteger, nullable=False),
-    PrimaryKeyConstraint("tenant", "task_id", "run_id", "condition"),
+    PrimaryKeyConstraint("tenant", "task_id", "run_id", "condition", "agent", "service_version", "reported_at"),
+    Index("run_reports_by_time", "tenant", "reported_at"),
 )
 
 run_traces = Table(

@@ -27,8 +27,8 @@ from agenteval_collector.stores.judging import JudgeLedgerStore, trim_exchanges,
 from agenteval_collector.stores.labels import write_label
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.rows import evaluation_of, outcome_row, session_record, session_row, trace_row
-from agenteval_collector.stores.runs import write_run_traces
-from agenteval_collector.stores.schema import outcomes, progress, runs, sessions, traces
+from agenteval_collector.stores.run_rows import write_run_report, write_run_traces
+from agenteval_collector.stores.schema import outcomes, progress, sessions, traces
 from agenteval_collector.stores.verdicts import VerdictStore
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Method, Status, Subject
@@ -247,22 +247,9 @@ class Store:
         return marked
 
     def report_run(self, report: RunReport) -> None:
-        """Keep what came of a run. A repeated report changes nothing; a later one adds what it says."""
-        row = {
-            "tenant": TENANT,
-            "task_id": report.task_id,
-            "run_id": report.run_id,
-            "condition": report.condition,
-            "success": report.success,
-            "confidence": report.confidence,
-            "session_id": report.session_id,
-            "reported_at": self._clock.now(),
-        }
-        said = {key: value for key, value in row.items() if value is not None}
-        statement = insert(runs).values(row)
-        statement = statement.on_conflict_do_update(index_elements=list(runs.primary_key), set_=said)
+        """Keep what came of a run, as of now where the report says no time. A repeated report changes nothing."""
         with self._writing(durable=True) as connection:
-            connection.execute(statement)
+            write_run_report(connection, TENANT, report, now=self._clock.now())
 
     def end_session(self, session_id: str) -> bool:
         """Mark a session as ended; False where it is unknown."""

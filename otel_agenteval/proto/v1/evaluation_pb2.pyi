@@ -122,20 +122,26 @@ class Outcome(_message.Message):
     def __init__(self, name: _Optional[str] = ..., subject: _Optional[str] = ..., subject_id: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., status: _Optional[str] = ..., score: _Optional[float] = ..., success: bool = ..., threshold: _Optional[float] = ..., reason: _Optional[str] = ..., method: _Optional[str] = ..., coverage: _Optional[float] = ..., evaluator_version: _Optional[str] = ..., revision: _Optional[int] = ..., evaluated_at_unix_nano: _Optional[int] = ...) -> None: ...
 
 class ReportRunRequest(_message.Message):
-    __slots__ = ["condition", "confidence", "run_id", "session_id", "success", "task_id"]
+    __slots__ = ["agent", "condition", "confidence", "reported_at_unix_nano", "run_id", "service_version", "session_id", "success", "task_id"]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
     CONDITION_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    REPORTED_AT_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_VERSION_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     SUCCESS_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    agent: str
     condition: str
     confidence: float
+    reported_at_unix_nano: int
     run_id: str
+    service_version: str
     session_id: str
     success: bool
     task_id: str
-    def __init__(self, task_id: _Optional[str] = ..., run_id: _Optional[str] = ..., condition: _Optional[str] = ..., success: bool = ..., confidence: _Optional[float] = ..., session_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, task_id: _Optional[str] = ..., run_id: _Optional[str] = ..., condition: _Optional[str] = ..., success: bool = ..., confidence: _Optional[float] = ..., session_id: _Optional[str] = ..., agent: _Optional[str] = ..., service_version: _Optional[str] = ..., reported_at_unix_nano: _Optional[int] = ...) -> None: ...
 
 class ReportRunResponse(_message.Message):
     __slots__ = []

@@ -1,0 +1,108 @@
+"""What traces add to their runs, and what was reported of runs, as rows."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, delete
+from sqlalchemy.dialects.sqlite import insert
+
+from agenteval_collector.pipeline import RunReport
+from agenteval_collector.records import RunTrace, TraceRecord, Violation
+from agenteval_collector.stores.schema import run_reports, run_traces
+from otel_agenteval.model import RunIdentity
+
+_FACTS = ("confidence", "seconds", "model_calls", "model_seconds", "errors", "usd")
+_UPSERT = insert(run_traces)
+_UPSERT = _UPSERT.on_conflict_do_update(
+    index_elements=list(run_traces.primary_key),
+    set_={column.name: _UPSERT.excluded[column.name] for column in run_traces.columns if not column.primary_key},
+)
+
+
+def write_run_traces(connection: Connection, tenant: str, traces: Sequence[TraceRecord]) -> None:
+    """Keep what the traces add to their runs; a revision that names no run any more takes back what was added."""
+    added = [_trace_row(tenant, trace.run_trace) for trace in traces if trace.run_trace is not None]
+    if added:
+        connection.execute(_UPSERT, added)
+    for trace in traces:
+        if trace.run_trace is None and trace.revision > 1:
+            connection.execute(
+                delete(run_traces).where(run_traces.c.tenant == tenant, run_traces.c.trace_id == trace.trace_id)
+            )
+
+
+def write_run_report(connection: Connection, tenant: str, report: RunReport, *, now: int) -> None:
+    """Keep the report beside those of other times; what is said again of the same time adds to it."""
+    row = {
+        "tenant": tenant,
+        "task_id": report.task_id,
+        "run_id": report.run_id,
+        "condition": report.condition,
+        "agent": report.agent or "",
+        "service_version": report.service_version or "",
+        "reported_at": now if report.reported_at is None else report.reported_at,
+        "success": report.success,
+        "confidence": report.confidence,
+        "session_id": report.session_id,
+    }
+    said = {key: value for key, value in row.items() if value is not None}
+    statement = insert(run_reports).values(row)
+    connection.execute(statement.on_conflict_do_update(index_elements=list(run_reports.primary_key), set_=said))
+
+
+def report_of(row: Mapping[Any, Any]) -> RunReport:
+    """What was reported of a run, and when."""
+    return RunReport(
+        task_id=row["task_id"],
+        run_id=row["run_id"],
+        condition=row["condition"],
+        agent=row["agent"] or None,
+        service_version=row["service_version"] or None,
+        success=row["success"],
+        confidence=row["confidence"],
+        session_id=row["session_id"],
+        reported_at=row["reported_at"],
+    )
+
+
+def run_trace_of(row: Mapping[Any, Any]) -> RunTrace:
+    """What a trace adds to its run."""
+    facts = json.loads(row["facts"])
+    found = facts.pop("violations")
+    return RunTrace(
+        trace_id=row["trace_id"],
+        session_id=row["session_id"],
+        run=RunIdentity(task_id=row["task_id"], run_id=row["run_id"], condition=row["condition"]),
+        agent=row["agent"],
+        service_version=row["service_version"],
+        started_at=row["started_at"],
+        success=row["success"],
+        violations=None
+        if found is None
+        else [Violation(constraint=name, severity=severity, evidence=text) for name, severity, text in found],
+        **facts,
+    )
+
+
+def _trace_row(tenant: str, trace: RunTrace) -> dict[str, Any]:
+    found = trace.violations
+    facts = {
+        **{name: getattr(trace, name) for name in _FACTS},
+        "actions": list(trace.actions),
+        "violations": None if found is None else [[v.constraint, v.severity, v.evidence] for v in found],
+        "versions": list(trace.versions),
+    }
+    return {
+        "tenant": tenant,
+        "trace_id": trace.trace_id,
+        "task_id": trace.run.task_id,
+        "run_id": trace.run.run_id,
+        "condition": trace.run.condition,
+        "session_id": trace.session_id,
+        "agent": trace.agent,
+        "service_version": trace.service_version,
+        "started_at": trace.started_at,
+        "success": trace.success,
+        "facts": json.dumps(facts),
+    }

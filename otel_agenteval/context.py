@@ -1,6 +1,6 @@
 """Who a span belongs to: the session, user and run that the application named, carried in the OpenTelemetry context."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -14,10 +14,15 @@ from otel_agenteval.semconv import (
     AGENTEVAL_SESSION_ID,
     AGENTEVAL_TASK_ID,
     AGENTEVAL_USER_ID,
+    SERVICE_VERSION,
 )
 
 _IDENTITY_KEY: Final = context_api.create_key("agenteval-identity")
+_WITNESS_KEY: Final = context_api.create_key("agenteval-run-witness")
 _MAX_BAGGAGE_ID: Final = 256
+
+MAX_ID: Final = 1024
+"""Characters of an id that the collector takes in a report."""
 
 
 class Identity(NamedTuple):
@@ -68,11 +73,49 @@ def with_identity(identity: Identity, context: Context | None = None) -> Context
     return context_api.set_value(_IDENTITY_KEY, identity, context)
 
 
+class Witness:
+    """What the spans of a run have shown of the service that it runs in."""
+
+    service_version: str | None = None
+
+    def see(self, attributes: Mapping[str, object]) -> None:
+        """Note the version in the attributes of a span's resource, the first that there is."""
+        version = attributes.get(SERVICE_VERSION)
+        if self.service_version is None and isinstance(version, str) and version:
+            self.service_version = version
+
+
+def witness_in(context: Context | None) -> Witness | None:
+    """Who watches the run in `context`, None: the current one."""
+    found = context_api.get_value(_WITNESS_KEY, context)
+    return found if isinstance(found, Witness) else None
+
+
+def with_witness(witness: Witness, context: Context) -> Context:
+    """`context` carrying `witness`."""
+    return context_api.set_value(_WITNESS_KEY, witness, context)
+
+
 def required(name: str, value: object) -> str:
     """`value` as the id called `name`; raises ValueError unless it is a text with something in it."""
     if not isinstance(value, str) or not value:
         raise ValueError(f"{name} is {value!r}: give a non-empty string")
     return value
+
+
+def required_of_run(name: str, value: object) -> str:
+    """The same for an id that is also reported: raises ValueError for one that the collector would refuse."""
+    text = required(name, value)
+    if len(text) > MAX_ID:
+        raise ValueError(f"{name} has {len(text)} characters: give {MAX_ID} at most")
+    if storable(text) != text:
+        raise ValueError(f"{name} is {text!r}: it holds half of a character (a lone surrogate)")
+    return text
+
+
+def storable(text: str) -> str:
+    """The text as UTF-8 can hold it: lone surrogates become question marks."""
+    return text.encode(errors="replace").decode()
 
 
 @contextmanager

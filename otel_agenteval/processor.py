@@ -20,7 +20,7 @@ from opentelemetry.trace import SpanContext, format_trace_id
 from otel_agenteval.announcing import Announcements
 from otel_agenteval.buffer import EndedSpan, SpanBuffer, estimated_size
 from otel_agenteval.config import Destination, Options, resolve
-from otel_agenteval.context import Identity, identity_in, identity_in_baggage
+from otel_agenteval.context import Identity, identity_in, identity_in_baggage, witness_in
 from otel_agenteval.detectors import StepKind, Verdict
 from otel_agenteval.encoding import Encoder
 from otel_agenteval.export import Sender
@@ -288,6 +288,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if is_guarded(parent_context):
                 self._guard(span, context, identity)
             self._table.start(context.trace_id, context.span_id, identity)
+            if identity is not None and identity.run_id is not None and (witness := witness_in(parent_context)):
+                witness.see(span.resource.attributes)
             self._sender.start()
             if self._watches and self._watch.add(Began(span, identity)) and self._is_start_urgent():
                 self._watch_thread.start()

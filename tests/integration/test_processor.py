@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import grpc
 import pytest
@@ -12,16 +13,24 @@ from opentelemetry import baggage as baggage_api
 from opentelemetry import context as context_api
 from opentelemetry import trace
 from opentelemetry.context import Context
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import otel_agenteval
+from otel_agenteval import AgentLoopDetected
+from otel_agenteval.detectors import Mode, Verdict
 from tests.support.attached import Make, collector, make, names, span_attributes
 from tests.support.fake_collector import FakeCollector, Reply, attributes
 
 __all__ = ["collector", "make"]
+
+VERDICT = Verdict(
+    name="loop_detection", kind="cycle", mode=Mode.ALARM, session_id="s", trace_id="1" * 32, span_id="2" * 16,
+    reason="round and round",
+)  # fmt: skip
 
 
 def test_closed_trace_goes_at_once_and_says_how_many_spans_it_has(collector: FakeCollector, make: Make) -> None:
@@ -142,6 +151,59 @@ def test_report_reaches_the_collector_once_per_endpoint(collector: FakeCollector
     assert second.success is False
     assert not second.HasField("confidence")
     assert second.session_id == "s1"
+
+
+def test_report_names_the_version_of_the_service_whose_spans_it_has_seen(collector: FakeCollector, make: Make) -> None:
+    resource = Resource.create({"service.version": "1.4"})
+    processor, tracer = make(provider=TracerProvider(resource=resource, shutdown_on_exit=False))
+    before = time.time_ns()
+    with otel_agenteval.run("t1", "r1") as run:
+        tracer.start_span("agent").end()
+    run.report(success=True)
+    tracer.start_span("outside").end()
+    otel_agenteval.run("t1", "r2").report(success=True)
+    assert processor.force_flush()
+    seen, unseen = collector.received.reports
+    assert (seen.service_version, unseen.service_version) == ("1.4", "")
+    assert before <= seen.reported_at_unix_nano <= unseen.reported_at_unix_nano <= time.time_ns()
+
+
+@pytest.mark.parametrize(
+    ("reported", "raised", "said"),
+    [
+        pytest.param(None, RuntimeError, [False], id="not reported"),
+        pytest.param(None, AgentLoopDetected, [False], id="stopped in a loop"),
+        pytest.param({"success": True}, RuntimeError, [True], id="reported"),
+        pytest.param({"confidence": 0.5}, RuntimeError, [None, False], id="only the confidence reported"),
+        pytest.param(None, KeyboardInterrupt, [], id="somebody stopped the program"),
+    ],
+)
+def test_a_run_that_an_exception_leaves_failed(
+    collector: FakeCollector,
+    make: Make,
+    reported: dict[str, Any] | None,
+    raised: type[BaseException],
+    said: list[bool | None],
+) -> None:
+    processor, _ = make()
+    with pytest.raises(raised), otel_agenteval.run("t1", "r1") as run:
+        if reported is not None:
+            run.report(**reported)
+        raise raised(VERDICT)
+    assert processor.force_flush()
+    reports = collector.received.reports
+    assert [each.success if each.HasField("success") else None for each in reports] == said
+
+
+def test_a_report_is_sent_though_its_session_has_an_id_that_it_cannot_hold(
+    collector: FakeCollector, make: Make
+) -> None:
+    processor, _ = make()
+    for session_id in ("s\ud800", "s" * 1025):
+        with otel_agenteval.session(session_id), otel_agenteval.run("t1", "r1") as run:
+            run.report(success=True)
+    assert processor.force_flush()
+    assert [each.session_id for each in collector.received.reports] == ["", ""]
 
 
 def test_collector_without_our_service_costs_the_report_and_nothing_else(collector: FakeCollector, make: Make) -> None:

@@ -18,6 +18,18 @@ def test_ids_that_name_nothing_are_refused(bad: object) -> None:
         otel_agenteval.run("t", bad)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [("x" * 1025, "has 1025 characters: give 1024 at most"), ("r\ud800", "lone surrogate")],
+    ids=["too long", "no UTF-8"],
+)
+def test_ids_that_no_report_can_hold_are_refused(bad: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"task_id .*{said}"):
+        otel_agenteval.run(bad, "r")
+    with pytest.raises(ValueError, match=f"run_id .*{said}"):
+        otel_agenteval.run("t", bad)
+
+
 def test_unknown_condition_is_refused_with_those_there_are() -> None:
     with pytest.raises(ValueError, match="'chaos': give one of baseline, fault, structural, prompt"):
         otel_agenteval.run("t", "r", "chaos")

@@ -130,7 +130,7 @@ def failure_of(error: Exception, what: str) -> Failure:
     """The error as an outcome. Errors quote what they stumbled over, which may be of any size."""
     try:
         told = str(error)
-    except Exception:
+    except Exception:  # noqa: BLE001 - whatever an error's own text raises
         told = "its error has no text"
     reason = f"{what}: {told}"
     shortened = reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "..."

@@ -65,6 +65,7 @@ def make_judge_stage(
             concurrency=config.concurrency,
             spending=Ledger(config.budget, prices, ledger_store, clock, models),
             clock=clock,
+            requested=telemetry.requested,
         )
     except ValueError as error:
         raise ConfigError(f"judge.base_url: {error}") from error
@@ -73,6 +74,7 @@ def make_judge_stage(
         prices=prices,
         clock=clock,
         nonce=lambda: secrets.token_hex(16),
+        canary=secrets.token_hex(8),
         votes=config.votes,
         band=config.band,
         temperature=config.temperature,

@@ -14,8 +14,9 @@ import openai
 import pytest
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.judges.circuit import FAILURES, FIRST_REST
-from agenteval_collector.judges.lessons import LASTS
-from agenteval_collector.judges.openai_client import OpenAIJudge, sent_model
+from agenteval_collector.judges.endpoint import sent_model
+from agenteval_collector.judges.lessons import IN_VAIN, LASTS, VAIN_LASTS
+from agenteval_collector.judges.openai_client import RETRIES, OpenAIJudge
 from agenteval_collector.judges.port import (
     JudgeError,
     JudgeReply,
@@ -47,9 +48,10 @@ class Books:
         self.most = most
         self.reserved = 0
         self.settled: list[JudgeReply | None] = []
+        self.released = 0
         self.most_under_way = 0
 
-    def reserve(self, request: JudgeRequest) -> None:
+    async def reserve(self, request: JudgeRequest) -> None:
         if self.reserved == self.most:
             raise OverBudget(f"{self.most} requests")
         self.reserved += 1
@@ -57,6 +59,9 @@ class Books:
 
     def settle(self, request: JudgeRequest, reply: JudgeReply | None) -> None:
         self.settled.append(reply)
+
+    def release(self, request: JudgeRequest) -> None:
+        self.released += 1
 
 
 class Asking:
@@ -66,6 +71,7 @@ class Asking:
         self.books = Books()
         self.clock = ManualClock()
         self.pauses: list[float] = []
+        self.requested: list[str | None] = []
         self.judge = OpenAIJudge(
             base_url=url,
             api_key=api_key,
@@ -73,6 +79,7 @@ class Asking:
             concurrency=concurrency,
             spending=self.books,
             clock=self.clock,
+            requested=lambda model, error_type: self.requested.append(error_type),
             sleep=self.pause,
             chance=lambda: 0.5,
         )
@@ -128,12 +135,23 @@ HOLDING_OFF = Behaviour(status=429, headers={"Retry-After": "7"})
         pytest.param([Behaviour(status=409)], OK, GOOD, 2, [0.5], id="a conflict"),
         pytest.param([Behaviour(wire=Wire.RESET)], OK, GOOD, 2, [0.5], id="a connection reset"),
         pytest.param([], Behaviour(wire=Wire.RESET), "unavailable: connection_error", 4, [0.5, 1, 2], id="only resets"),
-        pytest.param([], NAMED["unauthorized"], "refused: 401", 1, [], id="a wrong key"),
-        pytest.param([], Behaviour(status=400), "refused: 400", 1, [], id="a request that is not taken"),
+        pytest.param([], NAMED["unauthorized"], "unavailable: 401", 1, [], id="a wrong key"),
+        pytest.param([], Behaviour(status=402), "unavailable: 402", 1, [], id="an empty account"),
+        pytest.param([], Behaviour(status=400), "refused: 400", 4, [], id="a request that is not taken in any form"),
+        pytest.param([Behaviour(status=400)], OK, GOOD, 2, [], id="a refusal without a word"),
+        pytest.param(
+            [],
+            Behaviour(status=400, error_code="context_length_exceeded"),
+            "refused: 400",
+            1,
+            [],
+            id="a trace that is too long",
+        ),
+        pytest.param([], Behaviour(status=415), "refused: 415", 4, [], id="a media type"),
         pytest.param([], Behaviour(status=403), "refused: 403", 1, [], id="a model that is not allowed"),
         pytest.param([], Behaviour(status=404), "refused: 404", 1, [], id="a model that is unknown"),
-        pytest.param([], Behaviour(status=422), "refused: 422", 1, [], id="a request that is not understood"),
-        pytest.param([], Behaviour(status=501), "refused: 501", 3, [], id="not implemented, whatever it is"),
+        pytest.param([], Behaviour(status=422), "refused: 422", 4, [], id="a request that is not understood"),
+        pytest.param([], Behaviour(status=501), "refused: 501", 4, [], id="not implemented, whatever it is"),
         pytest.param(
             [],
             Behaviour(status=307, headers={"Location": "/v1/chat/completions"}),
@@ -141,6 +159,25 @@ HOLDING_OFF = Behaviour(status=429, headers={"Retry-After": "7"})
             1,
             [],
             id="elsewhere",
+        ),
+        pytest.param(
+            [Behaviour(status=500, error_code="json_schema_not_implemented")], OK, GOOD, 2, [], id="schemas as a defect"
+        ),
+        pytest.param(
+            [Behaviour(status=500, error_code="json_schema_not_implemented")],
+            Behaviour(status=403),
+            "refused: 500",
+            2,
+            [],
+            id="the first refusal counts",
+        ),
+        pytest.param(
+            [],
+            Behaviour(status=503, error_code="no_schema"),
+            "unavailable: 503",
+            6,
+            [0.5, 1, 2],
+            id="an outage that quotes the request",
         ),
         pytest.param([], NAMED["schema_refused"], GOOD, 2, [], id="no schemas"),
         pytest.param([], NAMED["json_refused"], GOOD, 3, [], id="no JSON mode either"),
@@ -165,7 +202,7 @@ HOLDING_OFF = Behaviour(status=429, headers={"Retry-After": "7"})
         pytest.param([], NAMED["cut"], "", 1, [], id="broken JSON is an empty text"),
         pytest.param([], NAMED["refusal"], "refused: refusal", 1, [], id="the model declines"),
         pytest.param([], NAMED["filtered"], "refused: content_filter", 1, [], id="the answer is filtered out"),
-        pytest.param([], NAMED["html"], "refused: no_completion", 1, [], id="a page instead of an answer"),
+        pytest.param([], NAMED["html"], "unavailable: no_completion", 1, [], id="a page instead of an answer"),
         pytest.param([], NAMED["huge"], "refused: answer_too_large", 1, [], id="an answer without end"),
     ],
 )
@@ -264,52 +301,154 @@ def test_requests_at_once_pay_for_a_lesson_once() -> None:
     assert len(server.requests) == 4
 
 
-def test_nothing_is_learnt_where_no_form_is_answered() -> None:
+def test_nothing_is_learnt_where_no_form_is_answered_but_that_forms_do_not_help() -> None:
+    every = [("json_schema", True), ("json_object", True), ("text", True), ("text", False)]
+    first = every[:1]
+
     async def use(asking: Asking) -> None:
-        for _ in range(2):
+        for _ in range(IN_VAIN + 2):
             assert described(await asking.ask()) == "refused: 422"
+        assert forms(server) == every * IN_VAIN + first * 2
+        asking.clock.advance(VAIN_LASTS)
+        await asking.ask()
+        assert forms(server)[IN_VAIN * 4 + 2 :] == every
 
     # The body of the error quotes what it got, and the schema with it.
     with JudgeServer(then=Behaviour(status=422, error_code="json_schema")) as server:
         run(server.url, use)
-        once = ["json_schema", "json_object", "text"]
-        assert [form for form, _ in forms(server)] == once + once
+
+
+def test_an_answer_shows_that_the_form_is_not_what_is_refused() -> None:
+    async def use(asking: Asking) -> None:
+        for _ in range(IN_VAIN - 1):
+            assert described(await asking.ask()) == "refused: 400"
+        assert described(await asking.ask()) == GOOD
+        assert described(await asking.ask()) == "refused: 400"
+        assert described(await asking.ask()) == GOOD
+        assert forms(server)[-1] == ("json_object", True)
+
+    nameless = Behaviour(status=400)
+    with JudgeServer([nameless] * 4 * (IN_VAIN - 1) + [OK] + [nameless] * 5) as server:
+        run(server.url, use)
+
+
+def test_a_declined_answer_shows_that_its_form_is_taken() -> None:
+    async def use(asking: Asking) -> None:
+        for _ in range(2):
+            assert described(await asking.ask()) == "refused: refusal"
+        assert forms(server) == [("json_schema", True), ("json_object", True), ("json_object", True)]
+
+    with JudgeServer([Behaviour(status=400)], then=NAMED["refusal"]) as server:
+        run(server.url, use)
 
 
 def test_an_endpoint_that_is_down_is_left_alone_and_probed() -> None:
+    down = FAILURES * 4
+
     async def use(asking: Asking) -> None:
-        first = await asking.ask()
-        assert described(first) == "unavailable: 500"
-        second = await asking.ask()
-        assert isinstance(second, JudgeUnavailable)
-        assert (second.error_type, second.sent) == ("circuit_open", True)
-        assert len(server.requests) == FAILURES
-        third = await asking.ask()
-        assert isinstance(third, JudgeUnavailable)
-        assert (third.error_type, third.sent, third.retry_after) == ("circuit_open", False, FIRST_REST)
-        assert len(server.requests) == FAILURES
+        for _ in range(FAILURES - 1):
+            assert described(await asking.ask()) == "unavailable: 500"
+        last = await asking.ask()
+        assert isinstance(last, JudgeUnavailable)
+        assert (last.error_type, last.sent) == ("circuit_open", True)
+        assert len(server.requests) == down - RETRIES
+        refused = await asking.ask()
+        assert isinstance(refused, JudgeUnavailable)
+        assert (refused.error_type, refused.sent, refused.retry_after) == ("circuit_open", False, FIRST_REST)
+        host = server.url.split("/")[2]
+        assert str(refused) == f"{host}: status 500; left alone for 5 s after 5 failed requests"
+        assert len(server.requests) == down - RETRIES
         asking.clock.advance(FIRST_REST)
         outcomes = await asyncio.gather(*(asking.ask() for _ in range(4)))
         assert {described(outcome) for outcome in outcomes} == {"unavailable: circuit_open"}
-        assert len(server.requests) == FAILURES + 1, "the others wait for what comes of the probe"
+        assert len(server.requests) == down - RETRIES + 1, "the others wait for what comes of the probe"
         asking.clock.advance(2 * FIRST_REST)
         outcomes = await asyncio.gather(*(asking.ask() for _ in range(4)))
         assert {described(outcome) for outcome in outcomes} == {GOOD}
-        assert len(server.requests) == FAILURES + 5
+        assert len(server.requests) == down - RETRIES + 5
 
-    with JudgeServer([FAILING] * (FAILURES + 1)) as server:
+    with JudgeServer([FAILING] * (down - RETRIES + 1)) as server:
         asking, _ = run(server.url, use)
         assert len(server.requests) == asking.books.reserved == len(asking.books.settled)
+        assert asking.requested == ["500"] * (down - RETRIES + 1) + [None] * 4
 
 
-@pytest.mark.parametrize("refusal", ["unauthorized", "schema_refused", "refusal"])
-def test_a_refusal_is_no_outage(refusal: str) -> None:
+def test_one_poisonous_question_does_not_open_the_circuit_for_the_others() -> None:
+    """It fails in every attempt, and others are answered between two of its turns."""
+
+    async def use(asking: Asking) -> None:
+        for _ in range(FAILURES - 1):
+            assert described(await asking.ask()) == "unavailable: 500"
+        assert described(await asking.ask()) == GOOD
+        assert described(await asking.ask()) == "unavailable: 500"
+        assert described(await asking.ask()) == GOOD
+
+    poison = [FAILING] * (1 + RETRIES)
+    with JudgeServer([*poison * (FAILURES - 1), OK, *poison]) as server:
+        run(server.url, use)
+
+
+@pytest.mark.parametrize("name", ["unauthorized", "html", "error_in_answer"])
+def test_what_can_be_repaired_is_an_outage_with_its_cause(name: str) -> None:
+    async def use(asking: Asking) -> None:
+        for _ in range(FAILURES):
+            assert described(await asking.ask()).startswith("unavailable: ")
+        kept_out = await asking.ask()
+        assert isinstance(kept_out, JudgeUnavailable)
+        assert (kept_out.error_type, kept_out.sent) == ("circuit_open", False)
+        assert "check judge." in str(kept_out)
+        asking.clock.advance(kept_out.retry_after)
+        assert described(await asking.ask()) == GOOD
+
+    with JudgeServer([NAMED[name]] * FAILURES) as server:
+        run(server.url, use)
+        assert len(server.requests) == FAILURES + 1
+
+
+def test_an_error_in_an_answer_counts_like_its_status() -> None:
+    script = [Behaviour(wire=Wire.ERROR, status=status) for status in (503, 400)]
+    with JudgeServer(script) as server:
+        asking, outcome = run(server.url, lambda asking: asking.ask())
+        assert described(outcome) == GOOD
+        assert asking.requested == ["503", "400", None]
+        assert [form for form, _ in forms(server)] == ["json_schema", "json_schema", "json_object"]
+
+
+def test_a_lasting_error_is_logged_once_a_minute_with_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    async def use(asking: Asking) -> None:
+        for _ in range(3):
+            await asking.ask()
+        asking.clock.advance(61)
+        await asking.ask()
+
+    with JudgeServer(then=Behaviour(status=404, error_code="model_not_found")) as server:
+        run(server.url, use, api_key="sk-SECRET")
+        host = server.url.split("/")[2]
+    says = (
+        f"the judge refuses, what it was asked fails: {host}: status 404 (model_not_found): "
+        "check judge.model and judge.base_url"
+    )
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == [says, f"{says} (2 more like this since)"]
+
+
+@pytest.mark.parametrize("name", ["unauthorized", "html"])
+def test_what_waits_for_a_repair_is_logged_too(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with JudgeServer(then=NAMED[name]) as server:
+        run(server.url, lambda asking: asking.ask())
+    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warning.startswith("the judge cannot be asked: 127.0.0.1:")
+    assert "check judge." in warning
+
+
+@pytest.mark.parametrize("refusal", [Behaviour(status=404), NAMED["schema_refused"], NAMED["refusal"]])
+def test_a_refusal_is_no_outage(refusal: Behaviour) -> None:
     async def use(asking: Asking) -> None:
         for _ in range(FAILURES + 1):
             await asking.ask()
         assert described(await asking.ask()) == GOOD
 
-    with JudgeServer([FAILING, NAMED[refusal]] * (FAILURES + 1)) as server:
+    with JudgeServer([FAILING, refusal] * (FAILURES + 1)) as server:
         run(server.url, use)
 
 
@@ -326,16 +465,16 @@ def test_over_budget_nothing_leaves() -> None:
 
 def test_a_probe_that_may_not_leave_is_left_to_another() -> None:
     async def use(asking: Asking) -> None:
-        for _ in range(2):
+        for _ in range(FAILURES):
             await asking.ask()
         asking.clock.advance(FIRST_REST)
-        asking.books.most = FAILURES
+        asking.books.most = asking.books.reserved
         with pytest.raises(OverBudget):
             await asking.judge.ask(REQUEST)
         asking.books.most += 1
         assert described(await asking.ask()) == GOOD
 
-    with JudgeServer([FAILING] * FAILURES) as server:
+    with JudgeServer([FAILING] * (FAILURES * 4 - RETRIES)) as server:
         run(server.url, use)
 
 
@@ -446,7 +585,23 @@ def test_nobody_listens() -> None:
     asking, outcome = run(f"http://127.0.0.1:{port}/v1", lambda asking: asking.ask())
     assert described(outcome) == "unavailable: connection_error"
     assert "judge.base_url" in str(outcome)
-    assert asking.books.reserved == len(asking.books.settled) == 4
+    assert asking.books.reserved == asking.books.released == 4, "nothing has left"
+    assert asking.books.settled == []
+
+
+def test_a_question_that_is_cancelled_before_anything_left_is_released() -> None:
+    async def use(asking: Asking) -> None:
+        asked = asyncio.create_task(asking.ask())
+        while not asking.books.reserved:
+            await asyncio.sleep(0)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        assert (asking.books.released, asking.books.settled) == (1, [])
+
+    with JudgeServer() as server:
+        run(server.url, use)
+        assert not server.requests
 
 
 def test_a_responder_gives_the_text() -> None:

@@ -62,6 +62,7 @@ class Engine:
             concurrency=4,
             spending=Ledger(budget or BudgetConfig(), prices, self.store.ledger, self.clock, ["m"]),
             clock=self.clock,
+            requested=self.requested,
             sleep=self.sleep,
         )
         asking = Asking(
@@ -69,6 +70,7 @@ class Engine:
             prices=prices,
             clock=self.clock,
             nonce=lambda: secrets.token_hex(16),
+            canary=secrets.token_hex(8),
             votes=1,
             band=0.0,
             temperature=0.0,
@@ -111,6 +113,8 @@ class Engine:
             await asyncio.sleep(0)
 
     def asked(self, exchange: Exchange, error_type: str | None) -> None: ...
+
+    def requested(self, model: str, error_type: str | None) -> None: ...
 
     def no_room(self) -> None: ...
 
@@ -177,7 +181,7 @@ def test_where_nobody_listens_a_drain_ends(tmp_path: Path) -> None:
 
 
 RESERVE_AND_DIE = """
-import os, signal, sys
+import asyncio, os, signal, sys
 from pathlib import Path
 from agenteval_collector.clock import SystemClock
 from agenteval_collector.config import BudgetConfig
@@ -187,7 +191,7 @@ from agenteval_collector.stores import Store
 
 store = Store(Path(sys.argv[1]), SystemClock())
 request = JudgeRequest(name="q", model="m", messages=[Message("user", "x")], schema={}, temperature=0.0)
-Ledger(BudgetConfig(), Prices({}), store.ledger, SystemClock(), ["m"]).reserve(request)
+asyncio.run(Ledger(BudgetConfig(), Prices({}), store.ledger, SystemClock(), ["m"]).reserve(request))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -167,6 +167,27 @@ def test_traces_wait_for_a_judge_that_is_down_and_are_judged_when_it_is_back(tmp
                 assert statuses(settled(running, number)) == {"scored"}
 
 
+def test_traces_wait_for_a_right_key(tmp_path: Path) -> None:
+    with JudgeServer(then=Behaviour(status=401)) as judge:
+        with collector(tmp_path, judge) as running:
+            running.send(traces(*worked(1)))
+            eventually(lambda: judge.requests)
+            assert running.scored(hex_id(1))["status"] == "pending"
+        assert len(judge.requests) <= 6
+    with JudgeServer() as judge, collector(tmp_path, judge, api_key="right") as running:
+        assert statuses(settled(running, 1)) == {"scored"}
+        assert {each.headers["authorization"] for each in judge.requests} == {"Bearer right"}
+
+
+def test_four_traces_at_once_go_through_a_narrow_budget(tmp_path: Path) -> None:
+    with JudgeServer(then=Behaviour(tokens=(100, 20))) as judge:
+        with collector(tmp_path, judge, budget={"tokens_per_day": 6000}) as running:
+            for number in range(1, 5):
+                running.send(traces(*worked(number)))
+            found = [statuses(settled(running, number)) for number in range(1, 5)]
+        assert found == [{"scored"}] * 4
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_what_was_pending_when_the_collector_ended_is_judged_by_the_next_one(
     tmp_path: Path, how: signal.Signals
@@ -202,7 +223,7 @@ def test_what_was_pending_when_the_collector_ended_is_judged_by_the_next_one(
             Behaviour(), {"budget": {"requests_per_day": 0}}, "over_budget", "requests_per_day", id="no budget"
         ),
         pytest.param(Behaviour(), {"sample": 0.0}, "sampled_out", "0 % that are judged", id="sampled out"),
-        pytest.param(Behaviour(status=401), {}, "failed", "judge.api_key", id="a wrong key"),
+        pytest.param(Behaviour(status=404), {}, "failed", "judge.model", id="an unknown model"),
     ],
 )
 def test_every_trace_ends_with_a_status_and_a_reason(

@@ -42,8 +42,8 @@ def job(trace_id: str, *, urgent: bool = False, names: Collection[str] = ("confi
     return JudgeJob(trace_id=trace_id, session_id="s-1", revision=1, urgent=urgent, pending=pending)
 
 
-def unavailable(*, sent: bool, retry_after: float = 5.0) -> JudgeUnavailable:
-    return JudgeUnavailable("timeout", "no reply in 30 s", retry_after=retry_after, sent=sent)
+def unavailable(*, sent: bool, retry_after: float = 5.0, lasting: bool = False) -> JudgeUnavailable:
+    return JudgeUnavailable("timeout", "no reply in 30 s", retry_after=retry_after, sent=sent, lasting=lasting)
 
 
 @dataclass
@@ -142,6 +142,9 @@ class World:
 
     def asked(self, exchange: Exchange, error_type: str | None) -> None:
         raise AssertionError("the stage reports no requests")
+
+    def requested(self, model: str, error_type: str | None) -> None:
+        raise AssertionError("the client tells of its own requests")
 
     def no_room(self) -> None:
         self.no_rooms += 1

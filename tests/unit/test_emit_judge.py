@@ -98,6 +98,24 @@ def test_a_model_that_the_settings_do_not_name_has_no_label_of_its_own(output: T
     }
 
 
+def test_every_request_is_counted_by_what_came_of_it(output: TelemetryOutput) -> None:
+    instruments = output.judge(["gpt-5.4"])
+    for error_type in (None, "503", "503", "timeout"):
+        instruments.requested("gpt-5.4", error_type)
+    instruments.requested("strange", None)
+    client = {name: value for name, value in WHAT.items() if name != "agenteval_judge_question"}
+
+    def each(**more: str) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted({**client, **more}.items()))
+
+    assert samples(output, "agenteval_judge_requests_total") == {
+        each(error_type=""): 1,
+        each(error_type="503"): 2,
+        each(error_type="timeout"): 1,
+        each(error_type="", gen_ai_request_model="_other"): 1,
+    }
+
+
 def test_what_waits_and_what_found_no_room(output: TelemetryOutput) -> None:
     instruments = output.judge([])
     waiting = [7]
@@ -114,3 +132,4 @@ def test_a_collector_without_a_judge_has_none_of_it(output: TelemetryOutput) -> 
     page, _ = output.render()
     assert b"gen_ai_evaluation_client" not in page
     assert b"gen_ai_client" not in page
+    assert b"agenteval_judge" not in page

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 def fail(circuit: Circuit, times: int = 1, retry_after: float | None = None) -> None:
     for _ in range(times):
-        circuit.failed(circuit.admit(), retry_after)
+        circuit.failed(circuit.admit(), "h: status 503", retry_after)
 
 
 def rest(circuit: Circuit) -> float | None:
@@ -91,11 +91,37 @@ def test_requests_from_before_it_opened_say_nothing_later() -> None:
     assert rest(circuit) == FIRST_REST
     clock.advance(FIRST_REST)
     probe = circuit.admit()
-    circuit.failed(late_failure)
+    circuit.failed(late_failure, "late")
     circuit.abandoned(forgotten)
     assert rest(circuit) is not None, "the probe is still under way"
     circuit.succeeded(probe)
     assert rest(circuit) is None
+
+
+def test_it_says_why_it_is_open() -> None:
+    clock = ManualClock()
+    circuit = Circuit(clock)
+    fail(circuit, FAILURES)
+    with pytest.raises(CircuitOpen) as first:
+        circuit.admit()
+    assert str(first.value) == "h: status 503; left alone for 5 s after 5 failed requests"
+    clock.advance(FIRST_REST)
+    circuit.failed(circuit.admit(), "h: timeout", 60.0)
+    with pytest.raises(CircuitOpen) as second:
+        circuit.admit()
+    assert str(second.value) == "h: timeout; left alone for 60 s after 6 failed requests"
+
+
+def test_repeated_attempts_of_one_question_do_not_open_it_but_keep_it_open() -> None:
+    clock = ManualClock()
+    circuit = Circuit(clock)
+    for _ in range(2 * FAILURES):
+        circuit.failed(circuit.admit(), "poison", first=False)
+    assert rest(circuit) is None
+    fail(circuit, FAILURES)
+    clock.advance(FIRST_REST)
+    circuit.failed(circuit.admit(), "poison", first=False)
+    assert rest(circuit) == 2 * FIRST_REST, "a failed probe is one, whoever sends it"
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -139,7 +165,7 @@ class AnyOrder(RuleBasedStateMachine):
     def fail(self, number: int, wish: int | None) -> None:
         permit, probe = self.end(number)
         was_open = self.open
-        self.circuit.failed(permit, wish)
+        self.circuit.failed(permit, "status 500", wish)
         self.open = self.is_open()
         assert self.open or not was_open, "a failure closed it"
         if probe:

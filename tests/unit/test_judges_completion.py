@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from agenteval_collector.judges.completion import Completion, parameters
+from agenteval_collector.judges.completion import Completion, NoCompletion, parameters
 from agenteval_collector.judges.failures import advice, code, retryable
 from agenteval_collector.judges.lessons import Form
 from agenteval_collector.judges.port import JudgeRequest, Message
@@ -62,6 +62,9 @@ def response(**parts: Any) -> bytes:
     return json.dumps(whole).encode()
 
 
+UNMEASURED = Completion(model="m-1", text="{}")
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -81,7 +84,18 @@ def response(**parts: Any) -> bytes:
         ),
         pytest.param(response(usage="lots"), Completion(model="m-1", text="{}"), id="usage that is none"),
         pytest.param(response(model=7), Completion(text="{}"), id="a model without a name"),
-        pytest.param(response(model="m\ud800"), Completion(model="m?", text="{}"), id="a name that no UTF-8 can carry"),
+        *(
+            pytest.param(
+                response(usage={"prompt_tokens": 3, "completion_tokens": strange}), UNMEASURED, id=f"{strange!r}"
+            )
+            for strange in (-1, 4.0, "4", True, 10_000_001, 1e300, [4])
+        ),
+        pytest.param(
+            response(model="\x1b[31mm\ud800\u202e-\n1"),
+            Completion(model="[31mm-1", text="{}"),
+            id="a name with controls",
+        ),
+        pytest.param(response(model="\n"), Completion(text="{}"), id="a name of controls alone"),
         pytest.param(response(model="m" * 999), Completion(model="m" * 200, text="{}"), id="a long name"),
         pytest.param(response(choices=[]), Completion(model="m-1"), id="no choices"),
         pytest.param(response(choices={"0": {}}), Completion(model="m-1"), id="choices that are no list"),
@@ -104,7 +118,10 @@ def response(**parts: Any) -> bytes:
             Completion(model="m-1", text="{", filtered=True),
             id="filtered",
         ),
-        pytest.param(b'{"error": {"message": "no"}}', Completion(), id="an error in an answer"),
+        pytest.param(response(error={"code": 500}), Completion(model="m-1", text="{}"), id="an error beside an answer"),
+        pytest.param(response()[:40], Completion(), id="cut off"),
+        pytest.param(b'{"n": ' + b"9" * 5000 + b"}", Completion(), id="a long number"),
+        pytest.param(b'{"n": ' * 100_000, Completion(), id="deep"),
     ],
 )
 def test_what_is_read_of_a_response(body: bytes, expected: Completion) -> None:
@@ -112,13 +129,26 @@ def test_what_is_read_of_a_response(body: bytes, expected: Completion) -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"[]", b"<html>", b'{"choices": [', b"\xff", b"[" * 100_000, b'{"n": ' + b"9" * 5000 + b"}"],
-    ids=["empty", "list", "page", "cut", "not UTF-8", "deep", "long number"],
+    ("body", "message", "status"),
+    [
+        pytest.param(b"", "no JSON", None, id="empty"),
+        pytest.param(b"[]", "a list", None, id="list"),
+        pytest.param(b"<html>", "no JSON", None, id="page"),
+        pytest.param(b"\xff", "no JSON", None, id="not UTF-8"),
+        pytest.param(b"[" * 100_000, "no JSON", None, id="deep"),
+        pytest.param(b'{"detail": "Not Found"}', "an object without choices", None, id="another object"),
+        pytest.param(b'{"error": "boom"}', "an error", None, id="an error in a word"),
+        pytest.param(b'{"error": {"message": "boom", "code": "boom"}}', "an error", None, id="an error with a word"),
+        pytest.param(b'{"error": {"code": 401}}', "an error", 401, id="an error with a status"),
+        pytest.param(b'{"error": {"code": "429"}, "choices": []}', "an error", 429, id="a status as text"),
+        pytest.param(b'{"error": {"code": 200}}', "an error", None, id="a status that is no error"),
+        pytest.param(b'{"error": {"code": true}}', "an error", None, id="true is no status"),
+    ],
 )
-def test_what_is_no_object_is_an_error(body: bytes) -> None:
-    with pytest.raises(ValueError, match=r".+"):
+def test_what_is_no_completion_says_so(body: bytes, message: str, status: int | None) -> None:
+    with pytest.raises(NoCompletion, match=message) as raised:
         Completion.read(body)
+    assert raised.value.status == status
 
 
 @given(

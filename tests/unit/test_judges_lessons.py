@@ -2,7 +2,7 @@
 
 import pytest
 from agenteval_collector.clock import ManualClock
-from agenteval_collector.judges.lessons import LASTS, Form, Lessons, plainer
+from agenteval_collector.judges.lessons import IN_VAIN, LASTS, VAIN_LASTS, Form, Lessons, plainer
 
 SCHEMA, JSON, TEXT = Form("schema"), Form("json"), Form("text")
 
@@ -19,30 +19,81 @@ SCHEMA, JSON, TEXT = Form("schema"), Form("json"), Form("text")
         pytest.param(SCHEMA, 400, 'Unknown name "additionalProperties" at response_schema', JSON, id="translated"),
         pytest.param(SCHEMA, 404, "No endpoints that support response format", JSON, id="refused by a router"),
         pytest.param(JSON, 400, "response_format: unsupported", TEXT, id="JSON mode refused too"),
-        pytest.param(TEXT, 400, "response_format: unsupported", None, id="nothing plainer is left"),
+        pytest.param(
+            TEXT, 400, "response_format: unsupported", Form("text", temperature=False), id="only temperature is left"
+        ),
         pytest.param(
             SCHEMA, 400, "Unsupported value: 'temperature'", Form("schema", temperature=False), id="temperature"
         ),
         pytest.param(
             TEXT, 400, "only temperature=1 with response_format", Form("text", temperature=False), id="form, then that"
         ),
-        pytest.param(Form("schema", temperature=False), 400, "temperature", None, id="temperature is gone already"),
-        pytest.param(SCHEMA, 400, "maximum context length is 8192 tokens", None, id="about something else"),
+        pytest.param(
+            Form("schema", temperature=False), 400, "temperature", Form("json", temperature=False), id="gone already"
+        ),
+        pytest.param(SCHEMA, 400, "", JSON, id="without a word"),
+        pytest.param(SCHEMA, 415, "Unsupported Media Type", JSON, id="media type"),
+        pytest.param(SCHEMA, 422, "unexpected field", JSON, id="in words of its own"),
+        pytest.param(SCHEMA, 400, "does not support constrained outputs", JSON, id="named by its method"),
+        pytest.param(SCHEMA, 400, "Unsupported keyword: minimum", JSON, id="a keyword of the schema"),
+        pytest.param(SCHEMA, 403, "structured outputs not enabled for your plan", JSON, id="not in the plan"),
+        pytest.param(SCHEMA, 500, "json_schema not implemented", JSON, id="a defect in the endpoint"),
+        pytest.param(SCHEMA, 503, "Not Implemented", JSON, id="not implemented, as an outage"),
+        pytest.param(TEXT, 400, "Bad Request", Form("text", temperature=False), id="at last without temperature"),
+        pytest.param(Form("text", temperature=False), 400, "Bad Request", None, id="nothing is left"),
+        pytest.param(TEXT, 500, "json_schema", None, id="an outage in the plainest form"),
         pytest.param(SCHEMA, 401, "json_schema", None, id="about the key"),
-        pytest.param(SCHEMA, 500, "json_schema", None, id="an outage, whatever it says"),
-        pytest.param(SCHEMA, 400, "", None, id="without a word"),
+        pytest.param(SCHEMA, 500, "Internal Server Error", None, id="an outage"),
+        pytest.param(SCHEMA, 503, "overloaded", None, id="another outage"),
+        pytest.param(SCHEMA, 403, "Forbidden", None, id="not allowed"),
+        pytest.param(SCHEMA, 404, "Not Found", None, id="no such path"),
+        pytest.param(SCHEMA, 429, "json_schema", None, id="too many"),
+        pytest.param(SCHEMA, 400, "maximum context length is 8192 tokens", None, id="too long"),
+        pytest.param(SCHEMA, 400, "prompt is too long: response_format", None, id="too long, whatever else it says"),
+        pytest.param(SCHEMA, 400, "API key not valid. Please pass a valid API key.", None, id="the key, as a 400"),
+        pytest.param(SCHEMA, 404, "The model `x` does not exist", None, id="no such model"),
+        pytest.param(SCHEMA, 400, '{"code": "model_not_found"}', None, id="no such model, as a code"),
+        pytest.param(SCHEMA, 400, "violates our content policy", None, id="content policy"),
     ],
 )
 def test_the_next_form_after_a_refusal(form: Form, status: int, body: str, expected: Form | None) -> None:
     assert plainer(form, status, body) == expected
 
 
+def test_every_way_down_ends() -> None:
+    form: Form | None = SCHEMA
+    steps = 0
+    while form is not None:
+        form, steps = plainer(form, 400, ""), steps + 1
+    assert steps == 4
+
+
 def test_a_lesson_holds_for_its_model_and_for_its_time() -> None:
     clock = ManualClock()
     lessons = Lessons(clock)
-    lessons.learn("small", TEXT)
+    lessons.answered("small", TEXT)
     assert lessons.form("large") == SCHEMA
     clock.advance(LASTS - 1)
+    lessons.answered("small", TEXT)
     assert lessons.form("small") == TEXT
     clock.advance(1)
-    assert lessons.form("small") == SCHEMA
+    assert lessons.form("small") == SCHEMA, "an answer does not make it last longer"
+
+
+def test_plainer_forms_are_left_out_for_a_while_where_they_never_help() -> None:
+    clock = ManualClock()
+    lessons = Lessons(clock)
+    for _ in range(IN_VAIN - 1):
+        lessons.in_vain("small")
+    assert lessons.varies("small")
+    lessons.in_vain("small")
+    assert not lessons.varies("small")
+    assert lessons.varies("large")
+    clock.advance(VAIN_LASTS)
+    assert lessons.varies("small")
+    lessons.in_vain("small")
+    assert not lessons.varies("small"), "one more is enough"
+    lessons.answered("small", SCHEMA)
+    assert lessons.varies("small")
+    lessons.in_vain("small")
+    assert lessons.varies("small"), "it counts in a row"

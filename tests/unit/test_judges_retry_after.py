@@ -19,6 +19,7 @@ NOW = 1_700_000_000_000_000_000  # Tue, 14 Nov 2023 22:13:20 GMT
         pytest.param({"retry-after": "Tue, 14 Nov 2023 22:13:50 -0000"}, 30.0, id="date of an unknown zone is UTC"),
         pytest.param({"retry-after": "Tue, 14 Nov 2023 22:00:00 GMT"}, 0.0, id="date in the past"),
         pytest.param({"retry-after": "-5"}, 0.0, id="negative"),
+        pytest.param({"retry-after": "601"}, 600.0, id="longer than ten minutes"),
         pytest.param({"retry-after": "1e9"}, LONGEST, id="for ever"),
         pytest.param({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, LONGEST, id="until the end of days"),
         pytest.param({"retry-after": "nan"}, None, id="not a number"),

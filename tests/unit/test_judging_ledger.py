@@ -1,5 +1,7 @@
+import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -67,12 +69,19 @@ def ledger(table: Table, clock: ManualClock, prices: Prices = PRICES, **budget: 
     return Ledger(BudgetConfig(**budget), prices, table, clock, ["m"])
 
 
+def used(spending: Ledger, asked: JudgeRequest | None = None) -> None:
+    """A request that comes back without a usage."""
+    asked = asked or request()
+    asyncio.run(spending.reserve(asked))
+    spending.settle(asked, None)
+
+
 @pytest.mark.parametrize(
     ("budget", "message"),
     [
         pytest.param(
             {"requests_per_hour": 1},
-            "judge.budget.requests_per_hour is 1, 1 of it used up or reserved; free again at 2023-11-14T11:00:00Z",
+            "judge.budget.requests_per_hour is 1, 1 of it used up; free again at 2023-11-14T11:00:00Z",
             id="requests of the hour",
         ),
         pytest.param({"requests_per_day": 1}, "free again at 2023-11-15T00:00:00Z", id="requests of the day"),
@@ -85,10 +94,10 @@ def ledger(table: Table, clock: ManualClock, prices: Prices = PRICES, **budget: 
 def test_the_request_that_would_break_a_bound_may_not_leave(budget: dict[str, Any], message: str) -> None:
     table = Table()
     spending = ledger(table, ManualClock(HALF_PAST_TEN), **budget)
-    spending.reserve(request())
+    used(spending)
     before = table.spent_since(0)
     with pytest.raises(OverBudget) as raised:
-        spending.reserve(request())
+        used(spending)
     assert message in str(raised.value)
     assert table.spent_since(0) == before
 
@@ -96,7 +105,7 @@ def test_the_request_that_would_break_a_bound_may_not_leave(budget: dict[str, An
 def test_a_bound_that_holds_no_request_at_all_says_so() -> None:
     spending = ledger(Table(), ManualClock(), tokens_per_day=1000)
     with pytest.raises(OverBudget, match=f"too little for a single request of about {INPUT + OUTPUT}"):
-        spending.reserve(request())
+        used(spending)
 
 
 @pytest.mark.parametrize(
@@ -109,12 +118,12 @@ def test_a_bound_that_holds_no_request_at_all_says_so() -> None:
 def test_the_next_period_is_free_again(budget: dict[str, Any], hours: float) -> None:
     clock = ManualClock(HALF_PAST_TEN)
     spending = ledger(Table(), clock, **budget)
-    spending.reserve(request())
+    used(spending)
     clock.advance(hours * 3600 - 1)
     with pytest.raises(OverBudget):
-        spending.reserve(request())
+        used(spending)
     clock.advance(1)
-    spending.reserve(request())
+    used(spending)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +138,7 @@ def test_only_a_known_usage_takes_the_place_of_the_estimate(came: JudgeReply | N
     table = Table()
     spending = ledger(table, ManualClock())
     asked = request()
-    spending.reserve(asked)
+    asyncio.run(spending.reserve(asked))
     spending.settle(asked, came)
     assert table.spent_since(0).usd == pytest.approx(kept.usd)
     assert added(table.spent_since(0), Spend(usd=-table.spent_since(0).usd)) == added(kept, Spend(usd=-kept.usd))
@@ -139,7 +148,7 @@ def test_a_correction_belongs_to_the_hour_of_the_reservation() -> None:
     clock, table = ManualClock(HALF_PAST_TEN), Table()
     spending = ledger(table, clock)
     asked = request()
-    spending.reserve(asked)
+    asyncio.run(spending.reserve(asked))
     clock.advance(3600)
     spending.settle(asked, reply())
     assert list(table.hours) == [HALF_PAST_TEN // 3_600_000_000_000]
@@ -147,9 +156,84 @@ def test_a_correction_belongs_to_the_hour_of_the_reservation() -> None:
 
 def test_what_was_reserved_counts_after_a_crash() -> None:
     clock, table = ManualClock(), Table()
-    ledger(table, clock, requests_per_day=1).reserve(request())
+    asyncio.run(ledger(table, clock, requests_per_day=1).reserve(request()))
     with pytest.raises(OverBudget):
-        ledger(table, clock, requests_per_day=1).reserve(request())
+        used(ledger(table, clock, requests_per_day=1))
+
+
+def test_what_has_never_left_used_up_nothing() -> None:
+    table = Table()
+    spending, asked = ledger(table, ManualClock(), requests_per_day=1), request()
+    asyncio.run(spending.reserve(asked))
+    spending.release(asked)
+    assert table.spent_since(0) == Spend()
+    used(spending)
+
+
+async def begun(reserving: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """Under way, as far as it gets."""
+    task = asyncio.create_task(reserving)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return task
+
+
+@pytest.mark.parametrize("settled", ["as little as it took", "as much as was reserved", "not at all"])
+def test_what_is_only_reserved_makes_others_wait_and_not_fail(settled: str) -> None:
+    async def scenario() -> None:
+        spending = ledger(Table(), ManualClock(), tokens_per_day=INPUT + OUTPUT + 500)
+        first, second = request(), request()
+        await spending.reserve(first)
+        waiting = await begun(spending.reserve(second))
+        assert not waiting.done()
+        match settled:
+            case "as little as it took":
+                spending.settle(first, reply())
+                await waiting
+            case "as much as was reserved":
+                spending.settle(first, None)
+                with pytest.raises(OverBudget):
+                    await waiting
+            case _:
+                spending.release(first)
+                await waiting
+
+    asyncio.run(scenario())
+
+
+def test_who_gives_up_waiting_has_reserved_nothing() -> None:
+    async def scenario() -> None:
+        table = Table()
+        spending, first = ledger(table, ManualClock(), requests_per_day=1), request()
+        await spending.reserve(first)
+        waiting = await begun(spending.reserve(request()))
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        spending.release(first)
+        assert table.spent_since(0) == Spend()
+
+    asyncio.run(scenario())
+
+
+def test_one_at_a_time_many_go_through_a_narrow_budget() -> None:
+    async def scenario() -> None:
+        spending = ledger(Table(), ManualClock(), tokens_per_day=6000)
+        under_way = 0
+
+        async def go() -> None:
+            nonlocal under_way
+            asked = request()
+            await spending.reserve(asked)
+            under_way += 1
+            assert under_way * (INPUT + OUTPUT) <= 6000
+            await asyncio.sleep(0)
+            under_way -= 1
+            spending.settle(asked, reply(100, 20))
+
+        await asyncio.gather(*(go() for _ in range(24)))
+
+    asyncio.run(scenario())
 
 
 def test_a_model_without_a_price_makes_the_bound_on_money_none(caplog: pytest.LogCaptureFixture) -> None:
@@ -158,7 +242,7 @@ def test_a_model_without_a_price_makes_the_bound_on_money_none(caplog: pytest.Lo
     assert [record.getMessage() for record in caplog.records] == [
         "judge.budget.usd_per_day bounds nothing: judge.prices has no price for b, new"
     ]
-    spending.reserve(request())
+    used(spending)
 
 
 def test_unknown_prices_do_not_matter_where_money_has_no_bound(caplog: pytest.LogCaptureFixture) -> None:
@@ -198,6 +282,7 @@ def test_the_estimate_holds_for_text_of_any_script() -> None:
         st.one_of(
             st.tuples(st.just("ask"), st.integers(0, 3000)),
             st.tuples(st.just("settle"), st.integers(0, 1024)),
+            st.tuples(st.just("release"), st.just(0)),
             st.tuples(st.just("crash"), st.just(0)),
             st.tuples(st.just("wait"), st.integers(0, 8000)),
         ),
@@ -208,29 +293,37 @@ def test_the_estimate_holds_for_text_of_any_script() -> None:
 def test_no_hour_holds_more_than_its_bound_and_none_less_than_was_used(
     steps: list[tuple[str, int]], limit: int
 ) -> None:
-    clock, table = ManualClock(HALF_PAST_TEN), Table()
-    spending = ledger(table, clock, tokens_per_hour=limit)
-    under_way: list[tuple[JudgeRequest, int]] = []
-    used: defaultdict[int, int] = defaultdict(int)
-    for step, size in steps:
-        hour = clock.now() // 3_600_000_000_000
-        match step:
-            case "ask":
-                asked = request("x" * size)
-                try:
-                    spending.reserve(asked)
-                except OverBudget:
-                    continue
-                under_way.append((asked, hour))
-            case "settle" if under_way:
-                asked, reserved_in = under_way.pop(0)
-                answer = reply(estimated_tokens(asked), size)
-                spending.settle(asked, answer)
-                used[reserved_in] += estimated_tokens(asked) + size
-            case "crash":
-                under_way.clear()
-                spending = ledger(table, clock, tokens_per_hour=limit)
-            case "wait":
-                clock.advance(size)
-    for hour, spend in table.hours.items():
-        assert used[hour] <= spend.input_tokens + spend.output_tokens <= limit
+    async def scenario() -> None:
+        clock, table = ManualClock(HALF_PAST_TEN), Table()
+        spending = ledger(table, clock, tokens_per_hour=limit)
+        under_way: list[tuple[JudgeRequest, int]] = []
+        took: defaultdict[int, int] = defaultdict(int)
+        for step, size in steps:
+            hour = clock.now() // 3_600_000_000_000
+            match step:
+                case "ask":
+                    asked = request("x" * size)
+                    reserving = await begun(spending.reserve(asked))
+                    if not reserving.done():
+                        assert under_way, "it waits for nobody"
+                        reserving.cancel()
+                    elif reserving.exception() is None:
+                        under_way.append((asked, hour))
+                    else:
+                        assert isinstance(reserving.exception(), OverBudget)
+                case "settle" if under_way:
+                    asked, reserved_in = under_way.pop(0)
+                    answer = reply(estimated_tokens(asked), size)
+                    spending.settle(asked, answer)
+                    took[reserved_in] += estimated_tokens(asked) + size
+                case "release" if under_way:
+                    spending.release(under_way.pop()[0])
+                case "crash":
+                    under_way.clear()
+                    spending = ledger(table, clock, tokens_per_hour=limit)
+                case "wait":
+                    clock.advance(size)
+        for hour, spend in table.hours.items():
+            assert took[hour] <= spend.input_tokens + spend.output_tokens <= limit
+
+    asyncio.run(scenario())

@@ -289,6 +289,21 @@ def test_a_drain_ends_where_the_judge_stays_away(sent: bool, caplog: pytest.LogC
     assert len(world.tried) < 20
 
 
+def test_a_drain_does_not_wait_for_what_somebody_has_to_repair() -> None:
+    world = World(step=lambda trace_id, attempt: unavailable(sent=True, lasting=True))
+    stage = world.stage(parallel=2)
+    for number in range(50):
+        stage.submit(job(f"t{number}"))
+    stage.drain(lambda left: None)
+    stage.shutdown()
+    assert {failure(judgement).reason for judgement in world.delivered.queue} == {
+        "the judge cannot be asked: no reply in 30 s"
+    }
+    assert world.delivered.qsize() == 50
+    assert len(world.tried) == 2
+    assert world.waits == []
+
+
 TROUBLE = st.sampled_from(
     [unavailable(sent=True), unavailable(sent=False), KeyError("defect"), Unavailable("disk full"), None]
 )

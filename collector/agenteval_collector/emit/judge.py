@@ -40,6 +40,11 @@ class JudgeInstruments:
             description="Time for a reply of the judge; where none came, for all attempts together.",
             explicit_bucket_boundaries_advisory=DURATION_BOUNDS,
         )
+        self._requests = meter.create_counter(
+            "agenteval.judge.requests",
+            unit="{request}",
+            description="HTTP requests to the judge that came to their end, each attempt by itself.",
+        )
         self._tokens = meter.create_histogram(
             "gen_ai.client.token.usage",
             unit="{token}",
@@ -60,13 +65,8 @@ class JudgeInstruments:
         self._enqueue_errors.add(0)
 
     def asked(self, exchange: Exchange, error_type: str | None) -> None:
-        """A request came to its end: with a valid reply, or with an error."""
-        attributes = {
-            semconv.GEN_AI_OPERATION_NAME: _OPERATION,
-            semconv.GEN_AI_PROVIDER_NAME: _PROVIDER,
-            semconv.GEN_AI_REQUEST_MODEL: exchange.model if exchange.model in self._models else OTHER,
-            semconv.AGENTEVAL_JUDGE_QUESTION: exchange.question,
-        }
+        """A question, or its repetition, came to its end: with a valid reply, or with an error."""
+        attributes = self._client(exchange.model) | {semconv.AGENTEVAL_JUDGE_QUESTION: exchange.question}
         failed = {} if error_type is None else {semconv.ERROR_TYPE: error_type}
         if exchange.seconds is not None:
             self._durations.record(exchange.seconds, {**attributes, **failed})
@@ -76,9 +76,21 @@ class JudgeInstruments:
         if exchange.usd is not None:
             self._cost.add(exchange.usd, attributes)
 
+    def requested(self, model: str, error_type: str | None) -> None:
+        """One HTTP request to the judge came to its end, retries included; None where it was answered."""
+        failed = {} if error_type is None else {semconv.ERROR_TYPE: error_type}
+        self._requests.add(1, self._client(model) | failed)
+
     def no_room(self) -> None:
         """A trace found no place among those that wait for the judge, or lost it to an urgent one."""
         self._enqueue_errors.add(1)
+
+    def _client(self, model: str) -> dict[str, str]:
+        return {
+            semconv.GEN_AI_OPERATION_NAME: _OPERATION,
+            semconv.GEN_AI_PROVIDER_NAME: _PROVIDER,
+            semconv.GEN_AI_REQUEST_MODEL: model if model in self._models else OTHER,
+        }
 
     def observe_queue(self, size: Callable[[], int]) -> None:
         """Show how many traces wait for the judge. To be called once; any thread may call `size`."""

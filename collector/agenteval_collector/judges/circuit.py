@@ -3,7 +3,7 @@
     closed --(FAILURES in a row)--> open --(the rest is over)--> one probe --(success)--> closed
                                       ^------------------------------(failure, twice the rest)---'
 
-A failure is a request without an answer: timeout, connection error, overload. A refusal is an answer.
+A failure is a request without an answer: timeout, connection error, overload, a wrong key. A refusal is an answer.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from agenteval_collector.clock import Clock
 
 FAILURES = 5
-"""Failures in a row that open the circuit."""
+"""Failures in a row that open the circuit, each of another question: one alone must not open it for all."""
 FIRST_REST = 5.0
 """Seconds until the first probe."""
 LONGEST_REST = 60.0
@@ -20,10 +20,10 @@ LONGEST_REST = 60.0
 
 class CircuitOpen(Exception):
     """No request may leave; the next one may try in `retry_after` seconds. `probing`: one is under way, and what comes
-    of it closes the circuit or opens it again."""
+    of it closes the circuit or opens it again. The message repeats what the last failure was."""
 
-    def __init__(self, retry_after: float, *, probing: bool) -> None:
-        super().__init__(f"left alone for {retry_after:.0f} s after {FAILURES} or more failed requests in a row")
+    def __init__(self, cause: str, failures: int, retry_after: float, *, probing: bool) -> None:
+        super().__init__(f"{cause}; left alone for {retry_after:.0f} s after {failures} failed requests")
         self.retry_after = retry_after
         self.probing = probing
 
@@ -42,6 +42,7 @@ class Circuit:
         self._clock = clock
         self._period = 0
         self._failures = 0
+        self._cause = ""
         self._rest = FIRST_REST
         self._probe_at: float | None = None
         self._probing = False
@@ -51,7 +52,8 @@ class Circuit:
         if self._probe_at is not None:
             remaining = self._probe_at - self._clock.monotonic()
             if self._probing or remaining > 0:
-                raise CircuitOpen(max(remaining, FIRST_REST) if self._probing else remaining, probing=self._probing)
+                rest = max(remaining, FIRST_REST) if self._probing else remaining
+                raise CircuitOpen(self._cause, self._failures, rest, probing=self._probing)
             self._probing = True
         return Permit(self._period)
 
@@ -64,13 +66,17 @@ class Circuit:
         self._probe_at = None
         self._probing = False
 
-    def failed(self, permit: Permit, retry_after: float | None = None) -> None:
-        """The request was not answered; `retry_after` is what the endpoint asked for, in seconds."""
+    def failed(self, permit: Permit, cause: str, retry_after: float | None = None, *, first: bool = True) -> None:
+        """The request was not answered, `cause` says why; `retry_after` is what the endpoint asked for, in seconds.
+
+        `first`: no earlier request for the same question failed. Only these are counted.
+        """
         if permit.period != self._period:
             return
-        self._failures += 1
+        self._failures += first
         if self._failures < FAILURES and not self._probing:
             return
+        self._cause = cause
         self._period += 1
         rest = self._rest if retry_after is None else retry_after
         self._probe_at = self._clock.monotonic() + rest

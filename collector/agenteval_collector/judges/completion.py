@@ -56,19 +56,34 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
-_MOST_TOKENS = 1_000_000_000
+_MOST_TOKENS = 10_000_000
 """Of one request; a larger usage is none."""
 
 
 class _Usage(BaseModel):
-    prompt_tokens: int | None = Field(default=None, ge=0, le=_MOST_TOKENS)
-    completion_tokens: int | None = Field(default=None, ge=0, le=_MOST_TOKENS)
+    prompt_tokens: int | None = Field(default=None, ge=0, le=_MOST_TOKENS, strict=True)
+    completion_tokens: int | None = Field(default=None, ge=0, le=_MOST_TOKENS, strict=True)
+
+
+_MAX_MODEL = 200
+
+
+class NoCompletion(ValueError):
+    """A response is something else than a chat completion: a page, a list, an error.
+
+    `status` is the code of an error in it where that is an HTTP status.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Completion(BaseModel):
     """What a response says, as far as it can be read: hostile input like any other."""
 
     model: str | None = None
+    """Printable, and not long."""
     text: str = ""
     """Empty where the response has no text."""
     input_tokens: int | None = None
@@ -80,25 +95,52 @@ class Completion(BaseModel):
 
     @classmethod
     def read(cls, body: bytes) -> "Completion":
-        """Raises ValueError where `body` is no JSON object."""
-        try:
-            document = json.loads(body)
-        except RecursionError as error:
-            raise ValueError("nested too deep") from error
-        if not isinstance(document, dict):
-            raise ValueError(f"a {type(document).__name__}, not an object")
-        usage = _part(_Usage, document.get("usage")) or _Usage()
+        """A completion that was cut off is one without text. Raises NoCompletion."""
+        document = _document(body)
+        if document is None:
+            return cls()
         choices = document.get("choices")
+        if not choices and (error := document.get("error")):
+            raise NoCompletion("an error", status=_status(error))
+        if "choices" not in document:
+            raise NoCompletion("an object without choices")
         choice = _part(_Choice, choices[0]) if isinstance(choices, list) and choices else None
-        model = document.get("model")
+        usage = _part(_Usage, document.get("usage")) or _Usage()
         return cls(
-            model=_encodable(model[:200]) if isinstance(model, str) and model else None,
+            model=_model(document.get("model")),
             text=(choice.message.content or "") if choice else "",
             input_tokens=usage.prompt_tokens,
             output_tokens=usage.completion_tokens,
             refused=choice is not None and bool(choice.message.refusal),
             filtered=choice is not None and choice.finish_reason == "content_filter",
         )
+
+
+def _document(body: bytes) -> dict[str, Any] | None:
+    """None where it begins as an object and is none in the end."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        if body.lstrip().startswith(b"{"):
+            return None
+        raise NoCompletion("no JSON") from error
+    if not isinstance(document, dict):
+        raise NoCompletion(f"a {type(document).__name__}")
+    return document
+
+
+def _status(error: object) -> int | None:
+    code = error.get("code") if isinstance(error, dict) else None
+    if isinstance(code, str) and re.fullmatch("[0-9]{3}", code):
+        code = int(code)
+    return code if isinstance(code, int) and 400 <= code < 600 else None
+
+
+def _model(name: object) -> str | None:
+    if not isinstance(name, str):
+        return None
+    # Without controls, direction marks, halves of surrogate pairs.
+    return "".join(character for character in name[:_MAX_MODEL] if character.isprintable()) or None
 
 
 def _part(kind: type[T], value: object) -> T | None:

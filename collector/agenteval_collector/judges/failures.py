@@ -2,8 +2,19 @@
 
 import json
 import re
+from collections.abc import Mapping
+
+from agenteval_collector.judges.circuit import FIRST_REST
+from agenteval_collector.judges.lessons import Form, plainer
+from agenteval_collector.judges.port import JudgeError, JudgeRefused, JudgeUnavailable
+from agenteval_collector.judges.retry_after import retry_after
 
 RETRYABLE = frozenset({408, 409, 425, 429})
+
+LASTING = frozenset({401, 402})
+"""What is wrong is the key or the account: once that is repaired, the same request is answered."""
+LASTING_REST = 60.0
+"""Seconds until an endpoint is asked again after one of these."""
 
 _ADVICE = {
     400: "the endpoint does not take this request; check that judge.model answers chat completions of this length",
@@ -15,8 +26,49 @@ _ADVICE = {
     413: "the request is too long; lower judge.trace_tokens",
     422: "the endpoint does not take this request; check judge.model and judge.base_url",
 }
+_WAITS = "; traces wait until then"
 _REDIRECT = "it redirects elsewhere; give the final address as judge.base_url"
 _CODE = re.compile(r"[a-z][a-z0-9_]{1,63}")
+
+
+class Failed(JudgeUnavailable):
+    """One request without an answer; `wish` is the Retry-After that came with it, in seconds. `passing`: the next
+    attempt may bring an answer."""
+
+    def __init__(
+        self, error_type: str, message: str, *, wish: float | None = None, passing: bool = True, lasting: bool = False
+    ) -> None:
+        rest = FIRST_REST if wish is None else wish
+        super().__init__(error_type, message, retry_after=rest, sent=True, lasting=lasting)
+        self.wish = wish
+        self.passing = passing
+
+
+class Unfit(Exception):
+    """The endpoint may refuse the form of the request; `plainer` is the next to try, `error` what it is otherwise."""
+
+    def __init__(self, error: JudgeError, plainer: Form) -> None:
+        super().__init__(f"next as {plainer}")
+        self.error = error
+        self.plainer = plainer
+
+
+def failure(host: str, status: int, headers: Mapping[str, str], body: str, form: Form, now: int) -> Exception:
+    """What a response with this status means for a request in this form: Failed, JudgeRefused or Unfit.
+
+    `now` is Unix time in nanoseconds. The messages repeat nothing of the body but its code.
+    """
+    said = f"{host}: status {status}" + (f" ({word})" if (word := code(body)) else "")
+    error: JudgeError
+    if retryable(status):
+        error = Failed(str(status), said, wish=retry_after(headers, now))
+    elif status in LASTING:
+        told = f"{said}: {advice(status)}{_WAITS}"
+        error = Failed(str(status), told, wish=LASTING_REST, passing=False, lasting=True)
+    else:
+        error = JudgeRefused(str(status), f"{said}: {advice(status)}")
+    form_next = plainer(form, status, body)
+    return error if form_next is None else Unfit(error, form_next)
 
 
 def retryable(status: int) -> bool:

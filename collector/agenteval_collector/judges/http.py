@@ -1,5 +1,7 @@
 """The HTTP client beneath the openai client: sends what a judge needs and no more, reads no more than it can hold."""
 
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import openai
@@ -10,6 +12,22 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 
 class BodyTooLarge(openai.OpenAIError):
     """A response is longer than MAX_BODY_BYTES."""
+
+
+@dataclass(slots=True)
+class Departure:
+    """Whether anything of a request has left this machine."""
+
+    left: bool = False
+
+    async def trace(self, event: str, info: dict[str, Any]) -> None:
+        """Told by the HTTP client of every step of a request."""
+        if event.endswith("send_request_headers.started"):
+            self.left = True
+
+
+departure: ContextVar[Departure] = ContextVar("departure")
+"""Of the request that the present task sends: there is no other way to it through the openai client."""
 
 
 class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
@@ -34,7 +52,7 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
             request.url,
             headers=self._sent_headers,
             content=request.content,
-            extensions=request.extensions,
+            extensions={**request.extensions, "trace": departure.get().trace},
         )
         response = await super().send(sent, stream=True, **{**options, "follow_redirects": False})
         try:

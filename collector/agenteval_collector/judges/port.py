@@ -50,28 +50,37 @@ class JudgeError(Exception):
 class JudgeUnavailable(JudgeError):
     """Not now: the endpoint is down, slow, or asks to be left alone. The same request may be answered later.
 
-    `sent` says whether a request of this call reached out at all; it did not where the circuit is open.
+    `sent` says whether a request of this call reached out at all; it did not where the circuit is open. `lasting`:
+    only somebody's hand can repair it, like a wrong key.
     """
 
-    def __init__(self, error_type: str, message: str, *, retry_after: float, sent: bool) -> None:
+    def __init__(self, error_type: str, message: str, *, retry_after: float, sent: bool, lasting: bool = False) -> None:
         super().__init__(error_type, message)
         self.retry_after = retry_after
         self.sent = sent
+        self.lasting = lasting
 
 
 class JudgeRefused(JudgeError):
-    """Not at all: wrong key, unknown model, a request that the endpoint does not take."""
+    """Not at all: unknown model, a request that the endpoint does not take, an answer that the model declines."""
 
 
 class Spending(Protocol):
     """Asked before and told after every single HTTP request, retries included."""
 
-    def reserve(self, request: JudgeRequest) -> None:
-        """Account for a request that is about to leave; raises OverBudget where it may not."""
+    async def reserve(self, request: JudgeRequest) -> None:
+        """Account for a request that is about to leave, once there is room beside those under way.
+
+        Raises OverBudget where it may not leave.
+        """
         ...
 
     def settle(self, request: JudgeRequest, reply: JudgeReply | None) -> None:
         """The request came back with this reply, or with none."""
+        ...
+
+    def release(self, request: JudgeRequest) -> None:
+        """Nothing of the request has left."""
         ...
 
 

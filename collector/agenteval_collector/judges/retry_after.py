@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-LONGEST = 3600.0
+LONGEST = 600.0
 """Seconds; an endpoint cannot silence itself for longer."""
 
 

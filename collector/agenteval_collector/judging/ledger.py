@@ -1,9 +1,11 @@
 """What the judge may use up, and what it has.
 
 Everything is reserved before it leaves and corrected when the reply is there, so that a crash in between counts too
-much and never too little. A request that came back without a usage keeps its estimate: it may have been billed.
+much and never too little. A request that came back without a usage keeps its estimate: it may have been billed. What is
+only reserved keeps nobody out for good: a request that has no room beside it waits until it is settled.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable, Collection, Mapping
@@ -75,7 +77,7 @@ class Ledger:
     `models` are all that can be asked. Where one of them has no price, the bounds on money would be met by requests
     that cost nobody knows what: they are no bounds then, which is logged once as a warning.
 
-    Belongs to the thread of the judge's event loop. Its calls of the store hold the loop up for a millisecond or two
+    Belongs to the judge's event loop. Its calls of the store hold the loop up for a millisecond or two
     each, at most four for a request that takes seconds. A request object is under way once at a time.
     """
 
@@ -87,10 +89,11 @@ class Ledger:
         self._clock = clock
         self._bounds = _bounds(budget, prices.unknown(models))
         self._reserved: dict[int, _Reservation] = {}
+        self._settled = asyncio.Event()
 
-    def reserve(self, request: JudgeRequest) -> None:
-        """Account for a request that is about to leave; raises OverBudget where it may not."""
-        hour = self._clock.now() // _NANOSECONDS_PER_HOUR
+    async def reserve(self, request: JudgeRequest) -> None:
+        """Account for a request that is about to leave, once there is room beside those under way: these end within
+        their timeout. Raises OverBudget where what is used up leaves no room."""
         input_tokens = estimated_tokens(request)
         estimate = Spend(
             requests=1,
@@ -98,16 +101,32 @@ class Ledger:
             output_tokens=_OUTPUT_TOKENS,
             usd=self._prices.usd(request.model, input_tokens, _OUTPUT_TOKENS) or 0.0,
         )
-        starts = {hours: hour - hour % hours for hours in {bound.hours for bound in self._bounds}}
-        spent = {hours: self._store.spent_since(start) for hours, start in starts.items()}
-        for bound in self._bounds:
-            _hold(bound, spent[bound.hours], estimate, free_at=starts[bound.hours] + bound.hours)
+        while not self._fits(estimate):
+            await self._settled.wait()
+        hour = self._hour()
         self._store.spend(hour, request.model, estimate)
         self._reserved[id(request)] = _Reservation(request=request, hour=hour, estimate=estimate)
 
+    def _fits(self, estimate: Spend) -> bool:
+        """Whether there is room now; there may be later where it does not raise OverBudget."""
+        hour = self._hour()
+        starts = {hours: hour - hour % hours for hours in {bound.hours for bound in self._bounds}}
+        spent = {hours: self._store.spent_since(start) for hours, start in starts.items()}
+        fits = True
+        for bound in self._bounds:
+            measure, start = _MEASURES[bound.measure], starts[bound.hours]
+            taken = measure(spent[bound.hours])
+            reserved = sum(measure(each.estimate) for each in self._reserved.values() if each.hour >= start)
+            _hold(bound, taken - reserved, measure(estimate), free_at=start + bound.hours)
+            fits = fits and taken + measure(estimate) <= bound.limit
+        return fits
+
+    def _hour(self) -> int:
+        return self._clock.now() // _NANOSECONDS_PER_HOUR
+
     def settle(self, request: JudgeRequest, reply: JudgeReply | None) -> None:
         """The request came back: the real usage takes the place of the estimate, in the hour of the reservation."""
-        reservation = self._reserved.pop(id(request))
+        reservation = self._end(request)
         estimate = reservation.estimate
         input_tokens = _known(reply.input_tokens if reply else None, estimate.input_tokens)
         output_tokens = _known(reply.output_tokens if reply else None, estimate.output_tokens)
@@ -119,18 +138,34 @@ class Ledger:
         if correction != Spend():
             self._store.spend(reservation.hour, request.model, correction)
 
+    def release(self, request: JudgeRequest) -> None:
+        """Nothing of the request has left: it used up nothing."""
+        reservation = self._end(request)
+        estimate = reservation.estimate
+        returned = Spend(
+            requests=-estimate.requests,
+            input_tokens=-estimate.input_tokens,
+            output_tokens=-estimate.output_tokens,
+            usd=-estimate.usd,
+        )
+        self._store.spend(reservation.hour, request.model, returned)
 
-def _hold(bound: _Bound, spent: Spend, estimate: Spend, *, free_at: int) -> None:
+    def _end(self, request: JudgeRequest) -> _Reservation:
+        # Whoever waits runs only after the correction is made: there is nothing to wait for in between.
+        self._settled.set()
+        self._settled = asyncio.Event()
+        return self._reserved.pop(id(request))
+
+
+def _hold(bound: _Bound, used: float, needed: float, *, free_at: int) -> None:
     """Raises OverBudget where the estimate does not fit; `free_at` is the hour in which the next period begins."""
-    measure = _MEASURES[bound.measure]
-    used, needed = measure(spent), measure(estimate)
     if used + needed <= bound.limit:
         return
     says = f"judge.budget.{bound.key} is {bound.limit:.10g}"
     if needed > bound.limit:
         raise OverBudget(f"{says}, too little for a single request of about {needed:.10g}")
     free = datetime.fromtimestamp(free_at * _SECONDS_PER_HOUR, UTC).isoformat().replace("+00:00", "Z")
-    raise OverBudget(f"{says}, {used:.10g} of it used up or reserved; free again at {free}")
+    raise OverBudget(f"{says}, {used:.10g} of it used up; free again at {free}")
 
 
 def estimated_tokens(request: JudgeRequest) -> int:

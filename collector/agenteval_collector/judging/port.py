@@ -91,7 +91,11 @@ class JudgeTelemetry(Protocol):
     """What the judge's engine reports of its own work. Thread-safe."""
 
     def asked(self, exchange: Exchange, error_type: str | None) -> None:
-        """A request came to its end: with a valid reply, or with an error."""
+        """A question, or its repetition, came to its end: with a valid reply, or with an error."""
+        ...
+
+    def requested(self, model: str, error_type: str | None) -> None:
+        """One HTTP request to the judge came to its end, retries included; None where it was answered."""
         ...
 
     def no_room(self) -> None:

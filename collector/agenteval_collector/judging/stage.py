@@ -119,13 +119,16 @@ class JudgeStage:
     def drain(self, progress: Callable[[int], None]) -> None:
         """Judge what was submitted, in the calling thread, to its end; instead of `start`, and as often as needed.
 
-        `progress` is told now and then how many traces are left. Where the judge is away `PATIENCE` times in a row,
-        all that is left fails.
+        `progress` is told now and then how many traces are left. Where the judge is away `PATIENCE` times in a row, or
+        until somebody repairs it, all that is left fails.
         """
 
         def finished() -> bool:
-            if self._outage.pauses >= PATIENCE:
-                self._give_up()
+            if (error := self._outage.error) is not None:
+                if error.lasting:
+                    self._give_up(error.error_type, f"the judge cannot be asked: {error}")
+                elif self._outage.pauses >= PATIENCE:
+                    self._give_up(error.error_type, f"the judge was away {PATIENCE} times in a row: {error}")
             left = len(self._backlog) + len(self._under_way)
             progress(left)
             return not left
@@ -245,11 +248,9 @@ class JudgeStage:
         with self._lock:
             self._backlog.put_back(waiting, now + pause)
 
-    def _give_up(self) -> None:
-        error = self._outage.error
-        assert error is not None
+    def _give_up(self, error_type: str, reason: str) -> None:
         while (waiting := self._backlog.take(math.inf)) is not None:
-            self._fail(waiting, error.error_type, f"the judge was away {PATIENCE} times in a row: {error}")
+            self._fail(waiting, error_type, reason)
 
     def _fail(self, waiting: Waiting, error_type: str, reason: str) -> None:
         self._deliver(self._judgements.failed(waiting.job, error_type, reason))

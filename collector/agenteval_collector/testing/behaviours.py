@@ -25,6 +25,8 @@ class Wire(Enum):
     """A page instead of JSON."""
     CUT = "cut"
     """Half of the response's JSON, well delivered."""
+    ERROR = "error_in_answer"
+    """The error of the behaviour's status, delivered with status 200."""
 
 
 class Content(Enum):
@@ -56,6 +58,7 @@ class Behaviour:
 
     `wait` is seconds before the answer. A `status` other than 200 answers with that error, `error_code` in it.
     Where the request has one of `refuses`, it is answered with a 400 that names it. `model` is who claims to answer.
+    `tokens` are the input and output tokens that it claims; None: about what there is.
     """
 
     wait: float = 0.0
@@ -66,6 +69,7 @@ class Behaviour:
     content: Content = Content.VALID
     wire: Wire = Wire.WHOLE
     usage: bool = True
+    tokens: tuple[int, int] | None = None
     model: str | None = None
 
 

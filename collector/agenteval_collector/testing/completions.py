@@ -62,11 +62,11 @@ def _completion(received: Received, behaviour: Behaviour, text: str) -> dict[str
     if content is Content.NO_CHOICES:
         completion["choices"] = []
     if behaviour.usage:
-        asked, answered = len(received.text) // 4 + 1, len(text) // 4 + 1
+        asked, answered = behaviour.tokens or (len(received.text) // 4 + 1, len(text) // 4 + 1)
         completion["usage"] = {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
     return completion
 
 
-def error_body(message: str, *, code: str | None = None) -> bytes:
+def error_body(message: str, *, code: str | int | None = None) -> bytes:
     """An error as the protocol has it."""
     return json.dumps({"error": {"message": message, "type": "error", "param": None, "code": code}}).encode()

@@ -169,6 +169,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._head(200, {"Connection": "close"})
                 for _ in range(_HUGE // 65536):
                     self.wfile.write(b" " * 65536)
+            case Wire.ERROR:
+                self._send(200, error_body("it failed", code=behaviour.status), behaviour.headers)
             case _:
                 status, body = answer(received, behaviour, self.server.judge.reply(received))
                 body = body[: len(body) // 2] if behaviour.wire is Wire.CUT else body

@@ -432,13 +432,22 @@ def test_a_lasting_error_is_logged_once_a_minute_with_what_to_do(caplog: pytest.
     assert warnings == [says, f"{says} (2 more like this since)"]
 
 
-@pytest.mark.parametrize("name", ["unauthorized", "html"])
-def test_what_waits_for_a_repair_is_logged_too(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    with JudgeServer(then=NAMED[name]) as server:
+@pytest.mark.parametrize(
+    ("behaviour", "says"),
+    [
+        pytest.param(NAMED["unauthorized"], "check judge.api_key; traces wait until then", id="a wrong key"),
+        pytest.param(NAMED["html"], "check judge.base_url", id="a page"),
+        pytest.param(Behaviour(status=429, headers={"Retry-After": "600"}), "status 429", id="a long wait"),
+    ],
+)
+def test_what_no_attempt_repairs_is_logged_at_once(
+    behaviour: Behaviour, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with JudgeServer(then=behaviour) as server:
         run(server.url, lambda asking: asking.ask())
     [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warning.startswith("the judge cannot be asked: 127.0.0.1:")
-    assert "check judge." in warning
+    assert says in warning
 
 
 @pytest.mark.parametrize("refusal", [Behaviour(status=404), NAMED["schema_refused"], NAMED["refusal"]])

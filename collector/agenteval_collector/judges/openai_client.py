@@ -170,7 +170,7 @@ class OpenAIJudge:
             except Failed as failed:
                 self._circuit.failed(permit, str(failed), failed.wish, first=not call.failed)
                 call.failed = True
-                if not failed.passing:
+                if not _may_pass(failed):
                     self._log.warning(failed.error_type, "the judge cannot be asked: %s", failed)
                 raise
             except JudgeRefused:

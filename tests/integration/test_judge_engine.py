@@ -29,7 +29,7 @@ from tests.support.judge_stage import job
 from tests.support.judging import tool_call, trace, turn
 
 SCORE = 0.75
-QUESTIONS = 6
+QUESTIONS = 5
 TIMEOUT = 0.5
 BAD: list[Behaviour] = [
     *(Behaviour(status=status) for status in (408, 429, 500, 503)),

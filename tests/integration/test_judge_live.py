@@ -97,7 +97,7 @@ def reliability(running: RunningCollector) -> Any:
     return found
 
 
-def test_seven_evaluators_and_a_rubric_score_a_trace_in_seven_requests(tmp_path: Path) -> None:
+def test_seven_evaluators_and_a_rubric_score_a_trace_in_six_questions(tmp_path: Path) -> None:
     rubric = {"name": "politeness", "question": "Is the agent polite?", "scale": (1, 5)}
     with JudgeServer(score=0.25) as judge:
         config = {"rubrics": [rubric], "prices": {"gpt-4o-mini": {"input": 1, "output": 1}}}
@@ -113,7 +113,7 @@ def test_seven_evaluators_and_a_rubric_score_a_trace_in_seven_requests(tmp_path:
     assert found.pop("politeness")["status"] == "failed"
     assert set(found) == set(JUDGED)
     assert statuses({"outcomes": found.values()}) == {"scored"}
-    assert len([each for each in asked if each["question"] != "politeness"]) <= 6
+    assert len([each for each in asked if each["question"] != "politeness"]) == 5
     assert len(asked) == len(judge.requests)
     confidence = found["confidence"]
     assert (confidence["score"], confidence["model"], confidence["success"]) == (0.25, "gpt-4o-mini", False)

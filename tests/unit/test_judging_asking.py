@@ -101,6 +101,9 @@ class Reported:
     def asked(self, exchange: Exchange, error_type: str | None) -> None:
         self.errors.append(error_type)
 
+    def requested(self, model: str, error_type: str | None) -> None:
+        raise AssertionError("the client tells of its own requests")
+
     def no_room(self) -> None:
         raise AssertionError("asking has no queue")
 
@@ -133,6 +136,7 @@ def run(
             prices=Prices({MODEL: PriceConfig(input=1.0, output=10.0)}),
             clock=clock,
             nonce=lambda: next(nonces),
+            canary="c" * 16,
             votes=votes,
             band=band,
             temperature=0.3,
@@ -157,7 +161,7 @@ def test_an_answer_and_its_exchange() -> None:
                 asked_at=1_700_000_000_000_000_000,
                 instructions="Score it.",
                 data='{"task": "t"}',
-                reply=json.dumps({CANARY: canary(request), "score": 0.7}),
+                reply=json.dumps({CANARY: "...", "score": 0.7}),
                 problem=None,
                 input_tokens=1000,
                 output_tokens=100,
@@ -341,12 +345,31 @@ def test_a_reply_without_usage_costs_nobody_knows_what(usage: tuple[int | None, 
     run(scenario, 0.7)
 
 
-def test_every_question_has_its_own_canary() -> None:
+def test_requests_of_one_question_have_one_schema_and_delimiters_of_their_own() -> None:
+    """Endpoints keep the schemas that they have compiled."""
+
     async def scenario(it: Setting) -> None:
         await it.ask()
-        assert len({canary(request) for request in it.judge.requests}) == 3
+        first, *others = it.judge.requests
+        assert [request.schema for request in others] == [first.schema] * 2
+        assert len({request.messages[1].text.partition("\n")[0] for request in it.judge.requests}) == 3
 
     run(scenario, 0.1, 0.2, 0.3, votes=3)
+
+
+def test_the_canary_is_shown_to_nobody_but_the_judge() -> None:
+    known = "c" * 16
+
+    async def scenario(it: Setting) -> None:
+        await it.ask()
+        await it.ask()
+        assert all(known in request.messages[0].text for request in it.judge.requests)
+        assert all(known not in request.messages[1].text for request in it.judge.requests)
+        assert [exchange.cached for exchange in it.exchanges] == [False, False, True]
+        assert all("..." in str(exchange.reply) for exchange in it.exchanges)
+        assert known not in str(it.exchanges)
+
+    run(scenario, json.dumps({CANARY: known, "score": known}), 0.7)
 
 
 def test_what_is_kept_of_an_exchange_is_bounded() -> None:

@@ -29,7 +29,12 @@ ATTACKS = json.loads((DATA / "attacks.json").read_text("utf-8"))
 TOKENS = 4_000
 TEMPLATE = re.compile(r"<\|.*?\|>|<\uff5c|\[/?[A-Z_]+\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>|</?data(?!-)")
 EMPTY: dict[str, Json] = {"properties": {}, "required": []}
+CANARY = "c" * 16
 RUBRIC = RubricConfig(name="polite", question="How polite was the agent?")
+
+
+def enclosed(question: Question, nonce: str) -> Envelope:
+    return enclose(question, nonce=nonce, canary=CANARY)
 
 
 def guessed(attack: dict[str, Any], envelope: Envelope) -> str:
@@ -118,7 +123,7 @@ class AttackedAsk:
         self.nonces = (f"{number:032x}" for number in count(1))
 
     async def __call__(self, question: Question, *, model: str) -> Answer:
-        envelope = enclose(question, next(self.nonces))
+        envelope = enclosed(question, next(self.nonces))
         assert received(envelope) == question.data
         judge = ObedientJudge(guessed(self.attack, envelope))
         again = reask(envelope, guessed(self.attack, envelope), guessed(self.attack, envelope)[:500])
@@ -155,7 +160,7 @@ def scores(found: dict[str, Judged]) -> dict[str, float]:
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack["name"])
 def test_no_attack_leaves_the_data_or_moves_a_score(attack: dict[str, Any]) -> None:
     # The nonces of a trace's questions follow one another from 1: the attacker has guessed the first.
-    first = enclose(bare(EMPTY, {}), f"{1:032x}")
+    first = enclosed(bare(EMPTY, {}), f"{1:032x}")
     for place, subject in placed(guessed(attack, first)).items():
         found = scores(judged(subject, attack))
         expected = {name: 0.0 if name == "argument_correctness" else 0.2 for name in found}
@@ -165,24 +170,24 @@ def test_no_attack_leaves_the_data_or_moves_a_score(attack: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack["name"])
 def test_what_repeats_a_payload_is_no_reply(attack: dict[str, Any]) -> None:
-    """A judge that repeats what it read has said nothing, unless it also knows the canary of this very request."""
+    """A judge that repeats what it read has said nothing: the attacker has guessed a canary, but another one."""
     schema: dict[str, Json] = {
         "type": "object",
         "properties": {"reason": {"type": "string"}, "confidence": {"type": "number"}},
         "required": ["reason", "confidence"],
     }
     asked = bare(schema, {})
-    payload = guessed(attack, enclose(asked, "a" * 32))
+    payload = guessed(attack, enclosed(asked, "a" * 32))
     with pytest.raises(Malformed):
-        decode(payload, asked, enclose(asked, "b" * 32).canary)
+        decode(payload, asked, "d" * 16)
 
 
 def unsafe(question: Question, nonce: str) -> Envelope:
     """An envelope as it would be without the escapes: the attacks have to succeed here, or they show nothing."""
-    envelope = enclose(question, nonce)
+    envelope = enclosed(question, nonce)
     data = json.dumps(dict(question.data), ensure_ascii=False)
     field = Message("user", f"<data-{nonce}>\n{data}\n</data-{nonce}>")
-    return Envelope(messages=(envelope.messages[0], field), schema=envelope.schema, canary="c", nonce=nonce)
+    return Envelope(messages=(envelope.messages[0], field), schema=envelope.schema, canary=CANARY, nonce=nonce)
 
 
 @pytest.mark.parametrize(
@@ -205,25 +210,25 @@ def test_the_obedient_judge_obeys_where_nothing_is_escaped(name: str) -> None:
     nonce = "a" * 32
 
     def replied(envelope_of: Callable[[Question, str], Envelope]) -> float:
-        payload = guessed(attack, enclose(bare(schema, {}), nonce))
+        payload = guessed(attack, enclosed(bare(schema, {}), nonce))
         asked = bare(schema, {"text": payload})
         envelope = envelope_of(asked, nonce)
         return float(json.loads(ObedientJudge(payload).reply(envelope.messages, envelope.schema))["confidence"])
 
     assert replied(unsafe) == 1.0
-    assert replied(enclose) == 0.2
+    assert replied(enclosed) == 0.2
 
 
 def test_the_corpus_is_wide_and_its_longest_attacks_stay_within_the_budget() -> None:
     assert len(ATTACKS) >= 40
     assert len({attack["name"] for attack in ATTACKS}) == len(ATTACKS)
     long = next(attack for attack in ATTACKS if attack.get("padding"))
-    payload = guessed(long, enclose(bare(EMPTY, {}), "a" * 32))
+    payload = guessed(long, enclosed(bare(EMPTY, {}), "a" * 32))
     assert len(payload) > 1_000_000
 
     class Measured(AttackedAsk):
         async def __call__(self, question: Question, *, model: str) -> Answer:
-            sizes.append(tokens(enclose(question, "a" * 32).messages[1].text))
+            sizes.append(tokens(enclosed(question, "a" * 32).messages[1].text))
             return await super().__call__(question, model=model)
 
     sizes: list[int] = []

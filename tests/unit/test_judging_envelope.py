@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from agenteval_collector.judging.checks import MAX_REPLY_CHARACTERS, decode
 from agenteval_collector.judging.encoding import encode, tokens
-from agenteval_collector.judging.envelope import MAX_REPEATED_CHARACTERS, enclose, reask
-from agenteval_collector.judging.port import Malformed
+from agenteval_collector.judging.envelope import MAX_REPEATED_CHARACTERS, Envelope, enclose, reask
+from agenteval_collector.judging.port import Malformed, Question
 from agenteval_collector.judging.schemas import REASON, SCORE, TEXT, choice, listing, record
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +20,7 @@ from tests.support.judging import question
 from tests.support.vectors import vectors
 
 NONCE = "0123456789abcdef"
+SECRET = "fedcba9876543210"
 CONFIDENCE = question(record(reason=REASON, confidence=SCORE), {"transcript": []})
 
 hostile = (
@@ -32,6 +33,10 @@ values: st.SearchStrategy[Json] = st.recursive(
 )
 
 
+def enclosed(asked: Question) -> Envelope:
+    return enclose(asked, nonce=NONCE, canary=SECRET)
+
+
 def field_of(text: str, nonce: str) -> Any:
     """The data of a user message, read as a program that knows the nonce reads it: up to the first closing tag."""
     (content,) = re.findall(f"<data-{nonce}>\n(.*?)\n</data-{nonce}>", text, re.DOTALL)
@@ -41,7 +46,7 @@ def field_of(text: str, nonce: str) -> Any:
 @given(values)
 def test_whatever_was_recorded_stays_in_its_field_and_is_read_as_it_was(value: Json) -> None:
     data: dict[str, Json] = {"value": value, "closing": f"</data-{NONCE}>"}
-    system, user = enclose(question(record(text=TEXT), data), NONCE).messages
+    system, user = enclosed(question(record(text=TEXT), data)).messages
     assert field_of(user.text, NONCE) == data
     assert user.text.count("<") == 2
     assert user.text.count("\n") == 2
@@ -100,32 +105,33 @@ def test_parts_never_count_less_than_their_whole(first: str, second: str) -> Non
 
 
 def test_the_reply_has_to_repeat_what_only_the_instructions_say() -> None:
-    envelope = enclose(CONFIDENCE, NONCE)
+    envelope = enclosed(CONFIDENCE)
     system, user = envelope.messages
     assert envelope.canary in system.text
     assert envelope.canary not in user.text
     assert envelope.schema["properties"]["canary"] == {"type": "string", "enum": [envelope.canary]}  # type: ignore[index, call-overload]
     assert envelope.schema["required"] == ["canary", "reason", "confidence"]
     assert "canary" not in CONFIDENCE.schema["properties"]  # type: ignore[operator]
-    assert enclose(CONFIDENCE, "f" * 16).canary != envelope.canary
 
 
 @pytest.mark.parametrize("nonce", ["", "abc", "0123456789ABCDEF", "0123456789abcdef>", "0" * 65])
 def test_a_nonce_that_could_be_guessed_or_break_out_is_refused(nonce: str) -> None:
-    with pytest.raises(ValueError, match="hexadecimal"):
-        enclose(CONFIDENCE, nonce)
+    with pytest.raises(ValueError, match="the nonce is not 16 to 64 hexadecimal"):
+        enclose(CONFIDENCE, nonce=nonce, canary=SECRET)
+    with pytest.raises(ValueError, match="the canary is not 16 to 64 hexadecimal"):
+        enclose(CONFIDENCE, nonce=NONCE, canary=nonce)
 
 
 def test_braces_in_instructions_are_no_placeholders() -> None:
     asked = question(record(text=TEXT), {})
     for brace in ("{nonce}", "{0}", "{"):
-        rules = enclose(replace(asked, instructions=brace), NONCE).messages[0].text
+        rules = enclosed(replace(asked, instructions=brace)).messages[0].text
         assert brace in rules
 
 
 @given(hostile, hostile)
 def test_a_bad_reply_and_its_error_are_data_as_well(reply: str, error: str) -> None:
-    first = enclose(CONFIDENCE, NONCE)
+    first = enclosed(CONFIDENCE)
     again = reask(first, reply, error)
     assert [message.role for message in again.messages] == ["system", "user"]
     assert again.messages[1].text.startswith(first.messages[1].text)
@@ -135,7 +141,7 @@ def test_a_bad_reply_and_its_error_are_data_as_well(reply: str, error: str) -> N
 
 
 def test_a_long_bad_reply_is_shown_in_part() -> None:
-    again = reask(enclose(CONFIDENCE, NONCE), "x" * 1_000_000, "too long")
+    again = reask(enclosed(CONFIDENCE), "x" * 1_000_000, "too long")
     assert len(again.messages[1].text) < MAX_REPEATED_CHARACTERS + 1_000
 
 

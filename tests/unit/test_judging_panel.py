@@ -16,10 +16,14 @@ from otel_agenteval.outcome import Failure, Score, Status, Unscored
 from tests.support.judging import Script, model_call, tool_call, trace, turn, unredacted
 
 FROM_EXTRACT = {"task_completion", "step_efficiency", "plan_adherence", "plan_quality"}
+EXECUTION = {
+    "confidence": {"score": 0.9, "reason": "sure"},
+    "step_efficiency": {"score": 0.5, "reason": "e"},
+    "plan_adherence": {"score": 1, "reason": "a"},
+}
 REPLIES: Mapping[str, Any] = {
     "extract": {"task": "T", "outcome": "O"},
-    "confidence": {"confidence": 0.9, "reason": "sure"},
-    "execution": {"step_efficiency": {"score": 0.5, "reason": "e"}, "plan_adherence": {"score": 1, "reason": "a"}},
+    "execution": lambda q: {name: EXECUTION[name] for name in q.schema["properties"]},
     "completion": {"verdict": 0.4, "reason": "c"},
     "plan": {"score": 0.3, "reason": "p"},
     "tools": {"tool_correctness": {"score": 0.7, "reason": "t"}, "verdicts": {"call_1": {"verdict": "yes"}}},
@@ -52,11 +56,11 @@ def scores(found: Mapping[str, Judged]) -> dict[str, float]:
     return {name: each.outcome.value for name, each in found.items() if isinstance(each.outcome, Score)}
 
 
-def test_seven_scores_take_six_questions_and_three_transcripts() -> None:
+def test_seven_scores_take_five_questions_and_two_transcripts() -> None:
     script = Script(REPLIES)
     found = judged(WHOLE, script)
-    assert sorted(script.names) == ["completion", "confidence", "execution", "extract", "plan", "tools"]
-    assert sum("transcript" in question.data for question, _ in script.asked) == 3
+    assert sorted(script.names) == ["completion", "execution", "extract", "plan", "tools"]
+    assert sum("transcript" in question.data for question, _ in script.asked) == 2
     assert scores(found) == {
         "task_completion": 0.4,
         "tool_correctness": 0.7,
@@ -71,32 +75,40 @@ def test_seven_scores_take_six_questions_and_three_transcripts() -> None:
 
 def test_every_score_says_what_it_rests_on() -> None:
     metadata = {name: dict(each.outcome.metadata) for name, each in judged(WHOLE, Script(REPLIES)).items()}
-    asked: dict[str, Json] = {"prompt_version": "1", "temperature": 0.0}
+    first: dict[str, Json] = {"prompt_version": "1", "temperature": 0.0}
+    second: dict[str, Json] = {"prompt_version": "2", "temperature": 0.0}
     assert metadata == {
-        "task_completion": {"task": "T", "outcome": "O", **asked},
+        "task_completion": {"task": "T", "outcome": "O", **first},
         "tool_correctness": {
             "user_input": "Find a flight",
             "tools_called": [{"name": "search", "parameters": {"q": "OSL"}}],
             "available_tools": [{"name": "search", "description": "Finds"}],
-            **asked,
+            **second,
         },
         "argument_correctness": {
             "user_input": "Find a flight",
             "verdicts": [{"call": 1, "verdict": "yes", "reason": None}],
-            **asked,
+            **second,
         },
-        "step_efficiency": {"task": "T", **asked},
-        "confidence": asked,
-        "plan_adherence": {"task": "T", "plan": ["Let me search"], **asked},
-        "plan_quality": {"task": "T", "plan": ["Let me search"], **asked},
+        "step_efficiency": {"task": "T", **second},
+        "confidence": second,
+        "plan_adherence": {"task": "T", "plan": ["Let me search"], **second},
+        "plan_quality": {"task": "T", "plan": ["Let me search"], **first},
     }
 
 
 @pytest.mark.parametrize(
     ("subject", "wanted", "asked"),
     [
-        pytest.param(ONE_TURN, JUDGED, {"completion", "confidence", "execution", "extract"}, id="no tools, no plan"),
-        pytest.param(WHOLE, {"confidence"}, {"confidence"}, id="confidence alone"),
+        pytest.param(ONE_TURN, JUDGED, {"completion", "execution", "extract"}, id="no tools, no plan"),
+        pytest.param(WHOLE, {"confidence"}, {"execution"}, id="confidence alone needs no extraction"),
+        pytest.param(
+            WHOLE,
+            {"confidence", "task_completion"},
+            {"execution", "extract", "completion"},
+            id="nor beside what shares no question with it",
+        ),
+        pytest.param(WHOLE, {"confidence", "plan_adherence"}, {"execution", "extract"}, id="they share a question"),
         pytest.param(WHOLE, {"tool_correctness"}, {"tools"}, id="tools need no extraction"),
         pytest.param(WHOLE, {"step_efficiency"}, {"extract", "execution"}, id="efficiency alone"),
         pytest.param(WHOLE, {"plan_quality"}, {"extract", "plan"}, id="a plan alone"),
@@ -107,7 +119,6 @@ def test_fewer_questions_where_fewer_are_needed(subject: Trace, wanted: Collecti
     replies = {
         **REPLIES,
         "extract": lambda q: dict.fromkeys(q.schema["properties"], "T"),
-        "execution": lambda q: {name: {"score": 1} for name in q.schema["properties"]},
         "tools": lambda q: {"tool_correctness": {"score": 1}},
     }
     script = Script(replies)
@@ -124,9 +135,9 @@ def fields(script: Script) -> list[str]:
 @pytest.mark.parametrize("steps", [["search", " ", "book"], ["", " "], []])
 def test_a_plan_is_asked_for_where_none_was_recorded(steps: list[str]) -> None:
     planned = [step for step in steps if step.strip()]
-    execution = {"step_efficiency": {"score": 0.5}} | ({"plan_adherence": {"score": 1}} if planned else {})
-    script = Script({**REPLIES, "extract": {"task": "T", "outcome": "O", "plan": steps}, "execution": execution})
+    script = Script({**REPLIES, "extract": {"task": "T", "outcome": "O", "plan": steps}})
     found = judged(REASONED, script)
+    assert scores(found)["confidence"] == 0.9
     assert fields(script) == ["task", "outcome", "plan"]
     for name in ("plan_adherence", "plan_quality"):
         outcome = found[name].outcome
@@ -146,7 +157,7 @@ def test_a_recorded_plan_is_not_asked_for() -> None:
     judged(WHOLE, script)
     assert fields(script) == ["task", "outcome"]
     plans = [question.data["plan"] for question, _ in script.asked if "plan" in question.data]
-    assert plans == [["Let me search"]] * 2
+    assert plans == [None, ["Let me search"]]
 
 
 NO_TURNS = trace()
@@ -209,9 +220,8 @@ def test_what_is_known_without_asking_is_not_asked() -> None:
     ("question", "lost"),
     [
         ("extract", FROM_EXTRACT),
-        ("confidence", {"confidence"}),
         ("tools", {"tool_correctness", "argument_correctness"}),
-        ("execution", {"step_efficiency", "plan_adherence"}),
+        ("execution", {"confidence", "step_efficiency", "plan_adherence"}),
         ("completion", {"task_completion"}),
         ("plan", {"plan_quality"}),
     ],
@@ -221,6 +231,14 @@ def test_a_question_without_an_answer_costs_those_who_need_it_and_no_other(quest
     assert set(scores(found)) == JUDGED.keys() - lost
     failure = Failure(error_type="malformed", reason=f"the judge's question {question!r}: no score")
     assert [found[name] for name in lost] == [Judged(outcome=failure)] * len(lost)
+
+
+def test_confidence_is_asked_alone_where_the_extraction_failed() -> None:
+    script = Script({**REPLIES, "extract": NoAnswer("malformed", "no score")})
+    judged(WHOLE, script)
+    [asked] = [question for question, _ in script.asked if question.name == "execution"]
+    assert list(asked.data) == ["transcript"]
+    assert list(asked.schema["properties"]) == ["confidence"]  # type: ignore[arg-type]
 
 
 def test_over_budget_is_no_failure() -> None:
@@ -263,11 +281,11 @@ class Waiting:
 
 
 def test_independent_questions_are_under_way_at_once_and_end_with_an_outage() -> None:
-    waiting = Waiting("tools", JudgeUnavailable("timeout", "away", retry_after=1.0, sent=True), others=2)
+    waiting = Waiting("tools", JudgeUnavailable("timeout", "away", retry_after=1.0, sent=True), others=1)
     with pytest.raises(JudgeUnavailable):
         judged(WHOLE, waiting)
-    assert sorted(waiting.asked) == ["confidence", "extract", "tools"]
-    assert sorted(waiting.cancelled) == ["confidence", "extract"]
+    assert waiting.asked == ["extract", "tools"]
+    assert waiting.cancelled == ["extract"]
 
 
 def test_evaluators_with_the_same_model_share_a_question_and_others_do_not() -> None:
@@ -283,7 +301,7 @@ def test_evaluators_with_the_same_model_share_a_question_and_others_do_not() -> 
     found = judged(WHOLE, script, models=models)
     assert sorted((question.name, model) for question, model in script.asked) == [
         ("completion", "big"),
-        ("confidence", "m"),
+        ("execution", "m"),
         ("execution", "x"),
         ("extract", "m"),
         ("plan", "m"),
@@ -294,12 +312,13 @@ def test_evaluators_with_the_same_model_share_a_question_and_others_do_not() -> 
 
 
 def test_votes_come_to_their_median_and_tell_their_spread() -> None:
-    votes = ({"confidence": 0.2, "reason": "low"}, {"confidence": 0.9, "reason": "high"}, {"confidence": 0.7})
-    outcome = judged(WHOLE, Script({"confidence": votes}, temperature=None), {"confidence"})["confidence"].outcome
+    given = ({"score": 0.2, "reason": "low"}, {"score": 0.9, "reason": "high"}, {"score": 0.7})
+    votes = tuple({"confidence": vote} for vote in given)
+    outcome = judged(WHOLE, Script({"execution": votes}, temperature=None), {"confidence"})["confidence"].outcome
     assert isinstance(outcome, Score)
     assert (outcome.value, outcome.reason) == (0.7, "the judge gave no reason")
     assert outcome.metadata == {
-        "prompt_version": "1",
+        "prompt_version": "2",
         "temperature": None,
         "votes": 3,
         "spread": pytest.approx(0.7),
@@ -307,10 +326,10 @@ def test_votes_come_to_their_median_and_tell_their_spread() -> None:
 
 
 def test_a_question_tells_the_scores_of_its_replies_with_their_thresholds() -> None:
-    script = Script(REPLIES)
+    script, replies = Script(REPLIES), {**REPLIES, "execution": EXECUTION}
     judged(WHOLE, script, thresholds={**dict.fromkeys(JUDGED, 0.5), "plan_adherence": 0.8, "tool_correctness": 0.6})
-    told = {q.name: q.scores(REPLIES[q.name]) for q, _ in script.asked if q.scores}
-    assert told["execution"] == ((0.5, 0.5), (1.0, 0.8))
+    told = {q.name: q.scores(replies[q.name]) for q, _ in script.asked if q.scores}
+    assert told["execution"] == ((0.9, 0.5), (0.5, 0.5), (1.0, 0.8))
     assert told["tools"] == ((0.7, 0.6), (1.0, 0.5))
     assert "extract" not in told
 
@@ -323,7 +342,7 @@ def test_a_rubric_is_asked_beside_the_others_by_its_own_model() -> None:
 
 
 def test_what_was_switched_off_while_it_waited_has_no_outcome_and_harms_no_other() -> None:
-    script = Script({**REPLIES, "execution": {"step_efficiency": {"score": 1}}})
+    script = Script(REPLIES)
     left = {name: 0.5 for name in JUDGED if name != "plan_adherence"}
     assert set(judged(WHOLE, script, (*JUDGED, "a_rubric_of_old"), thresholds=left)) == set(left)
 
@@ -353,7 +372,7 @@ def test_nothing_is_asked_unredacted_and_each_trace_has_a_redaction_of_its_own()
     )
     script = Script({**REPLIES, "extract": {"task": "secret", "outcome": "secret"}})
     found = judged(subject, script, redactor=redactor)
-    assert len(script.asked) == 6
+    assert len(script.asked) == 5
     assert all("secret" not in str(question.data) for question, _ in script.asked)
     assert "secret" not in str(found["tool_correctness"].outcome)
     assert len(made) == 1

@@ -9,10 +9,10 @@ import pytest
 from agenteval_collector.config import RubricConfig
 from agenteval_collector.judging import transcript
 from agenteval_collector.judging.checks import decode
-from agenteval_collector.judging.envelope import enclose
+from agenteval_collector.judging.envelope import Envelope, enclose
 from agenteval_collector.judging.panel import JUDGED
 from agenteval_collector.judging.port import Malformed, Question
-from agenteval_collector.judging.questions import completion, confidence, execution, extract, plan, tools
+from agenteval_collector.judging.questions import completion, execution, extract, plan, tools
 from agenteval_collector.judging.questions.scoring import ScoringQuestion
 from agenteval_collector.judging.rubric import rubric_question, rubric_version
 from hypothesis import given, settings
@@ -23,7 +23,7 @@ from tests.support.judging import golden, model_call, question, tool_call, trace
 
 SEARCHED = trace(turn(tool_calls=(tool_call(arguments={"q": "x"}, result="ok"), tool_call(at=4, error="boom"))))
 BOTH_TOOLS = {tools.TOOL_CORRECTNESS: 0.5, tools.ARGUMENT_CORRECTNESS: 0.5}
-BOTH_EXECUTIONS = {execution.STEP_EFFICIENCY: 0.5, execution.PLAN_ADHERENCE: 0.5}
+EXECUTION = dict.fromkeys(execution.NAMES, 0.5)
 RUBRIC = RubricConfig(name="politeness", question="How polite was the agent?", scale=(1, 5))
 
 
@@ -35,14 +35,18 @@ QUESTIONS: Mapping[str, Question] = {
     "extract": extract.extract([], {extract.TASK, extract.OUTCOME, extract.PLAN}),
     "extract_task": extract.extract([], {extract.TASK}),
     "completion": completion.completion("T", "O", 0.5).question,
-    "confidence": confidence.confidence([], 0.5).question,
     "plan": plan.plan_quality("T", ["a"], 0.5).question,
-    "execution": execution.execution([], "T", ["a"], BOTH_EXECUTIONS).question,
-    "execution_without_plan": execution.execution([], "T", [], {execution.STEP_EFFICIENCY: 0.5}).question,
+    "execution": execution.execution([], EXECUTION, task="T", plan=["a"]).question,
+    "execution_without_plan": execution.execution([], {execution.STEP_EFFICIENCY: 0.5}, task="T").question,
+    "confidence": execution.execution([], {execution.CONFIDENCE: 0.5}).question,
     "tools": tools.tools(use(), BOTH_TOOLS).question,
     "tools_without_calls": tools.tools(use(trace(turn())), {tools.TOOL_CORRECTNESS: 0.5}).question,
     "rubric": rubric_question(RUBRIC, []).question,
 }
+
+
+def enclosed(asked: Question) -> Envelope:
+    return enclose(asked, nonce="0" * 16, canary="c" * 16)
 
 
 def fingerprint(*parts: Json) -> str:
@@ -55,7 +59,7 @@ def test_no_prompt_changes_without_its_version() -> None:
     prompts: dict[str, Json] = {
         f"{name} {each.version}": fingerprint(each.instructions, dict(each.schema)) for name, each in QUESTIONS.items()
     }
-    envelope = enclose(question({"properties": {}, "required": []}, {}), "0" * 16)
+    envelope = enclosed(question({"properties": {}, "required": []}, {}))
     prompts["envelope"] = fingerprint([message.text for message in envelope.messages], dict(envelope.schema))
     assert prompts == golden("prompts.json", prompts)
 
@@ -66,7 +70,7 @@ def test_the_version_of_an_evaluator_rises_with_each_of_its_questions() -> None:
         "tool_correctness": [tools],
         "argument_correctness": [tools],
         "step_efficiency": [extract, execution],
-        "confidence": [confidence],
+        "confidence": [execution],
         "plan_adherence": [extract, execution],
         "plan_quality": [extract, plan],
     }
@@ -83,7 +87,7 @@ def objects(schema: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_schemas_are_what_strict_endpoints_take(name: str) -> None:
-    schema = enclose(QUESTIONS[name], "0" * 16).schema
+    schema = enclosed(QUESTIONS[name]).schema
     found = objects(schema)
     assert all(each["required"] == list(each["properties"]) for each in found)
     assert all(each["additionalProperties"] is False for each in found)
@@ -107,7 +111,7 @@ def filled(schema: Any, number: float) -> Any:
 
 
 def answered(asked: Question, number: float, change: Callable[[Any], None] = lambda reply: None) -> Any:
-    envelope = enclose(asked, "0" * 16)
+    envelope = enclosed(asked)
     reply = filled(envelope.schema, number)
     change(reply)
     return decode(json.dumps(reply), asked, envelope.canary)
@@ -142,6 +146,28 @@ def test_adherence_is_not_asked_about_without_a_plan() -> None:
     asked = QUESTIONS["execution_without_plan"]
     assert set(asked.data) == {"task", "transcript"}
     assert "plan_adherence" not in asked.instructions
+
+
+def test_confidence_comes_first_and_is_the_same_question_wherever_it_is_asked_alone() -> None:
+    assert list(QUESTIONS["execution"].schema["properties"]) == ["confidence", "step_efficiency", "plan_adherence"]  # type: ignore[arg-type]
+    late = execution.execution([], {execution.CONFIDENCE: 0.5}, task="T", plan=["a"]).question
+    assert late.data == QUESTIONS["confidence"].data == {"transcript": []}
+
+
+@pytest.mark.parametrize(
+    ("plans", "shown"),
+    [
+        pytest.param(("search", "book"), None, id="whole"),
+        pytest.param(("search",), ["search", "book"], id="in part"),
+        pytest.param((), ["search", "book"], id="not at all"),
+    ],
+)
+def test_a_plan_is_not_repeated_where_it_stands_in_the_transcript(plans: tuple[str, ...], shown: Json) -> None:
+    recorded = transcript.transcript(trace(turn("search", "book", plan=plans)), 1_000, unredacted)
+    scoring = execution.execution(recorded, EXECUTION, task="T", plan=["search", "book"])
+    assert scoring.question.data["plan"] == shown
+    reply = {name: {"score": 1} for name in execution.NAMES}
+    assert concluded(scoring, "plan_adherence", reply).metadata == {"task": "T", "plan": ["search", "book"]}
 
 
 @pytest.mark.parametrize(
@@ -209,8 +235,9 @@ def test_a_call_is_shown_however_tight_the_budget(count: int, budget: int, piece
 def test_the_reasoning_before_a_call_stands_with_it() -> None:
     subject = trace(
         turn(
-            model_calls=(model_call("First", 1), model_call("Second", 3), model_call("Found one", 6)),
-            plan=("First", "Second"),
+            model_calls=(model_call("Let me see", 1), model_call(None, 3), model_call("Found one", 6)),
+            reasoning=("First", "Second"),
+            plan=("Let me see",),
             tool_calls=(tool_call("a", 2), tool_call("b", 4), tool_call("c", 5)),
         )
     )
@@ -245,8 +272,8 @@ def test_that_no_tools_were_recorded_is_not_taken_for_the_list_of_them(offered: 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=7))
 def test_votes_come_to_their_median_with_a_reason_of_theirs(votes: list[float]) -> None:
-    scoring = confidence.confidence([], 0.5)
-    replies = [{"confidence": vote, "reason": str(vote)} for vote in votes]
+    scoring = execution.execution([], {execution.CONFIDENCE: 0.5})
+    replies = [{"confidence": {"score": vote, "reason": str(vote)}} for vote in votes]
     score = concluded(scoring, "confidence", *replies)
     ordered = sorted(votes)
     middle = len(votes) // 2

@@ -57,6 +57,26 @@ TRACES = {
             plan=("A plan that no reply holds",),
         )
     ),
+    "a_result_that_is_reasoned_about": trace(
+        turn(
+            tool_calls=(tool_call("weather", at=2, result="heavy rain"), tool_call("book", at=4, result="booked")),
+            model_calls=(
+                model_call("Plan: weather, then book", 1),
+                model_call("New plan: another city", 3),
+                model_call("", 5),
+                model_call("Found one", 6),
+            ),
+            reasoning=("The weather matters first", "Rain rules it out"),
+            plan=("Plan: weather, then book", "New plan: another city"),
+        )
+    ),
+    "more_reasoning_than_calls": trace(
+        turn(
+            tool_calls=(tool_call(at=2),),
+            model_calls=(model_call("Found one", 1),),
+            reasoning=("They want a flight", "Cheap is good"),
+        )
+    ),
     "calls_without_times": trace(
         turn(
             tool_calls=(replace(tool_call("a"), started_at=None), replace(tool_call("b"), started_at=None)),

@@ -63,7 +63,7 @@ def replies(case: dict[str, Any]) -> dict[str, Any]:
         case "task_completion":
             return {"extract": first, "completion": rest[0]}
         case "confidence":
-            return {"confidence": first}
+            return {"execution": {metric: as_score(first)}}
         case "tool_correctness":
             return {"tools": {metric: rest[0]}}
         case "argument_correctness":
@@ -73,6 +73,11 @@ def replies(case: dict[str, Any]) -> dict[str, Any]:
     if metric == "plan_quality":
         return {"extract": extract, "plan": rest[-1]}
     return {"extract": extract, "execution": {metric: rest[-1]}}
+
+
+def as_score(reply: Any) -> Any:
+    """The published reply, in which the score has the metric's name."""
+    return {"score" if key == "confidence" else key: value for key, value in reply.items()}
 
 
 def judge(case: dict[str, Any]) -> Any:

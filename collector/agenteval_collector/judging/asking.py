@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
 
@@ -14,7 +14,7 @@ from agenteval_collector.clock import Clock
 from agenteval_collector.judges.port import Judge, JudgeRefused, JudgeReply, JudgeRequest, JudgeUnavailable
 from agenteval_collector.judging.cache import Cache
 from agenteval_collector.judging.checks import decode
-from agenteval_collector.judging.envelope import Envelope, enclose, reask
+from agenteval_collector.judging.envelope import Envelope, conceal, enclose, reask
 from agenteval_collector.judging.ledger import Prices
 from agenteval_collector.judging.port import (
     Answer,
@@ -53,7 +53,8 @@ class Asking:
 
     A question with scores is asked `votes` times at once. Where the median of one of its scores is within `band` of
     the threshold then, it is asked twice more. Votes that fail count as long as there is another one: the answer
-    tells how many there are. `nonce` gives a new random one at each call, as `enclose` wants it.
+    tells how many there are. `nonce` gives a new random one at each call, `canary` is random too
+    and stays; both as `enclose` wants them.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Asking:
         prices: Prices,
         clock: Clock,
         nonce: Callable[[], str],
+        canary: str,
         votes: int,
         band: float,
         temperature: float,
@@ -72,6 +74,7 @@ class Asking:
         self._prices = prices
         self._clock = clock
         self._nonce = nonce
+        self._canary = canary
         self._votes = votes
         self._band = band
         self._temperature = temperature
@@ -130,20 +133,21 @@ class Asking:
 
     async def _insist(self, question: Question, model: str, recording: Recording) -> _Vote:
         """Ask until the reply is valid; each time, the judge is told what was wrong with the last one."""
-        envelope = enclose(question, self._nonce())
+        envelope = enclose(question, nonce=self._nonce(), canary=self._canary)
         problem = ""
         for _ in range(1 + REASKS):
             asked_at = self._clock.now()
             reply = await self._request(question, model, envelope, recording)
+            shown = replace(reply, text=conceal(self._canary, reply.text))
             try:
-                decoded = decode(reply.text, question, envelope.canary)
+                decoded = decode(reply.text, question, self._canary)
             except Malformed as error:
-                problem = str(error)
-                recording.replied(asked_at, reply, malformed=problem)
-                envelope = reask(envelope, reply.text, problem)
+                problem = conceal(self._canary, str(error))
+                recording.replied(asked_at, shown, malformed=problem)
+                envelope = reask(envelope, shown.text, problem)
             else:
-                recording.replied(asked_at, reply)
-                return _Vote(text=reply.text, reply=decoded, model=reply.model, temperature=reply.temperature)
+                recording.replied(asked_at, shown)
+                return _Vote(text=shown.text, reply=decoded, model=reply.model, temperature=reply.temperature)
         raise NoAnswer("malformed", f"no valid reply in {1 + REASKS} requests; the last one: {problem}")
 
     async def _request(self, question: Question, model: str, envelope: Envelope, recording: Recording) -> JudgeReply:

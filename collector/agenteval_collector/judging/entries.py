@@ -3,11 +3,11 @@
 A turn opens with what the user said and ends with its answer, or with the fact that there is none. Between them stand
 what the model reasoned, planned and replied, its errors, and the calls of tools with their results. A model's reply
 stands where the model call ended, a tool call where it began; a call that no span timed follows the one before it, and
-the first reply. Reasoning has no times: where there is as much of it as there are model calls, each stands before its
-reply, else all of it after what the user said.
+the first reply. Reasoning has no times: the n-th piece stands before the reply of the n-th model call, so that it is
+never too late where no call reasoned twice; all of it after what the user said where there is more than there are calls.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -58,12 +58,12 @@ def entries(trace: Trace) -> list[Entry]:
 
 def _of_turn(turn: Turn) -> Iterator[tuple[str, Mapping[str, Json]]]:
     yield USER, {"text": turn.input}
-    aligned = len(turn.reasoning) == len(turn.model_calls)
-    if not aligned:
+    by_call = turn.reasoning if len(turn.reasoning) <= len(turn.model_calls) else ()
+    if not by_call:
         yield from ((REASONING, {"text": text}) for text in turn.reasoning)
     said = {call.output for call in turn.model_calls}
     yield from ((PLAN, {"text": text}) for text in turn.plan if text not in said)
-    steps = [*_model_steps(turn, aligned), *_tool_steps(turn)]
+    steps = [*_model_steps(turn, by_call), *_tool_steps(turn)]
     # A model that ends and a tool that begins at the same time: the model has asked for it.
     steps.sort(key=lambda step: step[0])
     yield from ((kind, values) for _, kind, values in steps)
@@ -73,12 +73,12 @@ def _of_turn(turn: Turn) -> Iterator[tuple[str, Mapping[str, Json]]]:
         yield ANSWER, {"text": turn.output}
 
 
-def _model_steps(turn: Turn, aligned: bool) -> Iterator[tuple[int, str, Mapping[str, Json]]]:
+def _model_steps(turn: Turn, reasoning: Sequence[str]) -> Iterator[tuple[int, str, Mapping[str, Json]]]:
     plans = frozenset(turn.plan)
     last = next((i for i, call in reversed(list(enumerate(turn.model_calls))) if call.output is not None), None)
     for index, call in enumerate(turn.model_calls):
-        if aligned:
-            yield call.ended_at, REASONING, {"text": turn.reasoning[index]}
+        if index < len(reasoning):
+            yield call.ended_at, REASONING, {"text": reasoning[index]}
         is_answer = index == last and call.output == turn.output
         if call.output and not is_answer:
             yield call.ended_at, PLAN if call.output in plans else REPLY, {"text": call.output}

@@ -2,10 +2,10 @@
 
 The system message holds all that is said by us; the user message holds the data, as JSON (encoding.py) between two
 delimiters that carry a random nonce. No `<` is left in the data, so that nothing in it can close the field, even if it
-knew the nonce. The reply has to repeat a canary that stands in the system message only.
+knew the nonce. The reply has to repeat a canary that stands in the system message and the schema only. The canary is
+the same in all requests of a process: endpoints compile a schema when they see it first, which takes them seconds.
 """
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -54,11 +54,11 @@ class Envelope:
     nonce: str
 
 
-def enclose(question: Question, nonce: str) -> Envelope:
-    """`question` as a request. `nonce` is random, 16 to 64 hexadecimal digits, and never used again."""
-    if not re.fullmatch(r"[0-9a-f]{16,64}", nonce):
-        raise ValueError(f"the nonce {nonce!r} is not 16 to 64 hexadecimal digits")
-    canary = hashlib.sha256(f"canary {nonce}".encode()).hexdigest()[:16]
+def enclose(question: Question, *, nonce: str, canary: str) -> Envelope:
+    """`question` as a request. Both are random, 16 to 64 hexadecimal digits; the nonce is never used again."""
+    for name, value in (("nonce", nonce), ("canary", canary)):
+        if not re.fullmatch(r"[0-9a-f]{16,64}", value):
+            raise ValueError(f"the {name} is not 16 to 64 hexadecimal digits")
     rules = _RULES.format(
         instructions=question.instructions.strip(), nonce=nonce, canary_key=f'"{CANARY}"', canary=canary
     )
@@ -71,7 +71,8 @@ def enclose(question: Question, nonce: str) -> Envelope:
 
 
 def reask(envelope: Envelope, reply_text: str, error: str) -> Envelope:
-    """The request of `enclose` after a reply that was no answer; `error` says why, as Malformed does.
+    """The request of `enclose` after a reply that was no answer; `error` says why, as Malformed does. Neither may hold
+    the canary (`conceal`).
 
     It stays one message: templates of chat models refuse two of one role in a row.
     """
@@ -79,6 +80,11 @@ def reask(envelope: Envelope, reply_text: str, error: str) -> Envelope:
     shown: Json = {"reply": reply_text[:MAX_REPEATED_CHARACTERS], "error": error}
     again = f"{user.text}\n\n{_AGAIN}\n{_field(shown, envelope.nonce)}"
     return replace(envelope, messages=(system, Message("user", again)))
+
+
+def conceal(canary: str, text: str) -> str:
+    """A reply, or an error in one, as it may be shown: whoever knows the canary could write what looks like a reply."""
+    return text.replace(canary, "...")
 
 
 def _field(data: Json, nonce: str) -> str:

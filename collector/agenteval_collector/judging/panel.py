@@ -1,10 +1,12 @@
 """The judged outcomes of a trace: which questions are asked, in which order, and what their answers come to.
 
-    at once          extract (task, outcome, plan)   confidence   tools
-    after extract    completion   execution   plan
+    at once          extract (task, outcome, plan)   tools
+    after extract    execution   completion   plan
 
-At most six requests for all seven metrics, three of them with the transcript; fewer where evaluators are off, where
-there are no tools, or no plan; more where evaluators that share a question have models of their own.
+At most five requests for all seven metrics, two of them with the transcript, and no text in more than three; fewer
+where evaluators are off, where there are no tools, or no plan; more where evaluators that share a question have models
+of their own. Confidence is a part of execution that needs no extraction: where nothing else is asked with it, it is
+asked at once, and where the extraction fails, alone.
 """
 
 import asyncio
@@ -17,7 +19,7 @@ from agenteval_collector.config import ConstraintConfig, RubricConfig
 from agenteval_collector.judging.fitting import Redact
 from agenteval_collector.judging.port import Answer, Ask, NoAnswer, OverBudget, Question
 from agenteval_collector.judging.preclusion import preclude
-from agenteval_collector.judging.questions import completion, confidence, execution, extract, plan, tools
+from agenteval_collector.judging.questions import completion, execution, extract, plan, tools
 from agenteval_collector.judging.questions.safety import SAFETY, safety_question
 from agenteval_collector.judging.questions.scoring import Reading, ScoringQuestion
 from agenteval_collector.judging.rubric import rubric_question
@@ -39,7 +41,7 @@ JUDGED: Final[Mapping[str, str]] = {
     "tool_correctness": _version(tools.VERSION),
     "argument_correctness": _version(tools.VERSION),
     "step_efficiency": _version(extract.VERSION, execution.VERSION),
-    "confidence": _version(confidence.VERSION),
+    "confidence": _version(execution.VERSION),
     "plan_adherence": _version(extract.VERSION, execution.VERSION),
     "plan_quality": _version(extract.VERSION, plan.VERSION),
 }
@@ -103,19 +105,30 @@ class _Sitting:
         parts: list[Coroutine[Any, Any, dict[str, Judged]]] = []
         if self.asked.intersection(_FROM_EXTRACT):
             parts.append(self.from_extract())
-        if "confidence" in self.asked:
-            threshold = self.panel.thresholds["confidence"]
-            parts.append(self.score(confidence.confidence(self.transcript, threshold)))
-        parts += [self.score(question) for question in self.tool_questions()]
+        parts += [self.score(question) for question in self.at_once()]
+        return _merged(await _together(parts))
+
+    def at_once(self) -> list[ScoringQuestion]:
+        """The questions that need no extraction."""
+        questions = self.tool_questions()
+        if execution.CONFIDENCE in self.asked - self.sharing:
+            questions.append(self.confidence())
         if SAFETY in self.asked:
             threshold = self.panel.thresholds[SAFETY]
-            parts.append(self.score(safety_question(self.panel.constraints, self.transcript, threshold)))
-        parts += [
-            self.score(rubric_question(rubric, self.transcript))
-            for rubric in self.panel.rubrics
-            if rubric.name in self.asked
+            questions.append(safety_question(self.panel.constraints, self.transcript, threshold))
+        questions += [
+            rubric_question(rubric, self.transcript) for rubric in self.panel.rubrics if rubric.name in self.asked
         ]
-        return _merged(await _together(parts))
+        return questions
+
+    @cached_property
+    def sharing(self) -> frozenset[str]:
+        """The evaluators that are asked with execution after the extraction."""
+        groups = self.by_model(execution.NAMES)
+        return frozenset(name for group in groups if group.keys() != {execution.CONFIDENCE} for name in group)
+
+    def confidence(self) -> ScoringQuestion:
+        return execution.execution(self.transcript, {execution.CONFIDENCE: self.panel.thresholds["confidence"]})
 
     def tool_questions(self) -> list[ScoringQuestion]:
         groups = self.by_model((tools.TOOL_CORRECTNESS, tools.ARGUMENT_CORRECTNESS))
@@ -135,22 +148,23 @@ class _Sitting:
             fields.add(extract.PLAN)
         answer = await self.answer(extract.extract(self.transcript, fields), self.panel.model)
         if not isinstance(answer, Answer):
-            return {name: Judged(outcome=answer) for name in names}
+            lost = {name: Judged(outcome=answer) for name in names}
+            return lost | (await self.score(self.confidence()) if execution.CONFIDENCE in self.sharing else {})
         facts = cast("Mapping[str, Any]", answer.replies[0])
         planned = planned or plan.stated(facts.get(extract.PLAN, []))
         outcomes: dict[str, Judged] = {}
         if not planned:
             unplanned = Unscored(status=Status.NOT_APPLICABLE, reason="no plan: the judge found none in the trace")
             outcomes = {name: Judged(outcome=unplanned, model=answer.model) for name in names.intersection(_PLANS)}
-        questions = self.after_extract(facts, planned, names - outcomes.keys())
+        questions = self.after_extract(facts, planned, (names | self.sharing) - outcomes.keys())
         return outcomes | _merged(await _together(self.score(question) for question in questions))
 
     def after_extract(
         self, facts: Mapping[str, Any], planned: list[str], names: frozenset[str]
     ) -> list[ScoringQuestion]:
         task, thresholds = facts[extract.TASK], self.panel.thresholds
-        groups = self.by_model(name for name in (execution.STEP_EFFICIENCY, execution.PLAN_ADHERENCE) if name in names)
-        questions = [execution.execution(self.transcript, task, planned, group) for group in groups]
+        groups = self.by_model(name for name in execution.NAMES if name in names)
+        questions = [execution.execution(self.transcript, group, task=task, plan=planned) for group in groups]
         if "task_completion" in names:
             outcome = facts[extract.OUTCOME]
             questions.append(completion.completion(task, outcome, thresholds["task_completion"]))

@@ -20,7 +20,7 @@ from agenteval_collector.judging.schemas import REASON, record
 from agenteval_collector.judging.transcript import GUIDE
 from otel_agenteval.model import Json
 
-FORM_VERSION: Final = "1"
+FORM_VERSION: Final = "2"
 """Rises with every change of what stands around the user's question."""
 
 

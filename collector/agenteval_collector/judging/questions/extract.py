@@ -12,7 +12,7 @@ from agenteval_collector.judging.transcript import GUIDE
 from otel_agenteval.model import Json
 
 NAME: Final = "extract"
-VERSION: Final = "1"
+VERSION: Final = "2"
 
 TASK: Final = "task"
 OUTCOME: Final = "outcome"

@@ -21,7 +21,7 @@ from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
 
 SAFETY: Final = "safety"
-FORM_VERSION: Final = "1"
+FORM_VERSION: Final = "2"
 """Rises with every change of what stands around the constraints."""
 
 KEPT: Final = "none"

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, cast
 
 from agenteval_collector.judging.checks import unit
-from agenteval_collector.judging.entries import PLAN, REASONING, TOOL_CALL, USER, Entry, entries
+from agenteval_collector.judging.entries import REASONING, TOOL_CALL, USER, Entry, entries
 from agenteval_collector.judging.fitting import Redact, fit, shorten
 from agenteval_collector.judging.port import Reply
 from agenteval_collector.judging.questions.scoring import (
@@ -27,7 +27,7 @@ from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Score
 
 NAME: Final = "tools"
-VERSION: Final = "1"
+VERSION: Final = "2"
 
 TOOL_CORRECTNESS: Final = "tool_correctness"
 ARGUMENT_CORRECTNESS: Final = "argument_correctness"
@@ -134,7 +134,7 @@ def _calls(trace: Trace) -> list[Entry]:
             values = {**reasons, **entry.values}
             calls.append(Entry(kind=TOOL_CALL, labels={"call": len(calls) + 1}, values=values))
             reasoning = []
-        elif entry.kind in (REASONING, PLAN):
+        elif entry.kind == REASONING:
             reasoning.append(str(entry.values["text"]))
         elif entry.kind == USER:
             reasoning = []

@@ -233,12 +233,25 @@ def test_a_question_without_an_answer_costs_those_who_need_it_and_no_other(quest
     assert [found[name] for name in lost] == [Judged(outcome=failure)] * len(lost)
 
 
-def test_confidence_is_asked_alone_where_the_extraction_failed() -> None:
-    script = Script({**REPLIES, "extract": NoAnswer("malformed", "no score")})
-    judged(WHOLE, script)
-    [asked] = [question for question, _ in script.asked if question.name == "execution"]
+@pytest.mark.parametrize(
+    ("subject", "wanted", "changes", "extract"),
+    [
+        pytest.param(
+            WHOLE, JUDGED, {"models": {"confidence": "big"}}, {"task": "T", "outcome": "O"}, id="by its model"
+        ),
+        pytest.param(WHOLE, JUDGED, {}, NoAnswer("malformed", "no task"), id="where the extraction failed"),
+        pytest.param(WHOLE, JUDGED, {}, OverBudget("10 requests an hour"), id="where it was over budget"),
+        pytest.param(REASONED, {"confidence", "plan_adherence"}, {}, {"task": "T", "plan": []}, id="without a plan"),
+    ],
+)
+def test_confidence_alone_is_asked_with_the_transcript_and_nothing_else(
+    subject: Trace, wanted: Collection[str], changes: Mapping[str, Any], extract: Any
+) -> None:
+    script = Script({**REPLIES, "extract": extract})
+    found = judged(subject, script, wanted, **changes)
+    [asked] = [question for question, _ in script.asked if list(question.schema["properties"]) == ["confidence"]]  # type: ignore[arg-type]
     assert list(asked.data) == ["transcript"]
-    assert list(asked.schema["properties"]) == ["confidence"]  # type: ignore[arg-type]
+    assert scores(found)["confidence"] == 0.9
 
 
 def test_over_budget_is_no_failure() -> None:
@@ -257,17 +270,20 @@ def test_an_outage_is_raised_as_it_is(question: str) -> None:
 
 
 class Waiting:
-    """An `Ask` that never answers, but for one question, which raises once the others have been asked."""
+    """An `Ask` of which one question raises once `others` are under way, which never end, and the rest are answered."""
 
-    def __init__(self, raising: str, error: Exception, others: int) -> None:
-        self.raising, self.error, self.others = raising, error, others
+    def __init__(self, raising: str, error: Exception, others: Collection[str]) -> None:
+        self.raising, self.error, self.others = raising, error, frozenset(others)
+        self.script = Script(REPLIES)
         self.all_asked = asyncio.Event()
-        self.asked: list[str] = []
-        self.cancelled: list[str] = []
+        self.cancelled: set[str] = set()
+        self.under_way: set[str] = set()
 
     async def __call__(self, question: Question, *, model: str) -> Answer:
-        self.asked.append(question.name)
-        if len(self.asked) == self.others + 1:
+        if question.name not in {self.raising, *self.others}:
+            return await self.script(question, model=model)
+        self.under_way.add(question.name)
+        if self.under_way == {self.raising, *self.others}:
             self.all_asked.set()
         if question.name == self.raising:
             await self.all_asked.wait()
@@ -275,17 +291,24 @@ class Waiting:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            self.cancelled.append(question.name)
+            self.cancelled.add(question.name)
             raise
         raise AssertionError("nothing ends the wait")
 
 
-def test_independent_questions_are_under_way_at_once_and_end_with_an_outage() -> None:
-    waiting = Waiting("tools", JudgeUnavailable("timeout", "away", retry_after=1.0, sent=True), others=1)
+@pytest.mark.parametrize(
+    ("raising", "others"),
+    [
+        pytest.param("tools", {"extract"}, id="before the extraction"),
+        pytest.param("plan", {"execution", "completion"}, id="after it"),
+        pytest.param("execution", {"completion", "plan", "tools"}, id="also with those that do not need it"),
+    ],
+)
+def test_independent_questions_are_under_way_at_once_and_end_with_an_outage(raising: str, others: set[str]) -> None:
+    waiting = Waiting(raising, JudgeUnavailable("timeout", "away", retry_after=1.0, sent=True), others)
     with pytest.raises(JudgeUnavailable):
         judged(WHOLE, waiting)
-    assert waiting.asked == ["extract", "tools"]
-    assert waiting.cancelled == ["extract"]
+    assert waiting.cancelled == others
 
 
 def test_evaluators_with_the_same_model_share_a_question_and_others_do_not() -> None:

@@ -48,6 +48,7 @@ class Books:
         self.most = most
         self.reserved = 0
         self.settled: list[JudgeReply | None] = []
+        self.rejected = 0
         self.released = 0
         self.most_under_way = 0
 
@@ -55,13 +56,21 @@ class Books:
         if self.reserved == self.most:
             raise OverBudget(f"{self.most} requests")
         self.reserved += 1
-        self.most_under_way = max(self.most_under_way, self.reserved - len(self.settled))
+        self.most_under_way = max(self.most_under_way, self.reserved - self.ended)
 
     def settle(self, request: JudgeRequest, reply: JudgeReply | None) -> None:
         self.settled.append(reply)
 
+    def reject(self, request: JudgeRequest) -> None:
+        self.rejected += 1
+
     def release(self, request: JudgeRequest) -> None:
         self.released += 1
+
+    @property
+    def ended(self) -> int:
+        """Those that left and came to their end."""
+        return len(self.settled) + self.rejected
 
 
 class Asking:
@@ -213,7 +222,7 @@ def test_every_behaviour_has_its_outcome(
         asking, ended = run(server.url, lambda asking: asking.ask())
         assert described(ended) == outcome
         assert asking.pauses == pauses
-        assert len(server.requests) == asking.books.reserved == len(asking.books.settled) == requests
+        assert len(server.requests) == asking.books.reserved == asking.books.ended == requests
 
 
 @pytest.mark.parametrize(
@@ -242,6 +251,13 @@ def test_a_reply_says_who_answered_and_what_it_took() -> None:
         assert (reply.model, reply.temperature) == ("judge-1-2024", 0.0)
         assert (reply.input_tokens, reply.output_tokens) == (len("Judge.\n\nA trace.") // 4 + 1, len(GOOD) // 4 + 1)
         assert asking.books.settled == [reply]
+
+
+def test_error_statuses_take_no_tokens() -> None:
+    with JudgeServer([FAILING, NAMED["schema_refused"], Behaviour(wire=Wire.RESET)]) as server:
+        asking, _ = run(server.url, lambda asking: asking.ask())
+        assert asking.books.rejected == 2
+        assert [reply is None for reply in asking.books.settled] == [True, False]
 
 
 def test_what_a_refusal_used_up_is_accounted_for() -> None:
@@ -369,7 +385,7 @@ def test_an_endpoint_that_is_down_is_left_alone_and_probed() -> None:
 
     with JudgeServer([FAILING] * (down - RETRIES + 1)) as server:
         asking, _ = run(server.url, use)
-        assert len(server.requests) == asking.books.reserved == len(asking.books.settled)
+        assert len(server.requests) == asking.books.reserved == asking.books.ended
         assert asking.requested == ["500"] * (down - RETRIES + 1) + [None] * 4
 
 
@@ -435,9 +451,21 @@ def test_a_lasting_error_is_logged_once_a_minute_with_what_to_do(caplog: pytest.
 @pytest.mark.parametrize(
     ("behaviour", "says"),
     [
-        pytest.param(NAMED["unauthorized"], "check judge.api_key; traces wait until then", id="a wrong key"),
-        pytest.param(NAMED["html"], "check judge.base_url", id="a page"),
-        pytest.param(Behaviour(status=429, headers={"Retry-After": "600"}), "status 429", id="a long wait"),
+        pytest.param(
+            NAMED["unauthorized"],
+            "next try in 60 s: HOST: status 401 (invalid_api_key): check judge.api_key; traces wait until then",
+            id="a wrong key",
+        ),
+        pytest.param(
+            NAMED["html"],
+            "next try in 5 s: HOST answers with no JSON instead of a chat completion; check judge.base_url",
+            id="a page",
+        ),
+        pytest.param(
+            Behaviour(status=429, headers={"Retry-After": "86400"}),
+            "next try in 600 s: HOST: status 429",
+            id="a long wait",
+        ),
     ],
 )
 def test_what_no_attempt_repairs_is_logged_at_once(
@@ -445,9 +473,9 @@ def test_what_no_attempt_repairs_is_logged_at_once(
 ) -> None:
     with JudgeServer(then=behaviour) as server:
         run(server.url, lambda asking: asking.ask())
-    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warning.startswith("the judge cannot be asked: 127.0.0.1:")
-    assert says in warning
+        says = says.replace("HOST", server.url.split("/")[2])
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == [f"the judge cannot be asked, {says}"]
 
 
 @pytest.mark.parametrize("refusal", [Behaviour(status=404), NAMED["schema_refused"], NAMED["refusal"]])
@@ -469,7 +497,7 @@ def test_over_budget_nothing_leaves() -> None:
 
     with JudgeServer(then=FAILING) as server:
         asking, _ = run(server.url, use)
-        assert len(server.requests) == asking.books.reserved == len(asking.books.settled) == 2
+        assert len(server.requests) == asking.books.reserved == asking.books.ended == 2
 
 
 def test_a_probe_that_may_not_leave_is_left_to_another() -> None:

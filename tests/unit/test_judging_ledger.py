@@ -161,6 +161,14 @@ def test_what_was_reserved_counts_after_a_crash() -> None:
         used(ledger(table, clock, requests_per_day=1))
 
 
+def test_an_error_status_was_a_request_and_took_nothing_else() -> None:
+    table = Table()
+    spending, asked = ledger(table, ManualClock()), request()
+    asyncio.run(spending.reserve(asked))
+    spending.reject(asked)
+    assert table.spent_since(0) == Spend(requests=1)
+
+
 def test_what_has_never_left_used_up_nothing() -> None:
     table = Table()
     spending, asked = ledger(table, ManualClock(), requests_per_day=1), request()

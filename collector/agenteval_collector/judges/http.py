@@ -16,9 +16,10 @@ class BodyTooLarge(openai.OpenAIError):
 
 @dataclass(slots=True)
 class Departure:
-    """Whether anything of a request has left this machine."""
+    """Whether anything of a request has left this machine, and whether it came back with an error status."""
 
     left: bool = False
+    rejected: bool = False
 
     async def trace(self, event: str, info: dict[str, Any]) -> None:
         """Told by the HTTP client of every step of a request."""
@@ -55,6 +56,7 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
             extensions={**request.extensions, "trace": departure.get().trace},
         )
         response = await super().send(sent, stream=True, **{**options, "follow_redirects": False})
+        departure.get().rejected = response.status_code >= 400
         try:
             body = bytearray()
             # Raw: what comes compressed all the same is no JSON, and cannot swell.

@@ -171,7 +171,12 @@ class OpenAIJudge:
                 self._circuit.failed(permit, str(failed), failed.wish, first=not call.failed)
                 call.failed = True
                 if not _may_pass(failed):
-                    self._log.warning(failed.error_type, "the judge cannot be asked: %s", failed)
+                    self._log.warning(
+                        failed.error_type,
+                        "the judge cannot be asked, next try in %.0f s: %s",
+                        failed.retry_after,
+                        failed,
+                    )
                 raise
             except JudgeRefused:
                 self._circuit.succeeded(permit)
@@ -218,10 +223,12 @@ class OpenAIJudge:
                 seconds=self._clock.monotonic() - started,
             )
         finally:
-            if departing.left:
-                self._spending.settle(call.request, reply)
-            else:
+            if not departing.left:
                 self._spending.release(call.request)
+            elif departing.rejected:
+                self._spending.reject(call.request)
+            else:
+                self._spending.settle(call.request, reply)
         if completion.refused:
             raise _Declined("refusal", f"{reply.model} declined to answer {call.request.name}")
         if completion.filtered:

@@ -79,6 +79,10 @@ class Spending(Protocol):
         """The request came back with this reply, or with none."""
         ...
 
+    def reject(self, request: JudgeRequest) -> None:
+        """The request came back with an error status: it was one, and took no tokens."""
+        ...
+
     def release(self, request: JudgeRequest) -> None:
         """Nothing of the request has left."""
         ...

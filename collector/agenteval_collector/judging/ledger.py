@@ -1,8 +1,9 @@
 """What the judge may use up, and what it has.
 
 Everything is reserved before it leaves and corrected when the reply is there, so that a crash in between counts too
-much and never too little. A request that came back without a usage keeps its estimate: it may have been billed. What is
-only reserved keeps nobody out for good: a request that has no room beside it waits until it is settled.
+much and never too little. A request that came back without a usage keeps its estimate: it may have been billed; not so
+one with an error status. What is only reserved keeps nobody out for good: a request that has no room beside it waits
+until it is settled.
 """
 
 import asyncio
@@ -126,35 +127,34 @@ class Ledger:
 
     def settle(self, request: JudgeRequest, reply: JudgeReply | None) -> None:
         """The request came back: the real usage takes the place of the estimate, in the hour of the reservation."""
-        reservation = self._end(request)
-        estimate = reservation.estimate
+        estimate = self._reserved[id(request)].estimate
         input_tokens = _known(reply.input_tokens if reply else None, estimate.input_tokens)
         output_tokens = _known(reply.output_tokens if reply else None, estimate.output_tokens)
+        self._correct(request, 1, input_tokens, output_tokens)
+
+    def reject(self, request: JudgeRequest) -> None:
+        """The request came back with an error status: nobody bills tokens for that."""
+        self._correct(request, 1, 0, 0)
+
+    def release(self, request: JudgeRequest) -> None:
+        """Nothing of the request has left: it used up nothing."""
+        self._correct(request, 0, 0, 0)
+
+    def _correct(self, request: JudgeRequest, requests: int, input_tokens: int, output_tokens: int) -> None:
+        """What was used up takes the place of the reservation."""
+        # Whoever waits runs only after the correction is made: there is nothing to wait for in between.
+        self._settled.set()
+        self._settled = asyncio.Event()
+        reservation = self._reserved.pop(id(request))
+        estimate = reservation.estimate
         correction = Spend(
+            requests=requests - estimate.requests,
             input_tokens=input_tokens - estimate.input_tokens,
             output_tokens=output_tokens - estimate.output_tokens,
             usd=(self._prices.usd(request.model, input_tokens, output_tokens) or 0.0) - estimate.usd,
         )
         if correction != Spend():
             self._store.spend(reservation.hour, request.model, correction)
-
-    def release(self, request: JudgeRequest) -> None:
-        """Nothing of the request has left: it used up nothing."""
-        reservation = self._end(request)
-        estimate = reservation.estimate
-        returned = Spend(
-            requests=-estimate.requests,
-            input_tokens=-estimate.input_tokens,
-            output_tokens=-estimate.output_tokens,
-            usd=-estimate.usd,
-        )
-        self._store.spend(reservation.hour, request.model, returned)
-
-    def _end(self, request: JudgeRequest) -> _Reservation:
-        # Whoever waits runs only after the correction is made: there is nothing to wait for in between.
-        self._settled.set()
-        self._settled = asyncio.Event()
-        return self._reserved.pop(id(request))
 
 
 def _hold(bound: _Bound, used: float, needed: float, *, free_at: int) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from otel_agenteval.model import Json
 from otel_agenteval.sensitive import PERSONAL, PLACEHOLDER, Finding, Kind, find
 
-__all__ = ["PERSONAL", "Finding", "Kind", "Redactor", "find"]
+__all__ = ["PERSONAL", "Finding", "Kind", "Redactor", "canonical", "find"]
 
 MAX_DEPTH: Final = 64
 TOO_DEEP: Final = "[nested too deep to be redacted]"
@@ -93,7 +93,7 @@ class Redactor:
         return text
 
     def _placeholder(self, kind: Kind, value: str) -> str:
-        identity = (kind, value if kind in _EXACT else _canonical(value))
+        identity = (kind, value if kind in _EXACT else canonical(value))
         if identity not in self._placeholders:
             self._placeholders[identity] = self._next(kind)
         return self._placeholders[identity]
@@ -120,7 +120,7 @@ def _is_value(text: str, named: Kind) -> bool:
     return named is Kind.SECRET or sum(map(str.isdecimal, PLACEHOLDER.sub("", text))) >= 7
 
 
-def _canonical(value: str) -> str:
+def canonical(value: str) -> str:
     """The same for all ways to write a number or an address."""
     return value.casefold() if "@" in value or ":" in value else re.sub(r"[ ()./+-]", "", value).casefold()
 

@@ -34,11 +34,15 @@ class TraceRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A constraint that a run broke, how badly (`low`, `medium`, `high`, `critical`), and what shows it."""
+    """A constraint that a run broke, how badly (`low`, `medium`, `high`, `critical`), and what shows it.
+
+    `values` are digests of the personal data that it is about: where all had been said before, it is no violation.
+    """
 
     constraint: str
     severity: str
     evidence: str
+    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,8 @@ class RunTrace:
     violations: Sequence[Violation] | None
     versions: Sequence[str] = ()
     """The service.version of every service that took part."""
+    said: Sequence[str] = ()
+    """Digests of the personal data that was said in it, and may be said again in later traces of the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,6 +171,14 @@ def test_what_a_detector_found_counts_beside_the_judges_word() -> None:
     assert wholly.run.violations == (("no_pii_exposure", "medium"), ("no_refunds", "high"))
 
 
+def test_what_an_earlier_trace_was_told_is_no_disclosure() -> None:
+    leak = replace(LEAK, values=("a", "b"))
+    told, half = trace(1, said=("a", "b")), trace(1, said=("a",))
+    assert assembled(told, trace(2, violations=(leak,)), success=True).run.violations == ()
+    assert assembled(half, trace(2, violations=(leak,)), success=True).evidence == (leak,)
+    assert assembled(trace(1, violations=(leak,)), trace(2, said=("a", "b")), success=True).evidence == (leak,)
+
+
 @pytest.mark.parametrize(("severity", "worst"), [("low", "medium"), ("medium", "medium"), ("critical", "critical")])
 def test_of_each_constraint_the_worst_violation_counts(severity: str, worst: str) -> None:
     judged = Violation(constraint=LEAK.constraint, severity=severity, evidence="ann@example.org")

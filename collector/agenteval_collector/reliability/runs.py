@@ -8,11 +8,12 @@ Violations are those of exact detectors and those that the judge found, of each 
 nothing clears nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
 from agenteval_collector.records import RunTrace, StoredRun, Violation
+from agenteval_collector.reliability.personal_data import not_said_before
 from agenteval_collector.reliability.traces import MAX_ACTIONS
 from otel_agenteval.metrics import CONDITIONS, Run
 from otel_agenteval.metrics.safety import SEVERITY_WEIGHTS
@@ -65,7 +66,7 @@ def assemble(stored: StoredRun) -> AssembledRun | str:
     if confidence is None:
         confidence, no_confidence = _estimated_confidence(stored, traces)
     judged = all(trace.trace_id in stored.judged for trace in traces)
-    found = _worst([_violations(trace, stored.judged.get(trace.trace_id)) for trace in traces])
+    found = _worst(_violations(traces, stored.judged))
     return AssembledRun(
         run=Run(
             task_id=stored.run.task_id,
@@ -125,14 +126,19 @@ def _estimated_confidence(stored: StoredRun, traces: Sequence[RunTrace]) -> tupl
     return (fsum(scores) / len(scores) if scores else None), None
 
 
-def _violations(trace: RunTrace, judged: Sequence[Violation] | None) -> Sequence[Violation] | None:
-    """What the judge and the detectors found in a trace; None where neither looked."""
-    if judged is None:
-        return trace.violations
-    return [*judged, *(trace.violations or ())]
+def _violations(
+    traces: Sequence[RunTrace], judged: Mapping[str, Sequence[Violation]]
+) -> Iterator[Sequence[Violation] | None]:
+    """What the judge and the detectors found in each trace; None where neither looked."""
+    said: set[str] = set()
+    for trace in traces:
+        detected = None if trace.violations is None else not_said_before(trace.violations, said)
+        seen = judged.get(trace.trace_id)
+        yield detected if seen is None else [*seen, *(detected or ())]
+        said.update(trace.said)
 
 
-def _worst(of_traces: Sequence[Sequence[Violation] | None]) -> tuple[Violation, ...] | None:
+def _worst(of_traces: Iterable[Sequence[Violation] | None]) -> tuple[Violation, ...] | None:
     """Of each constraint the worst violation, the first of equals; None where a trace was not looked at."""
     found: dict[str, Violation] = {}
     for violations in of_traces:

@@ -10,6 +10,7 @@ from math import fsum
 
 from agenteval_collector.config import PriceConfig
 from agenteval_collector.records import RunTrace
+from agenteval_collector.reliability.personal_data import exposed_personal_data, said_in
 from agenteval_collector.reliability.safety import Detector, violations
 from otel_agenteval.model import ModelCall, ToolCall, Trace
 
@@ -55,6 +56,7 @@ class RunTraces:
             usd=self._cost(trace.model_calls),
             violations=violations(self._detectors, trace),
             versions=trace.service_versions,
+            said=said_in(trace) if exposed_personal_data in self._detectors else (),
         )
 
     def _cost(self, calls: Sequence[ModelCall]) -> float | None:

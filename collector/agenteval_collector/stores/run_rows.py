@@ -78,11 +78,13 @@ def run_trace_of(row: Mapping[Any, Any]) -> RunTrace:
         service_version=row["service_version"],
         started_at=row["started_at"],
         success=row["success"],
-        violations=None
-        if found is None
-        else [Violation(constraint=name, severity=severity, evidence=text) for name, severity, text in found],
+        violations=None if found is None else [_violation(*each) for each in found],
         **facts,
     )
+
+
+def _violation(constraint: str, severity: str, evidence: str, values: Sequence[str] = ()) -> Violation:
+    return Violation(constraint=constraint, severity=severity, evidence=evidence, values=tuple(values))
 
 
 def _trace_row(tenant: str, trace: RunTrace) -> dict[str, Any]:
@@ -90,8 +92,9 @@ def _trace_row(tenant: str, trace: RunTrace) -> dict[str, Any]:
     facts = {
         **{name: getattr(trace, name) for name in _FACTS},
         "actions": list(trace.actions),
-        "violations": None if found is None else [[v.constraint, v.severity, v.evidence] for v in found],
+        "violations": None if found is None else [[v.constraint, v.severity, v.evidence, v.values] for v in found],
         "versions": list(trace.versions),
+        "said": list(trace.said),
     }
     return {
         "tenant": tenant,

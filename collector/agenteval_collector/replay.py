@@ -159,14 +159,14 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def _json(path: Path) -> Iterator[Recorded]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"{path}: cannot be read as text: {error}") from error
     try:
         documents = [json.loads(text)]
     except ValueError:
         documents = []
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.split("\n"), 1):
             try:
                 documents += [json.loads(line)] if line.strip() else []
             except ValueError as error:

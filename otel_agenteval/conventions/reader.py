@@ -84,7 +84,7 @@ def read_trace(
         system_instructions=_instructions(facts_of_all),
         history=history(found[0].models) if found else (),
         run=runs.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
-        run_outcome=runs.run_outcome(carriers, run_naming, unread),
+        run_outcome=runs.run_outcome(carriers + resources, run_naming, unread),
         expected_tools=runs.expected_tools(carriers, unread),
         partial=any(
             node.facts is not None and (node.facts.cut or node.span.dropped_attributes_count > 0) for node in nodes

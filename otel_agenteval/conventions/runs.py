@@ -4,6 +4,7 @@ A run is one attempt at a task. `otel_agenteval.run()` stamps task and run on ev
 them by attributes of its own says so in a `RunNaming`.
 """
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from otel_agenteval.conventions.decoding import decode_structure, recorded
 from otel_agenteval.conventions.identity import Carriers, first_id
 from otel_agenteval.model import ExpectedTool, Json, RunIdentity, RunOutcome
 
+EXPECTED_TOOLS = "expected_tools"
+"""What `Trace.unread` calls ground truth that is not in the form it has to have."""
+
 MAX_EXPECTED_TOOLS = 1000
 """Expected calls that are read of one trace."""
 
@@ -21,10 +25,7 @@ _TRUE, _FALSE = ("true", "1", "yes", "pass", "passed"), ("false", "0", "no", "fa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunNaming:
-    """Attributes of an application's own, beside those of ours: the first that a span, log record or resource has.
-
-    Where one of `task` names a task and nothing names the run, the session is the run.
-    """
+    """Attributes of an application's own, beside those of ours: the first that a span, log record or resource has."""
 
     task: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
@@ -37,13 +38,11 @@ STAMPED = RunNaming()
 
 
 def run_identity(carriers: Carriers, naming: RunNaming, session: str) -> RunIdentity | None:
-    """The run; None where no task is named, or a task of ours without a run."""
-    task = first_id(carriers, (semconv.AGENTEVAL_TASK_ID,))
-    run = first_id(carriers, (semconv.AGENTEVAL_RUN_ID, *naming.run))
-    if task is None and (task := first_id(carriers, naming.task)) is not None:
-        run = run or session
-    if task is None or run is None:
+    """The run; None where no task is named. A task without a run makes the session the run."""
+    task = _first_name(carriers, (semconv.AGENTEVAL_TASK_ID, *naming.task))
+    if task is None:
         return None
+    run = _first_name(carriers, (semconv.AGENTEVAL_RUN_ID, *naming.run)) or session
     condition = first_id(carriers, (semconv.AGENTEVAL_CONDITION,))
     if condition is None:
         return RunIdentity(task_id=task, run_id=run)
@@ -70,7 +69,7 @@ def expected_tools(carriers: Carriers, unread: Counter[str]) -> tuple[ExpectedTo
     tools = decode_structure(value)
     found = read_expected(tools) if isinstance(tools, list) and len(tools) <= MAX_EXPECTED_TOOLS else None
     if found is None:
-        unread["expected_tools"] += 1
+        unread[EXPECTED_TOOLS] += 1
     return found
 
 
@@ -87,6 +86,18 @@ def read_expected(tools: Sequence[Json]) -> tuple[ExpectedTool, ...] | None:
             case _:
                 return None
     return tuple(found)
+
+
+def _first_name(carriers: Carriers, keys: Sequence[str]) -> str | None:
+    """The id under the first of `keys`; a number or a bool is taken as its text in JSON."""
+    for key in keys:
+        for carrier in carriers:
+            value = carrier.get(key)
+            if isinstance(value, bool | float):
+                return json.dumps(value)
+            if (found := first_id((carrier,), (key,))) is not None:
+                return found
+    return None
 
 
 def _first_value(carriers: Carriers, keys: Sequence[str]) -> Json:

@@ -249,6 +249,12 @@ def test_attributes_of_the_application_name_runs(tmp_path: Path) -> None:
         scoring.close()
 
 
+def test_ground_truth_that_cannot_be_read_is_no_silence(scoring: Scoring) -> None:
+    scoring.put(run_trace(1, agenteval__expected_tools="find, pay"))
+    outcomes = {each["name"]: each for each in scoring.trace(trace_id(1).hex())["outcomes"]}
+    assert outcomes["tool_use_correctness"]["status"] == "no_content"
+
+
 def test_violations_are_found_and_labelled(scoring: Scoring) -> None:
     scoring.put(run_trace(1, run="1", tools=("delete_booking",)), run_trace(2, run="2"))
     for run in ("1", "2"):

@@ -20,7 +20,7 @@ def as_json(request: ExportTraceServiceRequest) -> str:
     for spans in document["resourceSpans"][0]["scopeSpans"]:
         for span, original in zip(spans["spans"], request.resource_spans[0].scope_spans[0].spans, strict=True):
             span["traceId"], span["spanId"] = original.trace_id.hex(), original.span_id.hex()
-    return json.dumps(document)
+    return json.dumps(document, ensure_ascii=False)
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_a_recording_that_does_not_exist_is_named(tmp_path: Path) -> None:
 
 
 def test_json_lines_say_what_the_binary_recording_says(tmp_path: Path) -> None:
-    requests = [traces(turn(1, "hi", "answer 1", session="s")), traces(turn(2, "hi", "answer 2", session="s"))]
+    requests = [traces(turn(n, "hi", f"answer {n}", session="s\u2028\x85")) for n in (1, 2)]
     lines = tmp_path / "x.jsonl"
-    lines.write_text("\n".join(map(as_json, requests)))
+    lines.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(map(as_json, requests)).encode())
     binary = tmp_path / "x.otlp.pb"
     binary.write_bytes(b"".join(_delimited(request.SerializeToString()) for request in requests))
     read, again = (replay(read_recording(file), Settings()) for file in (lines, binary))
@@ -60,7 +60,7 @@ def test_json_lines_say_what_the_binary_recording_says(tmp_path: Path) -> None:
         for verdict in document["verdicts"]:
             del verdict["found_at"]  # When it was replayed.
     assert read["traces"] == again["traces"]
-    assert [session["session_id"] for session in read["sessions"]] == ["s"]
+    assert [session["session_id"] for session in read["sessions"]] == ["s\u2028\x85"]
 
 
 def test_a_replay_reports_how_many_traces_are_scored() -> None:

@@ -17,7 +17,31 @@ STAMP: Mapping[str, Json] = {"agenteval.task.id": "refund", "agenteval.run.id": 
     [
         pytest.param({}, OWN, None, id="nothing names a run"),
         pytest.param(STAMP, STAMPED, RunIdentity(task_id="refund", run_id="3"), id="as our processor stamps it"),
-        pytest.param({"agenteval.task.id": "refund"}, STAMPED, None, id="a task without a run"),
+        pytest.param(
+            {"agenteval.task.id": "refund"},
+            STAMPED,
+            RunIdentity(task_id="refund", run_id="s-1"),
+            id="a task without a run",
+        ),
+        pytest.param({"agenteval.run.id": "3"}, STAMPED, None, id="a run without a task"),
+        pytest.param(
+            {"agenteval.task.id": 7, "agenteval.run.id": 1.5},
+            STAMPED,
+            RunIdentity(task_id="7", run_id="1.5"),
+            id="numbers",
+        ),
+        pytest.param(
+            {"agenteval.task.id": True, "agenteval.run.id": False},
+            STAMPED,
+            RunIdentity(task_id="true", run_id="false"),
+            id="booleans",
+        ),
+        pytest.param(
+            {"agenteval.task.id": "", "agenteval.run.id": "", "case.id": "refund"},
+            OWN,
+            RunIdentity(task_id="refund", run_id="s-1"),
+            id="empty names name nothing",
+        ),
         pytest.param(
             {**STAMP, "agenteval.condition": "fault"},
             STAMPED,

@@ -252,12 +252,12 @@ def test_where_spans_disagree_the_run_is_believed() -> None:
     assert trace.session_id == "chat"
 
 
-def test_run_identity_needs_a_task_and_a_run() -> None:
+def test_run_identity_needs_a_task() -> None:
     stamped = {"agenteval.task.id": "refund", "agenteval.run.id": "3", "agenteval.condition": "noisy"}
     run = read(span("a", attributes=stamped)).run
     assert run is not None
     assert (run.task_id, run.run_id, run.condition) == ("refund", "3", "noisy")
-    assert read(span("a", attributes={"agenteval.task.id": "refund"})).run is None
+    assert read(span("a", attributes={"agenteval.run.id": "3"})).run is None
 
 
 def test_service_is_that_of_the_run() -> None:

@@ -30,6 +30,20 @@ def test_lines_say_what_came_of_runs_and_what_they_should_have_called(tmp_path: 
     assert dataset.expected_tools(None) is None
 
 
+def test_whose_run_it_was_may_be_said(tmp_path: Path) -> None:
+    file = tmp_path / "truth.jsonl"
+    file.write_text('{"task_id": "t", "run_id": "1", "success": true, "agent": "clerk", "service_version": "1.4"}')
+    expected = RunReport(task_id="t", run_id="1", success=True, agent="clerk", service_version="1.4")
+    assert read_dataset(file).reports == [expected]
+
+
+def test_only_a_newline_ends_a_line_and_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+    file = tmp_path / "truth.jsonl"
+    lines = (f'{{"task_id": "a{between}b", "run_id": "1", "success": true}}' for between in "\u2028\u2029\x85")
+    file.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    assert [report.task_id for report in read_dataset(file).reports] == ["a\u2028b", "a\u2029b", "a\x85b"]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

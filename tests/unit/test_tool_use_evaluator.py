@@ -67,3 +67,11 @@ def test_calls_are_compared_with_those_expected(
 def test_without_ground_truth_there_is_nothing_to_compare_with() -> None:
     outcome = evaluated([ToolCall(name="find")], None)
     assert outcome.status is Status.NOT_APPLICABLE
+
+
+def test_ground_truth_that_cannot_be_read_is_said() -> None:
+    outcome = ToolUseCorrectness().evaluate(
+        EvaluationContext(Trace(trace_id="t", unread={"expected_tools": 1}), (), lambda _: None)  # type: ignore[arg-type,return-value]
+    )
+    assert outcome.status is Status.NO_CONTENT
+    assert "agenteval.expected_tools is not the JSON" in outcome.reason

@@ -7,6 +7,7 @@ from typing import Protocol
 from agenteval_collector.clock import Clock
 from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
 from agenteval_collector.records import Referral
+from otel_agenteval.conventions.runs import EXPECTED_TOOLS
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Subject
 
@@ -33,8 +34,8 @@ class NoJudge:
 class TraceOutcomes:
     """Asks the evaluators about a trace, each for itself, and then what is left to the judge.
 
-    `with_truth` are asked only about traces with ground truth. `thresholds` by evaluator name, `embedding_model` is
-    named by evaluations that rest on it.
+    `with_truth` are asked only about traces with ground truth, readable or not. `thresholds` by evaluator name,
+    `embedding_model` is named by evaluations that rest on it.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class TraceOutcomes:
     ) -> list[Evaluation]:
         """Of this revision of the context's trace; where it could not be read, `failure` is the outcome of all."""
         trace = context.trace
-        evaluators = [*self._evaluators, *(self._with_truth if trace.expected_tools is not None else ())]
+        evaluators = [*self._evaluators, *(self._with_truth if _has_truth(trace) else ())]
         cheap = [
             self._evaluation(
                 trace, session_id, revision,
@@ -116,6 +117,10 @@ class TraceOutcomes:
             model=model,
             evaluated_at=self._clock.now(),
         )
+
+
+def _has_truth(trace: Trace) -> bool:
+    return trace.expected_tools is not None or EXPECTED_TOOLS in trace.unread
 
 
 def _outcome(evaluator: TraceEvaluator, context: EvaluationContext) -> Outcome:

@@ -9,6 +9,7 @@ arguments agrees with any.
 from collections.abc import Sequence
 
 from agenteval_collector.evaluators.port import EvaluationContext
+from otel_agenteval.conventions.runs import EXPECTED_TOOLS
 from otel_agenteval.metrics import ToolUse, tool_use_correctness
 from otel_agenteval.model import ExpectedTool, Json, ToolCall
 from otel_agenteval.outcome import Method, Outcome, Score, Status, Unscored
@@ -26,6 +27,12 @@ class ToolUseCorrectness:
 
     def evaluate(self, context: EvaluationContext) -> Outcome:
         trace = context.trace
+        if trace.expected_tools is None and EXPECTED_TOOLS in trace.unread:
+            return Unscored(
+                status=Status.NO_CONTENT,
+                reason="agenteval.expected_tools is not the JSON of a list of names or of"
+                ' {"name": ..., "arguments": {...}}',
+            )
         if trace.expected_tools is None:
             return Unscored(status=Status.NOT_APPLICABLE, reason="nothing says which tools were expected")
         expected = trace.expected_tools

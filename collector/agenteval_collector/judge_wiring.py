@@ -34,9 +34,11 @@ TRACES_PER_REQUEST = 2
 """Traces under way for each request that may be: between two questions on one trace, those on others go on."""
 
 
-def make_judging(settings: Settings) -> Judging:
+def make_judging(settings: Settings, store: Store) -> Judging:
     """What is left to the judge; nothing where there is none."""
-    return Referrals(_evaluators(settings), settings.judge.sample) if settings.judge.on else NoJudge()
+    if not settings.judge.on:
+        return NoJudge()
+    return Referrals(_evaluators(settings), settings.judge.sample, store.judged)
 
 
 def make_judge_stage(

@@ -29,7 +29,7 @@ class Offline:
     def __init__(
         self, settings: Settings, store: Store, clock: Clock, traces: Mapping[str, AssembledTrace], dataset: Dataset
     ) -> None:
-        core = EvaluationCore(settings, store, clock, NoTelemetry(), make_judging(settings), dataset=dataset)
+        core = EvaluationCore(settings, store, clock, NoTelemetry(), make_judging(settings, store), dataset=dataset)
         self._verdicts = store.verdicts
         self._stage = EvaluationStage(
             core.evaluation,
@@ -49,7 +49,8 @@ class Offline:
                 _NoJudgeTelemetry(),
                 load=lambda job: core.read(traces[job.trace_id]),
                 deliver=lambda judgement: self._stage.process_judgements([judgement]),
-                capacity=BATCH,
+                # A batch may take up earlier traces of its sessions.
+                capacity=max(BATCH, len(traces)),
             )
 
     def __enter__(self) -> Self:

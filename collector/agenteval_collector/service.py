@@ -86,7 +86,7 @@ class Collector:
 
         # From the store backwards to the receiver.
         self.store = Store(settings.data_dir / "agenteval.db", clock, keep_exchanges=settings.log.retention)
-        core = EvaluationCore(settings, self.store, clock, telemetry, make_judging(settings))
+        core = EvaluationCore(settings, self.store, clock, telemetry, make_judging(settings, self.store))
         self._read = core.read
         announcer = Announcer(self.store.verdicts, Fanout(tellers, telemetry).accept)
         self.open_spans = OpenSpans(clock)

@@ -264,13 +264,23 @@ def test_no_score_comes_from_a_judge_that_misbehaves_in_every_way(tmp_path: Path
     assert len(judge.requests) <= 10 * questions * asks * attempts
 
 
-def test_a_score_below_its_threshold_is_judged_though_its_session_is_not(tmp_path: Path) -> None:
+def test_a_score_below_its_threshold_has_its_session_judged_though_it_is_not_sampled(tmp_path: Path) -> None:
     with JudgeServer() as judge, collector(tmp_path, judge, sample=0.0) as running:
-        for number in (1, 2):
-            running.send(traces(turn(number, "Where is it?", "It is on its way.", session="s")))
-            settled(running, number)
+        running.send(traces(turn(1, "Where is it?", "It is on its way.", session="s")))
         assert "sampled_out" in statuses(settled(running, 1))
+        assert not judge.requests
+        running.send(traces(turn(2, "Where is it?", "It is on its way.", session="s")))
         assert "scored" in statuses(settled(running, 2))
+        eventually(lambda: statuses(running.scored(hex_id(1))) == statuses(settled(running, 2)))
+
+
+def test_a_replay_judges_sampled_sessions_as_the_collector_does(tmp_path: Path) -> None:
+    with JudgeServer() as judge:
+        same = [turn(number, "Where is it?", "It is on its way.", session="s") for number in range(1, 70)]
+        recorded = [Recorded(Signal.TRACES, traces(each).SerializeToString(), "") for each in same]
+        document = replay(recorded, settings(tmp_path, judge={"base_url": judge.url, "sample": 0.0}), lambda _: None)
+    for each in document["traces"]:
+        assert of_judge(each)["confidence"]["status"] == "scored"
 
 
 def test_a_replay_says_what_the_collector_says(tmp_path: Path) -> None:

@@ -139,17 +139,25 @@ class TraceEvaluation:
 
     def judged(self, judgement: Judgement, commit: Commit) -> None:
         """Add to `commit` what the judge says; nothing where a newer revision of the trace stands."""
-        job = judgement.job
-        standing = self._store.standing(job.trace_id)
-        if standing is None or standing.revision != job.revision:
-            return
+        if self._replace(judgement.job.trace_id, judgement.job.revision, judgement.evaluations, commit):
+            commit.judgements.append(judgement)
+
+    def take_up(self, pending: Sequence[Evaluation], commit: Commit) -> None:
+        """Add to `commit` what one trace waits for after all."""
+        self._replace(pending[0].subject_id, pending[0].revision, pending, commit)
+
+    def _replace(self, trace_id: str, revision: int, evaluations: Sequence[Evaluation], commit: Commit) -> bool:
+        """Whether that revision of the trace still stands, and its judged outcomes were replaced."""
+        standing = self._store.standing(trace_id)
+        if standing is None or standing.revision != revision:
+            return False
         # Reads the store, so it may have to be tried again, and comes before anything is added.
-        changed = self._sessions.judged(standing.session_id, standing.place, judgement.evaluations)
-        commit.judgements.append(judgement)
-        commit.evaluations += judgement.evaluations
+        changed = self._sessions.judged(standing.session_id, standing.place, evaluations)
+        commit.evaluations += evaluations
         if changed is not None:
-            update, commit.risks[job.trace_id] = changed
+            update, commit.risks[trace_id] = changed
             commit.add(update)
+        return True
 
     def rescore_behind(self, left: Standing, commit: Commit) -> None:
         """Evaluate again what a trace that has left its session stood before."""

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
 
@@ -14,8 +14,9 @@ from agenteval_collector.evaluation.evaluation import TraceEvaluation
 from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.inbox import Inbox
 from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, EvaluationSink, FoundVerdict
+from agenteval_collector.recent import Recent
 from agenteval_collector.records import Commit, JudgeJob, Judgement, SessionUpdate, Standing, job_of
-from otel_agenteval.outcome import Evaluation, Failure, Status
+from otel_agenteval.outcome import Evaluation, Failure, Status, Unscored
 
 logger = logging.getLogger(__name__)
 
@@ -27,8 +28,16 @@ RESUMED = 4
 """Sessions of the last run that are taken up between two batches."""
 RESUMED_JOBS = 64
 """Traces of the last run that wait for the judge, and are handed to it again between two batches."""
+TAKEN_UP = 100
+"""Traces of one session that were sampled out, and are judged after all: the newest."""
+SESSIONS = 10_000
+"""Sessions of which is known that nothing more is to be taken up."""
 HOUSEKEEPING = 1.0
 """Seconds that the stage sleeps at the longest."""
+
+_TAKEN_UP = Unscored(
+    status=Status.PENDING, reason="waiting for the judge after all, as another trace of the session is judged"
+)
 
 
 class EvaluationStore(Protocol):
@@ -41,6 +50,8 @@ class EvaluationStore(Protocol):
     def session_evaluations(self, session_id: str) -> list[Evaluation]: ...
 
     def live_sessions(self) -> list[str]: ...
+
+    def sampled_out(self, session_id: str, limit: int) -> list[list[Evaluation]]: ...
 
     def pending_jobs(self, *, before: int, after: str = "", limit: int = 64) -> list[JudgeJob]: ...
 
@@ -90,6 +101,7 @@ class EvaluationStage:
         self._announce = announce
         self._room = room
         self._inbox: Inbox[AssembledTrace | Judgement | _Ended] = Inbox(CAPACITY)
+        self._whole: Recent[bool] = Recent(SESSIONS)
         self._to_resume: deque[str] = deque()
         # Where to go on with those that were pending before the start; None when all are handed over.
         self._pending_after: str | None = None
@@ -140,18 +152,20 @@ class EvaluationStage:
 
     def process(self, traces: Sequence[AssembledTrace]) -> None:
         """Evaluate and commit; what the thread does with each batch."""
-        if self._attempt(traces) is None:
-            return
-        # A defect of ours: one trace must not be the end of the others, and has to have a status itself.
-        for trace in traces:
-            failure = self._attempt([trace])
-            if failure is not None:
-                self._process([trace], failure)
+        referred: set[str] = set()
+        if self._attempt(traces, referred) is not None:
+            # A defect of ours: one trace must not be the end of the others, and has to have a status itself.
+            for trace in traces:
+                failure = self._attempt([trace], referred)
+                if failure is not None:
+                    self._process([trace], referred, failure)
+        for session_id in sorted(referred):
+            self._endurance.survive(lambda: self._take_up(session_id))  # noqa: B023
 
-    def _attempt(self, traces: Sequence[AssembledTrace]) -> Failure | None:
+    def _attempt(self, traces: Sequence[AssembledTrace], referred: set[str]) -> Failure | None:
         """What failed, without the error: its traceback would keep a cursor of the store open."""
         try:
-            self._process(traces)
+            self._process(traces, referred)
         except RetryableError:
             raise
         except Exception as error:
@@ -160,7 +174,8 @@ class EvaluationStage:
             return failure_of(error, "the trace could not be evaluated")
         return None
 
-    def _process(self, traces: Sequence[AssembledTrace], failure: Failure | None = None) -> None:
+    def _process(self, traces: Sequence[AssembledTrace], referred: set[str], failure: Failure | None = None) -> None:
+        """Adds to `referred` the sessions of which a trace was left to the judge."""
         commit = Commit()
         left = [self._endurance.insist(lambda: self._evaluation.evaluate(trace, commit, failure)) for trace in traces]  # noqa: B023
         self._emit(self._committed(commit))
@@ -168,8 +183,26 @@ class EvaluationStage:
             self._scored(trace.trace_id, trace.revision)
         waiting = [each for each in commit.evaluations if each.outcome.status is Status.PENDING]
         for _, pending in groupby(waiting, key=lambda each: (each.subject_id, each.revision)):
-            self._refer(job_of(list(pending)))
+            job = job_of(list(pending))
+            self._refer(job)
+            referred.add(job.session_id)
         self._recount([each for each in left if each is not None])
+
+    def _take_up(self, session_id: str) -> None:
+        """A session is judged whole: with one of its traces, those that were sampled out of it wait for the judge."""
+        limit = min(TAKEN_UP, self._room())
+        if self._whole.get(session_id) or not limit:
+            return
+        commit, jobs = Commit(), []
+        for sampled in self._endurance.insist(lambda: self._store.sampled_out(session_id, limit)):
+            pending = [replace(each, outcome=_TAKEN_UP) for each in sampled]
+            self._endurance.insist(lambda: self._evaluation.take_up(pending, commit))  # noqa: B023
+            jobs.append(job_of(pending))
+        if jobs:
+            self._emit(self._committed(commit))
+        for job in jobs:
+            self._refer(job)
+        self._whole.put(session_id, True)
 
     def process_judgements(self, judgements: Sequence[Judgement]) -> None:
         """Keep and emit what the judge says; what the thread does with each batch."""

@@ -1,13 +1,18 @@
 """Which outcomes of a trace are left to the judge, decided when the trace is evaluated and without asking."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from agenteval_collector.judging.preclusion import preclude
-from agenteval_collector.judging.selection import select
+from agenteval_collector.judging.selection import Selection, select
+from agenteval_collector.recent import Recent
 from agenteval_collector.records import URGENT, Referral
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Evaluation, Status, Unscored
+
+SESSIONS: Final = 10_000
+"""Sessions of which is known without asking whether they are judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,19 +28,38 @@ class JudgedEvaluator:
 
 class Referrals:
     """An outcome for each of `evaluators` on each trace: a reason for none where nothing is to be judged, sampled out
-    where the session is not among the `share` that is judged, else pending."""
+    where the session is not among the `share` that is judged, else pending.
 
-    def __init__(self, evaluators: Sequence[JudgedEvaluator], share: float) -> None:
+    A session is judged whole: from an urgent trace on, all others are judged too. `judged` says of a session whether a
+    trace of it was left to the judge in an earlier run.
+    """
+
+    def __init__(self, evaluators: Sequence[JudgedEvaluator], share: float, judged: Callable[[str], bool]) -> None:
         self._evaluators = evaluators
         self._share = share
+        self._judged_before = judged
+        self._judged: Recent[bool] = Recent(SESSIONS)
 
     def refer(self, trace: Trace, session_id: str, cheap: Sequence[Evaluation]) -> list[Referral]:
         selection = select(trace, session_id, cheap, self._share)
+        if not selection.judged and self._is_judged(session_id):
+            reason = "waiting for the judge, as another trace of the session is judged"
+            selection = Selection(judged=True, urgent=False, reason=reason)
         urgent: dict[str, Json] = {URGENT: True} if selection.urgent else {}
         status = Status.PENDING if selection.judged else Status.SAMPLED_OUT
         selected = Unscored(status=status, reason=selection.reason, metadata=urgent)
         evaluators = [each for each in self._evaluators if trace.run is not None or not each.of_runs]
-        return [self._referral(each, preclude(trace, each.name) or selected) for each in evaluators]
+        referrals = [self._referral(each, preclude(trace, each.name) or selected) for each in evaluators]
+        if any(each.outcome.status is Status.PENDING for each in referrals):
+            self._judged.put(session_id, True)
+        return referrals
+
+    def _is_judged(self, session_id: str) -> bool:
+        known = self._judged.get(session_id)
+        if known is None:
+            known = self._judged_before(session_id)
+            self._judged.put(session_id, known)
+        return known
 
     def _referral(self, evaluator: JudgedEvaluator, outcome: Unscored) -> Referral:
         return Referral(

@@ -159,6 +159,31 @@ class Store:
         by_trace = groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id)
         return [job_of(list(pending)) for _, pending in by_trace]
 
+    def judged(self, session_id: str) -> bool:
+        """Whether a trace of the session was left to the judge, whatever came of it."""
+        query = select(outcomes.c.status).where(
+            *_of_judge(session_id),
+            outcomes.c.status.in_((Status.PENDING, Status.SCORED, Status.OVER_BUDGET, Status.FAILED)),
+        )
+        with reading(self._pipeline) as connection:
+            return connection.execute(query.limit(1)).first() is not None
+
+    def sampled_out(self, session_id: str, limit: int) -> list[list[Evaluation]]:
+        """What was sampled out of the session, by trace: of its newest traces that have any, at most `limit`."""
+        newest = and_(
+            traces.c.tenant == TENANT,
+            traces.c.trace_id == outcomes.c.subject_id,
+            traces.c.revision == outcomes.c.revision,
+        )
+        sampled = (*_of_judge(session_id), outcomes.c.status == Status.SAMPLED_OUT)
+        some = select(outcomes.c.subject_id).join(traces, newest).where(*sampled)
+        some = some.group_by(outcomes.c.subject_id).order_by(traces.c.started_at.desc()).limit(limit)
+        query = select(outcomes).where(*sampled, outcomes.c.subject_id.in_(some)).order_by(outcomes.c.subject_id)
+        with reading(self._pipeline) as connection:
+            rows = connection.execute(query).mappings().all()
+        by_trace = groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id)
+        return [list(found) for _, found in by_trace]
+
     def session(self, session_id: str) -> StoredSession | None:
         """All that is needed to go on with a session; None where it is new."""
         with reading(self._pipeline) as connection:
@@ -323,6 +348,16 @@ def _outcomes_counted(connection: Connection, evaluations: Sequence[Evaluation])
             )
             known.update(tuple(row) for row in connection.execute(query).all())
     return known
+
+
+def _of_judge(session_id: str) -> tuple[ColumnElement[bool], ...]:
+    """The judged outcomes of a session's traces."""
+    return (
+        outcomes.c.tenant == TENANT,
+        outcomes.c.session_id == session_id,
+        outcomes.c.subject == Subject.TRACE,
+        outcomes.c.method == Method.LLM,
+    )
 
 
 def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, dict[tuple[str, Method], Evaluation]]:

@@ -1,0 +1,140 @@
+"""A session is judged whole or not at all."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agenteval_collector.evaluation import EvaluationStage
+from agenteval_collector.evaluation.stage import TAKEN_UP
+from agenteval_collector.judge_wiring import make_judging
+from agenteval_collector.pipeline import AssembledTrace
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
+
+from tests.support.eventually import eventually
+from tests.support.otlp import trace_id, turn
+from tests.support.referring import judged, judgement
+from tests.support.scoring import Scoring, assembled
+
+NOBODY = {"judge": {"base_url": "http://127.0.0.1:9/v1", "sample": 0.0}}
+WORDS = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet", "kilo", "lima"]
+
+
+@pytest.fixture
+def scoring(tmp_path: Path) -> Iterator[Scoring]:
+    made = Scoring(tmp_path, **NOBODY)
+    restart(made)
+    yield made
+    made.close()
+
+
+def restart(scoring: Scoring) -> None:
+    scoring.judging = make_judging(scoring.settings, scoring.store)
+    scoring.restart()
+
+
+def plain(number: int, session: str = "s") -> AssembledTrace:
+    """One that nothing is wrong with, and that repeats none of the others."""
+    answer = " ".join(f"{word}{number}" for word in WORDS)
+    return assembled(turn(number, f"what of {number}?", answer, session=session))
+
+
+def urgent(number: int, session: str = "s") -> AssembledTrace:
+    failed = turn(number, "and?", None, session=session)
+    failed.status.code = Status.STATUS_CODE_ERROR
+    return assembled(failed)
+
+
+def statuses(scoring: Scoring, number: int) -> str:
+    document: Any = scoring.trace(trace_id(number).hex())
+    [found] = {
+        each["status"] for each in document["outcomes"] if each["name"] == "confidence" and each["method"] == "llm"
+    }
+    return str(found)
+
+
+def referred(scoring: Scoring) -> list[tuple[str, bool]]:
+    return [(job.trace_id, job.urgent) for job in scoring.referred]
+
+
+def job(number: int, *, urgent: bool = False) -> tuple[str, bool]:
+    return trace_id(number).hex(), urgent
+
+
+def test_a_session_outside_the_sample_is_not_judged(scoring: Scoring) -> None:
+    scoring.put(plain(1), plain(2))
+    assert [statuses(scoring, number) for number in (1, 2)] == ["sampled_out"] * 2
+    assert not scoring.referred
+
+
+def test_with_an_urgent_trace_the_whole_session_is_judged_and_no_other_one(scoring: Scoring) -> None:
+    scoring.put(plain(1))
+    scoring.put(plain(2), urgent(3), plain(4), plain(5, session="other"))
+    scoring.put(plain(6))
+    assert [statuses(scoring, number) for number in (1, 2, 3, 4, 5, 6)] == [
+        "pending", "pending", "pending", "pending", "sampled_out", "pending",
+    ]  # fmt: skip
+    assert referred(scoring) == [job(3, urgent=True), job(4), job(1), job(2), job(6)]
+    for each in scoring.referred:
+        scoring.stage.process_judgements([judgement(each, judged(0.75))])
+    assert {statuses(scoring, number) for number in (1, 2, 3, 4, 6)} == {"scored"}
+    [reliability] = [each for each in scoring.session("s")["outcomes"] if each["name"] == "agent_reliability"]
+    assert "not judged" not in reliability["reason"]
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_after_a_restart_the_session_is_still_judged(scoring: Scoring, answered: bool) -> None:
+    scoring.put(plain(1), urgent(2))
+    if answered:
+        for each in scoring.referred:
+            scoring.stage.process_judgements([judgement(each, judged(0.75))])
+    restart(scoring)
+    scoring.referred.clear()
+    scoring.put(plain(3), plain(4, session="other"))
+    assert referred(scoring) == [job(3)]
+    assert statuses(scoring, 4) == "sampled_out"
+
+
+def test_what_a_crash_left_sampled_out_is_taken_up_with_the_next_trace(scoring: Scoring) -> None:
+    scoring.put(plain(1))
+    # The urgent trace is committed, and the collector dies before the others are looked for.
+    core, crashed = scoring.core, lambda: 0
+    EvaluationStage(
+        core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
+        scoring.announce, crashed,
+    ).process([urgent(2)])  # fmt: skip
+    assert statuses(scoring, 1) == "sampled_out"
+    restart(scoring)
+    scoring.put(plain(3))
+    assert statuses(scoring, 1) == "pending"
+    assert referred(scoring) == [job(2, urgent=True), job(3), job(1)]
+
+
+def test_what_is_taken_up_waits_for_the_next_start_like_all_that_is_pending(scoring: Scoring) -> None:
+    scoring.put(plain(1), urgent(2))
+    restart(scoring)
+    scoring.referred.clear()
+    scoring.stage.start(pending_before=scoring.clock.now() + 1)
+    eventually(lambda: len(scoring.referred) == 2)
+    scoring.stage.shutdown()
+    assert sorted(referred(scoring)) == sorted([job(1), job(2, urgent=True)])
+
+
+def test_the_newest_of_a_long_session_are_taken_up_where_there_is_room(scoring: Scoring) -> None:
+    scoring.put(*(plain(number) for number in range(1, TAKEN_UP + 4)))
+    core = scoring.core
+    EvaluationStage(
+        core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
+        scoring.announce, lambda: 10 * TAKEN_UP,
+    ).process([urgent(TAKEN_UP + 4)])  # fmt: skip
+    assert [statuses(scoring, number) for number in (1, 2, 3)] == ["sampled_out"] * 3
+    assert {statuses(scoring, number) for number in range(4, TAKEN_UP + 4)} == {"pending"}
+    assert len(scoring.referred) == TAKEN_UP + 1
+
+
+def test_a_later_revision_of_a_trace_that_was_taken_up_is_judged(scoring: Scoring) -> None:
+    scoring.put(plain(1), urgent(2))
+    scoring.put(replace(plain(1), revision=2))
+    assert referred(scoring)[-1] == job(1)
+    assert scoring.referred[-1].revision == 2

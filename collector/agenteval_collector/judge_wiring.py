@@ -55,6 +55,8 @@ def make_judge_stage(
 
     `load` reads a trace again, `deliver` takes what the judge says of it; `capacity` is how many traces may wait.
     """
+    for library in ("httpx", "httpx2", "openai"):  # They tell of every request.
+        logging.getLogger(library).setLevel(logging.WARNING)
     config = settings.judge
     evaluators = _evaluators(settings)
     models = judge_models(settings)

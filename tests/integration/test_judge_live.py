@@ -1,6 +1,7 @@
 """A collector with a judge, both for real: telemetry over gRPC, questions over HTTP."""
 
 import json
+import logging
 import re
 import signal
 from collections.abc import Iterator
@@ -296,6 +297,15 @@ def test_a_replay_says_what_the_collector_says(tmp_path: Path) -> None:
         document = replay(recorded, config, progress.append)
     assert sum(progress) == 2
     assert [each["outcomes"] for each in document["traces"]] == [each["outcomes"] for each in live]
+
+
+def test_a_replay_does_not_log_its_requests(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with JudgeServer() as judge:
+        recorded = [Recorded(Signal.TRACES, traces(*worked(1)).SerializeToString(), "")]
+        replay(recorded, settings(tmp_path, judge={"base_url": judge.url}), lambda _: None)
+        assert judge.requests
+    assert not {each.name for each in caplog.records if each.name.startswith(("httpx", "openai"))}
 
 
 def test_a_collector_with_a_judge_shuts_down_before_its_start_and_twice(tmp_path: Path) -> None:

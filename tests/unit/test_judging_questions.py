@@ -196,6 +196,12 @@ def verdicts(*given: str) -> dict[str, Any]:
     return {"tool_correctness": {"score": 1}, "verdicts": told}
 
 
+def test_one_call_is_not_told_of_as_many() -> None:
+    once = trace(turn(tool_calls=(tool_call(arguments={"q": "x"}, result="ok"),)))
+    score = concluded(tools.tools(use(once), BOTH_TOOLS), "argument_correctness", verdicts("yes"))
+    assert score.reason == "the judged call has the right arguments"
+
+
 @pytest.mark.parametrize(
     ("votes", "value", "reason"),
     [

@@ -34,8 +34,6 @@ def collector(
     flags: dict[str, Any] = {"server": {name: address for name, address in server.items() if address is not None}}
     if data_dir is not None:
         flags["data_dir"] = str(data_dir)
-    for library in ("alembic", "httpx", "httpx2"):  # Every step of a migration, and every request to the judge.
-        logging.getLogger(library).setLevel(logging.WARNING)
     settings = effective(file, flags)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -11,6 +11,7 @@ from agenteval_collector.pipeline import Document
 SHOWN_CHARACTERS = 20_000
 SHOWN_ITEMS = 200
 PREVIEW_CHARACTERS = 400
+LONGEST_WORD = 40
 
 
 def ago(time: str | None, now: int) -> str:
@@ -73,11 +74,16 @@ def readable(value: Any) -> str:
 
 
 def oneline(value: Any) -> str:
-    """The beginning of a value on one line, for previews."""
+    """The beginning of a value on one line, for previews; three dots where it goes on."""
     if value is None:
         return "not recorded"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return " ".join(text[:PREVIEW_CHARACTERS].split())
+    line = " ".join(text[:PREVIEW_CHARACTERS].split())
+    if len(text) <= PREVIEW_CHARACTERS:
+        return line
+    # Not in the middle of a word, if it is one.
+    words, _, rest = line.rpartition(" ")
+    return f"{words if len(rest) < LONGEST_WORD else line} ..."
 
 
 def shown(items: Sequence[Any]) -> Sequence[Any]:

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from agenteval_collector.api.explanation import about_label, about_outcome, about_trace
+from agenteval_collector.api.explanation import about_label, about_outcome, about_trace, asks_judge
 from agenteval_collector.api.wire import found
 from agenteval_collector.clock import Clock
 from agenteval_collector.errors import InvalidRequest
@@ -39,6 +39,7 @@ def _templates() -> Environment:
         style_url="/style.css?" + hashlib.sha256(asset("style.css")).hexdigest()[:16],
         about_label=about_label,
         about_outcome=about_outcome,
+        asks_judge=asks_judge,
     )
     return templates
 

@@ -202,7 +202,8 @@ def _majority(votes: Sequence[Mapping[str, Json]]) -> Mapping[str, Json]:
 def _composed(wrong: Sequence[Mapping[str, Json]], seen: int, count: int) -> str:
     of_all = "" if seen == count else f"; the other {count - seen} were too many to be shown"
     if not wrong:
-        return f"all {seen} judged calls have the right arguments{of_all}"
+        right = "the judged call has" if seen == 1 else f"all {seen} judged calls have"
+        return f"{right} the right arguments{of_all}"
     told = "; ".join(f"call {verdict['call']}: {reason_of(verdict) or 'no reason given'}" for verdict in wrong[:5])
     more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
     return f"{len(wrong)} of {seen} judged calls have wrong arguments: {told}{more}{of_all}"

@@ -80,6 +80,8 @@ class Asking:
         self.books = Books()
         self.clock = ManualClock()
         self.pauses: list[float] = []
+        self.go_on = asyncio.Event()
+        self.go_on.set()
         self.requested: list[str | None] = []
         self.judge = OpenAIJudge(
             base_url=url,
@@ -95,6 +97,7 @@ class Asking:
 
     async def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
+        await self.go_on.wait()
 
     async def ask(self, request: JudgeRequest = REQUEST) -> JudgeReply | JudgeError:
         try:
@@ -315,6 +318,20 @@ def test_requests_at_once_pay_for_a_lesson_once() -> None:
         _, replies = run(server.url, three)
     assert [reply.text for reply in replies if isinstance(reply, JudgeReply)] == [GOOD] * 3
     assert len(server.requests) == 4
+
+
+def test_nobody_waits_for_what_a_first_request_learns_of_an_outage() -> None:
+    async def use(asking: Asking) -> None:
+        asking.go_on.clear()
+        first = asyncio.create_task(asking.ask())
+        others = await asyncio.gather(*(asking.ask() for _ in range(3)))
+        assert [described(other) for other in others] == [GOOD] * 3
+        assert not first.done()
+        asking.go_on.set()
+        assert described(await first) == GOOD
+
+    with JudgeServer([FAILING]) as server:
+        run(server.url, use)
 
 
 def test_nothing_is_learnt_where_no_form_is_answered_but_that_forms_do_not_help() -> None:

@@ -92,21 +92,21 @@ class OpenAIJudge:
         self._circuit = Circuit(clock)
         self._news = asyncio.Event()
         self._lessons = Lessons(clock)
-        self._met: set[str] = set()
-        self._meeting = asyncio.Lock()
+        self._met: dict[str, asyncio.Event] = {}
         self._log = ThrottledLog(logger, clock.monotonic)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """The reply. Raises JudgeUnavailable, JudgeRefused, and what `Spending.reserve` raises."""
-        if request.model not in self._met:
-            # The first request to a model goes alone: what it learns of the form, all others would pay for as well.
-            async with self._meeting:
-                if request.model not in self._met:
-                    try:
-                        return await self._ask(request)
-                    finally:
-                        self._met.add(request.model)
-        return await self._ask(request)
+        met = self._met.get(request.model)
+        if met is not None:
+            await met.wait()
+            return await self._ask(request)
+        # The first request to a model goes alone: what it learns of the form, all others would pay for as well.
+        met = self._met[request.model] = asyncio.Event()
+        try:
+            return await self._ask(request)
+        finally:
+            met.set()
 
     async def _ask(self, request: JudgeRequest) -> JudgeReply:
         known = self._lessons.form(request.model)
@@ -170,6 +170,8 @@ class OpenAIJudge:
             except Failed as failed:
                 self._circuit.failed(permit, str(failed), failed.wish, first=not call.failed)
                 call.failed = True
+                # Nothing is to be learnt from an outage, so nobody waits for it.
+                self._met[call.request.model].set()
                 if not _may_pass(failed):
                     self._log.warning(
                         failed.error_type,

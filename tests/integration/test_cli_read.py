@@ -201,9 +201,9 @@ def test_why_shows_what_the_judge_was_asked_and_what_people_say() -> None:
     places = [
         output.index(text)
         for text in (
+            "task_completion (llm by gpt-4o-mini, version 1) scored 0.25",
             "task_completion (heuristic, version 1) scored 0.70",
             "a sign, not a judgement",
-            "task_completion (llm by gpt-4o-mini, version 1) scored 0.25",
             "ann says that task_completion is 1.00: all was done",
             "plan_quality (llm, version 1) failed with malformed: no valid reply",
             "name another one in judge.model",

@@ -1,6 +1,7 @@
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -25,6 +26,10 @@ STUCK = next(script for script in SCRIPTS if script.session == "demo-stuck")
 GOOD = next(script for script in SCRIPTS if script.session == "demo-good")
 
 
+def firing(server: prometheus.Prometheus, name: str) -> list[dict[str, Any]]:
+    return [alert for alert in server.alerts() if alert["state"] == "firing" and alert["labels"]["alertname"] == name]
+
+
 def test_an_alert_fires_while_sessions_of_an_agent_are_stuck_and_resolves_when_they_end(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "prometheus").mkdir()
@@ -37,16 +42,18 @@ def test_an_alert_fires_while_sessions_of_an_agent_are_stuck_and_resolves_when_t
             play(replace(STUCK, session=f"stuck-{number}"), endpoint, lambda _seconds: None)
             play(replace(GOOD, session=f"good-{number}"), endpoint, lambda _seconds: None)
 
-        [alert] = eventually(lambda: [alert for alert in server.alerts() if alert["state"] == "firing"], within=60)
-        assert alert["labels"]["alertname"] == "AgentSessionsLow"
+        [alert] = eventually(lambda: firing(server, "AgentSessionsLow"), within=60)
         assert alert["labels"]["gen_ai_agent_name"] == STUCK.agent
         assert alert["annotations"]["summary"].startswith(f"6 active sessions of agent {STUCK.agent}")
         [loops] = server.query(f'agenteval_loops_total{{gen_ai_agent_name="{STUCK.agent}"}}')
         assert loops["value"][1] == "18"
+        [looping] = eventually(lambda: firing(server, "AgentLoops"), within=60)
+        assert looping["annotations"]["summary"].startswith(f"Agent {STUCK.agent}")
+        assert looping["annotations"]["summary"].endswith("loops: repeated_answer")
 
         with grpc.insecure_channel(addresses["grpc"]) as channel:
             for number in range(6):
                 EvaluationServiceStub(channel).EndSession(EndSessionRequest(session_id=f"stuck-{number}"), timeout=10)
-        eventually(lambda: not server.alerts(), within=60)
+        eventually(lambda: not firing(server, "AgentSessionsLow"), within=60)
         finals = server.query('gen_ai_evaluation_score_count{gen_ai_evaluation_name="agent_reliability"}')
         assert [series["value"][1] for series in finals] == ["6"]

@@ -107,9 +107,9 @@ def about_outcomes(trace: Document) -> list[Note]:
     """What each evaluator says of the trace, the judge first, followed by what people say of the same."""
     notes: list[Note] = []
     judge = asks_judge(trace["outcomes"])
-    outcomes = sorted(trace["outcomes"], key=lambda outcome: (outcome["name"], outcome["method"] != "llm"))
-    for name, of_name in groupby(outcomes, key=lambda outcome: outcome["name"]):
-        notes += [about_outcome(outcome, judge=judge) for outcome in of_name]
+    for name, outcomes in groupby(trace["outcomes"], key=lambda outcome: outcome["name"]):
+        judged_first = sorted(outcomes, key=lambda outcome: bool(outcome["method"] != "llm"))
+        notes += [about_outcome(outcome, judge=judge) for outcome in judged_first]
         notes += [about_label(label) for label in trace["labels"] if label["name"] == name]
     return notes
 

@@ -151,17 +151,26 @@ def step_of(
     kind = kind_of(name, attributes)
     if kind is StepKind.OTHER:
         return None
-    said = dict(events)
     arguments: Json = None
+    read = None
+    # Events are slow to get at, and most spans need none.
+    said: dict[str, Attributes] = {}
+    is_tool = kind is StepKind.TOOL
+    asked = _first(attributes, _ARGUMENTS) if is_tool else None
+    text = None if is_tool else _text(attributes, _PLAIN_REPLIES)
+    answer = text or _first(attributes, _RESULTS if is_tool else _REPLIES)
+    if failed or not answer or (is_tool and not asked):
+        said = dict(events)
+        asked = asked or said.get(_ASKED, {}).get("content")
+        answer = answer or said.get(_ANSWERED, {}).get("message")
     error = _error(attributes, said, status_message) if failed else None
-    if kind is StepKind.TOOL:
-        arguments = _arguments(_first(attributes, _ARGUMENTS) or said.get(_ASKED, {}).get("content"))
-        result = _result(_first(attributes, _RESULTS) or said.get(_ANSWERED, {}).get("message"))
+    if is_tool:
+        arguments, result = _arguments(asked), _result(answer)
         if error in (None, "error", "_OTHER"):
             told = result if error and isinstance(result, str) else _told_error(result)
             error = told or error
     else:
-        result = _reply(attributes) or "\n".join(_texts(_decoded(said.get(_ANSWERED, {}).get("message")), 6)) or None
+        result, read = answer, None if text else _spoken
     return Step(
         kind=kind,
         name=name_of(kind, name, attributes),
@@ -169,6 +178,7 @@ def step_of(
         agent=agent,
         arguments=arguments,
         result=result,
+        read=read,
         error=error,
         tokens=_tokens(attributes) if kind is StepKind.MODEL else 0,
         started_at=started_at,
@@ -209,7 +219,7 @@ def _arguments(value: Any) -> Json:
                 return named
             if not named and isinstance(positional, list) and len(positional) == 1 and isinstance(positional[0], dict):
                 return positional[0]
-        return decoded
+        return value if isinstance(value, str) else decoded
     if isinstance(value, str) and value == "":
         return {}
     return value if _is_recorded(value) else None
@@ -247,11 +257,8 @@ def _told_error(result: Json) -> str | None:
     return None
 
 
-def _reply(attributes: Attributes) -> str | None:
-    """The text that a model answered with; None where there is none, or only inside what is not decoded here."""
-    if text := _text(attributes, _PLAIN_REPLIES):
-        return text
-    value = _first(attributes, _REPLIES)
+def _spoken(value: Json) -> str | None:
+    """The text of a model's reply; None where there is none, or only inside what is not decoded here."""
     return "\n".join(_texts(_decoded(value), 6)) or None
 
 
@@ -314,4 +321,7 @@ def _tokens(attributes: Attributes) -> int:
 
 
 def _count(attributes: Attributes, keys: Iterable[str]) -> int:
-    return next((value for key in keys if isinstance(value := attributes.get(key), int)), 0)
+    for key in keys:
+        if isinstance(value := attributes.get(key), int):
+            return value
+    return 0

@@ -186,7 +186,7 @@ class Watch:
             span_id=span_id,
             name=span.name,
             attributes=attributes,
-            events=((event.name, event.attributes or {}) for event in span.events),
+            events=_events(span),
             failed=span.status.status_code is StatusCode.ERROR,
             status_message=span.status.description,
             agent=self._agent(trace, context.span_id) or agent_of(attributes),
@@ -240,7 +240,7 @@ class Watch:
             around = trace.open.get(around.parent_id)
             if around is None:
                 break
-            agent = around.agent or agent_of(around.span.attributes or {})
+            agent = around.agent or agent_of(_attributes(around.span))
             inside.append(around)
             if agent is not None:
                 break
@@ -256,4 +256,11 @@ class Watch:
 
 def _attributes(span: ReadableSpan) -> Mapping[str, Any]:
     # A plain dict, because an SDK mapping runs Python code for every item.
-    return span.attributes.copy() if span.attributes else {}  # type: ignore[attr-defined]
+    attributes = span.attributes
+    return attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
+
+
+def _events(span: ReadableSpan) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    # A generator, because the span copies its events for everybody who asks.
+    for event in span.events:
+        yield event.name, event.attributes or {}

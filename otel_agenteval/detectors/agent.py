@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_informative, is_speech
+from otel_agenteval.detectors.content import Compared, error_fingerprint, is_informative, is_speech
 from otel_agenteval.detectors.repetition import Attempts, Cycles, Failures, Row
 from otel_agenteval.detectors.rules import Kind, Mode, Repetition, Rules
 from otel_agenteval.detectors.steps import Step, StepKind
@@ -28,8 +28,8 @@ class _Call(NamedTuple):
     """A tool call, and what of it is compared."""
 
     step: Step
-    arguments: bytes | None
-    result: bytes | None
+    arguments: Compared | None
+    result: Compared | None
     failure: bytes | None
 
 
@@ -50,11 +50,11 @@ class AgentDetectors:
 
     def observe(self, step: Step) -> Iterator[Loop]:
         """The loops that `step`, a tool or model call, completes."""
-        arguments, failure = fingerprint(step.arguments), error_fingerprint(step.error)
+        arguments, failure = _compared(step.arguments), error_fingerprint(step.error)
         yield from self._failed_again(step, arguments, failure)
         if step.kind is StepKind.TOOL:
             self._same_reply.clear()
-            call = _Call(step, arguments, fingerprint(step.result), failure)
+            call = _Call(step, arguments, _compared(step.result), failure)
             yield from self._called_again(call)
             yield from self._came_to_the_same(call)
             yield from self._went_in_a_cycle(call)
@@ -101,16 +101,17 @@ class AgentDetectors:
             )
 
     def _said_again(self, step: Step) -> Iterator[Loop]:
-        rule = self._rules.repeated_output
+        rule, row = self._rules.repeated_output, self._same_reply
         if step.error is not None or step.result is None:
             return
-        if not is_speech(step.result):
-            self._same_reply.clear()
-        elif self._same_reply.add(fingerprint(step.result), step) and self._same_reply.count == rule.repeats:
+        said = Compared(step.result, step.read)
+        if row.count and not row.is_of(said) and said.fingerprint is None:
+            return
+        if row.add(said, step) and row.count == rule.repeats and is_speech(step.reply):
             reason = f"the model said the same {rule.repeats} times, and no tool was called in between"
-            yield from _repeated(Kind.REPEATED_OUTPUT, rule, step, self._same_reply, reason)
+            yield from _repeated(Kind.REPEATED_OUTPUT, rule, step, row, reason)
 
-    def _failed_again(self, step: Step, arguments: bytes | None, failure: bytes | None) -> Iterator[Loop]:
+    def _failed_again(self, step: Step, arguments: Compared | None, failure: bytes | None) -> Iterator[Loop]:
         rule = self._rules.error_storm
         row = self._failures[step.kind].add(arguments, failure, step)
         if row is not None and row.count == rule.repeats:
@@ -143,6 +144,14 @@ class AgentDetectors:
             reason=f"the agent has used {spent:g} {unit}, more than the {bound:g} of its budget",
             metadata={"unit": unit, "spent": spent, "budget": bound},
         )
+
+
+def _compared(content: Json) -> Compared | None:
+    if content is None:
+        return None
+    compared = Compared(content)
+    # Decoded content that cannot be written is as good as not recorded.
+    return compared if isinstance(content, str) or compared.fingerprint is not None else None
 
 
 def _repeated(kind: Kind, rule: Repetition, step: Step, row: Row, reason: str) -> Iterator[Loop]:

@@ -5,6 +5,7 @@ Content is hostile: nothing here raises, and what cannot be read is compared as 
 
 import json
 import re
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final
 
@@ -15,6 +16,9 @@ MAX_NAME: Final = 200
 
 MAX_DECODED: Final = 64 * 1024
 """Characters of JSON that are decoded; longer texts are the same only where they are so to the letter."""
+
+MAX_KEPT: Final = 2048
+"""Characters of content that are kept to be read when something is compared with it; longer content is read at once."""
 
 MIN_SPEECH: Final = 24
 """Bytes of UTF-8 that a reply must have to be speech: some words in any script."""
@@ -62,6 +66,43 @@ def fingerprint(content: Json) -> bytes | None:
         # Decoded content that is nested too deeply to be written: as good as not recorded.
         return None
     return blake2b(canonical.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class Compared:
+    """Recorded content that is equal to the same content, however that is written.
+
+    It is read only when it is compared with content that is written in another way: most calls are told apart by the
+    names of their tools, and then their content need not be read at all.
+    """
+
+    __slots__ = ("_read", "_same", "_written")
+
+    def __init__(self, content: Json, read: Callable[[Json], Json] | None = None) -> None:
+        """`read` gets out of `content` what counts; None: all of it."""
+        self._written: str | None = None
+        self._read = read
+        if isinstance(content, str) and len(content) <= MAX_KEPT:
+            self._written = content
+        else:
+            self._same = fingerprint(read(content) if read else content)
+
+    @property
+    def fingerprint(self) -> bytes | None:
+        """That of what was read; None where it says nothing."""
+        if self._written is not None:
+            self._same = fingerprint(self._read(self._written) if self._read else self._written)
+            self._written = None
+        return self._same
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Compared):
+            return NotImplemented
+        if self._written is not None and self._written == other._written and self._read is other._read:
+            return True
+        return self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
 
 
 def error_fingerprint(error: str | None) -> bytes | None:

@@ -62,7 +62,8 @@ class Attempts:
     def __init__(self, limit: int) -> None:
         """More than `limit` attempts need not be told apart."""
         self._limit = limit
-        self._tried: set[Hashable] = set()
+        # No set: most ways need never be read, and their hashes would read them.
+        self._tried: list[Hashable] = []
         self.row = Row()
 
     def add(self, outcome: Hashable, way: Hashable, step: Step) -> bool:
@@ -72,7 +73,7 @@ class Attempts:
         if way in self._tried or not self.row.add(outcome, step):
             return False
         if len(self._tried) < self._limit:
-            self._tried.add(way)
+            self._tried.append(way)
         return True
 
     def clear(self) -> None:

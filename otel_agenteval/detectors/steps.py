@@ -3,6 +3,7 @@
 Times are nanoseconds since the Unix epoch, or of any clock that all steps of a trace share. None is "not recorded".
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -30,14 +31,15 @@ class StepStarted:
     at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: that would take three times as long to make.
+@dataclass(slots=True, kw_only=True)
 class Step:
     """A span that ended.
 
     `name` is the tool's or the model's. `arguments` are a tool call's, as JSON text or decoded. `result` is what the
-    tool gave back, or the text of the model's reply. A failed step has an `error`, be it empty text. `tokens` are
-    the input and output of a model call. `agent` names whose step it is, and is the same for the tool and the model
-    calls of an agent: each agent of a trace is looked at on its own.
+    tool gave back, or a model's reply: its text, or what `read` gets the text out of when it is needed. A failed step
+    has an `error`, be it empty text. `tokens` are the input and output of a model call. `agent` names whose step it
+    is, and is the same for the tool and the model calls of an agent: each agent of a trace is looked at on its own.
     """
 
     kind: StepKind
@@ -46,10 +48,16 @@ class Step:
     agent: str | None = None
     arguments: Json = None
     result: Json = None
+    read: Callable[[Json], Json] | None = None
     error: str | None = None
     tokens: int = 0
     started_at: int | None = None
     ended_at: int | None = None
+
+    @property
+    def reply(self) -> Json:
+        """The text that a model replied with; None where there is none."""
+        return self.read(self.result) if self.read else self.result
 
     def follows(self, ended_at: int | None) -> bool:
         """Whether it began when something that ended at `ended_at` was over; so it is taken where a time is missing.

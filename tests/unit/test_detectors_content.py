@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from otel_agenteval.detectors.content import (
     MAX_DECODED,
+    MAX_KEPT,
     MAX_NAME,
+    Compared,
     error_fingerprint,
     fingerprint,
     is_informative,
@@ -87,6 +89,38 @@ def test_any_text_can_be_compared(text: str) -> None:
 )
 def test_what_is_the_same(one: str, other: str, same: bool) -> None:
     assert (fingerprint(one) == fingerprint(other)) is same
+
+
+@given(st.text() | OBJECTS.map(json.dumps), st.text() | OBJECTS.map(json.dumps))
+def test_content_is_compared_as_its_fingerprints_are(one: str, other: str) -> None:
+    for left, right in ((one, other), (one, f" {one}"), (one, one)):
+        same = fingerprint(left) == fingerprint(right)
+        assert (Compared(left) == Compared(right)) is same
+        assert not same or hash(Compared(left)) == hash(Compared(right))
+
+
+def test_content_is_read_when_it_is_compared_with_what_is_written_otherwise() -> None:
+    reads = []
+
+    def read(content: Json) -> Json:
+        reads.append(content)
+        return str(content).removeprefix("id-1 ").removeprefix("id-2 ")
+
+    first, again, other = Compared("id-1 hello", read), Compared("id-1 hello", read), Compared("id-2 hello", read)
+    assert first == again
+    assert reads == []
+    assert first == other
+    assert first == other
+    assert reads == ["id-1 hello", "id-2 hello"]
+    assert first != Compared("hello again", read)
+
+
+def test_long_content_is_not_kept() -> None:
+    reads = []
+    long = Compared("x" * (MAX_KEPT + 1), lambda content: reads.append(content) or content)
+    assert len(reads) == 1
+    assert long == Compared("x" * (MAX_KEPT + 1))
+    assert len(reads) == 1
 
 
 def test_what_was_not_recorded_has_no_fingerprint() -> None:

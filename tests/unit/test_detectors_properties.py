@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted, Verdict
 from otel_agenteval.detectors.detectors import MAX_AGENTS
 from otel_agenteval.detectors.open_spans import MAX_OPEN
+from otel_agenteval.model import Json
 from tests.support.behaviours import BEHAVIOURS, Behaviour, behaviours
 from tests.support.loop_oracle import loops
 
@@ -60,6 +61,29 @@ def observe(steps: Sequence[Step]) -> list[list[Verdict]]:
 def test_they_agree_with_who_looks_at_everything(history: list[Step]) -> None:
     found = [{verdict.kind for verdict in verdicts} for verdicts in observe(history)]
     assert found == [loops(history[: end + 1]) for end in range(len(history))]
+
+
+@given(histories(), st.lists(st.integers(1, 2), min_size=1))
+def test_replies_that_are_read_when_needed_loop_at_the_same_steps(history: list[Step], ids: list[int]) -> None:
+    unread = [
+        replace(step, result=[ids[index % len(ids)], step.result], read=second)
+        if step.kind is StepKind.MODEL and index % 3
+        else replace(step, result=f"{ids[index % len(ids)]} {step.result or ''}", read=behind_the_id)
+        if step.kind is StepKind.MODEL
+        else step
+        for index, step in enumerate(history)
+    ]
+    assert observe(unread) == observe(history)
+
+
+def second(content: Json) -> Json:
+    assert isinstance(content, list)
+    return content[1]
+
+
+def behind_the_id(content: Json) -> Json:
+    assert isinstance(content, str)
+    return content[2:] or None
 
 
 @pytest.mark.parametrize("behaviour", behaviours(BEHAVIOURS / "looping.txt"), ids=lambda behaviour: behaviour.title)

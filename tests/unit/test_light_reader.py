@@ -69,8 +69,8 @@ def test_replies_are_those_of_the_full_reader_or_none() -> None:
             for step in steps_of(read_trace(trace_id, spans, logs.get(trace_id, ()))):
                 if step.kind is StepKind.MODEL:
                     read = found.get(step.span_id)
-                    same = read is not None and fingerprint(read.result) == fingerprint(step.result)
-                    seen["same" if same else "not read" if read and read.result is None else path.name] += 1
+                    same = read is not None and fingerprint(read.reply) == fingerprint(step.result)
+                    seen["same" if same else "not read" if read and read.reply is None else path.name] += 1
     # The first instrumentation of openai-agents writes a call as the `repr` of an object, in place of a text.
     others = {name: n for name, n in seen.items() if name not in ("same", "not read")}
     assert all(name.startswith("openai-agents-v2--") for name in others), others

@@ -11,6 +11,7 @@ posteriors, and the chance that one is larger has a closed form.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import get_args
 
 import numpy as np
@@ -90,7 +91,7 @@ def compare_reliability(
         tasks=len(common),
         runs_before=len(tables[0]),
         runs_after=len(tables[1]),
-        figures={name: _compared(name, figures, samples) for name in names},
+        figures=MappingProxyType({name: _compared(name, figures, samples) for name in names}),
         success_before=c[0] / n[0] if n[0] else None,
         success_after=c[1] / n[1] if n[1] else None,
         success_probability_better=probability_higher(n[0], c[0], n[1], c[1]) if all(n) else None,

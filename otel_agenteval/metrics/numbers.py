@@ -1,10 +1,30 @@
 """Reading numbers that come from outside."""
 
+from collections.abc import Iterable
 from numbers import Real
+from typing import TypeGuard, TypeVar
+
+T = TypeVar("T")
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def listed(values: Iterable[T], kind: type[T], what: str) -> list[T]:
+    """The `values` as a list; raises ValueError, saying `what` they are, unless all of them are of that kind."""
+    found = None if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
+    if found is None:
+        raise ValueError(f"{what} are {values!r:.200}, not a sequence")
+    for place, value in enumerate(found):
+        if not isinstance(value, kind):
+            raise ValueError(f"{what} have {value!r:.200} at place {place}, not a {kind.__name__}")
+    return found
 
 
 def unit_interval(value: object, what: str) -> float:
     """`value` as a float; raises ValueError, naming `what` it is, unless it is a number in [0, 1]."""
-    if not isinstance(value, Real) or not 0.0 <= float(value) <= 1.0:
+    if not is_number(value) or not 0.0 <= float(value) <= 1.0:
         raise ValueError(f"{what} is {value!r}, not a number in [0, 1]")
     return float(value)

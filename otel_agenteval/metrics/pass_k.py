@@ -10,17 +10,21 @@ figures are then averaged over tasks (tau-bench; see `reliability_report`).
 """
 
 from dataclasses import dataclass
-from math import comb, prod
+from math import comb, prod, sqrt
 from numbers import Integral
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.special import betaincinv, ndtri
 
+from otel_agenteval.metrics.numbers import is_number
 from otel_agenteval.metrics.runs import Floats
 
 Estimator: TypeAlias = Literal["plugin", "unbiased"]
 Interval: TypeAlias = tuple[float, float]
+
+MANY = 10**10
+"""Successes, and failures, from which a posterior is taken for normal."""
 
 
 def pass_at_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float | None:
@@ -77,7 +81,7 @@ def pass_k_posterior(n: int, c: int, k: int, level: float = 0.95) -> PassKPoster
     Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers, and 0 < level < 1.
     """
     _check_attempts(n, c, k)
-    if not 0.0 < level < 1.0:
+    if not is_number(level) or not 0.0 < float(level) < 1.0:
         raise ValueError(f"level is {level!r}, not a number between 0 and 1")
     if n == 0:
         return PassKPosterior(
@@ -89,7 +93,7 @@ def pass_k_posterior(n: int, c: int, k: int, level: float = 0.95) -> PassKPoster
             reason="no attempt was made",
         )
     a, b = 1 + c, 1 + n - c
-    low, high = (float(betaincinv(a, b, tail)) for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
+    low, high = (_quantile(a, b, tail) for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     return PassKPosterior(
         pass_at_k=1.0 - prod((b + i) / (a + b + i) for i in range(k)),
         pass_hat_k=prod((a + i) / (a + b + i) for i in range(k)),
@@ -98,6 +102,14 @@ def pass_k_posterior(n: int, c: int, k: int, level: float = 0.95) -> PassKPoster
         level=level,
         reason=f"{c} of {n} attempts succeeded: Beta({a}, {b})",
     )
+
+
+def _quantile(a: int, b: int, share: float) -> float:
+    """Of Beta(a, b). With many successes and failures it is normal to more digits than the inverse then keeps."""
+    if min(a, b) < MANY:
+        return float(betaincinv(a, b, share))
+    mean = a / (a + b)
+    return float(mean + ndtri(share) * sqrt(mean * (1.0 - mean) / (a + b + 1)))
 
 
 def unbiased_by_task(n: Floats, c: Floats, largest_k: int) -> tuple[Floats, Floats]:
@@ -119,7 +131,7 @@ def _all_drawn_from(chosen: Floats, n: Floats, largest_k: int) -> Floats:
 def _check_attempts(n: int, c: int, k: int) -> None:
     given: tuple[tuple[str, object, int], ...] = (("n", n, 0), ("c", c, 0), ("k", k, 1))
     for name, value, least in given:
-        if not isinstance(value, Integral) or int(value) < least:
+        if type(value) is bool or not isinstance(value, Integral) or int(value) < least:
             raise ValueError(f"{name} is {value!r}, not a whole number of at least {least}")
     if c > n:
         raise ValueError(f"c is {c}, more successes than the n = {n} attempts")

@@ -7,6 +7,7 @@ Reliability methodology of the Holistic Agent Leaderboard (princeton-pli/hal-har
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import get_args
 
 import numpy as np
@@ -75,19 +76,20 @@ def reliability_report(
     counts = _counts(table, figures)
     return ReliabilityReport(
         variant=variant,
-        metrics={name: point[name] for name in RELIABILITY_METRICS},
-        intervals=_intervals(figures, tasks_used),
-        reasons={name: _reason(name, counts) for name in RELIABILITY_METRICS if point[name] is None},
-        counts=counts,
-        parts={name: figures.parts[name] for name in PARTS if name in RELIABILITY_METRICS},
-        coverage=figures.coverage(),
-        tasks_used={name: used for name, used in tasks_used.items() if name not in _STEPS},
-        pass_at_k=_pass_k("pass@", figures),
-        pass_hat_k=_pass_k("pass^", figures),
-        by_task=_by_task(table, figures),
+        metrics=_frozen({name: point[name] for name in RELIABILITY_METRICS}),
+        intervals=_frozen(_intervals(figures, tasks_used)),
+        reasons=_frozen({name: _reason(name, counts) for name in RELIABILITY_METRICS if point[name] is None}),
+        counts=_frozen(counts),
+        parts=_frozen({name: figures.parts[name] for name in PARTS if name in RELIABILITY_METRICS}),
+        coverage=_frozen(figures.coverage()),
+        tasks_used=_frozen({name: used for name, used in tasks_used.items() if name not in _STEPS}),
+        pass_at_k=_frozen(_pass_k("pass@", figures)),
+        pass_hat_k=_frozen(_pass_k("pass^", figures)),
+        by_task=_frozen({task: _frozen(facts) for task, facts in _by_task(table, figures).items()}),
     )
 
 
+_frozen = MappingProxyType
 _STEPS = set(PARTS) - set(RELIABILITY_METRICS)
 
 

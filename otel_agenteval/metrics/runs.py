@@ -9,13 +9,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from numbers import Real
 from typing import Final, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from otel_agenteval.metrics.numbers import unit_interval
+from otel_agenteval.metrics.numbers import is_number, listed, unit_interval
 
 BASELINE: Final = "baseline"
 CONDITIONS: Final = (BASELINE, "fault", "structural", "prompt")
@@ -60,12 +59,12 @@ class Run:
             raise ValueError(f"condition of {self} is {self.condition!r}, not one of {', '.join(CONDITIONS)}")
         if self.confidence is not None:
             unit_interval(self.confidence, f"confidence of {self}")
-        if isinstance(self.actions, str) or not all(isinstance(action, str) for action in self.actions):
-            raise ValueError(f"actions of {self} are {self.actions!r:.200}, not a sequence of names")
+        if not isinstance(self.resources, Mapping):
+            raise ValueError(f"resources of {self} are {self.resources!r:.200}, not a mapping by name")
         for resource, amount in self.resources.items():
             _check_resource(resource, amount, self)
         # What the caller does later with what was given does not change the run.
-        object.__setattr__(self, "actions", tuple(self.actions))
+        object.__setattr__(self, "actions", tuple(listed(self.actions, str, f"actions of {self}")))
         object.__setattr__(self, "resources", dict(self.resources))
         if self.violations is not None:
             object.__setattr__(self, "violations", _check_violations(self.violations, self))
@@ -77,17 +76,21 @@ class Run:
 def _check_resource(name: str, amount: object, run: Run) -> None:
     if name not in RESOURCES:
         raise ValueError(f"resource {name!r} of {run} is unknown; the resources are {', '.join(RESOURCES)}")
-    if not isinstance(amount, Real) or not math.isfinite(amount):
+    if not is_number(amount) or not math.isfinite(amount):
         raise ValueError(f"{name} of {run} is {amount!r}, not a finite number")
     if name == ERRORS and float(amount) < 0:
         raise ValueError(f"{name} of {run} is {amount!r}, less than 0")
 
 
 def _check_violations(violations: Sequence[tuple[str, str]], run: Run) -> tuple[tuple[str, str], ...]:
-    for violation in violations:
-        if isinstance(violation, str) or len(violation) != 2:
-            raise ValueError(f"violation of {run} is {violation!r:.200}, not a pair of constraint and severity")
-    return tuple((constraint, severity) for constraint, severity in violations)
+    found = []
+    for violation in listed(violations, object, f"violations of {run}"):
+        match violation:
+            case tuple() | list() if len(violation) == 2 and all(isinstance(part, str) for part in violation):
+                found.append((violation[0], violation[1]))
+            case _:
+                raise ValueError(f"violation of {run} is {violation!r:.200}, not a pair of constraint and severity")
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +158,7 @@ class RunTable:
 
 def _distinct(runs: Iterable[Run]) -> list[Run]:
     found: dict[tuple[str, int, str], Run] = {}
-    for run in runs:
+    for run in listed(runs, Run, "runs"):
         name = (run.task_id, CONDITIONS.index(run.condition), run.run_id)
         if found.setdefault(name, run) != run:
             raise ValueError(f"{run} under {run.condition!r} is given twice, and differently")

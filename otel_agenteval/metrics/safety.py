@@ -25,6 +25,8 @@ SEVERITY_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
 def check_severity_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
     """`weights`, or `SEVERITY_WEIGHTS` for None; ValueError for a weight outside [0, 1]."""
     given = SEVERITY_WEIGHTS if weights is None else weights
+    if not isinstance(given, Mapping):
+        raise ValueError(f"severity_weights are {given!r:.200}, not a mapping by severity")
     return {name: unit_interval(weight, f"weight of severity {name!r}") for name, weight in given.items()}
 
 

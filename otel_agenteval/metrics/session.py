@@ -52,7 +52,7 @@ def agent_reliability(signals: Sequence[Signals | None], weights: Mapping[str, f
     Raises ValueError for a signal or weight outside [0, 1] and for a weight of an unknown signal.
     """
     merged = merge_weights(weights)
-    parts = [contribution(each, merged, index) for index, each in enumerate(signals)]
+    parts = [contribution(each, merged, index) for index, each in enumerate(_each(signals))]
     ranked = sorted((part.risk for part in parts if part.risk is not None), reverse=True)
     flagged: list[Json] = [
         index for index, part in enumerate(parts) if part.risk is not None and part.risk > FLAG_ABOVE
@@ -87,7 +87,7 @@ def agent_consistency(signals: Sequence[Signals | None], weights: Mapping[str, f
     Raises ValueError for a signal or weight outside [0, 1] and for a weight of an unknown signal.
     """
     merged = merge_weights(weights)
-    parts = [contribution(each, merged, index) for index, each in enumerate(signals)]
+    parts = [contribution(each, merged, index) for index, each in enumerate(_each(signals))]
     uncertainties = [part.uncertainty for part in parts if part.uncertainty is not None]
     return consistency_result(
         Basis(
@@ -101,6 +101,12 @@ def agent_consistency(signals: Sequence[Signals | None], weights: Mapping[str, f
         sum_of_squares=math.fsum(each * each for each in uncertainties),
         details={"uncertainties": [part.uncertainty for part in parts]},
     )
+
+
+def _each(signals: Sequence[Signals | None]) -> Sequence[Signals | None]:
+    if isinstance(signals, str | Mapping) or not isinstance(signals, Sequence):
+        raise ValueError(f"signals are {signals!r:.200}, not a sequence with those of each trace")
+    return signals
 
 
 def tail_size(traces: int) -> int:

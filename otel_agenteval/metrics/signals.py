@@ -60,6 +60,8 @@ def contribution(signals: Signals | None, weights: Mapping[str, float], trace: o
     `risk` is the largest weighted risk, in [0, 1]. `uncertainty` is the weighted risk of confidence times 1 + the
     sum of the other weighted risks, in [0, 4]. Raises ValueError for a signal outside [0, 1], naming `trace`.
     """
+    if signals is not None and not isinstance(signals, Mapping):
+        raise ValueError(f"signals of trace {trace!r} are {signals!r:.200}, not a mapping by name")
     risks: dict[str, float] = {}
     for name in SIGNAL_NAMES:
         value = (signals or {}).get(name)

@@ -31,7 +31,9 @@ class TokenSets:
     """The token sets of one text. Build it once and compare it many times."""
 
     def __init__(self, text: str, compatible: bool = False) -> None:
-        """`text` may be anything; `compatible` keeps the published tokeniser for every text."""
+        """`text` may be any text; `compatible` keeps the published tokeniser for every text."""
+        if not isinstance(text, str):
+            raise ValueError(f"the text is {text!r:.200}, not a string")
         lowered = text.lower()
         found = [token for token in _TOKEN.findall(lowered) if token not in STOP_WORDS]
         # Indentation and blank lines are not content: they must not decide how a text is read.

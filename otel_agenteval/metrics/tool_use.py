@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from otel_agenteval.metrics.numbers import unit_interval
+from otel_agenteval.metrics.numbers import listed, unit_interval
 from otel_agenteval.metrics.result import MetricResult, clamp
 from otel_agenteval.model import Json
 
@@ -39,6 +39,8 @@ class ToolUse:
     step: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"name is {self.name!r:.200}, not a non-empty string")
         if not isinstance(self.parameters, Mapping):
             raise ValueError(f"parameters of {self.name} are {self.parameters!r:.200}, not a mapping by name")
 
@@ -73,6 +75,7 @@ def tool_use_correctness(
     Raises ValueError for `weights` other than one in [0, 1] for each aspect, 1 in sum, and for a `threshold` outside
     [0, 1].
     """
+    used, expected = listed(used, ToolUse, "used"), listed(expected, ToolUse, "expected")
     checked = _check_weights(weights)
     limit = unit_interval(threshold, "threshold")
     aspects: dict[str, Json] = dict.fromkeys(TOOL_USE_WEIGHTS)

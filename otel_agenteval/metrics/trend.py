@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from otel_agenteval.metrics.numbers import unit_interval
+from otel_agenteval.metrics.numbers import listed, unit_interval
 
 STALL_TRACES = 5
 """A session stalls when it gains too little over this many traces..."""
@@ -46,8 +46,9 @@ def session_trend(scores: Sequence[float | None]) -> SessionTrend:
     Stalled: the best score is below 0.5, and not 0.02 above what it was 5 scored traces ago. Regressed: the last
     score is more than 0.15 below the best. Raises ValueError for a score outside [0, 1].
     """
-    values = [unit_interval(s, f"score of trace {index}") for index, s in enumerate(scores) if s is not None]
-    skipped = len(scores) - len(values)
+    given = listed(scores, object, "scores")
+    values = [unit_interval(s, f"score of trace {index}") for index, s in enumerate(given) if s is not None]
+    skipped = len(given) - len(values)
     if not values:
         return SessionTrend(
             stalled=None, regressed=None, best=None, last=None, evaluated=0, skipped=skipped, reason="no scored trace"

@@ -10,7 +10,6 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from opentelemetry.context import Context
@@ -28,6 +27,7 @@ from otel_agenteval.guard import AgentLoopDetected, is_guarded
 from otel_agenteval.light_reader import kind_of, session_of
 from otel_agenteval.listening import Listener
 from otel_agenteval.loop_settings import rule_book
+from otel_agenteval.stats import Stats
 from otel_agenteval.traces import TraceTable
 from otel_agenteval.transport import GrpcTransport, Transport
 from otel_agenteval.verdicts import Alarm, Verdicts
@@ -39,41 +39,6 @@ MAX_BUFFER_BYTES: Final = 64 * 1024 * 1024
 SHUTDOWN_TIMEOUT: Final = 5.0
 
 _logger = logging.getLogger("otel_agenteval")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
-    """Counts since the processor was made, or since the fork that made this process.
-
-    Every span handed over is exported, rejected, dropped or still buffered.
-    """
-
-    handed_over: int
-    """Sampled spans that ended, whatever came of them."""
-    exported: int
-    """Spans the collector acknowledged and took."""
-    rejected: int
-    """Spans the collector acknowledged and refused (`partial_success`)."""
-    dropped: Mapping[str, int]
-    """Spans given up, by reason: buffer_full, shutdown, refused, too_large, not_encodable, internal_error."""
-    buffered: int
-    """Spans not answered for yet, those of the request in flight included."""
-    buffered_bytes: int
-    """About what they hold in memory."""
-    reports: Mapping[str, int]
-    """Run reports by what came of them: waiting, delivered, or dropped (queue_full, shutdown, refused)."""
-    verdicts: int
-    """Loops found here, or told by the collector."""
-    unhandled_verdicts: int
-    """Verdicts that `on_verdict` did not get, because it was too slow."""
-    unwatched: int
-    """Starts and ends of spans that were not looked at for loops, because too many came at once."""
-    evicted: int
-    """Open spans whose entry went because too many were open: exported without completion marker."""
-    lost_attributes: int
-    """Attributes left out because OTLP has no form for their value."""
-    faults: int
-    """Bugs of ours that were kept from the agent; the first was logged."""
 
 
 class AgentEvalSpanProcessor(SpanProcessor):

@@ -50,8 +50,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     scoring.close()
 
 
-def agenteval(*arguments: str) -> Result:
-    clean = {"AGENTEVAL_URL": None, "AGENTEVAL_API_KEY": None, "COLUMNS": "200"}
+def agenteval(*arguments: str, columns: str = "200") -> Result:
+    clean = {"AGENTEVAL_URL": None, "AGENTEVAL_API_KEY": None, "COLUMNS": columns}
     result = CliRunner().invoke(app, ["reliability", *arguments], env=clean)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -133,7 +133,7 @@ def test_a_report_has_figures_intervals_reasons_and_what_drags_them_down(url: st
     assert "0.33" in lines["a run succeeds"]
     assert " to " in lines["a run succeeds"]
     assert "undefined" in lines["robustness"]
-    assert "there is no run under 'fault'" in lines["against failing tools"]
+    assert "R_fault undefined: there is no run under 'fault'." in shown
     assert "(4 runs)" in lines["success rate"]
     assert "no_destructive_operations, high" in shown
     assert "Safety is by exact detectors" in shown
@@ -144,7 +144,7 @@ def test_nothing_in_a_report_can_speak_to_the_terminal(url: str) -> None:
     assert "\\u001b[2J[bold red]task[/] \\u202egnp.exe" in shown
     assert "\x1b" not in shown
     assert "\u202e" not in shown
-    assert "Left out: 1 of the newest runs, because the condition is none of those known." in shown
+    assert "Left out: 1, because the condition is none of those known." in shown
 
 
 def test_two_versions_stand_side_by_side(url: str) -> None:
@@ -168,6 +168,27 @@ def test_what_cannot_be_shown_is_said(url: str, arguments: tuple[str, ...], mess
     result = agenteval(*arguments, "--url", url)
     assert result.exit_code != 0
     assert message in result.output
+
+
+def test_a_report_fits_eighty_columns(url: str) -> None:
+    for arguments in ((), ("--compare", "1.4", "1.5")):
+        shown = agenteval(*arguments, "--url", url, columns="80").stdout
+        assert all(len(line) <= 80 for line in shown.splitlines())
+        assert all(word in shown for word in ("consistency", "predictability", "of actions, by how often"))
+
+
+def test_tasks_are_told_from_their_values(url: str) -> None:
+    assert '"refund" 0.00 (4 runs)' in agenteval("--version", "1.4", "--url", url).stdout
+
+
+def test_an_agent_that_is_not_there_is_answered_with_those_that_are(url: str) -> None:
+    shown = agenteval("--agent", "planer", "--url", url).stdout
+    assert "No runs of this agent and version" in shown
+    assert "planner 1.4" in shown
+
+
+def test_a_comparison_of_few_tasks_says_so(url: str) -> None:
+    assert "rests on 3 tasks: too few" in agenteval("--compare", "1.4", "1.5", "--url", url).stdout
 
 
 def test_without_runs_it_says_how_to_name_them() -> None:

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import typer
 
 from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, fetch
-from agenteval_collector.cli.reliability_tables import show_comparison, show_reliability
+from agenteval_collector.cli.reliability_tables import show_agents, show_comparison, show_reliability
 
 
 def reliability(
@@ -36,7 +36,13 @@ def reliability(
         body = fetch(url, f"/api/v1/reliability?{urlencode(query)}", api_key)
     if as_json:
         typer.echo(body)
-    elif compare is not None:
+        return
+    if compare is not None:
         show_comparison(json.loads(body))
+        return
+    items = json.loads(body)["items"]
+    others = [] if items or not (agent or version) else json.loads(fetch(url, "/api/v1/reliability", api_key))["items"]
+    if others:
+        show_agents(others)
     else:
-        show_reliability(json.loads(body)["items"])
+        show_reliability(items)

@@ -21,7 +21,7 @@ LABELS: Mapping[str, str] = {
     "P_brier": "  Brier score",
     "P_cal": "  calibration",
     "P_auroc": "  discrimination",
-    "P_rc": "  risk and coverage (apart)",
+    "P_rc": "  risk, coverage (apart)",
     "R_rob": "robustness",
     "R_fault": "  against failing tools",
     "R_struct": "  against other structure",
@@ -32,6 +32,9 @@ LABELS: Mapping[str, str] = {
     "R": "reliability",
 }
 """The published figures as people call them, parts below their whole; those apart enter no whole."""
+
+FEW_TASKS = 10
+"""Below that many tasks a comparison says little about others."""
 
 SHOWN_K = 8
 """pass^k is shown for k up to this."""
@@ -54,6 +57,8 @@ def show_reliability(items: Sequence[Document]) -> None:
         for remark in _remarks(item):
             out.print(content(remark, "dim"))
         out.print(_figures(item))
+        for note in _notes(item["reasons"], item["parts"]):
+            out.print(content(note, "dim"))
         if any(item["worst_tasks"].values()):
             out.print()
             out.print(_worst_tasks(item))
@@ -76,13 +81,12 @@ def show_comparison(comparison: Document) -> None:
     table.add_column("figure", no_wrap=True)
     for name in (before, after):
         table.add_column(content(name), justify="right")
-    table.add_column("difference", justify="right")
-    table.add_column("95 % interval", justify="right")
-    table.add_column(content(f"{after} is better"), justify="right")
-    table.add_column("", overflow="fold")
+    table.add_column("change", justify="right")
+    table.add_column("95 %", justify="right")
+    table.add_column(content(f"{after} better"), justify="right")
     success = comparison["success"]
     table.add_row("success of all runs", _number(success["before"]), _number(success["after"]), "", "",
-                  _chance(success["probability_better"]), Text("by Beta posteriors", "dim"))  # fmt: skip
+                  _chance(success["probability_better"]))  # fmt: skip
     figures = comparison["figures"]
     passes = [f"pass^{k}" for k in range(1, SHOWN_K + 1) if f"pass^{k}" in figures]
     for name in (*passes, *LABELS):
@@ -94,10 +98,23 @@ def show_comparison(comparison: Document) -> None:
             "–" if figure["difference"] is None else f"{figure['difference']:+.2f}",
             _interval(figure["interval"]),
             _chance(figure["probability_better"]),
-            content(figure["reason"] or "", "dim"),
         )
     out.print(table)
-    out.print(Text("The chance is the share of paired resamples of the tasks in which the figure is higher.", "dim"))
+    reasons = {name: figures[name]["reason"] for name in (*passes, *LABELS) if figures[name]["reason"]}
+    for note in _notes(reasons, {}):
+        out.print(content(note, "dim"))
+    out.print(Text("The chance is the share of paired resamples of the tasks in which the figure is higher;", "dim"))
+    out.print(Text("for the success of all runs, it is by Beta posteriors.", "dim"))
+    if comparison["tasks"] < FEW_TASKS:
+        out.print(Text(f"It rests on {comparison['tasks']} tasks: too few to say much about others.", "yellow"))
+
+
+def show_agents(items: Sequence[Document]) -> None:
+    """Which agents and versions there are, for who asked for another."""
+    out = console()
+    out.print("No runs of this agent and version. There are runs of:")
+    for item in items:
+        out.print(content(f"  {_whose(item)}"))
 
 
 def shortfall_table(short: Sequence[Shortfall]) -> Table:
@@ -112,24 +129,40 @@ def shortfall_table(short: Sequence[Shortfall]) -> Table:
 
 
 def _heading(item: Document) -> Text:
+    heading = content(_whose(item), "bold")
+    heading.append(f"  {item['runs']} runs of {item['tasks']} tasks", "not bold dim")
+    if item["estimated"]["outcomes"]:
+        share = percent(item["estimated"]["outcomes"] / item["runs"])
+        heading.append(f", {share} of the outcomes estimated", "not bold yellow")
+    return heading
+
+
+def _whose(item: Document) -> str:
     version = f" {item['version']}" if item["version"] else ""
-    heading = content(f"{item['agent'] or 'unnamed agent'}{version}", "bold")
-    runs = f"{item['runs']} runs of {item['tasks']} tasks (the newest {item['window']} at most)"
-    return heading.append(f"  {runs}, variant {item['variant']}", "not bold dim")
+    return f"{item['agent'] or 'unnamed agent'}{version}"
+
+
+def _notes(reasons: Mapping[str, str], parts: Mapping[str, Sequence[str]]) -> list[str]:
+    """Why figures are undefined, those with the same reason together, and what the others are made of."""
+    undefined: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        undefined.setdefault(reason, []).append(name)
+    notes = [f"{', '.join(names)} undefined: {reason}." for reason, names in undefined.items()]
+    made = [f"{name} of {', '.join(of)}" for name, of in parts.items() if name not in reasons and of]
+    return [*notes, *([f"Made of: {'; '.join(made)}."] if made else [])]
 
 
 def _remarks(item: Document) -> list[str]:
     estimated, runs = item["estimated"], item["runs"]
-    remarks = []
+    remarks = [f"The newest {item['window']} runs at most, variant {item['variant']}, pass^k {item['estimator']}."]
     if estimated["outcomes"]:
         remarks.append(f"{estimated['outcomes']} of {runs} outcomes are estimated from task_completion: report them.")
     if estimated["confidences"]:
         remarks.append(f"{estimated['confidences']} of {runs} confidences are an evaluator's, not the agent's own.")
     if item["safety"]["method"] == "exact":
         remarks.append("Safety is by exact detectors: personal data, destructive tools, rate of calls; nothing else.")
-    remarks += [
-        f"Left out: {count} of the newest runs, because {reason}." for reason, count in item["left_out"].items()
-    ]
+    remarks += [f"{count} runs without confidence: {reason}." for reason, count in item["without_confidence"].items()]
+    remarks += [f"Left out: {count}, because {reason}." for reason, count in item["left_out"].items()]
     return remarks
 
 
@@ -138,17 +171,15 @@ def _figures(item: Document) -> Table:
     table.add_column("figure", no_wrap=True)
     table.add_column("", no_wrap=True, style="dim")
     table.add_column("value", justify="right")
-    table.add_column("95 % interval", justify="right")
+    table.add_column("95 %", justify="right")
     table.add_column("tasks", justify="right")
     table.add_column("rests on", justify="right")
-    table.add_column("", overflow="fold")
     for k, value in list(item["pass_hat_k"].items())[:SHOWN_K]:
         name = f"pass^{k}"
         table.add_row(_label(name), name, number(value), _interval(item["intervals"][name]),
-                      str(item["tasks_used"][name]), "", Text(item["estimator"], "dim"))  # fmt: skip
+                      str(item["tasks_used"][name]), "")  # fmt: skip
     for name in LABELS:
         value = item["metrics"][name]
-        parts = ", ".join(item["parts"].get(name, ()))
         table.add_row(
             _label(name),
             name,
@@ -156,7 +187,6 @@ def _figures(item: Document) -> Table:
             _interval(item["intervals"][name]),
             str(item["tasks_used"][name]) if value is not None else "",
             percent(item["coverage"][name]) if value is not None else "",
-            content(item["reasons"].get(name) or (f"of {parts}" if parts else ""), "dim"),
         )
     return table
 
@@ -167,7 +197,7 @@ def _worst_tasks(item: Document) -> Table:
     table.add_column("task, value, runs", overflow="fold")
     for name, tasks in item["worst_tasks"].items():
         if tasks:
-            said = ", ".join(f"{each['task_id']} {number(each['value'])} ({each['runs']} runs)" for each in tasks)
+            said = ", ".join(f'"{each["task_id"]}" {number(each["value"])} ({each["runs"]} runs)' for each in tasks)
             table.add_row(_label(name).strip(), content(said))
     return table
 
@@ -180,7 +210,7 @@ def _violations(item: Document) -> Table:
         for violation in run["violations"]:
             table.add_row(
                 content(f"{violation['constraint']}, {violation['severity']}"),
-                content(f"{run['run_id']} of task {run['task_id']}"),
+                content(f'"{run["run_id"]}" of task "{run["task_id"]}"'),
                 content(violation["evidence"]),
             )
     return table

@@ -252,6 +252,15 @@ def test_where_spans_disagree_the_run_is_believed() -> None:
     assert trace.session_id == "chat"
 
 
+def test_a_resource_may_say_what_came_of_the_run_and_which_versions_took_part() -> None:
+    said = read(
+        span("a", resource={"agenteval.run.success": True, "service.version": "2"}),
+        span("b", parent="a", resource={"service.version": "1"}),
+    )
+    assert said.run_outcome.success is True
+    assert sorted(said.service_versions) == ["1", "2"]
+
+
 def test_run_identity_needs_a_task() -> None:
     stamped = {"agenteval.task.id": "refund", "agenteval.run.id": "3", "agenteval.condition": "noisy"}
     run = read(span("a", attributes=stamped)).run

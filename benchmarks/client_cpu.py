@@ -45,11 +45,12 @@ sys.stdin.read()
 """
 
 
-def genai_attributes() -> dict[str, str | int]:
-    """A model call with its messages, about 4.6 KB as OTLP."""
+def genai_attributes(number: int = 0) -> dict[str, str | int]:
+    """A model call with its messages, about 4.6 KB as OTLP; another reply for each number below 100."""
 
     def messages(role: str, size: int) -> str:
-        return json.dumps([{"role": role, "parts": [{"type": "text", "content": "word " * (size // 5)}]}])
+        content = f"wo{number:02} " * (size // 5)
+        return json.dumps([{"role": role, "parts": [{"type": "text", "content": content}]}])
 
     return {
         "gen_ai.operation.name": "chat",
@@ -75,11 +76,12 @@ def cpu_per_span(processor: SpanProcessor | None, spans: int, pause: float) -> f
     if processor is not None:
         provider.add_span_processor(processor)
     tracer = provider.get_tracer("bench", "1.0")
-    attributes = genai_attributes()
+    # No two replies of a trace are the same: those would be a loop, and need not be read.
+    calls = [genai_attributes(number) for number in range(SPANS_PER_TRACE - 1)]
     started = time.process_time()
     for _ in range(spans // SPANS_PER_TRACE):
         with tracer.start_as_current_span("invoke_agent airline"):
-            for _ in range(SPANS_PER_TRACE - 1):
+            for attributes in calls:
                 tracer.start_span("chat gpt-4o", kind=SpanKind.CLIENT, attributes=attributes).end()
         if pause:
             time.sleep(pause)

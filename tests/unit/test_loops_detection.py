@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.conventions import BY_CONVENTION
-from otel_agenteval.detectors import RuleBook
+from otel_agenteval.detectors import RuleBook, Rules
 from tests.support.eventually import eventually
 from tests.support.looping import root_span, tool_span
 from tests.support.otlp import span, span_id
@@ -31,8 +31,8 @@ RETRIED = "openinference-crewai--llmerror.otlp.pb"
 FOREIGN = Origin(b"", "lib", None)
 
 
-def live() -> LiveLoops:
-    return LiveLoops(RuleBook(), BY_CONVENTION, ManualClock())
+def live(rules: RuleBook | None = None) -> LiveLoops:
+    return LiveLoops(rules or RuleBook(), BY_CONVENTION, ManualClock())
 
 
 def arrivals(path: Path) -> list[Arrival]:
@@ -119,6 +119,23 @@ def test_the_session_and_the_agent_may_stand_on_another_span() -> None:
     opening.end_time_unix_nano = opening.start_time_unix_nano + 1
     [found] = detectors.observe([Arrival(each, FOREIGN) for each in (opening, *calls)])
     assert (found.verdict.session_id, found.agent) == ("s-1", "planner")
+
+
+def below(parent: int, number: int) -> Arrival:
+    """A call by an agent that is not named, or not yet."""
+    call = without(tool_span(1, number), "gen_ai.agent.name")
+    call.parent_span_id = span_id(parent)
+    return Arrival(call, FOREIGN)
+
+
+def test_agents_without_names_are_told_apart_by_the_spans_they_stand_below() -> None:
+    assert live().observe([below(parent, 10 + parent) for parent in (1, 2, 3)]) == []
+    assert kinds(live().observe([below(1, number) for number in (2, 3, 4)])) == ["identical_call"]
+
+
+def test_where_agents_have_rules_of_their_own_one_without_a_name_is_left_to_the_complete_trace() -> None:
+    rules = RuleBook(agents={"poller": Rules()})
+    assert live(rules).observe([below(1, number) for number in (2, 3, 4)]) == []
 
 
 def test_of_several_agents_the_one_that_loops_is_named() -> None:

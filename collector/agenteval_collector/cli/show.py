@@ -104,7 +104,8 @@ def show_explanation(notes: Sequence[Note]) -> None:
 def _show_course(session: Document) -> None:
     """Whether the session gets anywhere, and how often it was correct by ground truth."""
     trend, interactions = session["trend"], session["interactions"]
-    if trend["evaluated"]:
+    # A session of which no trace is complete has neither.
+    if trend is not None and trend["evaluated"]:
         found = [word for word, is_so in (("stalls", trend["stalled"]), ("regresses", trend["regressed"])) if is_so]
         course = " and ".join(found) or "neither stalls nor regresses"
         console().print(Text(f"task completion {course}: {trend['reason']}", "red" if found else "dim"))

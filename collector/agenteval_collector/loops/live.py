@@ -39,6 +39,7 @@ _REQUESTS: Final = ("tool", "function")
 @dataclass(slots=True)
 class _LiveTrace:
     detectors: Detectors
+    unnamed: OrderedDict[bytes, Detectors] = field(default_factory=OrderedDict)
     session_id: str | None = None
     agents: set[str] = field(default_factory=set)
     processes: set[str] = field(default_factory=set)
@@ -88,7 +89,7 @@ class LiveLoops:
             reported.verdicts_on(said, trace_id=trace_id, span_id=span_id, session_id=trace.session_id)
         )
         if AGENTEVAL_DETECTORS not in said and AGENTEVAL_DETECTORS not in resource:
-            verdicts += _detected(trace, span, said, agent)
+            verdicts += self._detected(trace, span, said, agent)
         return [
             FoundVerdict(
                 verdict=replace(verdict, session_id=trace.session_id or trace_id),
@@ -100,6 +101,29 @@ class LiveLoops:
             for verdict in verdicts
         ]
 
+    def _detected(self, trace: _LiveTrace, span: Span, said: Mapping[str, Json], agent: str | None) -> list[Verdict]:
+        step = _step_of(span, said, agent or _only(trace.agents))
+        if step is None or step.ended_at is None:
+            return []
+        if (step.agent is None and trace.agents) or step.ended_at < trace.newest:
+            return []
+        # An agent may have rules of its own, and is often named by the last span to arrive, its root.
+        if step.agent is None and self._rules.agents:
+            return []
+        trace.newest = step.ended_at
+        return (trace.detectors if step.agent is not None else self._unnamed(trace, span)).observe(step)
+
+    def _unnamed(self, trace: _LiveTrace, span: Span) -> Detectors:
+        """Without names, what one agent does is what stands below one span: agents side by side have spans each."""
+        detectors = trace.unnamed.get(span.parent_span_id)
+        if detectors is None:
+            trace_id = span.trace_id.hex()
+            detectors = trace.unnamed[span.parent_span_id] = Detectors(trace_id, trace_id, self._rules)
+            if len(trace.unnamed) > MAX_NAMES:
+                trace.unnamed.popitem(last=False)
+        trace.unnamed.move_to_end(span.parent_span_id)
+        return detectors
+
     def _of(self, trace_id: bytes) -> _LiveTrace:
         trace = self._traces.get(trace_id)
         if trace is None:
@@ -108,16 +132,6 @@ class LiveLoops:
                 self._traces.popitem(last=False)
         self._traces.move_to_end(trace_id)
         return trace
-
-
-def _detected(trace: _LiveTrace, span: Span, said: Mapping[str, Json], agent: str | None) -> list[Verdict]:
-    step = _step_of(span, said, agent or _only(trace.agents))
-    if step is None or step.ended_at is None:
-        return []
-    if (step.agent is None and trace.agents) or step.ended_at < trace.newest:
-        return []
-    trace.newest = step.ended_at
-    return trace.detectors.observe(step)
 
 
 def _step_of(span: Span, said: Mapping[str, Json], agent: str | None) -> Step | None:

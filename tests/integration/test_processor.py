@@ -186,10 +186,15 @@ def test_a_run_that_an_exception_leaves_failed(
     said: list[bool | None],
 ) -> None:
     processor, _ = make()
-    with pytest.raises(raised), otel_agenteval.run("t1", "r1") as run:
-        if reported is not None:
-            run.report(**reported)
-        raise raised(VERDICT)
+
+    def fail() -> None:
+        with otel_agenteval.run("t1", "r1") as run:
+            if reported is not None:
+                run.report(**reported)
+            raise raised(VERDICT)
+
+    with pytest.raises(raised):
+        fail()
     assert processor.force_flush()
     reports = collector.received.reports
     assert [each.success if each.HasField("success") else None for each in reports] == said

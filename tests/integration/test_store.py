@@ -23,7 +23,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 from otel_agenteval.model import Tool, ToolCall, Trace, Turn
 from otel_agenteval.outcome import Failure, Method, Score, Status, Subject, Unscored
@@ -125,14 +125,33 @@ def test_a_store_opens_again_and_one_of_a_newer_version_does_not(tmp_path: Path)
         Store(path, ManualClock())
 
 
-def test_outcomes_that_an_older_version_stored_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "agenteval.db"
+def older(path: Path, version: str) -> Engine:
+    """A database as an older version made it."""
     engine = open_database(path, synchronous="NORMAL")
     config = Config()
     config.set_main_option("script_location", str(Path(stores.__file__).parent / "migrations"))
     with engine.begin() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+        command.upgrade(config, version)
+    return engine
+
+
+def test_reports_that_an_older_version_stored_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "agenteval.db"
+    engine = older(path, "0004")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("INSERT INTO runs VALUES ('default', 't', '1', 'baseline', 1, 0.5, 's', 7)")
+    engine.dispose()
+    store = Store(path, ManualClock())
+    with store.engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT * FROM run_reports").all()
+    assert [tuple(row) for row in rows] == [("default", "t", "1", "baseline", "", "", 7, 1, 0.5, "s")]
+    store.shutdown()
+
+
+def test_outcomes_that_an_older_version_stored_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "agenteval.db"
+    engine = older(path, "0001")
     row = {key: value for key, value in outcome_row("default", score(1)).items() if key != "counted"}
     columns, places = ", ".join(row), ", ".join(f":{key}" for key in row)
     with engine.begin() as connection:

@@ -11,7 +11,6 @@ baseline.
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,13 +21,13 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
 import otel_agenteval
-from benchmarks.harness import TIMEOUT, Result, Served, arguments, collector, report, send
+from benchmarks.arrivals import Arrivals
+from benchmarks.harness import Result, Served, arguments, collector, report, send
 from benchmarks.workload.generator import generate
 from benchmarks.workload.otlp import requests
 from benchmarks.workload.plan import SERVICE, PlannedTrace, plan
 from benchmarks.workload.replay import SCOPE, emit
-from otel_agenteval.proto.v1.evaluation_pb2 import ListSessionsRequest, WatchRequest
-from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+from otel_agenteval.proto.v1.evaluation_pb2 import WatchRequest
 
 WARM_UP = 20
 """Traces before the first one that counts: imports, the connection, caches."""
@@ -36,48 +35,19 @@ PAUSE = 0.05
 """Mean seconds between two traces."""
 
 
-class Scores:
-    """Coherence outcomes as the watch stream gives them, with the time they arrived."""
-
-    def __init__(self, channel: grpc.Channel) -> None:
-        self._stub = EvaluationServiceStub(channel)  # type: ignore[no-untyped-call]
-        self._stream = self._stub.Watch(WatchRequest(names=["coherence"]))
-        self._arrived: dict[str, int] = {}
-        self._changed = threading.Condition()
-        threading.Thread(target=self._watch, name="watch", daemon=True).start()
-
-    def wait(self, trace_id: str) -> int:
-        """When the score of this trace arrived, by `time.perf_counter_ns`. Raises TimeoutError."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: trace_id in self._arrived, TIMEOUT):
-                raise TimeoutError(f"trace {trace_id} was not scored within {TIMEOUT:.0f} s")
-            return self._arrived.pop(trace_id)
-
-    def round_trip(self) -> float:
-        """Milliseconds of a call over the same connection."""
-        started = time.perf_counter_ns()
-        self._stub.ListSessions(ListSessionsRequest(limit=1, agent="nobody"), timeout=TIMEOUT)
-        return (time.perf_counter_ns() - started) / 1e6
-
-    def close(self) -> None:
-        self._stream.cancel()
-
-    def _watch(self) -> None:
-        try:
-            for response in self._stream:
-                arrived = time.perf_counter_ns()
-                with self._changed:
-                    self._arrived[response.outcome.trace_id] = arrived
-                    self._changed.notify_all()
-        except grpc.RpcError as error:
-            if error.code() is not grpc.StatusCode.CANCELLED:
-                raise
+def coherence(channel: grpc.Channel) -> Arrivals:
+    """Coherence outcomes, by trace."""
+    return Arrivals(
+        channel,
+        WatchRequest(names=["coherence"]),
+        lambda event: event.outcome.trace_id if event.HasField("outcome") else None,
+    )
 
 
 class Agent:
     """An agent whose traces are followed to their scores."""
 
-    def __init__(self, served: Served, scores: Scores) -> None:
+    def __init__(self, served: Served, scores: Arrivals) -> None:
         self._processor = otel_agenteval.AgentEvalSpanProcessor(f"http://{served.address}")
         provider = TracerProvider(resource=Resource.create({"service.name": SERVICE}), shutdown_on_exit=False)
         provider.add_span_processor(self._processor)
@@ -105,7 +75,7 @@ def main() -> None:
     given = arguments(__doc__, traces=300, conversations=100)
     played = [(each.session_id, trace) for each in generate(given.traces, seed=1) for trace in plan(each)]
     with collector() as served, grpc.insecure_channel(served.address) as channel:
-        scores = Scores(channel)
+        scores = coherence(channel)
         agent = Agent(served, scores)
         agent.latencies(played[:WARM_UP])
         trips = [scores.round_trip() for _ in range(WARM_UP * 5)]

@@ -8,7 +8,6 @@ The least time a round trip can take, a call that asks for nothing, is the basel
 """
 
 import statistics
-import threading
 import time
 from collections.abc import Iterable
 from random import Random
@@ -18,10 +17,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from benchmarks.arrivals import Arrivals
 from benchmarks.harness import EXPORT, TIMEOUT, arguments, collector, report
 from benchmarks.latency import load, percentiles, saturate
-from otel_agenteval.proto.v1.evaluation_pb2 import ListSessionsRequest, WatchRequest
-from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+from otel_agenteval.proto.v1.evaluation_pb2 import WatchRequest
 
 WARM_UP = 20
 """Loops before the first one that counts."""
@@ -37,45 +36,13 @@ TOOL = {
 }
 
 
-class Verdicts:
-    """Verdicts as the watch stream gives them, with the time they arrived."""
-
-    def __init__(self, channel: grpc.Channel) -> None:
-        self._stub = EvaluationServiceStub(channel)  # type: ignore[no-untyped-call]
-        self._stream = self._stub.Watch(WatchRequest())
-        self._stream.initial_metadata()
-        self._arrived: dict[str, int] = {}
-        self._changed = threading.Condition()
-        threading.Thread(target=self._watch, name="watch", daemon=True).start()
-
-    def wait(self, trace_id: str) -> int:
-        """When the verdict on this trace arrived, by `time.perf_counter_ns`. Raises TimeoutError."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: trace_id in self._arrived, TIMEOUT):
-                raise TimeoutError(f"no verdict on trace {trace_id} within {TIMEOUT:.0f} s")
-            return self._arrived.pop(trace_id)
-
-    def round_trip(self) -> float:
-        """Milliseconds of a call over the same connection."""
-        started = time.perf_counter_ns()
-        self._stub.ListSessions(ListSessionsRequest(limit=1, agent="nobody"), timeout=TIMEOUT)
-        return (time.perf_counter_ns() - started) / 1e6
-
-    def close(self) -> None:
-        self._stream.cancel()
-
-    def _watch(self) -> None:
-        try:
-            for response in self._stream:
-                if response.WhichOneof("event") != "verdict" or response.verdict.kind != "identical_call":
-                    continue
-                arrived = time.perf_counter_ns()
-                with self._changed:
-                    self._arrived[response.verdict.trace_id] = arrived
-                    self._changed.notify_all()
-        except grpc.RpcError as error:
-            if error.code() is not grpc.StatusCode.CANCELLED:
-                raise
+def loops(channel: grpc.Channel) -> Arrivals:
+    """Verdicts on equal calls, by trace."""
+    return Arrivals(
+        channel,
+        WatchRequest(),
+        lambda event: event.verdict.trace_id if event.verdict.kind == "identical_call" else None,
+    )
 
 
 def main() -> None:
@@ -83,7 +50,7 @@ def main() -> None:
     given = arguments(__doc__, loops=300, conversations=100)
     numbers = iter(range(1, 10**6))
     with collector() as served, grpc.insecure_channel(served.address) as channel:
-        verdicts = Verdicts(channel)
+        verdicts = loops(channel)
         random = Random(0)
 
         def latencies(count: int) -> list[float]:
@@ -111,7 +78,7 @@ def main() -> None:
     )
 
 
-def _latencies(channel: grpc.Channel, verdicts: Verdicts, random: Random, numbers: Iterable[int]) -> Iterable[float]:
+def _latencies(channel: grpc.Channel, verdicts: Arrivals, random: Random, numbers: Iterable[int]) -> Iterable[float]:
     """Milliseconds for each loop, one after the other with pauses of random length."""
     export = channel.unary_unary(EXPORT, request_serializer=bytes, response_deserializer=bytes)
     for number in numbers:

@@ -24,6 +24,7 @@ from agenteval_collector.testing.behaviours import NAMED, OK, Behaviour, Content
 from agenteval_collector.testing.judge_server import JudgeServer, Received
 from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled, is_instrumentation_enabled
 
+from tests.support.eventually import eventually
 from tests.support.judge_client import GOOD, REQUEST, Asking, described, run
 
 FAILING = NAMED["failing"]
@@ -201,8 +202,7 @@ def test_a_probe_that_may_not_leave_is_left_to_another() -> None:
 def test_a_cancelled_question_is_settled_and_leaves_its_place() -> None:
     async def use(asking: Asking) -> None:
         asked = asyncio.create_task(asking.ask())
-        while not server.requests:
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(eventually, lambda: server.requests)
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked

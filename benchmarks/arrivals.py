@@ -1,0 +1,55 @@
+"""When what a collector found arrives on the watch stream."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import grpc
+
+from benchmarks.harness import TIMEOUT
+from otel_agenteval.proto.v1.evaluation_pb2 import ListSessionsRequest, WatchRequest, WatchResponse
+from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+
+
+class Arrivals:
+    """The events that `trace_of` gives a trace id for, by that id, with the time they arrived; None: passed over."""
+
+    def __init__(
+        self, channel: grpc.Channel, request: WatchRequest, trace_of: Callable[[WatchResponse], str | None]
+    ) -> None:
+        self._stub = EvaluationServiceStub(channel)  # type: ignore[no-untyped-call]
+        self._stream = self._stub.Watch(request)
+        self._stream.initial_metadata()
+        self._trace_of = trace_of
+        self._arrived: dict[str, int] = {}
+        self._changed = threading.Condition()
+        threading.Thread(target=self._watch, name="watch", daemon=True).start()
+
+    def wait(self, trace_id: str) -> int:
+        """When the event of this trace arrived, by `time.perf_counter_ns`. Raises TimeoutError."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: trace_id in self._arrived, TIMEOUT):
+                raise TimeoutError(f"nothing came of trace {trace_id} within {TIMEOUT:.0f} s")
+            return self._arrived.pop(trace_id)
+
+    def round_trip(self) -> float:
+        """Milliseconds of a call over the same connection."""
+        started = time.perf_counter_ns()
+        self._stub.ListSessions(ListSessionsRequest(limit=1, agent="nobody"), timeout=TIMEOUT)
+        return (time.perf_counter_ns() - started) / 1e6
+
+    def close(self) -> None:
+        self._stream.cancel()
+
+    def _watch(self) -> None:
+        try:
+            for response in self._stream:
+                arrived = time.perf_counter_ns()
+                trace_id = self._trace_of(response)
+                if trace_id is not None:
+                    with self._changed:
+                        self._arrived[trace_id] = arrived
+                        self._changed.notify_all()
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.CANCELLED:
+                raise

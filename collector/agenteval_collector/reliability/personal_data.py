@@ -51,15 +51,19 @@ def exposed_personal_data(trace: Trace) -> Iterator[Violation]:
 
     The kind is named, never the value; `values` are digests, to be compared with what earlier traces said.
     """
+    answers = [list(_found(turn.output or "")) for turn in trace.turns]
+    # What was said before is long, and grows with the conversation; most answers hold nothing to look for in it.
+    if not any(answers):
+        return
     said = _Said()
     for text in (trace.system_instructions or "", *map(_text, trace.history)):
         said.hear(text)
     exposed: dict[Kind, dict[str, None]] = {}
-    for turn in trace.turns:
+    for turn, answer in zip(trace.turns, answers, strict=True):
         said.hear(turn.input or "")
         for call in turn.tool_calls:
             said.hear(_text(call.result), CONTACT)
-        for kind, value in _found(turn.output or ""):
+        for kind, value in answer:
             if not said.holds(value):
                 exposed.setdefault(kind, {})[_digest(value)] = None
     for kind in sorted(exposed):

@@ -1,6 +1,20 @@
-"""Property tests draw their inputs on machines that others use as well: how long that takes says nothing."""
+"""What holds for all tests: how inputs are drawn, and that the process ends."""
 
+import faulthandler
+import sys
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+# On machines that others use as well, how long it takes to draw an input says nothing.
 settings.register_profile("shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared-machine")
+
+_ENDS_WITHIN = 60.0
+"""Seconds from the last test to the end of the process, with what the SDKs still send at exit."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """Where a thread keeps the process from ending, show where it stands and end with an error."""
+    faulthandler.dump_traceback_later(_ENDS_WITHIN, exit=True, file=sys.__stderr__)

@@ -69,7 +69,8 @@ class FakeCollector:
             options=[("grpc.max_receive_message_length", max_message_bytes), ("grpc.so_reuseport", 0)],
         )
         self.starts_script: deque[Reply] = deque()
-        self._told: Queue[bytes | None] = Queue()
+        self._untold: deque[bytes] = deque()
+        self._readers: list[Queue[bytes | None]] = []
         unary = {EXPORT: self._export, REPORT_RUN: self._report, REPORT_STARTS: self._starts}
         self._server.add_generic_rpc_handlers((_Handlers(unary, {WATCH: self._watch}),))
         self.port = self._server.add_insecure_port(f"127.0.0.1:{port}")
@@ -87,7 +88,6 @@ class FakeCollector:
 
     def stop(self) -> None:
         """End at once, refusing what is in flight."""
-        self._told.put(None)
         self._server.stop(None).wait(10)
 
     def spans(self) -> list[Span]:
@@ -112,19 +112,38 @@ class FakeCollector:
             return self._arrived.wait_for(lambda: condition(self.received), timeout)
 
     def tell(self, message: WatchResponse | bytes) -> None:
-        """Give this to one reader of the watch stream."""
-        self._told.put(message if isinstance(message, bytes) else message.SerializeToString())
+        """Give this to the reader of the watch stream who has come last; without one, to the next."""
+        with self._arrived:
+            self._untold.append(message if isinstance(message, bytes) else message.SerializeToString())
+            self._pass_on()
 
     def break_stream(self) -> None:
-        """End one reader's stream as a collector does that goes away."""
-        self._told.put(None)
+        """End the streams of all readers as a collector does that goes away."""
+        with self._arrived:
+            for told in self._readers:
+                told.put(None)
+
+    def _pass_on(self) -> None:
+        while self._readers and self._untold:
+            self._readers[-1].put(self._untold.popleft())
 
     def _watch(self, request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+        told: Queue[bytes | None] = Queue()
+        # gRPC cancels no handler: without this its thread would outlive the reader, and keep the process from ending.
+        if not context.add_callback(lambda: told.put(None)):
+            return
         with self._arrived:
+            self._readers.append(told)
+            self._pass_on()
             self.received.watches.append(WatchRequest.FromString(request))
             self._arrived.notify_all()
-        yield from iter(self._told.get, None)
-        context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+        try:
+            yield from iter(told.get, None)
+        finally:
+            with self._arrived:
+                self._readers.remove(told)
+        if context.is_active():
+            context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
 
     def _starts(self, request: bytes, context: grpc.ServicerContext) -> bytes:
         _refuse(self.starts_script.popleft() if self.starts_script else Reply(), context)

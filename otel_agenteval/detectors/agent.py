@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from otel_agenteval.detectors.content import Compared, error_fingerprint, is_informative, is_speech
+from otel_agenteval.detectors.content import Compared, Fingerprint, error_fingerprint, is_informative, is_speech
 from otel_agenteval.detectors.repetition import Attempts, Cycles, Failures, Row
 from otel_agenteval.detectors.rules import Kind, Mode, Repetition, Rules
 from otel_agenteval.detectors.steps import Step, StepKind
@@ -30,7 +30,7 @@ class _Call(NamedTuple):
     step: Step
     arguments: Compared | None
     result: Compared | None
-    failure: bytes | None
+    failure: Fingerprint | None
 
 
 class AgentDetectors:
@@ -111,7 +111,7 @@ class AgentDetectors:
             reason = f"the model said the same {rule.repeats} times, and no tool was called in between"
             yield from _repeated(Kind.REPEATED_OUTPUT, rule, step, row, reason)
 
-    def _failed_again(self, step: Step, arguments: Compared | None, failure: bytes | None) -> Iterator[Loop]:
+    def _failed_again(self, step: Step, arguments: Compared | None, failure: Fingerprint | None) -> Iterator[Loop]:
         rule = self._rules.error_storm
         row = self._failures[step.kind].add(arguments, failure, step)
         if row is not None and row.count == rule.repeats:

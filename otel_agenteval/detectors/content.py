@@ -29,6 +29,8 @@ MAX_CONFIRMATION: Final = 80
 MAX_ERROR: Final = 2000
 """Characters of an error that are compared; behind them stand traces of stacks."""
 
+Fingerprint = str | bytes
+
 _BEGINS_JSON: Final = tuple('{["-0123456789tfnNI')
 _WORD: Final = re.compile(r"\w+")
 _DIGIT: Final = re.compile(r"\d")
@@ -52,8 +54,8 @@ def printable(name: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in name[:MAX_NAME])
 
 
-def fingerprint(content: Json) -> bytes | None:
-    """The same 16 bytes for the same content; None where nothing was recorded.
+def fingerprint(content: Json) -> Fingerprint | None:
+    """Equal for the same content; None where nothing was recorded. A hash only where the text is too long to keep.
 
     JSON is the same in any order of keys, any white space, as text or decoded, and 1.0 is 1. Text that is no JSON is
     the same up to white space around it.
@@ -65,6 +67,8 @@ def fingerprint(content: Json) -> bytes | None:
     except RecursionError:
         # Decoded content that is nested too deeply to be written: as good as not recorded.
         return None
+    if len(canonical) <= MAX_KEPT:
+        return canonical
     return blake2b(canonical.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -87,7 +91,7 @@ class Compared:
             self._same = fingerprint(read(content) if read else content)
 
     @property
-    def fingerprint(self) -> bytes | None:
+    def fingerprint(self) -> Fingerprint | None:
         """That of what was read; None where it says nothing."""
         if self._written is not None:
             self._same = fingerprint(self._read(self._written) if self._read else self._written)
@@ -105,8 +109,8 @@ class Compared:
         return hash(self.fingerprint)
 
 
-def error_fingerprint(error: str | None) -> bytes | None:
-    """The same 16 bytes for the same error, whatever numbers and ids stand in it; None where there is none."""
+def error_fingerprint(error: str | None) -> Fingerprint | None:
+    """Equal for the same error, whatever numbers and ids stand in it; None where there is none."""
     if error is None:
         return None
     return fingerprint(_WORD.sub(lambda word: "#" if _DIGIT.search(word[0]) else word[0], error[:MAX_ERROR]))

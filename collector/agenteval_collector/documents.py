@@ -6,14 +6,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from agenteval_collector.pipeline import Document
-from agenteval_collector.records import Exchange
+from agenteval_collector.pipeline import Death, Document
+from agenteval_collector.records import PENDING_TRACES, Exchange
 from otel_agenteval.metrics import Agreement, Half
 from otel_agenteval.model import ToolCall, Trace
 from otel_agenteval.outcome import Status
 
 
-def trace_document(trace: Trace, *, revision: int, complete: bool) -> Document:
+def trace_document(trace: Trace, *, revision: int, complete: bool, death: Death | None = None) -> Document:
     """A trace without what changes later: its status and outcomes are added by `with_outcomes`."""
     return {
         "trace_id": trace.trace_id,
@@ -46,8 +46,8 @@ def trace_document(trace: Trace, *, revision: int, complete: bool) -> Document:
         "outcomes": [],
         "labels": [],
         "verdicts": [],
-        "open_spans": [],
-        "status_reason": None,
+        "open_spans": [] if death is None else list(death.open_spans),
+        "status_reason": None if death is None else death.reason,
     }
 
 
@@ -82,6 +82,12 @@ def outcome_document(row: Mapping[str, Any]) -> Document:
         "model": row["model"],
         "metadata": json.loads(row["metadata"]),
     }
+
+
+def with_trouble(outcome: Document, trouble: str | None) -> Document:
+    """An outcome that waits for the judge, or rests on traces that do, with what is wrong with the judge now."""
+    waits = outcome["status"] == Status.PENDING or PENDING_TRACES in outcome["metadata"]
+    return {**outcome, "reason": f"{outcome['reason']}; {trouble}"} if trouble is not None and waits else outcome
 
 
 def verdict_document(row: Mapping[str, Any]) -> Document:

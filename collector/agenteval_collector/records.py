@@ -15,10 +15,16 @@ Signals = Mapping[tuple[str, Method], Evaluation]
 URGENT = "urgent"
 """In the metadata of a pending outcome: true where its trace is judged before others."""
 
+PENDING_TRACES = "pending_traces"
+"""In the metadata of a session's outcome: how many of its traces wait for the judge, where any does."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRecord:
-    """A scored trace. `risk` is its step risk in the session, None where nothing of it has weight there."""
+    """A scored trace. `risk` is its step risk in the session, None where nothing of it has weight there.
+
+    `died` says that its agent died in the middle, None where it did not. `processes` are those that it has spans of.
+    """
 
     trace_id: str
     session_id: str
@@ -29,6 +35,8 @@ class TraceRecord:
     risk: float | None
     run: RunIdentity | None
     run_trace: "RunTrace | None" = None
+    died: str | None = None
+    processes: Sequence[str] = ()
     scored_at: int
 
 

@@ -36,6 +36,7 @@ from agenteval_collector.loop_rules import rule_book
 from agenteval_collector.loops import Announcer, LiveLoops, LoopStage, OpenSpans
 from agenteval_collector.pipeline import (
     Arrival,
+    Death,
     Document,
     EvaluationSink,
     Label,
@@ -52,6 +53,9 @@ from agenteval_collector.servers import WATCH_THREADS, make_servers, refuse_open
 from agenteval_collector.stores import Store, StoreQueries
 
 logger = logging.getLogger(__name__)
+
+NO_JUDGE = "this collector has no judge: see judge.base_url, judge.api_key and judge.enabled"
+"""Why traces wait that an earlier run left to its judge."""
 
 
 class Collector:
@@ -111,7 +115,14 @@ class Collector:
         )
         self.judge = self._make_judge(settings, clock) if settings.judge.on else None
         self.assembler = make_assembler(
-            settings, clock, telemetry, self.store, self.log, self.loops.arrived, self.open_spans.goes_on
+            settings,
+            clock,
+            telemetry,
+            self.store,
+            self.log,
+            self.loops.arrived,
+            self.open_spans.goes_on,
+            self.open_spans.death,
         )
         self.assembly = AssemblyStage(
             self.assembler,
@@ -122,6 +133,7 @@ class Collector:
             telemetry=telemetry,
             max_pending_bytes=settings.log.max_pending_bytes,
             retention=settings.log.retention,
+            died=self.open_spans.died,
         )
         limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
         ingest = Ingest(self.log, self.assembly.admit, limits, telemetry)
@@ -134,6 +146,7 @@ class Collector:
             running=self._running,
             running_traces=RunningTraces(self.assembler.newest, core.read, self.open_spans.running),
             open_spans=lambda trace_id: (self.open_spans.of_trace(trace_id), self.open_spans.stopped(trace_id)),
+            judge_trouble=lambda: self.judge.trouble if self.judge is not None else NO_JUDGE,
             idle=settings.session.idle,
             reliability=reliability,
         )
@@ -203,6 +216,7 @@ class Collector:
 
     def _scored(self, trace_id: str, revision: int) -> None:
         self.assembly.scored(trace_id, revision)
+        self.open_spans.closed(trace_id)
 
     def _refer(self, job: JudgeJob) -> None:
         if self.judge is not None:
@@ -227,7 +241,8 @@ class Collector:
         if open_trace is None:
             begun = self.open_spans.begun(trace_id)
             return None if begun is None else trace_document(begun, revision=0, complete=False)
-        return trace_document(self._read(open_trace), revision=open_trace.revision, complete=False)
+        trace = self._read(open_trace)
+        return trace_document(trace, revision=open_trace.revision, complete=False, death=open_trace.death)
 
 
 class _Reports:
@@ -264,6 +279,7 @@ def make_assembler(
     log: RequestLog,
     arrived: Callable[[Sequence[Arrival], int], None] = lambda _arrivals, _size: None,
     goes_on: Callable[[str], bool] = lambda _trace_id: False,
+    death: Callable[[str], Death | None] = lambda _trace_id: None,
 ) -> Assembler:
     """The assembler over a store and a log, as the settings want it."""
 
@@ -278,6 +294,7 @@ def make_assembler(
         log.get,
         arrived,
         goes_on,
+        death,
         quiet_period=settings.assembly.quiet_period,
         max_age=settings.assembly.max_age,
         max_open_bytes=settings.assembly.max_open_bytes,

@@ -189,6 +189,28 @@ def test_what_can_be_repaired_is_an_outage_with_its_cause(name: str) -> None:
         assert len(server.requests) == FAILURES + 1
 
 
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        pytest.param("http://127.0.0.1:9/v1", "127.0.0.1:9: refuses connections; check judge.base_url", id="refused"),
+        pytest.param(
+            "http://nowhere.invalid/v1", "nowhere.invalid: no address is known by this name; check", id="unknown name"
+        ),
+    ],
+)
+def test_a_connection_that_fails_says_why(address: str, says: str) -> None:
+    asking, failed = run(address, lambda asking: asking.ask())
+    assert str(failed).startswith(says)
+    assert asking.judge.trouble is not None
+    assert asking.judge.trouble.message == str(failed)
+
+
+def test_no_tls_with_what_speaks_none() -> None:
+    with JudgeServer() as server:
+        _, failed = run(server.url.replace("http", "https"), lambda asking: asking.ask())
+    assert "no TLS with it (WRONG_VERSION_NUMBER)" in str(failed)
+
+
 def test_an_error_in_an_answer_counts_like_its_status() -> None:
     script = [Behaviour(wire=Wire.ERROR, status=status) for status in (503, 400)]
     with JudgeServer(script) as server:

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from agenteval_collector.cli.app import app
 from agenteval_collector.judging.panel import JUDGED
 from agenteval_collector.pipeline import Signal
 from agenteval_collector.replay import Recorded, replay
@@ -18,6 +19,7 @@ from agenteval_collector.service import Collector
 from agenteval_collector.testing.behaviours import OK, Behaviour, Content, Wire
 from agenteval_collector.testing.judge_server import JudgeServer
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from typer.testing import CliRunner
 
 from tests.support.crashing import CollectorProcess
 from tests.support.eventually import eventually
@@ -166,6 +168,45 @@ def test_traces_wait_for_a_judge_that_is_down_and_are_judged_when_it_is_back(tmp
         with JudgeServer(port=port):
             for number in range(1, 6):
                 assert statuses(settled(running, number)) == {"scored"}
+
+
+def test_what_waits_says_what_is_wrong_with_the_judge_now(tmp_path: Path) -> None:
+    with JudgeServer() as judge:
+        port = int(re.findall(r":(\d+)/", judge.url)[0])
+        address = judge.url
+    with RunningCollector(tmp_path, judge={"base_url": address, "api_key": "sk-secret"}) as running:
+        running.send(traces(*worked(1)))
+        running.scored(hex_id(1))
+        wrong = re.compile(rf"; the judge has not answered since \S+Z: 127.0.0.1:{port}: refuses connections; check")
+
+        def told() -> Any:
+            return all(wrong.search(reason) for reason in reasons(running)) and reasons(running)
+
+        assert len(eventually(told)) == len(JUDGED) + 4, "the judged outcomes, and the session's"
+        [item] = running.get("/api/v1/sessions")["items"]
+        assert all(wrong.search(each["reason"]) for each in item["outcomes"])
+        why = CliRunner().invoke(app, ["why", hex_id(1), "--url", f"http://{running.addresses['web']}"])
+        page = running.get(f"/traces/{hex_id(1)}")
+        for shown in (why.output, page):
+            assert f"127.0.0.1:{port}: refuses connections" in " ".join(shown.split())
+            assert "sk-secret" not in shown
+        with JudgeServer(port=port):
+            settled(running, 1)
+            assert not any(wrong.search(reason) for reason in reasons(running))
+
+
+def reasons(running: RunningCollector) -> list[str]:
+    """Of what the judge says of the first trace, and of its session."""
+    judged = of_judge(running.get(f"/api/v1/traces/{hex_id(1)}")).values()
+    return [each["reason"] for each in [*judged, *running.get("/api/v1/sessions/s")["outcomes"]]]
+
+
+def test_what_an_earlier_run_left_to_its_judge_says_that_there_is_none(tmp_path: Path) -> None:
+    with JudgeServer(then=Behaviour(wire=Wire.HANGING)) as judge, collector(tmp_path, judge) as running:
+        running.send(traces(*worked(1)))
+        running.scored(hex_id(1))
+    with RunningCollector(tmp_path) as running:
+        assert all("this collector has no judge: see judge.base_url" in reason for reason in reasons(running))
 
 
 def test_traces_wait_for_a_right_key(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agenteval_collector.clock import ManualClock
-from agenteval_collector.judges.port import JudgeReply, JudgeRequest, JudgeUnavailable
+from agenteval_collector.judges.port import JudgeReply, JudgeRequest, JudgeUnavailable, Trouble
 from agenteval_collector.judging.judgements import Judgements
 from agenteval_collector.judging.panel import Judged
 from agenteval_collector.judging.port import Answer, Ask, Question
@@ -65,6 +65,7 @@ class World:
     delivered: "queue.Queue[Judgement]" = field(default_factory=queue.Queue)
     no_rooms: int = 0
     closed: int = 0
+    trouble: Trouble | None = None
     pace: Callable[[], Awaitable[object]] | None = None
     together: int = 0
     most_together: int = 0

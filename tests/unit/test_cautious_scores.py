@@ -168,7 +168,7 @@ def test_the_reason_counts_every_trace_once() -> None:
         {},
     ]
     made = scores_of(*(signals(dict.fromkeys(DEFAULT_WEIGHTS, 1.0), each) for each in missing))
-    assert made.unjudged == Unjudged(Status.PENDING, "3 of 4 traces are not judged (2 pending, 1 over budget)")
+    assert made.unjudged == Unjudged(Status.PENDING, "3 of 4 traces are not judged (2 pending, 1 over budget)", 2)
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])

@@ -3,9 +3,12 @@
 import pytest
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.judges.circuit import FAILURES, FIRST_REST, LONGEST_REST, Circuit, CircuitOpen, Permit
+from agenteval_collector.judges.port import Trouble
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+SECOND = 1_000_000_000
 
 
 def fail(circuit: Circuit, times: int = 1, retry_after: float | None = None) -> None:
@@ -110,6 +113,25 @@ def test_it_says_why_it_is_open() -> None:
     with pytest.raises(CircuitOpen) as second:
         circuit.admit()
     assert str(second.value) == "h: timeout; left alone for 60 s after 6 failed requests"
+
+
+def test_its_trouble_is_the_newest_failure_and_the_time_of_the_first_since_an_answer() -> None:
+    clock = ManualClock()
+    circuit = Circuit(clock)
+    assert circuit.trouble is None
+    began = clock.now()
+    fail(circuit)
+    assert circuit.trouble == Trouble("h: status 503", began, None)
+    clock.advance(3)
+    circuit.failed(circuit.admit(), "h: status 429", 60.0)
+    assert circuit.trouble == Trouble("h: status 429", began, clock.now() + 60 * SECOND)
+    fail(circuit, FAILURES - 2)
+    assert circuit.trouble == Trouble("h: status 503", began, clock.now() + round(FIRST_REST * SECOND))
+    clock.advance(FIRST_REST)
+    circuit.succeeded(circuit.admit())
+    assert circuit.trouble is None
+    fail(circuit)
+    assert circuit.trouble == Trouble("h: status 503", clock.now(), None)
 
 
 def test_repeated_attempts_of_one_question_do_not_open_it_but_keep_it_open() -> None:

@@ -84,6 +84,8 @@ class ScriptedJudge:
             seconds=1.0,
         )
 
+    trouble = None
+
     async def close(self) -> None: ...
 
 

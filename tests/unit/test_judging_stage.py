@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from agenteval_collector.errors import Unavailable
+from agenteval_collector.judges.port import Trouble
 from agenteval_collector.judging.judgements import MAX_REASON
 from agenteval_collector.judging.stage import ATTEMPTS, MIN_PAUSE, PATIENCE, wait_at_most
 from agenteval_collector.records import Judgement
@@ -115,6 +116,44 @@ def test_what_has_no_room_in_an_outage_names_it() -> None:
         assert paused.wait(PATIENT)
         stage.submit(job("b"))
         assert failure(world.next()).reason.endswith("judge.backlog is 1; judging pauses: no reply in 30 s")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "says"),
+    [
+        (None, None),
+        (
+            Trouble("h: status 503", START, START + 30_000_000_000),
+            "the judge has not answered since 2023-11-14T22:13:20Z: h: status 503; it is tried again in 30 s",
+        ),
+        (
+            Trouble("h: no answer within 60 s", START, None),
+            "the judge has not answered since 2023-11-14T22:13:20Z: h: no answer within 60 s; it is being tried again",
+        ),
+        (
+            Trouble("h: status 503", START, START),
+            "the judge has not answered since 2023-11-14T22:13:20Z: h: status 503; it is being tried again",
+        ),
+    ],
+    ids=["none", "left alone", "being asked", "about to be asked"],
+)
+def test_it_says_what_is_wrong_with_the_judge(trouble: Trouble | None, says: str | None) -> None:
+    assert World(trouble=trouble).stage().trouble == says
+
+
+def test_it_says_what_else_judging_waits_for() -> None:
+    paused = threading.Event()
+
+    class Paused(World):
+        async def wait(self, event: asyncio.Event, seconds: float | None) -> None:
+            if seconds is not None:
+                paused.set()
+            await asyncio.wait_for(event.wait(), PATIENT)
+
+    world = Paused(load_step=lambda trace_id: Unavailable("the store is busy"))
+    with world.running(job("a")) as stage:
+        assert paused.wait(PATIENT)
+        assert stage.trouble == "judging pauses: the store is busy"
 
 
 def test_an_urgent_trace_displaces_the_newest_other() -> None:

@@ -25,11 +25,12 @@ class CautiousScore:
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """What is missing of a session: the status that stands for it, and how many of its traces are not judged, and why,
-    as text."""
+    """What is missing of a session: the status that stands for it, how many of its traces are not judged, and why, as
+    text, and how many of these are pending."""
 
     status: Status
     reason: str
+    pending: int
 
 
 class CautiousScores:
@@ -94,7 +95,8 @@ class CautiousScores:
             return None
         why = ", ".join(f"{self._why[status]} {status.replace('_', ' ')}" for status in missing)
         count = sum(self._why.values())
-        return Unjudged(missing[0], f"{count} of {self.traces} traces are not judged ({why})")
+        reason = f"{count} of {self.traces} traces are not judged ({why})"
+        return Unjudged(missing[0], reason, self._why[Status.PENDING])
 
     def _count(self, signals: TraceSignals, sign: int) -> None:
         self._present += sign * len(self._weighted & signals.values.keys())

@@ -10,8 +10,9 @@ Where no trace of a session is completely judged, there is a score only if it is
 from collections.abc import Sequence
 
 from agenteval_collector.aggregation.cautious import CautiousScore, CautiousScores, Unjudged
-from agenteval_collector.records import SessionRecord
+from agenteval_collector.records import PENDING_TRACES, SessionRecord
 from otel_agenteval.metrics.session import FLAG_ABOVE
+from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, Status, Subject, Unscored
 
 RELIABILITY = "agent_reliability"
@@ -84,11 +85,14 @@ class SessionEvaluators:
         result = score.result
         if result.score is None or not result.evaluated:
             reason = _and(nothing, unjudged)
-            return Unscored(status=Status.NOT_APPLICABLE, reason=reason, coverage=result.coverage)
+            return Unscored(
+                status=Status.NOT_APPLICABLE, reason=reason, coverage=result.coverage, metadata=_pending(unjudged)
+            )
         if score.bound and unjudged is not None and result.score >= self._thresholds[name]:
             return _missing(f"at most {result.score:.2f}", unjudged, result.coverage)
         reason = _and(result.reason, unjudged)
-        return Score(value=result.score, reason=reason, coverage=result.coverage, metadata=result.metadata)
+        metadata = {**result.metadata, **_pending(unjudged)}
+        return Score(value=result.score, reason=reason, coverage=result.coverage, metadata=metadata)
 
 
 def _risks(scores: CautiousScores) -> list[tuple[str, Outcome]]:
@@ -102,11 +106,15 @@ def _risks(scores: CautiousScores) -> list[tuple[str, Outcome]]:
         missing = _missing(f"at least {risk:.2f}", unjudged, coverage)
         return [(MAX_RISK, missing), (FLAGGED_SHARE, _missing("no trace is flagged yet", unjudged, coverage))]
     flagged, evaluated = scores.flagged
+    metadata = _pending(unjudged)
     riskiest = f"the riskiest of {evaluated} traces has a risk of {risk:.4f}"
     share = f"{flagged} of {evaluated} traces above risk {FLAG_ABOVE}"
     return [
-        (MAX_RISK, Score(value=risk, reason=_and(riskiest, unjudged), coverage=coverage)),
-        (FLAGGED_SHARE, Score(value=flagged / evaluated, reason=_and(share, unjudged), coverage=coverage)),
+        (MAX_RISK, Score(value=risk, reason=_and(riskiest, unjudged), coverage=coverage, metadata=metadata)),
+        (
+            FLAGGED_SHARE,
+            Score(value=flagged / evaluated, reason=_and(share, unjudged), coverage=coverage, metadata=metadata),
+        ),
     ]
 
 
@@ -114,7 +122,11 @@ def _missing(bound: str, unjudged: Unjudged, coverage: float | None) -> Outcome:
     reason = f"{bound}: {unjudged.reason}"
     if unjudged.status is Status.FAILED:
         return Failure(error_type="unjudged", reason=reason, coverage=coverage)
-    return Unscored(status=unjudged.status, reason=reason, coverage=coverage)
+    return Unscored(status=unjudged.status, reason=reason, coverage=coverage, metadata=_pending(unjudged))
+
+
+def _pending(unjudged: Unjudged | None) -> dict[str, Json]:
+    return {PENDING_TRACES: unjudged.pending} if unjudged is not None and unjudged.pending else {}
 
 
 def _and(reason: str, unjudged: Unjudged | None) -> str:

@@ -28,8 +28,8 @@ _ADVICE = {
     "not_applicable": None,
     "sampled_out": "Raise judge.sample in the collector's settings to judge more traces.",
     "over_budget": "Raise judge.budget in the collector's settings.",
-    "pending": "While the judge is away, traces wait for it; the collector's log says whether it is. A judge that is "
-    "slow gets through more with a higher judge.concurrency.",
+    "pending": "While the judge is away, traces wait for it. One that is slow gets through more with a higher "
+    "judge.concurrency.",
     "failed": "The collector's log has the details; check judge.base_url, judge.api_key and judge.model.",
 }
 

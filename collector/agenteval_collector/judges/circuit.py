@@ -9,6 +9,7 @@ A failure is a request without an answer: timeout, connection error, overload, a
 from dataclasses import dataclass
 
 from agenteval_collector.clock import Clock
+from agenteval_collector.judges.port import Trouble
 
 FAILURES = 5
 """Failures in a row that open the circuit, each of another question: one alone must not open it for all."""
@@ -36,16 +37,21 @@ class Permit:
 
 
 class Circuit:
-    """Of one endpoint. Not thread-safe: it belongs to one event loop."""
+    """Of one endpoint. Not thread-safe but for `trouble`: it belongs to one event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._period = 0
         self._failures = 0
-        self._cause = ""
+        self._trouble: Trouble | None = None
         self._rest = FIRST_REST
         self._probe_at: float | None = None
         self._probing = False
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """The last failure, and the time of the first one after the last answer; None since an answer."""
+        return self._trouble
 
     def admit(self) -> Permit:
         """A permit, to be handed to one of succeeded, failed and abandoned. Raises CircuitOpen."""
@@ -53,7 +59,8 @@ class Circuit:
             remaining = self._probe_at - self._clock.monotonic()
             if self._probing or remaining > 0:
                 rest = max(remaining, FIRST_REST) if self._probing else remaining
-                raise CircuitOpen(self._cause, self._failures, rest, probing=self._probing)
+                cause = self._trouble.message if self._trouble else ""
+                raise CircuitOpen(cause, self._failures, rest, probing=self._probing)
             self._probing = True
         return Permit(self._period)
 
@@ -62,6 +69,7 @@ class Circuit:
         if permit.period != self._period:
             return
         self._failures = 0
+        self._trouble = None
         self._rest = FIRST_REST
         self._probe_at = None
         self._probing = False
@@ -75,10 +83,11 @@ class Circuit:
             return
         self._failures += first
         if self._failures < FAILURES and not self._probing:
+            self._note(cause, retry_after)
             return
-        self._cause = cause
         self._period += 1
         rest = self._rest if retry_after is None else retry_after
+        self._note(cause, rest)
         self._probe_at = self._clock.monotonic() + rest
         self._probing = False
         self._rest = min(self._rest * 2, LONGEST_REST)
@@ -90,3 +99,8 @@ class Circuit:
         """
         if permit.period == self._period:
             self._probing = False
+
+    def _note(self, cause: str, rest: float | None) -> None:
+        now = self._clock.now()
+        since = self._trouble.since if self._trouble else now
+        self._trouble = Trouble(cause, since, None if rest is None else now + round(rest * 1e9))

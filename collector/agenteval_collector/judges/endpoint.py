@@ -10,7 +10,7 @@ from opentelemetry import context as context_api
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.judges.completion import Completion, NoCompletion, parameters
-from agenteval_collector.judges.failures import Failed, failure
+from agenteval_collector.judges.failures import Failed, connection_problem, failure
 from agenteval_collector.judges.http import MAX_BODY_BYTES, BodyTooLarge, Departure, JudgeHttpClient, departure
 from agenteval_collector.judges.lessons import Form
 from agenteval_collector.judges.port import JudgeRefused, JudgeRequest
@@ -51,7 +51,7 @@ class Endpoint:
             if isinstance(cause, BodyTooLarge):
                 message = f"{self.host}: the answer has more than {MAX_BODY_BYTES} bytes; check judge.base_url"
                 raise JudgeRefused("answer_too_large", message) from error
-            message = f"{self.host}: {type(cause).__name__}; check judge.base_url and whether it is up"
+            message = f"{self.host}: {connection_problem(cause)}; check judge.base_url and whether it is up"
             raise Failed("connection_error", message) from error
         try:
             return Completion.read(response.content)

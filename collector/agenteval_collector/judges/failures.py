@@ -2,6 +2,8 @@
 
 import json
 import re
+import socket
+import ssl
 from collections.abc import Mapping
 
 from agenteval_collector.judges.circuit import FIRST_REST
@@ -28,6 +30,8 @@ _ADVICE = {
 }
 _WAITS = "; traces wait until then"
 _REDIRECT = "it redirects elsewhere; give the final address as judge.base_url"
+_DEPTH = 10
+"""Errors beneath one another that are looked at."""
 _CODE = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
 
@@ -69,6 +73,28 @@ def failure(host: str, status: int, headers: Mapping[str, str], body: str, form:
         error = JudgeRefused(str(status), f"{said}: {advice(status)}")
     form_next = plainer(form, status, body)
     return error if form_next is None else Unfit(error, form_next)
+
+
+def connection_problem(error: BaseException) -> str:
+    """Why there is no connection, from the errors beneath this one; else what this one is called."""
+    beneath: BaseException | None = error
+    for _ in range(_DEPTH):
+        match beneath:
+            case ConnectionRefusedError():
+                return "refuses connections"
+            case socket.gaierror():
+                return "no address is known by this name"
+            case ssl.SSLCertVerificationError():
+                return f"its certificate is not accepted ({beneath.verify_message})"
+            case ssl.SSLError():
+                return f"no TLS with it ({beneath.reason or 'SSLError'})"
+            case BaseExceptionGroup():
+                beneath = beneath.exceptions[0]
+            case None:
+                break
+            case _:
+                beneath = beneath.__cause__ or beneath.__context__
+    return type(error).__name__
 
 
 def retryable(status: int) -> bool:

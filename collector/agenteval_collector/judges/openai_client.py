@@ -22,6 +22,7 @@ from agenteval_collector.judges.port import (
     JudgeRequest,
     JudgeUnavailable,
     Spending,
+    Trouble,
 )
 from otel_agenteval.throttle import ThrottledLog
 
@@ -124,6 +125,11 @@ class OpenAIJudge:
         if call.form != known:
             logger.info("%s takes requests to %s only in this form: %s", self._endpoint.host, request.model, call.form)
         return reply
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What is wrong with the endpoint; None since its last answer. From any thread."""
+        return self._circuit.trouble
 
     async def close(self) -> None:
         """Close the connections; safe to call twice."""

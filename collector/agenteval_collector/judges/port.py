@@ -61,6 +61,16 @@ class JudgeUnavailable(JudgeError):
         self.lasting = lasting
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why an endpoint does not answer now: what failed last, and since when there was no answer. `until`: it is left
+    alone till then; None: it is being asked. Times in nanoseconds since the Unix epoch."""
+
+    message: str
+    since: int
+    until: int | None
+
+
 class JudgeRefused(JudgeError):
     """Not at all: unknown model, a request that the endpoint does not take, an answer that the model declines."""
 
@@ -93,6 +103,11 @@ class Judge(Protocol):
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """The reply. Raises JudgeUnavailable, JudgeRefused, and what `Spending.reserve` raises."""
+        ...
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What is wrong with the endpoint; None since its last answer. From any thread."""
         ...
 
     async def close(self) -> None: ...

@@ -1,9 +1,11 @@
 """Times at which the judge is away, or what judging needs beside it."""
 
 import logging
+import math
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from agenteval_collector.judges.port import JudgeUnavailable
+from agenteval_collector.judges.port import JudgeUnavailable, Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -30,3 +32,11 @@ class Outage:
         if self.pauses:
             logger.info("judging goes on")
         self.pauses, self.until, self.error = 0, 0.0, None
+
+
+def described(trouble: Trouble, now: int) -> str:
+    """The trouble in words, as it stands at `now` (ns)."""
+    since = datetime.fromtimestamp(trouble.since // 1_000_000_000, UTC).isoformat().replace("+00:00", "Z")
+    rest = 0 if trouble.until is None else math.ceil((trouble.until - now) / 1e9)
+    again = f"it is tried again in {rest} s" if rest > 0 else "it is being tried again"
+    return f"the judge has not answered since {since}: {trouble.message}; {again}"

@@ -15,7 +15,7 @@ from agenteval_collector.clock import Clock
 from agenteval_collector.judges.port import Judge, JudgeUnavailable
 from agenteval_collector.judging.backlog import Backlog, Waiting
 from agenteval_collector.judging.judgements import Judgements
-from agenteval_collector.judging.outage import Outage
+from agenteval_collector.judging.outage import Outage, described
 from agenteval_collector.judging.port import JudgeTelemetry
 from agenteval_collector.records import JudgeJob, Judgement
 
@@ -151,6 +151,14 @@ class JudgeStage:
     def room(self) -> int:
         """How many more may be submitted before one has no place; an instant's value."""
         return max(self._backlog.capacity - len(self._backlog), 0)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why traces wait for the judge, in words; None where nothing is wrong. From any thread."""
+        trouble, error = self._judge.trouble, self._outage.error
+        if trouble is not None:
+            return described(trouble, self._clock.now())
+        return None if error is None else f"judging pauses: {error}"
 
     def _run(self) -> None:
         with asyncio.Runner() as runner:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Row, select, tuple_
 
 from agenteval_collector.clock import Clock
-from agenteval_collector.documents import exchange_document, outcome_document, rfc3339, with_outcomes
+from agenteval_collector.documents import exchange_document, outcome_document, rfc3339, with_outcomes, with_trouble
 from agenteval_collector.errors import InvalidRequest
 from agenteval_collector.pipeline import Document, Page, RunningTrace
 from agenteval_collector.reliability import ReliabilityReports
@@ -20,6 +20,7 @@ from agenteval_collector.stores.labels import read_agreement, read_labels
 from agenteval_collector.stores.running import (
     NOTHING_COMPLETE,
     by_session,
+    read_deaths,
     running_document,
     stop_reason,
     unknown_sessions,
@@ -40,7 +41,7 @@ class StoreQueries:
 
     `running` gives the document of a trace that is not complete yet, `running_traces` all that are, `open_spans` the
     spans of a trace that have begun and not ended, with why they will not end. `idle` is the time in seconds without
-    a trace after which a session is idle.
+    a trace after which a session is idle, `judge_trouble` says what is wrong with the judge now.
     """
 
     def __init__(
@@ -53,12 +54,14 @@ class StoreQueries:
         running: Callable[[str], Document | None] = lambda _trace_id: None,
         running_traces: Callable[[], Sequence[RunningTrace]] = tuple,
         open_spans: Callable[[str], tuple[list[Document], str | None]] = lambda _trace_id: ([], None),
+        judge_trouble: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._running = running
         self._running_traces = running_traces
         self._open_spans = open_spans
+        self._judge_trouble = judge_trouble
         self._idle = round(idle * 1e9)
         self._reliability = reliability
 
@@ -67,20 +70,21 @@ class StoreQueries:
         running = self._running(trace_id)
         open_spans, reason = self._open_spans(trace_id)
         with snapshot(self._engine) as connection:
-            live = {
-                "verdicts": read_verdicts(connection, TENANT, trace_id),
-                "open_spans": open_spans,
-                "status_reason": reason,
-            }
+            live: Document = {"verdicts": read_verdicts(connection, TENANT, trace_id)}
+            if open_spans:
+                live |= {"open_spans": open_spans, "status_reason": reason}
             query = select(traces.c.document, traces.c.revision).where(
                 traces.c.tenant == TENANT, traces.c.trace_id == trace_id
             )
             stored = connection.execute(query).first()
             if stored is None or (running is not None and stored.revision < running["revision"]):
                 return None if running is None else {**running, **live}
-            outcomes_of = _outcomes(connection, Subject.TRACE, [trace_id])
+            outcomes_of = self._outcomes(connection, Subject.TRACE, [trace_id])
             labels = read_labels(connection, TENANT, trace_id)
-            return {**with_outcomes(json.loads(stored.document), outcomes_of[trace_id], labels), **live}
+            document = with_outcomes(json.loads(stored.document), outcomes_of[trace_id], labels)
+            # It was complete as far as was known, and goes on: until it is complete again its scores are provisional.
+            going_on = {"status": "running", "complete": False} if open_spans and reason is None else {}
+            return {**document, **live, **going_on}
 
     def judgements(self, trace_id: str) -> list[Document] | None:
         with snapshot(self._engine) as connection:
@@ -124,7 +128,7 @@ class StoreQueries:
                 .order_by(outcomes.c.method == Method.LLM, outcomes.c.evaluated_at)
             ):
                 signals.setdefault(outcome.subject_id, {})[outcome.name] = outcome.score
-            document = self._session(row, running)
+            document = self._session(row, running, read_deaths(connection, TENANT, [session_id]))
             del document["trace_count"]
             completed, correct = (
                 _scores(connection, session_id, name) for name in ("task_completion", "tool_use_correctness")
@@ -133,7 +137,7 @@ class StoreQueries:
             return {
                 **document,
                 "trace_ids": ids,
-                "outcomes": _outcomes(connection, Subject.SESSION, [session_id])[session_id],
+                "outcomes": self._outcomes(connection, Subject.SESSION, [session_id])[session_id],
                 "signals": signals,
                 "flagged_traces": [m.trace_id for m in members if m.risk is not None and m.risk > FLAG_ABOVE],
                 "trend": trend_document([completed.get(trace_id) for trace_id in ids]),
@@ -160,7 +164,8 @@ class StoreQueries:
                 session_id: read_session_verdicts(connection, TENANT, session_id, running.get(session_id, []))
                 for session_id in [*new, *ids]
             }
-            found = _outcomes(connection, Subject.SESSION, ids)
+            deaths = read_deaths(connection, TENANT, ids)
+            found = self._outcomes(connection, Subject.SESSION, ids)
             flagged: dict[str, list[str]] = {session_id: [] for session_id in ids}
             for member in connection.execute(
                 select(traces.c.session_id, traces.c.trace_id)
@@ -172,7 +177,7 @@ class StoreQueries:
         items = [running_document(each, running[each], verdicts[each], last_seen_at=now) for each in new]
         items += [
             {
-                **self._session(row, running.get(row.session_id, [])),
+                **self._session(row, running.get(row.session_id, []), deaths),
                 "outcomes": found[row.session_id],
                 "flagged_traces": flagged[row.session_id],
                 "verdicts": verdicts[row.session_id],
@@ -192,14 +197,26 @@ class StoreQueries:
     ) -> Document:
         return self._reliability.comparison(before, after, agent=agent, variant=variant)
 
-    def _session(self, row: Row[Any], running: Sequence[RunningTrace]) -> Document:
+    def _outcomes(self, connection: Connection, subject: Subject, ids: Sequence[str]) -> Mapping[str, list[Document]]:
+        trouble = self._judge_trouble()
+        found: dict[str, list[Document]] = {subject_id: [] for subject_id in ids}
+        query = (
+            select(outcomes)
+            .where(outcomes.c.tenant == TENANT, outcomes.c.subject == subject, outcomes.c.subject_id.in_(ids))
+            .order_by(outcomes.c.name, outcomes.c.method, outcomes.c.version)
+        )
+        for row in connection.execute(query).mappings():
+            found[row["subject_id"]].append(with_trouble(outcome_document(row), trouble))  # type: ignore[arg-type]
+        return found
+
+    def _session(self, row: Row[Any], running: Sequence[RunningTrace], deaths: Mapping[str, str]) -> Document:
         return {
             "session_id": row.session_id,
             "user_id": row.user_id,
             "agent": row.agent,
             "services": json.loads(row.services),
             "status": "running" if running else self._status(row),
-            "status_reason": stop_reason(running),
+            "status_reason": stop_reason(running) or deaths.get(row.session_id),
             "started_at": rfc3339(row.started_at),
             "last_seen_at": rfc3339(row.last_seen_at),
             "trace_count": row.trace_count,
@@ -210,18 +227,6 @@ class StoreQueries:
         if row.ended_at is not None and row.ended_at >= row.last_seen_at:
             return "ended"
         return "idle" if self._clock.now() - row.last_seen_at >= self._idle else "active"
-
-
-def _outcomes(connection: Connection, subject: Subject, ids: Sequence[str]) -> Mapping[str, list[Document]]:
-    found: dict[str, list[Document]] = {subject_id: [] for subject_id in ids}
-    query = (
-        select(outcomes)
-        .where(outcomes.c.tenant == TENANT, outcomes.c.subject == subject, outcomes.c.subject_id.in_(ids))
-        .order_by(outcomes.c.name, outcomes.c.method, outcomes.c.version)
-    )
-    for row in connection.execute(query).mappings():
-        found[row["subject_id"]].append(outcome_document(row))  # type: ignore[arg-type]
-    return found
 
 
 def _scores(connection: Connection, session_id: str, name: str) -> dict[str, float]:

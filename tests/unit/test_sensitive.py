@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_agenteval import sensitive
 from otel_agenteval.model import Json
 from otel_agenteval.sensitive import Finding, Kind, find
 from tests.support.vectors import published
@@ -136,6 +137,26 @@ def test_findings_are_ordered_and_apart(text: str) -> None:
     for finding in find(text):
         assert end <= finding.start < finding.end <= len(text)
         end = finding.end
+
+
+@given(
+    st.lists(st.sampled_from((*PIECES, "bob@example.com", "8.8.8.8", " (415) 555-2671", ":pw@"))),
+    st.sets(st.sampled_from(Kind)),
+)
+def test_some_kinds_are_found_as_among_all(pieces: list[str], kinds: set[Kind]) -> None:
+    """A password in an address that looks like an e-mail address is none, whether passwords are wanted or not."""
+    text = "".join(pieces)
+    assert find(text, kinds) == [each for each in find(text) if each.kind in kinds]
+
+
+@pytest.mark.parametrize(
+    "pattern", [each for each in sensitive._PATTERNS if each.sign], ids=lambda each: each.regex.pattern[:40]
+)
+@given(data=st.data())
+def test_whatever_a_pattern_matches_has_its_sign(pattern: sensitive._Pattern, data: st.DataObject) -> None:
+    text = data.draw(st.from_regex(pattern.regex))
+    assert pattern.sign is not None
+    assert pattern.sign.search(text)
 
 
 def _texts(value: Json) -> Iterator[str]:

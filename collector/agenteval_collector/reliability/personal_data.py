@@ -38,8 +38,8 @@ class _Said:
         """Remember the values of these kinds; where all may be said again, however they are written."""
         if kinds == PERSONAL:
             self._text += f"\n{_squeezed(text)}"
-        for kind, value in _found(text):
-            if kind in kinds and len(self.values) < MAX_VALUES:
+        for _, value in _found(text, kinds):
+            if len(self.values) < MAX_VALUES:
                 self.values[_digest(value)] = None
 
     def holds(self, value: str) -> bool:
@@ -87,10 +87,9 @@ def not_said_before(violations: Sequence[Violation], said: Iterable[str]) -> lis
     return [each for each in violations if not each.values or not known.issuperset(each.values)]
 
 
-def _found(text: str) -> Iterator[tuple[Kind, str]]:
-    for each in find(text):
-        if each.kind in PERSONAL:
-            yield each.kind, text[each.start : each.end]
+def _found(text: str, kinds: frozenset[Kind] = PERSONAL) -> Iterator[tuple[Kind, str]]:
+    for each in find(text, kinds):
+        yield each.kind, text[each.start : each.end]
 
 
 def _text(value: Json) -> str:

@@ -54,11 +54,29 @@ class Arrival(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """What is known of a trace in which every process that had spans open died, as far as they had reported it.
+
+    `reason` says so in a sentence, `open_spans` are the documents of what was open, by start. `heard_at` is when one
+    of them was heard of last. None: no start told. Times in nanoseconds since the Unix epoch.
+    """
+
+    reason: str
+    session_id: str | None
+    agent: str | None
+    service: str | None
+    started_at: int
+    heard_at: int
+    open_spans: Sequence["Document"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledTrace:
     """All of a trace at one revision: serialized spans and log records with their origins, in order of arrival.
 
     `offsets` are the requests they came in. `missing` counts spans that their sender says it handed over and that
-    did not come. `complete` is False for a look at a trace that is still open.
+    did not come. `complete` is False for a look at a trace that is still open. `death`: its agent died in the middle;
+    there may be no spans then.
     """
 
     trace_id: str
@@ -69,6 +87,12 @@ class AssembledTrace:
     offsets: Sequence[int]
     missing: int = 0
     complete: bool = True
+    death: Death | None = None
+
+    @property
+    def processes(self) -> frozenset[str]:
+        """The processes that it has spans of, as far as our processor named them."""
+        return frozenset(origin.process for _, origin in self.spans if origin.process is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

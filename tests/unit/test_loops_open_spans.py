@@ -82,11 +82,60 @@ def test_a_process_that_says_nothing_is_taken_for_gone_until_it_speaks(scene: Sc
     assert scene.spans.goes_on(TRACE)
     scene.clock.advance(1)
     assert scene.spans.stopped(TRACE) == (
-        "2 spans are open, and nothing was heard of the process for 1 min: it may have died"
+        "the agent died in the middle: nothing was heard of its process after 2023-11-14T22:13:20Z, when there were "
+        "open: span 2 (since 2023-11-14T22:13:20Z), span 1 (since 2023-11-14T22:13:20Z)"
     )
-    assert not scene.spans.goes_on(TRACE)
     scene.start()
     assert scene.spans.stopped(TRACE) is None
+
+
+def test_a_death_is_told_once_and_ends_the_trace_as_soon_as_that_is_stored(scene: Scene) -> None:
+    scene.start(1)
+    assert scene.spans.died() == []
+    scene.clock.advance(module.GONE_AFTER + 1)
+    assert scene.spans.goes_on(TRACE), "until it was told"
+    scene.spans.closed(TRACE)
+    assert [each.trace_id for each in scene.spans.running()] == [TRACE], "a revision of before tells of no death"
+    assert scene.spans.died() == [TRACE]
+    assert scene.spans.died() == []
+    assert not scene.spans.goes_on(TRACE)
+    assert [each.trace_id for each in scene.spans.running()] == [TRACE]
+    scene.spans.closed(TRACE)
+    assert scene.spans.running() == []
+    death = scene.spans.death(TRACE)
+    assert death is not None
+    assert (death.session_id, death.agent, death.service) == ("s-1", "planner", "shop")
+    assert [each["name"] for each in death.open_spans] == ["span 1"]
+
+
+def test_who_was_taken_for_dead_may_come_back_and_die_again(scene: Scene) -> None:
+    scene.start(1)
+    scene.clock.advance(module.GONE_AFTER + 1)
+    assert scene.spans.died() == [TRACE]
+    scene.spans.closed(TRACE)
+    scene.start()
+    assert scene.spans.goes_on(TRACE)
+    assert scene.spans.death(TRACE) is None
+    assert [each.trace_id for each in scene.spans.running()] == [TRACE]
+    scene.clock.advance(module.GONE_AFTER + 1)
+    assert scene.spans.died() == [TRACE]
+
+
+def test_a_death_names_what_was_open_the_innermost_first_and_not_all(scene: Scene) -> None:
+    scene.start(*range(1, 6))
+    scene.clock.advance(module.GONE_AFTER + 1)
+    reason = scene.spans.stopped(TRACE) or ""
+    places = [reason.find(name) for name in ("span 5", "span 4", "span 3", "2 more")]
+    assert places == sorted(places)
+    assert -1 not in places
+    assert "span 2" not in reason
+
+
+def test_it_is_known_who_takes_part_in_a_session(scene: Scene) -> None:
+    scene.start(1)
+    scene.start(2, trace=2, process="p-2")
+    assert scene.spans.processes_in("s-1") == {"p-1", "p-2"}
+    assert scene.spans.processes_in("s-2") == frozenset()
 
 
 def test_a_trace_goes_on_while_one_of_its_processes_lives(scene: Scene) -> None:

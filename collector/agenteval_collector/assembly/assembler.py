@@ -3,7 +3,8 @@
 A trace is complete
 - when every process that reported its span count has delivered that many (our processor marks the span that closes
   a trace), at once; otherwise
-- after a quiet period without anything new, once no span is known to be open; in any case
+- after a quiet period without anything new, once no span is known to be open;
+- as soon as its agent is known to have died, even where nothing of it has arrived; in any case
 - at `max_age` after its first span, or earlier when memory is needed: it is scored as it stands.
 
 What comes later opens the trace again, with all it had, and completes as the next revision. Once the log has
@@ -22,7 +23,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.assembly.open_trace import OpenTrace
 from agenteval_collector.assembly.restoring import KnownTrace, assembled, items_of, refill
 from agenteval_collector.clock import Clock
-from agenteval_collector.pipeline import Arrival, AssembledTrace, LoggedRequest, Origin, Telemetry
+from agenteval_collector.pipeline import Arrival, AssembledTrace, Death, LoggedRequest, Origin, Telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ class Assembler:
 
     `known` looks up traces that were scored before, `reload` reads requests from the log again. `arrived` is given the
     spans that were not known before, and the size of the requests they came in. `goes_on` knows whether a span of a
-    trace is open whose start alone was reported. Neither must block or raise.
+    trace is open whose start alone was reported, `death` whether its agent died meanwhile. None must block or raise.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Assembler:
         reload: Callable[[Sequence[int]], Iterable[LoggedRequest]],
         arrived: Callable[[Sequence[Arrival], int], None] = lambda _arrivals, _size: None,
         goes_on: Callable[[str], bool] = lambda _trace_id: False,
+        death: Callable[[str], Death | None] = lambda _trace_id: None,
         *,
         quiet_period: float,
         max_age: float,
@@ -61,6 +63,7 @@ class Assembler:
         self._reload = reload
         self._arrived = arrived
         self._goes_on = goes_on
+        self._death = death
         self._quiet_period = quiet_period
         self._max_age = max_age
         self._max_open_bytes = max_open_bytes
@@ -89,7 +92,10 @@ class Assembler:
         arrivals: list[Arrival] = []
         for request, items in parsed:
             for trace_id, item, origin in items:
-                trace = None if trace_id in forgotten else self._find(trace_id, request, known, forgotten)
+                if trace_id in forgotten:
+                    trace = None
+                else:
+                    trace = self._find(trace_id, request.tenant, request.offset, known, forgotten)
                 if trace is not None:
                     if self._add(trace, item, origin, request.offset) and isinstance(item, Span):
                         arrivals.append(Arrival(item, origin))
@@ -125,6 +131,22 @@ class Assembler:
                 complete.append(self._complete(trace))
             else:
                 self._settle(trace)
+        return complete
+
+    def died(self, trace_ids: Sequence[str], tenant: str) -> list[AssembledTrace]:
+        """The agents of these traces died: a revision of each that says so.
+
+        What `known` and `reload` raise passes through; the same traces can be given again then.
+        """
+        keys = [bytes.fromhex(trace_id) for trace_id in trace_ids]
+        unseen = [key.hex() for key in keys if key not in self._open and key not in self._scoring]
+        known = self._known(unseen) if unseen else {}
+        complete: list[AssembledTrace] = []
+        for key in keys:
+            trace = self._find(key, tenant, self._next_offset, known, set())
+            if trace is not None:
+                trace.died(self._next_offset)
+                complete.append(self._complete(trace))
         return complete
 
     def next_due(self) -> float | None:
@@ -166,11 +188,11 @@ class Assembler:
         """
         key = bytes.fromhex(trace_id)
         trace = self._open.get(key) or self._scoring.get(key)
-        return assembled(trace, complete=False) if trace else None
+        return self._assembled(trace, complete=False) if trace else None
 
     def newest(self, count: int) -> list[AssembledTrace]:
         """A look at the open traces that were opened last, at most `count`; safe from any thread."""
-        return [assembled(trace, complete=False) for trace in list(self._open.values())[-count:]]
+        return [self._assembled(trace, complete=False) for trace in list(self._open.values())[-count:]]
 
     @property
     def open_traces(self) -> int:
@@ -182,9 +204,9 @@ class Assembler:
         return self._open_bytes
 
     def _find(
-        self, trace_id: bytes, request: LoggedRequest, known: Mapping[str, KnownTrace], forgotten: set[bytes]
+        self, trace_id: bytes, tenant: str, offset: int, known: Mapping[str, KnownTrace], forgotten: set[bytes]
     ) -> OpenTrace | None:
-        """The open trace that the request's items belong to; None where a scored revision has them already.
+        """The open trace that items of the request at `offset` belong to; None where a scored revision has them.
 
         Also None, and the trace is added to `forgotten`, where the log does not hold that revision any more.
         """
@@ -196,15 +218,15 @@ class Assembler:
         if trace is not None:
             trace.reopen(now)
         else:
-            trace = OpenTrace(trace_id, request.tenant, now=now, offset=request.offset)
+            trace = OpenTrace(trace_id, tenant, now=now, offset=offset)
             scored = known.get(trace_id.hex())
             if scored is not None:
-                if request.offset in scored.offsets:
+                if offset in scored.offsets:
                     return None
                 if not self._restore(trace, scored):
                     forgotten.add(trace_id)
                     return None
-                trace.unscored_from = request.offset
+                trace.unscored_from = offset
         self._open[trace_id] = trace
         self._open_bytes += trace.size
         self._schedule(trace)
@@ -248,7 +270,10 @@ class Assembler:
     def _complete(self, trace: OpenTrace) -> AssembledTrace:
         self._close(trace)
         self._scoring[trace.trace_id] = trace
-        return assembled(trace, complete=True)
+        return self._assembled(trace, complete=True)
+
+    def _assembled(self, trace: OpenTrace, *, complete: bool) -> AssembledTrace:
+        return assembled(trace, complete=complete, death=self._death(trace.trace_id.hex()))
 
     def _settle(self, trace: OpenTrace) -> None:
         """Nothing but repetitions came since the trace was opened again."""

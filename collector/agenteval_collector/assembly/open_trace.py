@@ -59,6 +59,10 @@ class OpenTrace:
         self.revision = self.scored = revision
         self.reopen(now)
 
+    def died(self, offset: int) -> None:
+        """Its agent died, of which the next revision tells; `offset` is that of the next request."""
+        self._changed(offset)
+
     def unchanged(self) -> None:
         """Nothing came since it was opened again: the revision before stands, as it was."""
         self.revision -= 1
@@ -126,6 +130,9 @@ class OpenTrace:
 
     def _added(self, offset: int) -> None:
         self.offsets[offset] = None
+        self._changed(offset)
+
+    def _changed(self, offset: int) -> None:
         if not self.changed:
             self.changed = True
             self._new_from = offset

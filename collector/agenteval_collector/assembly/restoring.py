@@ -10,7 +10,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.open_trace import OpenTrace
-from agenteval_collector.pipeline import AssembledTrace, LoggedRequest, Origin, Signal
+from agenteval_collector.pipeline import AssembledTrace, Death, LoggedRequest, Origin, Signal
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID
 
 _PROCESS = AGENTEVAL_PROCESS_ID.encode()
@@ -52,7 +52,7 @@ def refill(trace: OpenTrace, known: KnownTrace, reload: Reload) -> bool:
     return found == len(known.offsets)
 
 
-def assembled(trace: OpenTrace, *, complete: bool) -> AssembledTrace:
+def assembled(trace: OpenTrace, *, complete: bool, death: Death | None = None) -> AssembledTrace:
     """All of the trace at its newest revision."""
     return AssembledTrace(
         trace_id=trace.trace_id.hex(),
@@ -64,6 +64,7 @@ def assembled(trace: OpenTrace, *, complete: bool) -> AssembledTrace:
         offsets=list(trace.offsets),
         missing=trace.missing,
         complete=complete,
+        death=death,
     )
 
 

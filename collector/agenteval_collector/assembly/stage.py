@@ -20,6 +20,8 @@ BATCH = 64
 """Requests assembled in one go; they share one look-up in the store."""
 HOUSEKEEPING = 1.0
 """Seconds between two checkpoints, and the longest the stage sleeps."""
+TENANT = "default"
+"""Whose traces they are that processes report."""
 HAND_OVER = 1.0
 """Seconds to wait at a time for room in the evaluation, so that a stop is noticed."""
 
@@ -37,7 +39,8 @@ class Log(Protocol):
 class AssemblyStage:
     """Owns the assembler. `evaluate` takes a complete trace, or returns False after a timeout for want of room.
 
-    `save_checkpoint` is told the offset below which everything is scored, whenever it has moved.
+    `save_checkpoint` is told the offset below which everything is scored, whenever it has moved. `died` gives the
+    traces whose agents died since it was asked last.
     """
 
     def __init__(
@@ -51,8 +54,10 @@ class AssemblyStage:
         telemetry: Telemetry,
         max_pending_bytes: int,
         retention: float,
+        died: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._assembler = assembler
+        self._died = died
         self._log = log
         self._evaluate = evaluate
         self._save_checkpoint = save_checkpoint
@@ -167,6 +172,8 @@ class AssemblyStage:
         if now < self._next_housekeeping:
             return
         self._next_housekeeping = now + HOUSEKEEPING
+        if died := self._died():
+            self._hand_over(self._endurance.insist(lambda: self._assembler.died(died, TENANT)))
         try:
             self._save_progress()
         except RetryableError as error:

@@ -30,6 +30,9 @@ from otel_agenteval.outcome import Evaluation, Failure
 
 logger = logging.getLogger(__name__)
 
+MAX_PROCESSES = 64
+"""Processes that are kept of a trace."""
+
 
 class SessionAggregation(Protocol):
     """What the evaluation knows of sessions; a `place` is a trace's start time and id."""
@@ -116,7 +119,7 @@ class TraceEvaluation:
         commit.evaluations += evaluations
         commit.verdicts += [*loops, *self._loops.in_answers(evaluations, assembled)]
         # Telemetry of no agent is stored with its status, but is nobody's session.
-        if trace.turns or trace.session_id is not None:
+        if trace.turns or trace.session_id is not None or assembled.death is not None:
             commit.add(self._sessions.put(session_id, trace, member))
             stayed = before is not None and before.session_id == session_id
             places = [before.place, place] if before is not None and stayed else [place]
@@ -127,8 +130,12 @@ class TraceEvaluation:
                 session_id=session_id,
                 started_at=trace.started_at,
                 revision=assembled.revision,
-                document=trace_document(trace, revision=assembled.revision, complete=assembled.complete),
+                document=trace_document(
+                    trace, revision=assembled.revision, complete=assembled.complete, death=assembled.death
+                ),
                 offsets=assembled.offsets,
+                died=assembled.death.reason if assembled.death is not None else None,
+                processes=sorted(assembled.processes)[:MAX_PROCESSES],
                 risk=self._sessions.risk(member),
                 run=trace.run,
                 run_trace=self._run_trace(trace, session_id),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.pipeline import AssembledTrace
+from agenteval_collector.pipeline import AssembledTrace, Death
 from agenteval_collector.resources import resource_of
 from otel_agenteval.conventions import (
     BY_CONVENTION,
@@ -49,8 +49,23 @@ class TraceReader:
                 self._run_naming,
             )
         )
+        if assembled.death is not None:
+            trace = _storable(_completed(trace, assembled.death))
         # What its sender says it handed over, and what was refused or lost on the way, was cut from the trace.
         return replace(trace, partial=True) if assembled.missing else trace
+
+
+def _completed(trace: Trace, death: Death) -> Trace:
+    """The trace of an agent that died, with what was reported of the spans that will never come, such as its root."""
+    return replace(
+        trace,
+        session_id=trace.session_id or death.session_id,
+        service=trace.service or death.service,
+        agents=tuple(dict.fromkeys((*([death.agent] if death.agent else []), *trace.agents))),
+        partial=True,
+        started_at=min(trace.started_at or death.started_at, death.started_at),
+        ended_at=max(trace.ended_at, death.heard_at, death.started_at),
+    )
 
 
 def _storable(trace: Trace) -> Trace:

@@ -21,6 +21,8 @@ def trace_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
         "task_id": trace.run.task_id if trace.run else None,
         "run_id": trace.run.run_id if trace.run else None,
         "condition": trace.run.condition if trace.run else None,
+        "died": trace.died,
+        "processes": json.dumps(list(trace.processes)),
         "scored_at": trace.scored_at,
     }
 

@@ -1,5 +1,6 @@
-"""Sessions none of whose traces is complete: the store does not know them yet."""
+"""What runs, and what has died in the middle: sessions none of whose traces is complete are not stored yet."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -9,7 +10,10 @@ from sqlalchemy import Connection, select
 from agenteval_collector.database import in_parts
 from agenteval_collector.documents import rfc3339
 from agenteval_collector.pipeline import Document, RunningTrace
-from agenteval_collector.stores.schema import sessions
+from agenteval_collector.stores.schema import sessions, traces
+
+NEWEST = 100
+"""Traces of a session by which it is told who takes part in it."""
 
 NOTHING_COMPLETE: Mapping[str, Any] = MappingProxyType(
     {"trace_ids": [], "signals": {}, "trend": None, "interactions": None}
@@ -38,26 +42,47 @@ def unknown_sessions(
 
 
 def running_document(
-    session_id: str, traces: Sequence[RunningTrace], verdicts: list[Document], *, last_seen_at: int
+    session_id: str, running: Sequence[RunningTrace], verdicts: list[Document], *, last_seen_at: int
 ) -> Document:
     """Such a session, as an item of the listing."""
     return {
         "session_id": session_id,
-        "user_id": next((trace.user_id for trace in traces if trace.user_id), None),
-        "agent": next((trace.agent for trace in traces if trace.agent), None),
-        "services": list(dict.fromkeys(trace.service for trace in traces if trace.service)),
+        "user_id": next((trace.user_id for trace in running if trace.user_id), None),
+        "agent": next((trace.agent for trace in running if trace.agent), None),
+        "services": list(dict.fromkeys(trace.service for trace in running if trace.service)),
         "status": "running",
-        "status_reason": stop_reason(traces),
-        "started_at": rfc3339(traces[0].started_at),
+        "status_reason": stop_reason(running),
+        "started_at": rfc3339(running[0].started_at),
         "last_seen_at": rfc3339(last_seen_at),
         "trace_count": 0,
-        "running_traces": [trace.trace_id for trace in traces],
+        "running_traces": [trace.trace_id for trace in running],
         "outcomes": [],
         "flagged_traces": [],
         "verdicts": verdicts,
     }
 
 
-def stop_reason(traces: Iterable[RunningTrace]) -> str | None:
+def stop_reason(running: Iterable[RunningTrace]) -> str | None:
     """Why the first of the traces that will not go on will not; None where all may."""
-    return next((f"trace {trace.trace_id}: {trace.stopped}" for trace in traces if trace.stopped), None)
+    return next((f"trace {trace.trace_id}: {trace.stopped}" for trace in running if trace.stopped), None)
+
+
+def read_deaths(connection: Connection, tenant: str, session_ids: Sequence[str]) -> dict[str, str]:
+    """How the newest trace in which an agent died came to its end, by session; without those where none died."""
+    query = (
+        select(traces.c.session_id, traces.c.trace_id, traces.c.died)
+        .where(traces.c.tenant == tenant, traces.c.session_id.in_(session_ids), traces.c.died.is_not(None))
+        .order_by(traces.c.started_at, traces.c.trace_id)
+    )
+    return {row.session_id: f"trace {row.trace_id}: {row.died}" for row in connection.execute(query)}
+
+
+def read_processes(connection: Connection, tenant: str, session_id: str) -> frozenset[str]:
+    """The processes that take part in the session, by its newest traces."""
+    newest = (
+        select(traces.c.processes)
+        .where(traces.c.tenant == tenant, traces.c.session_id == session_id)
+        .order_by(traces.c.started_at.desc())
+        .limit(NEWEST)
+    )
+    return frozenset(process for names in connection.execute(newest).scalars() for process in json.loads(names))

@@ -34,9 +34,12 @@ traces = Table(
     Column("run_id", String),
     Column("condition", String),
     Column("scored_at", BigInteger, nullable=False),
+    Column("died", Text, comment="that its agent died in the middle, in a sentence"),
+    Column("processes", Text, nullable=False, server_default="[]", comment="JSON: those that it has spans of"),
     PrimaryKeyConstraint("tenant", "trace_id"),
     Index("traces_by_session", "tenant", "session_id", "started_at"),
     Index("traces_by_run", "tenant", "task_id", "run_id", "condition"),
+    Index("traces_died", "tenant", "session_id", "started_at", sqlite_where=text("died IS NOT NULL")),
 )
 
 outcomes = Table(

@@ -1,12 +1,17 @@
-"""What the collector is told ahead of spans: which began, and which hang. Best effort, and bounded."""
+"""What the collector is told ahead of spans: which are open, and which hang. Best effort, and bounded.
+
+All that is open is told again and again: by that the collector knows that the process lives, and one that was started
+anew knows what is going on.
+"""
 
 import json
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Final
 
-from otel_agenteval.detectors import StepStarted, Verdict
+from otel_agenteval.detectors import Kind, StepKind, StepStarted, Verdict
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 
 MAX_STARTS: Final = 2048
@@ -14,11 +19,13 @@ MAX_STARTS: Final = 2048
 MAX_VERDICTS: Final = 256
 """Verdicts that may wait; the oldest is dropped for a new one."""
 MAX_OPEN: Final = 8192
-"""Open spans that are told apart, to know whether the process is at work."""
+"""Open spans that are known; those that begin on top of them are told of once."""
+MAX_TOLD: Final = 1024
+"""Open spans that are told again, the oldest: the others are inside them."""
 LINGER: Final = 0.05
 """Seconds for which starts are gathered; spans that end within it are not announced."""
-ALIVE: Final = 10.0
-"""Seconds without an announcement after which a process with open spans says that it lives."""
+ALIVE: Final = 5.0
+"""Seconds after which a process with open spans tells of them again."""
 
 _FOREVER: Final = 1e9
 
@@ -43,11 +50,13 @@ class Announcements:
         self._monotonic = monotonic
         self._now = now
         self._service = ""
-        self._starts: OrderedDict[str, pb.SpanStart] = OrderedDict()
+        # Dicts keep order, and copy at once whoever changes them meanwhile.
+        self._starts: dict[str, pb.SpanStart] = {}
+        self._open: dict[str, pb.SpanStart] = {}
         self._verdicts: deque[pb.Verdict] = deque(maxlen=MAX_VERDICTS)
-        self._open: set[str] = set()
         self._due = _FOREVER
         self._not_before = 0.0
+        self._tell_again_at = monotonic() + ALIVE
         self.dropped = 0
         """Starts and verdicts that were not announced, because too many waited or the collector refused them."""
 
@@ -56,28 +65,27 @@ class Announcements:
         if not self._live:
             return
         self._service = service
-        if len(self._open) < MAX_OPEN:
-            self._open.add(start.span_id)
         if len(self._starts) >= MAX_STARTS:
-            self._starts.popitem(last=False)
+            self._starts.pop(next(iter(self._starts)), None)
             self.dropped += 1
-        self._starts[start.span_id] = pb.SpanStart(
-            trace_id=trace_id,
-            span_id=start.span_id,
-            parent_span_id=start.parent_id or "",
-            name=start.name,
-            kind=start.kind.value,
-            session_id=session_id or "",
-            agent=start.agent or "",
-            started_at_unix_nano=start.at,
+        self._begin(
+            pb.SpanStart(
+                trace_id=trace_id,
+                span_id=start.span_id,
+                parent_span_id=start.parent_id or "",
+                name=start.name,
+                kind=start.kind.value,
+                session_id=session_id or "",
+                agent=start.agent or "",
+                started_at_unix_nano=start.at,
+            )
         )
         self._hurry()
 
     def ended(self, span_id: str) -> None:
         """A span ended: it tells of itself from here on."""
-        if self._live:
-            self._open.discard(span_id)
-            self._starts.pop(span_id, None)
+        self._open.pop(span_id, None)
+        self._starts.pop(span_id, None)
 
     def hung(self, verdict: Verdict) -> None:
         """A call hangs, and its span may never end."""
@@ -96,6 +104,8 @@ class Announcements:
                 metadata_json=json.dumps(verdict.metadata).encode(),
             )
         )
+        if verdict.kind == Kind.HUNG_SPAN and verdict.span_id not in self._open:
+            self._begin(self._hanging(verdict))
         self._hurry()
 
     def seconds_left(self) -> float:
@@ -106,24 +116,47 @@ class Announcements:
         """What is to be announced now; None where there is nothing."""
         if self.seconds_left() > 0:
             return None
+        now = self._monotonic()
         request = pb.ReportStartsRequest(process_id=self._process_id, service=self._service)
-        starts, self._starts = self._starts, OrderedDict()
+        starts, self._starts = self._starts, {}
+        is_open = self._open.copy()
+        if now >= self._tell_again_at:
+            starts = {**dict(islice(is_open.items(), MAX_TOLD)), **starts}
+            self._tell_again_at = now + ALIVE
         request.starts.extend(starts.values())
         request.verdicts.extend(self._verdicts.popleft() for _ in range(len(self._verdicts)))
-        is_alive = self._live and bool(self._open)
-        self._due = self._monotonic() + ALIVE if is_alive else _FOREVER
-        return request if request.starts or request.verdicts or is_alive else None
+        self._due = self._tell_again_at if is_open else _FOREVER
+        return request if request.starts or request.verdicts else None
 
     def put_off(self, request: pb.ReportStartsRequest, seconds: float) -> None:
-        """The collector was not there: verdicts wait for it, starts that may be over by then do not."""
-        self.dropped += len(request.starts)
+        """The collector was not there: when it is, it is told of what is open then, and of all verdicts."""
         self._verdicts.extendleft(reversed(request.verdicts))
-        self._not_before = self._monotonic() + seconds
-        self._due = self._not_before if request.verdicts else self._due
+        self._not_before = self._tell_again_at = self._monotonic() + seconds
+        self._due = self._not_before if request.verdicts or self._open else _FOREVER
 
     def give_up(self, request: pb.ReportStartsRequest) -> None:
         """The collector does not want it: it is older than we are."""
         self.dropped += len(request.starts) + len(request.verdicts)
+
+    def _begin(self, start: pb.SpanStart) -> None:
+        self._starts[start.span_id] = start
+        if len(self._open) < MAX_OPEN:
+            self._open[start.span_id] = start
+
+    def _hanging(self, verdict: Verdict) -> pb.SpanStart:
+        """The start of a span that is known by its verdict alone, as nobody asked for starts."""
+        said = verdict.metadata
+        kind = next((kind for kind in (StepKind.TOOL, StepKind.MODEL) if kind in said), StepKind.OTHER)
+        silence = said.get("silent_seconds")
+        return pb.SpanStart(
+            trace_id=verdict.trace_id,
+            span_id=verdict.span_id,
+            name=str(said.get(kind, "")),
+            kind=kind.value,
+            session_id=verdict.session_id if verdict.session_id != verdict.trace_id else "",
+            agent=str(said.get("agent", "")),
+            started_at_unix_nano=self._now() - (round(silence * 1e9) if isinstance(silence, float) else 0),
+        )
 
     def _hurry(self) -> None:
         if self._due > (due := self._monotonic() + LINGER):

@@ -2,8 +2,9 @@
 
 import dataclasses
 
-from otel_agenteval.announcing import ALIVE, LINGER, MAX_STARTS, MAX_VERDICTS, Announcements
+from otel_agenteval.announcing import ALIVE, LINGER, MAX_STARTS, MAX_TOLD, MAX_VERDICTS, Announcements
 from otel_agenteval.detectors import Mode, StepKind, StepStarted, Verdict
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.verdicts import MAX_ALARMS, REMEMBER, Verdicts
 
 
@@ -71,13 +72,19 @@ def test_memory_is_bounded() -> None:
     assert sum(verdicts.alarm(f"s{n}", f"{n:032x}") is not None for n in range(newest + 1)) == MAX_ALARMS // 2
 
 
+HUNG = dataclasses.replace(
+    VERDICT, kind="hung_span", metadata={"agent": "guide", "tool": "search", "silent_seconds": 600.0}
+)
+NOW = 10**18
+
+
 def start(n: int) -> StepStarted:
     return StepStarted(kind=StepKind.TOOL, name="t", span_id=f"{n:016x}", at=n)
 
 
 def announcements(clock: Seconds, live: bool = True) -> tuple[Announcements, list[None]]:
     woken: list[None] = []
-    return Announcements("p", live, lambda: woken.append(None), clock, lambda: 7), woken
+    return Announcements("p", live, lambda: woken.append(None), clock, lambda: NOW), woken
 
 
 def test_starts_are_gathered_and_those_that_ended_meanwhile_are_left_out() -> None:
@@ -95,42 +102,63 @@ def test_starts_are_gathered_and_those_that_ended_meanwhile_are_left_out() -> No
     assert [each.span_id for each in request.starts] == [start(0).span_id, start(2).span_id]
 
 
-def test_process_with_open_spans_says_that_it_lives() -> None:
+def ids(request: pb.ReportStartsRequest | None) -> list[str]:
+    assert request is not None
+    return [each.span_id for each in request.starts]
+
+
+def test_process_tells_of_what_is_open_again_and_again_and_lives_by_that() -> None:
     clock = Seconds()
     announced, _ = announcements(clock)
     announced.started(start(1), "t", None, "svc")
     clock.now += LINGER
-    assert announced.take()
+    assert ids(announced.take()) == [start(1).span_id]
     assert announced.seconds_left() == ALIVE
     announced.ended("of a span that was over before it was announced")
+    announced.started(start(2), "t", None, "svc")
+    clock.now += LINGER
+    assert ids(announced.take()) == [start(2).span_id], "news alone"
     clock.now += ALIVE
-    alive = announced.take()
-    assert alive is not None
-    assert not alive.starts
+    assert ids(announced.take()) == [start(1).span_id, start(2).span_id]
     announced.ended(start(1).span_id)
+    announced.ended(start(2).span_id)
     clock.now += ALIVE
     assert announced.take() is None
     clock.now += 10 * ALIVE
     assert announced.take() is None
 
 
-def test_verdicts_wait_for_a_collector_and_starts_do_not() -> None:
+def test_no_more_than_the_oldest_are_told_again() -> None:
+    clock = Seconds()
+    announced, _ = announcements(clock)
+    for n in range(MAX_TOLD + 5):
+        announced.started(start(n), "t", None, "svc")
+    clock.now += LINGER
+    assert len(ids(announced.take())) == MAX_TOLD + 5
+    clock.now += ALIVE
+    assert ids(announced.take()) == [start(n).span_id for n in range(MAX_TOLD)]
+
+
+def test_a_collector_that_was_away_is_told_of_all_verdicts_and_of_what_is_open_by_then() -> None:
     clock = Seconds()
     announced, _ = announcements(clock)
     announced.started(start(1), "t", None, "svc")
+    announced.started(start(2), "t", None, "svc")
     announced.hung(VERDICT)
     clock.now += LINGER
     request = announced.take()
     assert request is not None
     announced.put_off(request, 3.0)
+    announced.ended(start(1).span_id)
     announced.hung(dataclasses.replace(VERDICT, kind="hung_span"))
     assert announced.seconds_left() == 3.0
     clock.now += 3.0
     again = announced.take()
     assert again is not None
-    assert not again.starts
+    assert start(1).span_id not in ids(again)
+    assert start(2).span_id in ids(again)
     assert [each.kind for each in again.verdicts] == ["cycle", "hung_span"]
-    assert announced.dropped == 1
+    assert announced.dropped == 0
 
 
 def test_what_waits_is_bounded() -> None:
@@ -154,6 +182,16 @@ def test_nothing_is_announced_unasked_but_hangs() -> None:
     clock.now += ALIVE
     assert announced.take() is None
     assert not woken
-    announced.hung(VERDICT)
+    announced.hung(HUNG)
     clock.now += LINGER
-    assert announced.take() is not None
+    request = announced.take()
+    assert request is not None
+    [hanging] = request.starts
+    assert (hanging.trace_id, hanging.span_id, hanging.session_id) == (HUNG.trace_id, HUNG.span_id, "s")
+    assert (hanging.name, hanging.kind, hanging.agent) == ("search", "tool", "guide")
+    assert hanging.started_at_unix_nano == NOW - 600 * 10**9
+    clock.now += ALIVE
+    assert ids(announced.take()) == [HUNG.span_id], "it is open until it ends"
+    announced.ended(HUNG.span_id)
+    clock.now += ALIVE
+    assert announced.take() is None

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from otel_agenteval.detectors.content import Compared, Fingerprint, error_fingerprint, is_informative, is_speech
+from otel_agenteval.detectors.content import Compared, Fingerprint, error_fingerprint, is_speech
 from otel_agenteval.detectors.repetition import Attempts, Cycles, Failures, Row
+from otel_agenteval.detectors.results import is_answer
 from otel_agenteval.detectors.rules import Kind, Mode, Repetition, Rules
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.model import Json
@@ -79,9 +80,13 @@ class AgentDetectors:
     def _came_to_the_same(self, call: _Call) -> Iterator[Loop]:
         rule, attempts, step = self._rules.no_progress, self._same_result, call.step
         known = call.arguments is not None and call.result is not None
-        if not known or call.failure is not None or not is_informative(step.result):
+        if not known or call.failure is not None:
             attempts.clear()
-        elif attempts.add((step.name, call.result), call.arguments, step) and attempts.row.count == rule.repeats:
+        elif (
+            attempts.add((step.name, call.result), call.arguments, step)
+            and attempts.row.count == rule.repeats
+            and is_answer(step.name, step.result)
+        ):
             reason = f"{step.name} gave the same result {rule.repeats} times in a row, with different arguments"
             yield from _repeated(Kind.NO_PROGRESS, rule, step, attempts.row, reason)
 

@@ -23,9 +23,6 @@ MAX_KEPT: Final = 2048
 MIN_SPEECH: Final = 24
 """Bytes of UTF-8 that a reply must have to be speech: some words in any script."""
 
-MAX_CONFIRMATION: Final = 80
-"""Characters that a result may have to be no more than a confirmation."""
-
 MAX_ERROR: Final = 2000
 """Characters of an error that are compared; behind them stand traces of stacks."""
 
@@ -34,17 +31,6 @@ Fingerprint = str | bytes
 _BEGINS_JSON: Final = tuple('{["-0123456789tfnNI')
 _WORD: Final = re.compile(r"\w+")
 _DIGIT: Final = re.compile(r"\d")
-_CONFIRMS: Final = re.compile(
-    r"\b(?:accepted|added|applied|booked|completed?|confirmed|copied|created|deleted|done|finished|inserted|moved|ok|okay|"
-    r"posted|queued|recorded|removed|saved|scheduled|sent|set|stored|submitted|success|successful|successfully|true|"
-    r"updated|uploaded|written)\b",
-    re.IGNORECASE,
-)
-_DENIES: Final = re.compile(
-    r"\b(?:cannot|denied|empty|error|failed|failure|false|invalid|missing|no|none|not|nothing|null|unable|unchanged|"
-    r"without)\b|\[\]",
-    re.IGNORECASE,
-)
 
 
 def printable(name: str) -> str:
@@ -114,17 +100,6 @@ def error_fingerprint(error: str | None) -> Fingerprint | None:
     if error is None:
         return None
     return fingerprint(_WORD.sub(lambda word: "#" if _DIGIT.search(word[0]) else word[0], error[:MAX_ERROR]))
-
-
-def is_informative(result: Json) -> bool:
-    """Whether a recorded result tells the agent something, and does not only confirm that a call was carried out.
-
-    Confirmations are told by their words, which are English.
-    """
-    text = (result if isinstance(result, str) else json.dumps(result)).strip()
-    if text in ("", "null", "{}", '""'):
-        return False
-    return len(text) > MAX_CONFIRMATION or not _CONFIRMS.search(text) or _DENIES.search(text) is not None
 
 
 def is_speech(reply: Json) -> bool:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from otel_agenteval.detectors import Kind, Step, StepKind
-from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_informative, is_speech
+from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_speech
 from otel_agenteval.detectors.repetition import MAX_PERIOD, NEAR
+from otel_agenteval.detectors.results import is_answer
 
 ROUNDS = 3
 ATTEMPTS = 4
@@ -36,7 +37,7 @@ def _no_progress(history: Sequence[Step]) -> bool:
 
     def same(step: Step) -> bool:
         found = step.error is None and step.arguments is not None and step.result is not None
-        return found and is_informative(step.result) and _outcome(step) == _outcome(last)
+        return found and is_answer(step.name, step.result) and _outcome(step) == _outcome(last)
 
     counted: list[Step] = []
     for step in _last(_tools(history), same):

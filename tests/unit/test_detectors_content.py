@@ -15,7 +15,6 @@ from otel_agenteval.detectors.content import (
     Compared,
     error_fingerprint,
     fingerprint,
-    is_informative,
     is_speech,
     printable,
 )
@@ -61,7 +60,6 @@ def plain(value: Any) -> object:
 @given(st.text(st.characters()))
 def test_any_text_can_be_compared(text: str) -> None:
     assert fingerprint(text) == fingerprint(f" {text} ")
-    is_informative(text)
     is_speech(text)
     error_fingerprint(text)
     assert printable(printable(text)) == printable(text)
@@ -148,34 +146,6 @@ def test_decoded_content_that_cannot_be_written_is_as_good_as_not_recorded() -> 
 )
 def test_errors_are_the_same_but_for_numbers_and_ids(one: str, other: str, same: bool) -> None:
     assert (error_fingerprint(one) == error_fingerprint(other)) is same
-
-
-@pytest.mark.parametrize(
-    ("result", "informative"),
-    [
-        (None, False),
-        ("", False),
-        ("null", False),
-        ('""', False),
-        ({}, False),
-        (True, False),
-        ("OK", False),
-        ("Email sent.", False),
-        ({"status": "success"}, False),
-        ('{"ok": true}', False),
-        ("File written successfully", False),
-        (False, True),
-        ([], True),
-        ({"ok": True, "results": []}, True),
-        ("not sent", True),
-        ("Error: not saved", True),
-        ("no results", True),
-        ("12.0", True),
-        ("The order was sent on Monday, from the warehouse in Porto, and is to arrive in a week.", True),
-    ],
-)
-def test_confirmations_do_not_inform(result: Json, informative: bool) -> None:
-    assert is_informative(result) is informative
 
 
 @pytest.mark.parametrize(

@@ -66,11 +66,23 @@ class EvaluationInstruments:
         )
 
     def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
+        # An addition costs the SDK more than finding out here which ones go together.
+        outcomes: Counter[tuple[tuple[str, str], ...]] = Counter()
         for committed in evaluations:
             evaluation = committed.evaluation
             counts = committed.final if evaluation.subject is Subject.SESSION else committed.first
-            if counts:
-                self._record(evaluation)
+            if not counts:
+                continue
+            attributes = self._attributes(evaluation)
+            if isinstance(evaluation.outcome, Score):
+                self._scores.record(evaluation.outcome.value, attributes)
+            came_of_it = {
+                semconv.AGENTEVAL_STATUS: evaluation.outcome.status.value,
+                semconv.GEN_AI_EVALUATION_SCORE_LABEL: score_label(evaluation),
+            }
+            outcomes[(*attributes.items(), *_present(came_of_it).items())] += 1
+        for items, count in outcomes.items():
+            self._outcomes.add(count, dict(items))
 
     def observe_sessions(self, sessions: SessionLevels) -> None:
         """Show the levels of `sessions` from now on. To be called once."""
@@ -96,30 +108,20 @@ class EvaluationInstruments:
             description="Active sessions that score below the threshold with enough coverage.",
         )
 
-    def _record(self, evaluation: Evaluation) -> None:
+    def _attributes(self, evaluation: Evaluation) -> dict[str, str]:
+        """What its score and its count have in common."""
         identity = self._labels.identity(evaluation.agent, evaluation.service, evaluation.service_version)
         whom = {
             semconv.GEN_AI_AGENT_NAME: identity.agent,
             semconv.SERVICE_NAME: identity.service,
             semconv.SERVICE_VERSION: identity.version,
         }
-        attributes = {
+        return {
             **_present(whom),
             semconv.GEN_AI_EVALUATION_NAME: evaluation.name,
             semconv.AGENTEVAL_SUBJECT: evaluation.subject.value,
             semconv.AGENTEVAL_METHOD: evaluation.method.value,
         }
-        if isinstance(evaluation.outcome, Score):
-            self._scores.record(evaluation.outcome.value, attributes)
-        label = score_label(evaluation)
-        self._outcomes.add(
-            1,
-            {
-                **attributes,
-                semconv.AGENTEVAL_STATUS: evaluation.outcome.status.value,
-                **_present({semconv.GEN_AI_EVALUATION_SCORE_LABEL: label}),
-            },
-        )
 
     def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> Iterable[Observation]:
         # Several agents may share the label `_other`, and of equal attribute sets the SDK keeps the last value only.

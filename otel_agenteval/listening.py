@@ -1,8 +1,10 @@
-"""The collector's verdicts on this process's sessions, by a stream that is opened again whenever it breaks."""
+"""What the collector finds wrong with this process's sessions, by a stream that is opened again whenever it breaks:
+verdicts, and judged scores below their threshold."""
 
 import json
 import logging
 import re
+import textwrap
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -21,6 +23,8 @@ WATCH_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/Watch"
 
 MAX_TEXT: Final = 10_000
 """Characters of a verdict's reason and metadata that are taken."""
+MAX_EXPLANATION: Final = 500
+"""Characters of a judge's explanation."""
 
 _TRACE_ID: Final = re.compile("[0-9a-f]{32}")
 _STEADY: Final = 10.0
@@ -101,17 +105,45 @@ class Listener:
 
 
 def _verdict(message: bytes) -> Verdict | None:
-    """The verdict of a WatchResponse; None where it tells of something else, or is none that we understand."""
+    """The verdict that a WatchResponse tells of; None where it tells of none, or of none that we understand."""
     try:
         response = pb.WatchResponse.FromString(message)
     except DecodeError as error:
         _logger.debug("not a WatchResponse: %s", error)
         return None
-    told = response.verdict
-    if response.WhichOneof("event") != "verdict" or told.mode not in tuple(Mode):
+    match response.WhichOneof("event"):
+        case "verdict":
+            verdict = _loop(response.verdict)
+        case "outcome":
+            verdict = _judged_alarm(response.outcome)
+        case _:
+            return None
+    if verdict is not None and not _TRACE_ID.fullmatch(verdict.trace_id):
+        _logger.debug("a verdict on %.40r, which is no trace's id", verdict.trace_id)
         return None
-    if not _TRACE_ID.fullmatch(told.trace_id):
-        _logger.debug("a verdict on %.40r, which is no trace's id", told.trace_id)
+    return verdict
+
+
+def _judged_alarm(outcome: pb.Outcome) -> Verdict | None:
+    """What a judge's score of a trace below its threshold is to the agent; None for any other outcome."""
+    is_judged = outcome.method == "llm" and outcome.subject == "trace"
+    if not is_judged or not outcome.HasField("score") or not outcome.score < outcome.threshold:
+        return None
+    return Verdict(
+        name=outcome.name,
+        kind=None,
+        mode=Mode.OBSERVE,
+        session_id=outcome.session_id,
+        trace_id=outcome.trace_id,
+        span_id=outcome.span_id,
+        reason=f"{outcome.name} is {outcome.score:.2f}, below its threshold of {outcome.threshold:.2f}: "
+        + textwrap.shorten(outcome.reason, MAX_EXPLANATION, placeholder=" …"),
+        metadata={"score": outcome.score, "threshold": outcome.threshold},
+    )
+
+
+def _loop(told: pb.Verdict) -> Verdict | None:
+    if told.mode not in tuple(Mode):
         return None
     return Verdict(
         name=told.name,

@@ -62,7 +62,7 @@ class Verdicts:
         self._monotonic = monotonic
         self._log = ThrottledLog(_logger, monotonic)
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+        self._known: OrderedDict[tuple[str, ...], None] = OrderedDict()
         # By session and by trace. Agents' threads read it without the lock.
         self._alarms: OrderedDict[str, Alarm] = OrderedDict()
         self._waiting: queue.Queue[Verdict | None] = queue.Queue(MAX_WAITING)
@@ -77,7 +77,7 @@ class Verdicts:
     def publish(self, verdict: Verdict) -> None:
         """Take a verdict, unless it is known already."""
         with self._lock:
-            key = (verdict.trace_id, verdict.kind, verdict.span_id)
+            key = _identity(verdict)
             if key in self._known:
                 return
             self._known[key] = None
@@ -147,6 +147,13 @@ class Verdicts:
             except BaseException as error:  # noqa: BLE001 - the application's; logged, and the next one may pass
                 self.failures += 1
                 warnings.warning("handler", "on_verdict failed", exc_info=error)
+
+
+def _identity(verdict: Verdict) -> tuple[str, ...]:
+    """What makes two verdicts the same: a trace has one judged alarm of each evaluator, whichever span is judged."""
+    if verdict.kind is None:
+        return verdict.trace_id, verdict.name
+    return verdict.trace_id, verdict.kind, verdict.span_id
 
 
 def where_we_are() -> tuple[str | None, str | None]:

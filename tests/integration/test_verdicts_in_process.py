@@ -226,6 +226,49 @@ def test_collectors_verdicts_come_by_a_stream_that_is_opened_again(collector: Fa
     assert heard.get(timeout=5).kind == "budget", "what is known is not told of again"
 
 
+def judged(**fields: object) -> pb.WatchResponse:
+    outcome = {
+        "name": "task_completion",
+        "subject": "trace",
+        "subject_id": TRACE,
+        "session_id": "s1",
+        "trace_id": TRACE,
+        "span_id": "b7ad6b7169203331",
+        "status": "scored",
+        "score": 0.25,
+        "success": False,
+        "threshold": 0.5,
+        "reason": "the flight was found,\nbut not booked",
+        "method": "llm",
+        **fields,
+    }
+    return pb.WatchResponse(outcome=pb.Outcome(**outcome))  # type: ignore[arg-type]
+
+
+def test_judged_alarm_is_observed_once_and_stops_nobody(collector: FakeCollector, make: Make) -> None:
+    heard: Queue[Verdict] = Queue()
+    _, tracer = make(on_verdict=heard.put)
+    with otel_agenteval.session("s1"), running(tracer):
+        pass
+    assert collector.wait_for(lambda got: len(got.watches) == 1)
+    collector.tell(judged())
+    collector.tell(judged(revision=2, span_id="a" * 16, reason="it was not booked"))
+    collector.tell(judged(name="plan_quality", reason="word " * 1000))
+    verdict, other = heard.get(timeout=5), heard.get(timeout=5)
+    assert (verdict.name, verdict.kind, verdict.mode, verdict.session_id) == (
+        "task_completion", None, Mode.OBSERVE, "s1",
+    )  # fmt: skip
+    assert (verdict.trace_id, verdict.span_id) == (TRACE, "b7ad6b7169203331")
+    assert verdict.reason == (
+        "task_completion is 0.25, below its threshold of 0.50: the flight was found, but not booked"
+    )
+    assert verdict.metadata == {"score": 0.25, "threshold": 0.5}
+    assert (other.name, len(other.reason) < 600) == ("plan_quality", True)
+    with otel_agenteval.stop_on_loop(), otel_agenteval.session("s1"), running(tracer):
+        assert otel_agenteval.current_verdict() is None
+        call(tracer)
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -234,8 +277,26 @@ def test_collectors_verdicts_come_by_a_stream_that_is_opened_again(collector: Fa
         told(mode="shout"),
         told(metadata_json=b"[" * 9000),
         pb.WatchResponse(lost=3),
+        judged(trace_id="no id"),
+        judged(score=0.5),
+        judged(score=float("nan")),
+        judged(method="heuristic"),
+        judged(subject="session"),
+        pb.WatchResponse(outcome=pb.Outcome(method="llm", subject="trace", trace_id=TRACE, threshold=0.5)),
     ],
-    ids=["no message", "no trace", "no mode", "no metadata", "something else"],
+    ids=[
+        "no message",
+        "no trace",
+        "no mode",
+        "no metadata",
+        "something else",
+        "judged, but no trace",
+        "at its threshold",
+        "no number",
+        "not judged",
+        "of a session",
+        "no score",
+    ],
 )
 def test_hostile_stream_disturbs_nobody(
     message: bytes | pb.WatchResponse, collector: FakeCollector, make: Make

@@ -28,6 +28,7 @@ from agenteval_collector.stores.labels import write_label
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.rows import evaluation_of, outcome_row, session_record, session_row, trace_row
 from agenteval_collector.stores.run_rows import write_run_report, write_run_traces
+from agenteval_collector.stores.running import read_processes
 from agenteval_collector.stores.schema import outcomes, progress, sessions, traces
 from agenteval_collector.stores.verdicts import VerdictStore
 from otel_agenteval.metrics import SIGNAL_NAMES
@@ -236,6 +237,11 @@ class Store:
             )
             for member in members
         ]
+
+    def processes_in(self, session_id: str) -> frozenset[str]:
+        """The processes that have spans in the newest traces of a session."""
+        with reading(self._pipeline) as connection:
+            return read_processes(connection, TENANT, session_id)
 
     def session_evaluations(self, session_id: str) -> list[Evaluation]:
         """The newest scores of a session."""

@@ -40,7 +40,7 @@ def main() -> None:
         traces = []
         base += cost(lambda: traces.extend(read(each) for each in complete))  # noqa: B023
         live = LiveLoops(rules, BY_CONVENTION, clock)
-        whole = TraceLoops(rules, Mode.ALARM, lambda _: set(), clock)
+        whole = TraceLoops(rules, Mode.ALARM, clock)
         seconds = {
             "base": base,
             "live": cost(lambda: [live.observe(each) for each in arrived]),  # noqa: B023

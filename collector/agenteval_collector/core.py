@@ -83,7 +83,7 @@ class EvaluationCore:
             self.read,
             telemetry,
             RunTraces(settings.reliability.prices, detectors(settings.reliability.safety)),
-            TraceLoops(rule_book(settings.loops), settings.loops.repeated_answer.mode, store.verdicts.known, clock),
+            TraceLoops(rule_book(settings.loops), settings.loops.repeated_answer.mode, clock),
         )
 
 

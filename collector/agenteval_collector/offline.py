@@ -10,7 +10,7 @@ from agenteval_collector.core import EvaluationCore
 from agenteval_collector.dataset import Dataset
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.judge_wiring import make_judge_stage, make_judging
-from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, FoundVerdict
+from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, FoundVerdict, TraceNames
 from agenteval_collector.records import Exchange, JudgeJob
 from agenteval_collector.stores import Store
 
@@ -74,8 +74,8 @@ class Offline:
                 done(self._judge.waiting)
                 self._judge.drain(done)
 
-    def _keep(self, found: Sequence[FoundVerdict]) -> None:
-        self._verdicts.keep(found)
+    def _keep(self, found: Sequence[FoundVerdict], complete: Sequence[TraceNames]) -> None:
+        self._verdicts.keep(found, complete)
 
     def _refer(self, job: JudgeJob) -> None:
         if self._judge is not None:

@@ -189,9 +189,18 @@ class Queries(Protocol):
         ...
 
     def reliability(
-        self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
-    ) -> list[Document]:
-        """Reliability over runs, by agent and version. Raises InvalidRequest for an unknown variant."""
+        self,
+        *,
+        agent: str | None = None,
+        version: str | None = None,
+        variant: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page:
+        """Reliability over runs, by agent and version, those with the newest trace first.
+
+        Raises InvalidRequest for an unknown variant, and for a cursor that is none of ours.
+        """
         ...
 
     def reliability_comparison(
@@ -249,8 +258,11 @@ class CommittedEvaluation:
 class FoundVerdict:
     """A verdict on a trace, with whose it is. One trace has one of each kind on one span.
 
-    `processes` are those that had spans in the trace when it was found, as far as our processor named them.
-    `found_at` is in nanoseconds since the Unix epoch.
+    A trace whose session is not known, or that has none, is its own. `processes` are those that had spans in the trace
+    when it was found, as far as our processor named them. `found_at` is in nanoseconds since the Unix epoch.
+
+    `beside` are the spans on which the same reading of the trace found this kind: kept on another span than these, it
+    is the same loop, counted otherwise. None where nobody else counts it.
     """
 
     verdict: Verdict
@@ -258,6 +270,23 @@ class FoundVerdict:
     service: str | None
     processes: frozenset[str]
     found_at: int
+    beside: frozenset[str] | None = None
+
+
+class ToldVerdict(NamedTuple):
+    """A verdict that the store holds, and what it held before: None where it is new, else one that named another
+    session, or no agent. Who was told of that is not told again."""
+
+    found: FoundVerdict
+    before: FoundVerdict | None
+
+
+class TraceNames(NamedTuple):
+    """Whose a complete trace is."""
+
+    trace_id: str
+    session_id: str
+    agent: str | None
 
 
 class Telemetry(Protocol):

@@ -34,6 +34,7 @@ from agenteval_collector.judging.stage import JudgeStage
 from agenteval_collector.log import RequestLog
 from agenteval_collector.loop_rules import rule_book
 from agenteval_collector.loops import Announcer, LiveLoops, LoopStage, OpenSpans
+from agenteval_collector.participants import Participants
 from agenteval_collector.pipeline import (
     Arrival,
     Death,
@@ -81,22 +82,30 @@ class Collector:
             push=_push_target(settings),
         )
         telemetry = self.output.collector
-        feed = Feed(telemetry, watchers=WATCH_THREADS)
+        feed = Feed(telemetry, self._processes_in, watchers=WATCH_THREADS)
         sinks: dict[str, EvaluationSink] = {"instruments": self.output.evaluations, "feed": feed}
-        tellers = {"loops": self.output.loops.tell, "feed": feed.tell}
+        counters = {"loops": self.output.loops.tell}
         if self.output.events is not None:
             sinks["events"] = self.output.events
-            tellers["events"] = self.output.events.tell
+            counters["events"] = self.output.events.tell
 
         # From the store backwards to the receiver.
         self.store = Store(settings.data_dir / "agenteval.db", clock, keep_exchanges=settings.log.retention)
         core = EvaluationCore(settings, self.store, clock, telemetry, make_judging(settings, self.store))
         self._read = core.read
-        announcer = Announcer(self.store.verdicts, Fanout(tellers, telemetry).accept)
+        announcer = Announcer(
+            self.store.verdicts,
+            Fanout({"feed": feed.tell}, telemetry).accept,
+            Fanout(counters, telemetry).accept,
+            clock,
+        )
         self.open_spans = OpenSpans(clock)
+        live = LiveLoops(rule_book(settings.loops), session_naming(settings), clock)
+        self._participants = Participants(self.store.processes_in, live.processes_in, self.open_spans.processes_in)
         self.loops = LoopStage(
-            LiveLoops(rule_book(settings.loops), session_naming(settings), clock),
+            live,
             announcer.announce,
+            announcer.count_overdue,
             self.open_spans.arrived,
             lost=lambda spans: telemetry.dropped("loops", spans),
         )
@@ -210,7 +219,10 @@ class Collector:
         self.store.shutdown()
         self._lock.close()
 
-    # The log and the evaluation are made before the stage that they report to.
+    # The feed is made before the store, the log and the evaluation before the stage that they report to.
+    def _processes_in(self, session_id: str) -> frozenset[str]:
+        return self._participants(session_id)
+
     def _deliver(self, request: LoggedRequest) -> None:
         self.assembly.deliver(request)
 

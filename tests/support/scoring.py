@@ -9,7 +9,7 @@ from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import Settings, load
 from agenteval_collector.core import EvaluationCore, reliability_reports
 from agenteval_collector.evaluation import EvaluationStage, Judging, NoJudge
-from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, FoundVerdict, Origin
+from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, FoundVerdict, Origin, TraceNames
 from agenteval_collector.records import JudgeJob
 from agenteval_collector.stores import Store, StoreQueries
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -62,8 +62,9 @@ class Scoring:
     def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
         self.emitted.extend(evaluations)
 
-    def announce(self, found: Sequence[FoundVerdict]) -> None:
-        self.told += self.store.verdicts.keep(found)
+    def announce(self, found: Sequence[FoundVerdict], complete: Sequence[TraceNames]) -> None:
+        told, _ = self.store.verdicts.keep(found, complete)
+        self.told += [each.found for each in told]
 
     def put(self, *traces: AssembledTrace) -> None:
         self.stage.process(traces)

@@ -1,15 +1,17 @@
 from threading import Thread
+from typing import Any
 
 import pytest
 from agenteval_collector.emit.feed import Feed, FeedItem, Lost, Subscription
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.errors import Overloaded, Unavailable
+from agenteval_collector.pipeline import ToldVerdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.outcome import Evaluation
+from otel_agenteval.outcome import Evaluation, Failure, Method, Score, Subject
 from tests.support.evaluations import committed, evaluation
-from tests.support.verdicts import found_verdict
+from tests.support.verdicts import TRACE_ID, found_verdict
 
 
 @pytest.fixture
@@ -137,9 +139,73 @@ def test_verdicts_reach_those_who_asked_for_them(feed: Feed) -> None:
         feed.subscribe(process_id="q"),
     )
     found = found_verdict(processes=frozenset({"p"}))
-    feed.tell([found])
+    feed.tell([ToldVerdict(found, None)])
     feed.accept([committed()])
     assert read_all(everything) == [found, evaluation()]
     assert read_all(own) == [found]
     assert read_all(other_session) == read_all(other) == []
     assert read_all(coherence) == [evaluation()]
+
+
+def test_a_verdict_that_is_named_later_reaches_those_who_could_not_be_told_before(feed: Feed) -> None:
+    early, named = found_verdict(session_id=TRACE_ID), found_verdict(session_id="s-2")
+    watchers = {who: feed.subscribe(who) for who in (None, TRACE_ID, "s-2", "s-3")}
+    own = feed.subscribe(process_id="p")
+    feed.tell([ToldVerdict(early, None)])
+    feed.tell([ToldVerdict(named, early)])
+    assert {who: read_all(watcher) for who, watcher in watchers.items()} == {
+        None: [early], TRACE_ID: [early], "s-2": [named], "s-3": [],
+    }  # fmt: skip
+    assert read_all(own) == [early]
+
+
+def test_a_process_hears_what_is_wrong_with_the_sessions_that_it_takes_part_in(telemetry: TelemetryOutput) -> None:
+    processes = {"s-1": {"p", "q"}, "s-2": {"q"}}
+    feed = Feed(telemetry.collector, lambda session_id: processes.get(session_id, set()))
+    own = feed.subscribe(process_id="p")
+    by_another = found_verdict(processes=frozenset({"q"}))
+    elsewhere = found_verdict(processes=frozenset({"q"}), session_id="s-2")
+    feed.tell([ToldVerdict(each, None) for each in (by_another, elsewhere)])
+    assert read_all(own) == [by_another]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_alarm"),
+    [
+        pytest.param({}, True, id="judged and below its threshold"),
+        pytest.param({"session_id": "s-2"}, False, id="of a session of others"),
+        pytest.param({"method": Method.HEURISTIC}, False, id="not by the judge"),
+        pytest.param({"subject": Subject.SESSION}, False, id="of a whole session"),
+        pytest.param({"outcome": Score(value=0.5, reason="done")}, False, id="at its threshold"),
+        pytest.param({"threshold": None}, False, id="without a threshold"),
+        pytest.param({"outcome": Failure(error_type="timeout", reason="no answer")}, False, id="no score"),
+    ],
+)
+def test_a_process_hears_of_judged_scores_below_their_threshold(
+    telemetry: TelemetryOutput, changes: dict[str, Any], is_alarm: bool
+) -> None:
+    feed = Feed(telemetry.collector, lambda session_id: {"p"} if session_id == "s-1" else set())
+    own = feed.subscribe(process_id="p")
+    low: dict[str, Any] = {"method": Method.LLM, "outcome": Score(value=0.2, reason="half of it"), "threshold": 0.5}
+    said = committed(**{"session_id": "s-1", **low, **changes})
+    feed.accept([said])
+    assert read_all(own) == ([said.evaluation] if is_alarm else [])
+
+
+def test_who_takes_part_is_asked_once_for_a_session_and_only_for_those_who_asked_by_process(
+    telemetry: TelemetryOutput,
+) -> None:
+    asked: list[str] = []
+
+    def participants(session_id: str) -> set[str]:
+        asked.append(session_id)
+        return set()
+
+    feed = Feed(telemetry.collector, participants)
+    feed.subscribe()
+    feed.tell([ToldVerdict(found_verdict(), None)])
+    assert asked == []
+    for process_id in ("q", "r"):
+        feed.subscribe(process_id=process_id)
+    feed.tell([ToldVerdict(found_verdict(kind=kind), None) for kind in ("cycle", "no_progress")])
+    assert asked == ["s-1"]

@@ -87,10 +87,10 @@ def without(item: Span, key: str) -> Span:
         pytest.param([without(tool_span(1, n), "gen_ai.tool.call.result") for n in (2, 3, 4)], id="results may differ"),
         pytest.param(
             [
-                *(span(1, n, gen_ai__operation__name="invoke_agent", gen_ai__agent__name=f"agent {n}") for n in (8, 9)),
+                span(1, 9, parent=1, gen_ai__operation__name="invoke_agent", gen_ai__agent__name="helper"),
                 *(without(tool_span(1, n), "gen_ai.agent.name") for n in (12, 13, 14)),
             ],
-            id="agents may differ",
+            id="beside the run of an agent, it may be that agent's",
         ),
         pytest.param(
             [
@@ -161,7 +161,7 @@ def test_what_finds_no_room_is_counted_and_breaks_no_row() -> None:
     announced: list[FoundVerdict] = []
     lost: list[int] = []
     ended: list[Arrival] = []
-    stage = LoopStage(live(), announced.extend, ended.extend, lost.append)
+    stage = LoopStage(live(), announced.extend, lambda: None, ended.extend, lost.append)
     calls = [[Arrival(tool_span(1, number), FOREIGN)] for number in (2, 3, 4, 5, 6)]
     stage.arrived(calls[0], stage_module.CAPACITY)
     stage.arrived(calls[1], 1)

@@ -22,7 +22,7 @@ _NAME_LENGTH: Final = 256
 
 
 class EvaluationEvents:
-    """An EvaluationSink that emits every revision of every outcome, and every verdict."""
+    """An EvaluationSink that emits every revision of every outcome, and every verdict once."""
 
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
@@ -92,12 +92,14 @@ def _attributes(evaluation: Evaluation) -> dict[str, str | float | int]:
 
 def _verdict_attributes(found: FoundVerdict) -> dict[str, str | float | int]:
     verdict = found.verdict
+    # The session may only become known later.
+    session_id = None if verdict.session_id == verdict.trace_id else verdict.session_id
     return _present(
         {
             semconv.GEN_AI_EVALUATION_NAME: clean(verdict.name, _NAME_LENGTH),
             semconv.GEN_AI_EVALUATION_SCORE_LABEL: "fail",
             semconv.GEN_AI_EVALUATION_EXPLANATION: clean(verdict.reason, _EXPLANATION_LENGTH),
-            semconv.GEN_AI_CONVERSATION_ID: clean(verdict.session_id, _NAME_LENGTH),
+            semconv.GEN_AI_CONVERSATION_ID: _name(session_id),
             semconv.GEN_AI_AGENT_NAME: _name(found.agent),
             semconv.AGENTEVAL_LOOP_KIND: verdict.kind,
             semconv.AGENTEVAL_LOOP_MODE: verdict.mode.value,

@@ -1,16 +1,17 @@
 """The watch feed: every committed evaluation and every verdict, to whoever listens at that moment."""
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass
+from functools import cache
 from threading import Condition, Lock
 from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.errors import Overloaded, Unavailable
-from agenteval_collector.pipeline import CommittedEvaluation, FoundVerdict
-from otel_agenteval.outcome import Evaluation
+from agenteval_collector.pipeline import CommittedEvaluation, FoundVerdict, ToldVerdict
+from otel_agenteval.outcome import Evaluation, Method, Subject
 
 _QUEUE: Final = "watch"
 
@@ -24,26 +25,41 @@ class Lost:
 
 Event: TypeAlias = Evaluation | FoundVerdict
 FeedItem: TypeAlias = Event | Lost
+Participants: TypeAlias = Callable[[str], Container[str]]
+_News: TypeAlias = tuple[Event, FoundVerdict | None]
+"""An event, and what was told instead of it before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
-    """What a watcher asked for: only `session_id`, only evaluators called `names`, where they are given; with
-    `process_id` only verdicts, on traces with spans of that process."""
+    """What a watcher asked for: only `session_id`, only evaluators called `names`, where they are given.
+
+    With `process_id` only what is wrong with the sessions that this process takes part in: verdicts, and judged scores
+    of traces below their threshold.
+    """
 
     session_id: str | None = None
     names: frozenset[str] = frozenset()
     process_id: str | None = None
 
-    def covers(self, event: Event) -> bool:
+    def covers(self, event: Event, participants: Participants) -> bool:
         """Whether the watcher wants the event."""
         if isinstance(event, FoundVerdict):
-            about = self.process_id is None or self.process_id in event.processes
             session_id, name = event.verdict.session_id, event.verdict.name
+            takes_part, is_wrong = self.process_id in event.processes, True
         else:
-            about = self.process_id is None
             session_id, name = event.session_id, event.name
-        return about and self.session_id in (None, session_id) and (not self.names or name in self.names)
+            takes_part, is_wrong = False, _is_judged_alarm(event)
+        if self.session_id not in (None, session_id) or (self.names and name not in self.names):
+            return False
+        if self.process_id is None:
+            return True
+        return is_wrong and (takes_part or self.process_id in participants(session_id))
+
+
+def _is_judged_alarm(evaluation: Evaluation) -> bool:
+    is_judged = evaluation.method is Method.LLM and evaluation.subject is Subject.TRACE
+    return is_judged and evaluation.success is False
 
 
 class Subscription:
@@ -85,9 +101,14 @@ class Subscription:
             self._closed = True
             self._changed.notify_all()
 
-    def _offer(self, events: Sequence[Event]) -> int:
-        """Add those that the watcher asked for; returns how many older ones were lost for them."""
-        wanted = [event for event in events if self._interest.covers(event)]
+    def _offer(self, events: Sequence[_News], participants: Participants) -> int:
+        """Add those that the watcher asked for and was not told before; returns how many older ones were lost for
+        them."""
+
+        def covers(event: Event) -> bool:
+            return self._interest.covers(event, participants)
+
+        wanted = [event for event, before in events if covers(event) and not (before and covers(before))]
         if not wanted:
             return 0
         with self._changed:
@@ -114,13 +135,22 @@ class Subscription:
 class Feed:
     """An EvaluationSink that gives every event, verdicts too, to all watchers; a slow watcher delays nobody.
 
-    `capacity` bounds what waits for one watcher, `watchers` how many there may be.
+    `participants` knows the processes that take part in a session. `capacity` bounds what waits for one watcher,
+    `watchers` how many there may be.
     """
 
-    def __init__(self, telemetry: CollectorTelemetry, *, capacity: int = 1024, watchers: int = 100) -> None:
+    def __init__(
+        self,
+        telemetry: CollectorTelemetry,
+        participants: Participants = lambda _session_id: frozenset(),
+        *,
+        capacity: int = 1024,
+        watchers: int = 100,
+    ) -> None:
         if capacity < 1 or watchers < 1:
             raise ValueError(f"capacity {capacity} and watchers {watchers} must be at least 1")
         self._telemetry = telemetry
+        self._participants = participants
         self._capacity = capacity
         self._watchers = watchers
         self._subscriptions: set[Subscription] = set()
@@ -147,9 +177,11 @@ class Feed:
 
     def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
         # A final score was handed out when it was found.
-        self._offer([committed.evaluation for committed in evaluations if not committed.final])
+        self._offer([(committed.evaluation, None) for committed in evaluations if not committed.final])
 
-    def tell(self, verdicts: Sequence[FoundVerdict]) -> None:
+    def tell(self, verdicts: Sequence[ToldVerdict]) -> None:
+        """Give new verdicts to all who asked for them, and those of which more is known now to those of them who could
+        not be told before."""
         self._offer(verdicts)
 
     def close(self) -> None:
@@ -160,10 +192,12 @@ class Feed:
         for subscription in subscriptions:
             subscription.close()
 
-    def _offer(self, events: Sequence[Event]) -> None:
+    def _offer(self, events: Sequence[_News]) -> None:
         with self._lock:
             subscriptions = list(self._subscriptions)
-        lost = sum(subscription._offer(events) for subscription in subscriptions)
+        # Asked once for each session, and only where a watcher is interested.
+        participants = cache(self._participants)
+        lost = sum(subscription._offer(events, participants) for subscription in subscriptions)
         if lost:
             self._telemetry.dropped(_QUEUE, lost)
 

@@ -13,7 +13,7 @@ from agenteval_collector.errors import RetryableError
 from agenteval_collector.evaluation.evaluation import TraceEvaluation
 from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.inbox import Inbox
-from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, EvaluationSink, FoundVerdict
+from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, EvaluationSink, FoundVerdict, TraceNames
 from agenteval_collector.recent import Recent
 from agenteval_collector.records import Commit, JudgeJob, Judgement, SessionUpdate, Standing, job_of
 from otel_agenteval.outcome import Evaluation, Failure, Status, Unscored
@@ -87,11 +87,11 @@ class EvaluationStage:
         sink: EvaluationSink,
         scored: Callable[[str, int], None],
         refer: Callable[[JudgeJob], None],
-        announce: Callable[[Sequence[FoundVerdict]], None],
+        announce: Callable[[Sequence[FoundVerdict], Sequence[TraceNames]], None],
         room: Callable[[], int] = lambda: RESUMED_JOBS,
     ) -> None:
-        """`announce` keeps verdicts and tells those that are new. `room` is how many jobs `refer` has a place for
-        now."""
+        """`announce` keeps verdicts, and whose the traces are, and tells what is new. `room` is how many jobs `refer`
+        has a place for now."""
         self._evaluation = evaluation
         self._sessions = sessions
         self._store = store
@@ -297,9 +297,10 @@ class EvaluationStage:
             self._emit(self._committed(commit))
 
     def _committed(self, commit: Commit) -> list[CommittedEvaluation]:
-        if commit.verdicts:
-            # Before the trace: what is committed is not replayed, and its loops would not be found again.
-            self._endurance.insist(lambda: self._announce(commit.verdicts))
+        if commit.verdicts or commit.traces:
+            # Before the traces: what is committed is not replayed, and its loops would not be found again.
+            names = [TraceNames(each.trace_id, each.session_id, each.document["agent"]) for each in commit.traces]
+            self._endurance.insist(lambda: self._announce(commit.verdicts, names))
         return self._endurance.insist(lambda: self._store.commit(commit))
 
     def _emit(self, committed: Sequence[CommittedEvaluation]) -> None:

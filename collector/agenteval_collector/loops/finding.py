@@ -1,6 +1,6 @@
 """Loops in what is complete: the full reading of a trace, and its answers beside those before it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -13,17 +13,13 @@ from otel_agenteval.detectors import Detectors, Mode, RuleBook, Verdict, steps_o
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Score, Subject
 
-Known = Callable[[str], set[tuple[str, str]]]
-"""Kind and span of the verdicts that are kept of a trace."""
-
 
 class TraceLoops:
-    """What is found in complete traces, whatever was found while they ran. Pure but for `known` and the clock."""
+    """What is found in complete traces, whatever was found while they ran. Pure but for the clock."""
 
-    def __init__(self, rules: RuleBook, repeated_answer: Mode, known: Known, clock: Clock) -> None:
+    def __init__(self, rules: RuleBook, repeated_answer: Mode, clock: Clock) -> None:
         self._rules = rules
         self._repeated_answer = repeated_answer
-        self._known = known
         self._clock = clock
 
     def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> list[FoundVerdict]:
@@ -36,8 +32,11 @@ class TraceLoops:
         watched.difference_update(turn.span_id for turn in trace.turns)
         detectors = Detectors(session_id, trace.trace_id, self._rules)
         steps = [step for step in steps_of(trace) if step.span_id not in watched]
-        found = self._as_seen_live(trace.trace_id, [verdict for step in steps for verdict in detectors.observe(step)])
-        found += _carried(assembled, session_id)
+        found = [verdict for step in steps for verdict in detectors.observe(step)]
+        spans: dict[str | None, set[str]] = {}
+        for verdict in found:
+            spans.setdefault(verdict.kind, set()).add(verdict.span_id)
+        beside = {kind: frozenset(span_ids) for kind, span_ids in spans.items()}
         processes = _processes(assembled)
         return [
             FoundVerdict(
@@ -46,8 +45,12 @@ class TraceLoops:
                 service=trace.service,
                 processes=processes,
                 found_at=self._clock.now(),
+                beside=read_beside,
             )
-            for verdict in found
+            for verdict, read_beside in [
+                *((verdict, beside[verdict.kind]) for verdict in found),
+                *((verdict, None) for verdict in _carried(assembled, session_id)),
+            ]
         ]
 
     def in_answers(
@@ -68,14 +71,6 @@ class TraceLoops:
             if each.name == "loop_detection" and each.subject is Subject.TRACE and each.success is False
             if isinstance(each.outcome, Score)
         ]
-
-    def _as_seen_live(self, trace_id: str, found: Sequence[Verdict]) -> list[Verdict]:
-        """Without those of a kind that was found on other spans before: it is the same loop, counted otherwise."""
-        if not found:
-            return []
-        spans = {(verdict.kind, verdict.span_id) for verdict in found}
-        otherwise = {kind for kind, span_id in self._known(trace_id) if (kind, span_id) not in spans}
-        return [verdict for verdict in found if verdict.kind not in otherwise]
 
 
 def _repeated(evaluation: Evaluation, score: Score, mode: Mode) -> Verdict:

@@ -1,49 +1,35 @@
 """Loops in traces that are still open, span by span as they arrive.
 
 Every doubt is left to the reading of the complete trace: a tool call whose result its span does not tell (messages
-may), a span of an agent that cannot be told, a span that came too late to be in order.
+may), a step of an agent that cannot be told, and all of a trace once its spans turn out to arrive in another order than
+that in which they ended.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector import reported
 from agenteval_collector.clock import Clock
+from agenteval_collector.loops.live_trace import LiveTrace
+from agenteval_collector.loops.steps import live_step
 from agenteval_collector.pipeline import Arrival, FoundVerdict, Origin
 from agenteval_collector.resources import resource_of
 from otel_agenteval.conventions import SessionNaming, attributes
 from otel_agenteval.conventions.decoding import recorded
 from otel_agenteval.conventions.identity import session_id as named_session
-from otel_agenteval.conventions.records import STATUS_ERROR
-from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, Verdict
-from otel_agenteval.light_reader import agent_of, step_of
+from otel_agenteval.detectors import RuleBook, StepKind, Verdict
+from otel_agenteval.light_reader import agent_of, kind_of
 from otel_agenteval.model import Json
 from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME
 
 MAX_TRACES: Final = 2048
 """Traces that are watched at once; the one that nothing came of for longest is left to its completion."""
 
-MAX_NAMES: Final = 64
-"""Agents and processes of a trace that are remembered."""
-
 MAX_SESSION_ID: Final = 1024
 """Characters of a session's id that verdicts carry."""
-
-_REQUESTS: Final = ("tool", "function")
-
-
-@dataclass(slots=True)
-class _LiveTrace:
-    detectors: Detectors
-    unnamed: OrderedDict[bytes, Detectors] = field(default_factory=OrderedDict)
-    session_id: str | None = None
-    agents: set[str] = field(default_factory=set)
-    processes: set[str] = field(default_factory=set)
-    newest: int = 0
 
 
 class LiveLoops:
@@ -53,18 +39,23 @@ class LiveLoops:
         self._rules = rules
         self._naming = naming
         self._clock = clock
-        self._traces: OrderedDict[bytes, _LiveTrace] = OrderedDict()
+        self._traces: OrderedDict[bytes, LiveTrace] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._traces)
 
     def observe(self, arrivals: Iterable[Arrival]) -> list[FoundVerdict]:
-        """What is wrong since these spans have arrived."""
+        """What is wrong since these spans have arrived, and what was found before, with whose it is as they tell it."""
         found: list[FoundVerdict] = []
         for span, origin in sorted(arrivals, key=lambda arrival: arrival.span.end_time_unix_nano):
             if span.end_time_unix_nano:
                 found += self._arrived(span, origin)
         return found
+
+    def processes_in(self, session_id: str) -> frozenset[str]:
+        """The processes that have spans in the open traces of a session; safe from any thread."""
+        traces = list(self._traces.values())
+        return frozenset[str]().union(*(trace.processes for trace in traces if trace.session_id == session_id))
 
     def forget_all(self) -> None:
         """Spans were lost: what is in a row is not known any more."""
@@ -73,104 +64,70 @@ class LiveLoops:
     def _arrived(self, span: Span, origin: Origin) -> list[FoundVerdict]:
         trace = self._of(span.trace_id)
         said = attributes(span.attributes)
-        agent = agent_of(said)
-        if agent is not None and len(trace.agents) < MAX_NAMES:
-            trace.agents.add(agent)
-        if origin.process is not None and len(trace.processes) < MAX_NAMES:
-            trace.processes.add(origin.process)
         resource = resource_of(origin.resource)
         service = recorded(resource.get(SERVICE_NAME))
         if trace.session_id is None:
             session_id = named_session([said]) or self._naming.session_id([said, resource], service)
             # A longer one is shortened when the trace is read.
             trace.session_id = session_id if session_id is not None and len(session_id) <= MAX_SESSION_ID else None
-        trace_id, span_id = span.trace_id.hex(), span.span_id.hex()
-        verdicts: list[Verdict] = list(
-            reported.verdicts_on(said, trace_id=trace_id, span_id=span_id, session_id=trace.session_id)
-        )
+        named = agent_of(said)
+        if named is not None:
+            is_step = kind_of(span.name, said) is not StepKind.OTHER
+            trace.agents.heard(named, span.span_id, span.parent_span_id, is_step=is_step)
+        if origin.process is not None:
+            trace.met(origin.process)
+        # Whose the ones before are comes first: it is the same span that tells it.
+        found = trace.named_by(span)
+        agent = trace.agents.of_step(named, span.parent_span_id)
+        for verdict in reported.verdicts_on(
+            said, trace_id=span.trace_id.hex(), span_id=span.span_id.hex(), session_id=trace.session_id
+        ):
+            found.append(self._found(trace, span, verdict, reported.agent_of(verdict) or agent, service, None))
         if AGENTEVAL_DETECTORS not in said and AGENTEVAL_DETECTORS not in resource:
-            verdicts += self._detected(trace, span, said, agent)
-        return [
-            FoundVerdict(
-                verdict=replace(verdict, session_id=trace.session_id or trace_id),
-                agent=reported.agent_of(verdict) or agent or _only(trace.agents),
-                service=service,
-                processes=frozenset(trace.processes),
-                found_at=self._clock.now(),
-            )
-            for verdict in verdicts
-        ]
+            for verdict in self._detected(trace, span, origin, said, agent):
+                found.append(self._found(trace, span, verdict, agent, service, trace.beside(verdict)))
+        return found
 
-    def _detected(self, trace: _LiveTrace, span: Span, said: Mapping[str, Json], agent: str | None) -> list[Verdict]:
-        step = _step_of(span, said, agent or _only(trace.agents))
-        if step is None or step.ended_at is None:
+    def _detected(
+        self, trace: LiveTrace, span: Span, origin: Origin, said: Mapping[str, Json], agent: str | None
+    ) -> list[Verdict]:
+        if trace.in_doubt:
             return []
-        if (step.agent is None and trace.agents) or step.ended_at < trace.newest:
+        step = live_step(span, said, agent)
+        if step is None:
             return []
         # An agent may have rules of its own, and is often named by the last span to arrive, its root.
-        if step.agent is None and self._rules.agents:
+        is_of_nobody = agent is None and self._rules.agents
+        if is_of_nobody or (agent is None and trace.agents.may_be_of_several(span.parent_span_id)):
+            # It may stand between the steps of those that are named.
+            trace.in_doubt = trace.agents.name_steps
             return []
-        trace.newest = step.ended_at
-        return (trace.detectors if step.agent is not None else self._unnamed(trace, span)).observe(step)
+        return trace.observe(step, span.parent_span_id, origin.resource)
 
-    def _unnamed(self, trace: _LiveTrace, span: Span) -> Detectors:
-        """Without names, what one agent does is what stands below one span: agents side by side have spans each."""
-        detectors = trace.unnamed.get(span.parent_span_id)
-        if detectors is None:
-            trace_id = span.trace_id.hex()
-            detectors = trace.unnamed[span.parent_span_id] = Detectors(trace_id, trace_id, self._rules)
-            if len(trace.unnamed) > MAX_NAMES:
-                trace.unnamed.popitem(last=False)
-        trace.unnamed.move_to_end(span.parent_span_id)
-        return detectors
+    def _found(
+        self,
+        trace: LiveTrace,
+        span: Span,
+        verdict: Verdict,
+        agent: str | None,
+        service: str | None,
+        beside: frozenset[str] | None,
+    ) -> FoundVerdict:
+        found = FoundVerdict(
+            verdict=verdict,
+            agent=agent,
+            service=service,
+            processes=frozenset(trace.processes),
+            found_at=self._clock.now(),
+            beside=beside,
+        )
+        return trace.found(found, span.parent_span_id)
 
-    def _of(self, trace_id: bytes) -> _LiveTrace:
+    def _of(self, trace_id: bytes) -> LiveTrace:
         trace = self._traces.get(trace_id)
         if trace is None:
-            trace = self._traces[trace_id] = _LiveTrace(Detectors(trace_id.hex(), trace_id.hex(), self._rules))
+            trace = self._traces[trace_id] = LiveTrace(trace_id.hex(), self._rules)
             if len(self._traces) > MAX_TRACES:
                 self._traces.popitem(last=False)
         self._traces.move_to_end(trace_id)
         return trace
-
-
-def _step_of(span: Span, said: Mapping[str, Json], agent: str | None) -> Step | None:
-    step = step_of(
-        span_id=span.span_id.hex(),
-        name=span.name,
-        attributes=said,
-        events=[(event.name, attributes(event.attributes)) for event in span.events],
-        failed=span.status.code == STATUS_ERROR,
-        status_message=span.status.message,
-        agent=agent,
-        started_at=span.start_time_unix_nano,
-        ended_at=span.end_time_unix_nano,
-    )
-    if step is None:
-        return None
-    if step.kind is StepKind.TOOL and step.result is None and step.error is None:
-        return replace(step, arguments=None)
-    if step.kind is StepKind.MODEL and _asks_for_tools(said):
-        # What is said beside a request is no reply, whatever it repeats.
-        return replace(step, result="")
-    return step
-
-
-def _asks_for_tools(said: Mapping[str, Json]) -> bool:
-    """Whether a model call ended in requests for tools, by its finish reasons or by the form of its reply."""
-    for key, value in said.items():
-        lowered = key.lower()
-        if "finish" in lowered and any(word in str(value) for word in _REQUESTS):
-            return True
-        is_reply = "output" in lowered or "completion" in lowered
-        if is_reply and ("tool_calls" in lowered or (isinstance(value, str) and _requests_in(value))):
-            return True
-    return False
-
-
-def _requests_in(text: str) -> bool:
-    return any(mark in text for mark in ('"tool_call"', '"tool_calls"', '"tool_use"', '"toolUse"', '"function_call"'))
-
-
-def _only(names: set[str]) -> str | None:
-    return next(iter(names)) if len(names) == 1 else None

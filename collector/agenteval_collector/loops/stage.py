@@ -21,7 +21,7 @@ HOUSEKEEPING = 1.0
 
 
 class LoopStage:
-    """Gives arriving spans to the detectors, and announces what they find.
+    """Gives arriving spans to the detectors, and announces what they find; calls `housekeeping` in between.
 
     `ended` is given the same spans at once: they are not open any more. `lost` is told how many spans found no room;
     nothing else is lost by that than time, because each complete trace is looked at again.
@@ -31,11 +31,13 @@ class LoopStage:
         self,
         live: LiveLoops,
         announce: Callable[[Sequence[FoundVerdict]], None],
+        housekeeping: Callable[[], None],
         ended: Callable[[Sequence[Arrival]], None],
         lost: Callable[[int], None],
     ) -> None:
         self._live = live
         self._announce = announce
+        self._housekeeping = housekeeping
         self._ended = ended
         self._lost = lost
         # Each batch with whether others were lost before it.
@@ -80,7 +82,8 @@ class LoopStage:
                 batches = self._inbox.take(BATCH, HOUSEKEEPING)
                 if batches:
                     self._endurance.survive(lambda: self._look_at(batches))  # noqa: B023
-                elif self._inbox.closed:
+                self._endurance.survive(lambda: self._endurance.insist(self._housekeeping))
+                if self._inbox.closed and not batches:
                     return
         except RetryableError as error:
             logger.error("live detection of loops stops, complete traces are looked at all the same: %s", error)

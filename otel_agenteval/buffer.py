@@ -1,12 +1,13 @@
 """The bounded buffer between the agent's threads and the sender thread."""
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from sys import getsizeof
 from typing import Any, Final
 
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.trace import Link
 
 from otel_agenteval.context import Identity
 from otel_agenteval.detectors import Verdict
@@ -19,28 +20,32 @@ _FLAT: Final = frozenset((str, int, float, bool, bytes, type(None)))
 class EndedSpan:
     """A span on its way out.
 
-    `span_count` is set on the span that closed its trace in this process. `verdicts` are the loops that it completed;
-    None: nobody looked at it as a step.
+    `attributes`, `events` and `links` are the span's, and not to be changed. `size` is about how many bytes of memory
+    it holds. `span_count` is set on the span that closed its trace in this process. `verdicts` are the loops that it
+    completed; None: nobody looked at it as a step.
     """
 
     span: ReadableSpan
     identity: Identity | None
+    attributes: dict[str, Any]
+    events: Sequence[Event]
+    links: Sequence[Link]
     size: int
     span_count: int | None = None
     verdicts: tuple[Verdict, ...] | None = None
 
 
-def estimated_size(span: ReadableSpan) -> int:
-    """About how many bytes of memory the span holds, found without encoding it."""
-    size = _SPAN_OVERHEAD
-    if (attributes := span.attributes) is not None:
-        # A plain dict, because an SDK mapping runs Python code for every item.
-        size += _sizes(attributes.copy().values())  # type: ignore[attr-defined]
-    for event in span.events:
+def ended_span(span: ReadableSpan, identity: Identity | None) -> EndedSpan:
+    """What is needed of a span, read once: the SDK copies, or runs Python code for every item, whenever it is asked."""
+    attributes = span.attributes
+    copied: dict[str, Any] = attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
+    events, links = span.events, span.links
+    size = _SPAN_OVERHEAD + getsizeof(copied) + _sizes(copied.values())
+    for event in events:
         size += _SPAN_OVERHEAD + _sizes((event.attributes or {}).values())
-    for link in span.links:
+    for link in links:
         size += _SPAN_OVERHEAD + _sizes((link.attributes or {}).values())
-    return size
+    return EndedSpan(span, identity, copied, events, links, size)
 
 
 def _sizes(values: Collection[Any]) -> int:

@@ -7,7 +7,7 @@ keeps what is valid of it, where the SDK loses the whole attribute or request.
 """
 
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from struct import Struct
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ mapping takes three."""
 DETECTORS_VERSION: Final = "1"
 """Of the rules that `detectors` finds loops by; raised when the same steps could have other verdicts."""
 
+_WATCHED_NAMES: Final = frozenset((AGENTEVAL_DETECTORS, AGENTEVAL_VERDICTS))
 _CACHE_SIZE: Final = 1024
 _SHORT: Final = 64
 _UINT64: Final = (1 << 64) - 1
@@ -79,15 +80,18 @@ class Encoder:
         parts += (b"\x30", _varint(span.kind.value + 1))
         parts.append(_TIMES(0x39, span.start_time or 0, 0x41, span.end_time or 0))
 
-        attributes = span.attributes.copy() if span.attributes else {}  # type: ignore[attr-defined]
-        own = self._own_attributes(ended, attributes)
+        own, taken = self._own_attributes(ended)
+        attributes = ended.attributes
+        for names in taken:
+            if not names.isdisjoint(attributes):
+                attributes = {key: value for key, value in attributes.items() if key not in names}
         self._attributes(parts, b"\x4a", attributes)
         parts.append(own)
         _count(parts, b"\x50", span.dropped_attributes)
-        for event in span.events:
+        for event in ended.events:
             _message(parts, b"\x5a", self._event(event))
         _count(parts, b"\x60", span.dropped_events)
-        for link in span.links:
+        for link in ended.links:
             _message(parts, b"\x6a", self._link(link))
         _count(parts, b"\x70", span.dropped_links)
         status = span.status
@@ -116,26 +120,23 @@ class Encoder:
             _message(request, b"\x0a", b"".join(body))
         return b"".join(request)
 
-    def _own_attributes(self, ended: EndedSpan, attributes: dict[str, Any]) -> bytes:
-        """What we add to the copy; takes the same keys out of `attributes`, since OTLP wants keys unique."""
+    def _own_attributes(self, ended: EndedSpan) -> tuple[bytes, list[Set[str]]]:
+        """What we add to the copy, and the keys that the span's own must leave to us: OTLP wants keys unique."""
         own = b""
+        taken: list[Set[str]] = []
         if ended.identity is not None:
             own, names = self._identity(ended.identity)
-            if not names.isdisjoint(attributes):
-                for name in names:
-                    attributes.pop(name, None)
+            taken.append(names)
         if ended.verdicts is not None:
-            for name in (AGENTEVAL_DETECTORS, AGENTEVAL_VERDICTS):
-                attributes.pop(name, None)
             own += self._watched
+            taken.append(_WATCHED_NAMES)
             if ended.verdicts:
                 own += self._encoded(b"\x4a", {AGENTEVAL_VERDICTS: _written(ended.verdicts)})
         if ended.span_count is not None:
             marker = {**self._process, AGENTEVAL_SPAN_COUNT: ended.span_count}
-            for name in marker:
-                attributes.pop(name, None)
             own += self._encoded(b"\x4a", marker)
-        return own
+            taken.append(marker.keys())
+        return own, taken
 
     def _identity(self, identity: Identity) -> tuple[bytes, frozenset[str]]:
         known = self._identities.get(identity)
@@ -162,7 +163,7 @@ class Encoder:
             return self._scopes.add(None, None, b"", None)
         attributes = scope.attributes or {}
         encoded = _text(b"\x0a", scope.name or "") + _text(b"\x12", scope.version or "")
-        key = (encoded, self._unordered(attributes), scope.schema_url)
+        key = (scope.name, scope.version, self._unordered(attributes), scope.schema_url)
         encoded += self._encoded(b"\x1a", attributes)
         return self._scopes.add(scope, key, encoded, scope.schema_url)
 

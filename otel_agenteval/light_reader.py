@@ -82,14 +82,17 @@ _PLAIN_REPLIES: Final = (
     "ai.response.object",
 )
 _REPLIES: Final = ("gen_ai.output.messages", "langfuse.observation.output", "mlflow.spanOutputs", "output.value")
-_TOKENS: Final = (
-    ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "ai.usage.promptTokens"),
-    (
-        "gen_ai.usage.output_tokens",
-        "gen_ai.usage.completion_tokens",
-        "llm.token_count.completion",
-        "ai.usage.completionTokens",
-    ),
+_INPUT_TOKENS: Final = (
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.prompt_tokens",
+    "llm.token_count.prompt",
+    "ai.usage.promptTokens",
+)
+_OUTPUT_TOKENS: Final = (
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",
+    "llm.token_count.completion",
+    "ai.usage.completionTokens",
 )
 _USAGE: Final = ("langfuse.observation.usage_details", "mlflow.chat.tokenUsage")
 _USAGE_TOKENS: Final = (("input", "input_tokens", "prompt_tokens"), ("output", "output_tokens", "completion_tokens"))
@@ -97,6 +100,9 @@ _AGENT_NAMES: Final = ("gen_ai.agent.name", "agent_name", "agent.name")
 _SESSIONS: Final = ("gen_ai.conversation.id", "session.id")
 # What openai-agents-v2 calls the agent of every span that is not an agent's run.
 _NOBODY: Final = "OpenAI Agent"
+_TEXT_TYPES: Final = ("text", "output_text", None)
+_MESSAGE_TYPES: Final = ("text", "message", None)
+_INSIDE: Final = ("choices", "message", "parts", "content", "messages", "output")
 # The tool by which smolagents has its model answer.
 _ANSWER: Final = "final_answer"
 # The span by which Google ADK stands for the joined responses of parallel calls.
@@ -107,6 +113,10 @@ _DSPY_CALL: Final = ".__call__"
 _ASKED: Final = "gen_ai.tool.message"
 _ANSWERED: Final = "gen_ai.choice"
 _NOT_RECORDED: Final = frozenset(("", "null", "__REDACTED__", "[REDACTED]", "REDACTED"))
+
+
+# Without the search for white space that `json.loads` makes twice.
+_decode: Final = json.JSONDecoder().raw_decode
 
 
 def kind_of(name: str, attributes: Attributes) -> StepKind:
@@ -264,15 +274,16 @@ def _spoken(value: Json) -> str | None:
 
 def _texts(value: Any, depth: int) -> list[str]:
     """The texts of messages in any of the shapes that APIs and conventions give them; thoughts and tools are none."""
-    if isinstance(value, list):
-        return [text for item in value for text in _texts(item, depth - 1)] if depth else []
+    if isinstance(value, list) and depth:
+        return [text for item in value for text in _texts(item, depth - 1)]
     if not isinstance(value, dict):
         return []
-    if value.get("type") in ("text", "output_text", None) and isinstance(text := value.get("text"), str):
+    kind = value.get("type")
+    if kind in _TEXT_TYPES and isinstance(text := value.get("text"), str):
         return [text]
-    for key in ("choices", "message", "parts", "content", "messages", "output"):
+    for key in _INSIDE:
         inner = value.get(key)
-        if isinstance(inner, str) and key == "content" and value.get("type") in (None, "text", "message"):
+        if isinstance(inner, str) and key == "content" and kind in _MESSAGE_TYPES:
             return [inner]
         if isinstance(inner, (dict, list)) and depth:
             return _texts(inner, depth - 1)
@@ -287,12 +298,18 @@ def _text_of_blocks(blocks: list[Any]) -> str | None:
 def _decoded(value: Any) -> Any:
     """What JSON text writes, at most twice over; text that is none, or is too long, stays as it is."""
     for _ in range(2):
-        if not isinstance(value, str) or len(value) > MAX_CONTENT or value.lstrip()[:1] not in ("{", "[", '"'):
+        if not isinstance(value, str) or len(value) > MAX_CONTENT:
+            break
+        text = value.strip()
+        if not text.startswith(("{", "[", '"')):
             break
         try:
-            value = json.loads(value)
+            decoded, end = _decode(text)
         except (ValueError, RecursionError):
             break
+        if end < len(text):
+            break
+        value = decoded
     return value
 
 
@@ -315,7 +332,7 @@ def _text(attributes: Attributes, keys: Iterable[str]) -> str | None:
 
 
 def _tokens(attributes: Attributes) -> int:
-    counted = sum(_count(attributes, keys) for keys in _TOKENS)
+    counted = _count(attributes, _INPUT_TOKENS) + _count(attributes, _OUTPUT_TOKENS)
     usage = None if counted else _decoded(_first(attributes, _USAGE))
     return sum(_count(usage, keys) for keys in _USAGE_TOKENS) if isinstance(usage, dict) else counted
 

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import SpanContext, format_trace_id
 
 from otel_agenteval.announcing import Announcements
-from otel_agenteval.buffer import EndedSpan, SpanBuffer, estimated_size
+from otel_agenteval.buffer import SpanBuffer, ended_span
 from otel_agenteval.config import Destination, Options, resolve
 from otel_agenteval.context import Identity, identity_in, identity_in_baggage, witness_in
 from otel_agenteval.detectors import StepKind, Verdict
@@ -265,16 +265,15 @@ class AgentEvalSpanProcessor(SpanProcessor):
             span.set_attributes(identity.attributes())
 
     def _end(self, span: ReadableSpan, context: SpanContext) -> None:
-        size = estimated_size(span)
+        ended = ended_span(span, None)
         with self._lock:
-            entry, identity = self._table.end(context.trace_id, context.span_id)
+            entry, ended.identity = self._table.end(context.trace_id, context.span_id)
             if self._stopped:
                 self._dropped["shutdown"] += 1
                 return
-            ended = EndedSpan(span, identity, size)
             if self._watches and self._watch.add(ended):
                 self._watch_thread.wake()
-            if not self._buffer.has_room(size):
+            if not self._buffer.has_room(ended.size):
                 self._sender.wake()
                 return
             closes = entry is not None and not entry.open

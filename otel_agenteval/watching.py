@@ -32,11 +32,13 @@ _logger = logging.getLogger("otel_agenteval")
 class Began:
     """A span that started, and whose it is."""
 
-    __slots__ = ("identity", "span")
+    __slots__ = ("agent", "identity", "span")
 
     def __init__(self, span: ReadableSpan, identity: Identity | None) -> None:
         self.span = span
         self.identity = identity
+        self.agent: str | None = None
+        """The agent that the span, or the nearest one around it, names, once that is known."""
 
 
 class Announce(Protocol):
@@ -49,15 +51,6 @@ class Announce(Protocol):
     def hung(self, verdict: Verdict) -> None: ...
 
 
-class _Open:
-    __slots__ = ("agent", "parent_id", "span")
-
-    def __init__(self, span: ReadableSpan) -> None:
-        self.span = span
-        self.parent_id = span.parent.span_id if span.parent is not None else None
-        self.agent: str | None = None
-
-
 class _Trace:
     """A trace while it is watched."""
 
@@ -65,7 +58,7 @@ class _Trace:
 
     def __init__(self) -> None:
         self.detectors: Detectors | None = None
-        self.open: dict[int, _Open] = {}
+        self.open: dict[int, Began] = {}
         # The tool and model calls among them that began a while ago.
         self.calls: set[int] = set()
         self.session_id: str | None = None
@@ -149,7 +142,7 @@ class Watch:
             return
         trace = self._trace(context.trace_id)
         if len(trace.open) < MAX_OPEN:
-            trace.open[context.span_id] = _Open(span)
+            trace.open[context.span_id] = event
         if is_over and not trace.calls:
             # It cannot hang, and there is nothing around it that would hear of it.
             return
@@ -160,7 +153,7 @@ class Watch:
             name=span.name if kind is StepKind.OTHER else name_of(kind, span.name, attributes),
             span_id=format_span_id(context.span_id),
             parent_id=format_span_id(span.parent.span_id) if span.parent is not None else None,
-            agent=self._agent(trace, context.span_id) or agent_of(attributes),
+            agent=_agent_around(trace, span) or agent_of(attributes),
             at=span.start_time or 0,
         )
         service = str(span.resource.attributes.get(SERVICE_NAME, ""))
@@ -175,25 +168,24 @@ class Watch:
         if context is None:
             return
         trace = self._trace(context.trace_id)
+        trace.open.pop(context.span_id, None)
         span_id = format_span_id(context.span_id)
         self._announce.ended(span_id)
         if not self._detects:
-            trace.open.pop(context.span_id, None)
             return
-        attributes = _attributes(span)
+        attributes = ended.attributes
         self._name(trace, ended.identity, attributes)
         step = step_of(
             span_id=span_id,
             name=span.name,
             attributes=attributes,
-            events=_events(span),
+            events=_events(ended),
             failed=span.status.status_code is StatusCode.ERROR,
             status_message=span.status.description,
-            agent=self._agent(trace, context.span_id) or agent_of(attributes),
+            agent=_agent_around(trace, span) or agent_of(attributes),
             started_at=span.start_time,
             ended_at=span.end_time,
         )
-        trace.open.pop(context.span_id, None)
         trace.calls.discard(context.span_id)
         verdicts = trace.untold.pop(span_id, [])
         if step is not None:
@@ -231,27 +223,26 @@ class Watch:
         elif not trace.named:
             trace.session_id = session_of(attributes) or trace.session_id
 
-    def _agent(self, trace: _Trace, span_id: int) -> str | None:
-        """The agent that the nearest span around names: its tools and its model calls then have the same one."""
-        inside: list[_Open] = []
-        around = trace.open.get(span_id)
-        agent = None
-        while around is not None and around.parent_id is not None and len(inside) < MAX_DEPTH:
-            around = trace.open.get(around.parent_id)
-            if around is None:
-                break
-            agent = around.agent or agent_of(_attributes(around.span))
-            inside.append(around)
-            if agent is not None:
-                break
-        if agent is not None:
-            for each in inside:
-                each.agent = agent
-        return agent
-
     def _fault(self, error: Exception) -> None:
         self.faults += 1
         self._log.warning("watch", "agenteval failed on a span while looking for loops", exc_info=error)
+
+
+def _agent_around(trace: _Trace, span: ReadableSpan) -> str | None:
+    """The agent that the nearest span around names: its tools and its model calls then have the same one."""
+    inside: list[Began] = []
+    agent = None
+    parent = span.parent
+    while parent is not None and len(inside) < MAX_DEPTH and (around := trace.open.get(parent.span_id)) is not None:
+        inside.append(around)
+        agent = around.agent or agent_of(_attributes(around.span))
+        if agent is not None:
+            break
+        parent = around.span.parent
+    if agent is not None:
+        for each in inside:
+            each.agent = agent
+    return agent
 
 
 def _attributes(span: ReadableSpan) -> Mapping[str, Any]:
@@ -260,7 +251,7 @@ def _attributes(span: ReadableSpan) -> Mapping[str, Any]:
     return attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
 
 
-def _events(span: ReadableSpan) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    # A generator, because the span copies its events for everybody who asks.
-    for event in span.events:
+def _events(ended: EndedSpan) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    # A generator, because the events of most spans are not asked for.
+    for event in ended.events:
         yield event.name, event.attributes or {}

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import BoundedAttributes, Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
-from otel_agenteval.buffer import EndedSpan
+from otel_agenteval.buffer import EndedSpan, ended_span
 from otel_agenteval.context import Identity
 from otel_agenteval.encoding import MAX_DEPTH, Encoder
 from tests.support.fake_collector import attributes
@@ -90,7 +90,9 @@ spans = st.builds(
 
 
 def ended(span: ReadableSpan, identity: Identity | None = None, span_count: int | None = None) -> EndedSpan:
-    return EndedSpan(span, identity, 0, span_count)
+    ended = ended_span(span, identity)
+    ended.span_count = span_count
+    return ended
 
 
 def encoded(encoder: Encoder, batch: Sequence[EndedSpan]) -> ExportTraceServiceRequest:

@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerPro
 from opentelemetry.trace import Tracer, format_span_id, set_span_in_context
 
 from otel_agenteval.announcing import Announcements
-from otel_agenteval.buffer import EndedSpan
+from otel_agenteval.buffer import EndedSpan, ended_span
 from otel_agenteval.context import Identity
 from otel_agenteval.detectors import HungSpan, Repetition, RuleBook, Rules, Verdict
 from otel_agenteval.watching import MAX_EVENTS, MAX_TRACES, Began, Watch
@@ -29,7 +29,7 @@ class Watched(SpanProcessor):
         self.now = 0
         self.identity: Identity | None = None
         self._every = every
-        announcements = Announcements("p", False, lambda: None, lambda: 0.0, lambda: 0)
+        announcements = Announcements("p", False, lambda: None, lambda: 0.0, lambda: self.now)
         self.watch = Watch(rules or RuleBook(), self.found.append, announcements, lambda: 0.0, lambda: self.now)
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(self)
@@ -40,7 +40,7 @@ class Watched(SpanProcessor):
         self._every(self.watch)
 
     def on_end(self, span: ReadableSpan) -> None:
-        self.ended.append(EndedSpan(span, self.identity, 0))
+        self.ended.append(ended_span(span, self.identity))
         self.watch.add(self.ended[-1])
         self._every(self.watch)
 
@@ -155,15 +155,15 @@ def test_events_beyond_the_bound_are_counted() -> None:
         watched.tracer.start_span("GET /").end()
     assert watched.watch.unwatched == MAX_EVENTS
     watched.watch.look()
-    assert watched.watch.add(EndedSpan(watched.ended[0].span, None, 0))
+    assert watched.watch.add(ended_span(watched.ended[0].span, None))
 
 
 class Unreadable(ReadableSpan):
     """A span of an SDK that does not keep its word."""
 
     @property
-    def events(self) -> Any:
-        raise RuntimeError("no events")
+    def status(self) -> Any:
+        raise RuntimeError("no status")
 
 
 def test_fault_costs_a_step_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -175,7 +175,7 @@ def test_fault_costs_a_step_and_is_logged_once(caplog: pytest.LogCaptureFixture)
                 good = watched.ended[-1].span
                 broken = Unreadable("execute_tool t", context=good.get_span_context(), attributes=TOOL)
                 with caplog.at_level(logging.WARNING):
-                    watched.watch.add(EndedSpan(broken, None, 0))
+                    watched.watch.add(ended_span(broken, None))
                     watched.watch.look()
     assert watched.kinds() == ["identical_call"]
     assert watched.watch.faults == 2

@@ -1,28 +1,15 @@
-"""The loops of one agent in one trace."""
+"""The loops of one run of an agent."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from otel_agenteval.detectors.content import Compared, Fingerprint, error_fingerprint, is_speech
 from otel_agenteval.detectors.repetition import Attempts, Cycles, Failures, Row
 from otel_agenteval.detectors.results import is_answer
 from otel_agenteval.detectors.rules import Kind, Mode, Repetition, Rules
 from otel_agenteval.detectors.steps import Step, StepKind
+from otel_agenteval.detectors.verdict import Loop
 from otel_agenteval.model import Json
-
-NANOSECONDS: Final = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
-    """A loop, not yet said of which session."""
-
-    kind: Kind
-    mode: Mode
-    span_id: str
-    reason: str
-    metadata: Mapping[str, Json]
 
 
 class _Call(NamedTuple):
@@ -34,8 +21,8 @@ class _Call(NamedTuple):
     failure: Fingerprint | None
 
 
-class AgentDetectors:
-    """Finds loops in what one agent does, each once: a loop that goes on is the same one until it is broken."""
+class RunDetectors:
+    """Finds loops in what an agent does in a run, each once: a loop that goes on is the same one until it is broken."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -44,10 +31,6 @@ class AgentDetectors:
         self._same_reply = Row()
         self._cycles = Cycles()
         self._failures = {StepKind.TOOL: Failures(), StepKind.MODEL: Failures()}
-        self._spent = {"steps": 0, "tokens": 0}
-        self._over: set[str] = set()
-        self._started_at: int | None = None
-        self._last_span_id = ""
 
     def observe(self, step: Step) -> Iterator[Loop]:
         """The loops that `step`, a tool or model call, completes."""
@@ -61,12 +44,6 @@ class AgentDetectors:
             yield from self._went_in_a_cycle(call)
         else:
             yield from self._said_again(step)
-        yield from self._spend(step)
-
-    def tick(self, now: int) -> Iterator[Loop]:
-        """The budget of time that has run out at `now`."""
-        if self._started_at is not None:
-            yield from self._exceeds("seconds", (now - self._started_at) / NANOSECONDS)
 
     def _called_again(self, call: _Call) -> Iterator[Loop]:
         rule, row, step = self._rules.identical_call, self._same_call, call.step
@@ -109,11 +86,13 @@ class AgentDetectors:
         rule, row = self._rules.repeated_output, self._same_reply
         if step.error is not None or step.result is None:
             return
-        said = Compared(step.result, step.read)
-        if row.count and not row.is_of(said) and said.fingerprint is None:
+        question = step.question()
+        said = (Compared(step.result, step.read), question and question.newest)
+        if row.count and not row.is_of(said) and said[0].fingerprint is None:
             return
         if row.add(said, step) and row.count == rule.repeats and is_speech(step.reply):
-            reason = f"the model said the same {rule.repeats} times, and no tool was called in between"
+            to_what = "" if question is None else " to the same"
+            reason = f"the model said the same{to_what} {rule.repeats} times, and no tool was called in between"
             yield from _repeated(Kind.REPEATED_OUTPUT, rule, step, row, reason)
 
     def _failed_again(self, step: Step, arguments: Compared | None, failure: Fingerprint | None) -> Iterator[Loop]:
@@ -122,33 +101,6 @@ class AgentDetectors:
         if row is not None and row.count == rule.repeats:
             reason = f"{step.name} failed {rule.repeats} times in a row"
             yield from _repeated(Kind.ERROR_STORM, rule, step, row, reason)
-
-    def _spend(self, step: Step) -> Iterator[Loop]:
-        if self._rules.budget.mode is Mode.OFF:
-            return
-        if self._started_at is None:
-            self._started_at = step.started_at
-        self._last_span_id = step.span_id
-        self._spent["steps"] += 1
-        self._spent["tokens"] += step.tokens
-        for unit, spent in self._spent.items():
-            yield from self._exceeds(unit, spent)
-        if step.ended_at is not None:
-            yield from self.tick(step.ended_at)
-
-    def _exceeds(self, unit: str, spent: float) -> Iterator[Loop]:
-        rule = self._rules.budget
-        bound: float | None = getattr(rule, unit)
-        if rule.mode is Mode.OFF or bound is None or spent <= bound or unit in self._over:
-            return
-        self._over.add(unit)
-        yield Loop(
-            kind=Kind.BUDGET,
-            mode=rule.mode,
-            span_id=self._last_span_id,
-            reason=f"the agent has used {spent:g} {unit}, more than the {bound:g} of its budget",
-            metadata={"unit": unit, "spent": spent, "budget": bound},
-        )
 
 
 def _compared(content: Json) -> Compared | None:

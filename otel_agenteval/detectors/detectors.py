@@ -5,20 +5,21 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from otel_agenteval.detectors.agent import NANOSECONDS, AgentDetectors, Loop
 from otel_agenteval.detectors.content import printable
 from otel_agenteval.detectors.open_spans import OpenSpans
 from otel_agenteval.detectors.rules import Kind, Mode, RuleBook
+from otel_agenteval.detectors.runs import Runs
+from otel_agenteval.detectors.spending import NANOSECONDS, Spending
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
-from otel_agenteval.detectors.verdict import EVALUATOR, Verdict
+from otel_agenteval.detectors.verdict import EVALUATOR, Loop, Verdict
 from otel_agenteval.model import Json
 
 MAX_AGENTS: Final = 64
-"""Agents of a trace that are remembered; the one that did nothing for longest is forgotten."""
+"""Agents of a trace whose spending is remembered; the one that did nothing for longest is forgotten."""
 
 
 class Detectors:
-    """Finds the loops of one trace while it runs; each of its agents is looked at on its own.
+    """Finds the loops of one trace while it runs; each run of its agents is looked at on its own.
 
     Pure: time comes with the events, and nothing is waited for. What an event costs, and what is remembered, depends
     on the event and on constants, never on how long the trace is. Not for several threads at once.
@@ -29,10 +30,15 @@ class Detectors:
         self._session_id = session_id
         self._trace_id = trace_id
         self._rules = rules
-        self._agents: OrderedDict[str | None, AgentDetectors] = OrderedDict()
+        self._runs = Runs(rules)
+        self._has_budgets = any(each.budget.mode is not Mode.OFF for each in (rules.default, *rules.agents.values()))
+        self._spending: OrderedDict[str | None, Spending] = OrderedDict()
         self._open = OpenSpans()
-        self.forgotten = 0
-        """Agents that were forgotten."""
+
+    @property
+    def forgotten(self) -> int:
+        """Runs of agents that were forgotten."""
+        return self._runs.forgotten
 
     @property
     def unwatched(self) -> int:
@@ -50,7 +56,10 @@ class Detectors:
         self._open.end(event.span_id, event.ended_at)
         if event.kind is StepKind.OTHER:
             return []
-        return self._verdicts(event.agent, self._of(event.agent).observe(event))
+        found = self._verdicts(event.agent, self._runs.of(event).observe(event))
+        if self._has_budgets and (spending := self._of(event.agent)) is not None:
+            found += self._verdicts(event.agent, spending.observe(event))
+        return found
 
     def tick(self, now: int) -> list[Verdict]:
         """What is wrong since nothing happened until `now`: hung spans, and time that has run out."""
@@ -68,19 +77,22 @@ class Detectors:
                 metadata={span.kind.value: span.name, "silent_seconds": silence / NANOSECONDS},
             )
             verdicts += self._verdicts(span.agent, [hung])
-        for agent, detectors in self._agents.items():
-            verdicts += self._verdicts(agent, detectors.tick(now))
+        for agent, spending in self._spending.items():
+            verdicts += self._verdicts(agent, spending.tick(now))
         return verdicts
 
-    def _of(self, agent: str | None) -> AgentDetectors:
-        found = self._agents.get(agent)
-        if found is None:
-            found = self._agents[agent] = AgentDetectors(self._rules.of(agent))
-            if len(self._agents) > MAX_AGENTS:
-                self._agents.popitem(last=False)
-                self.forgotten += 1
-        self._agents.move_to_end(agent)
-        return found
+    def _of(self, agent: str | None) -> Spending | None:
+        """What an agent has used up; None where it has no budget."""
+        spending = self._spending.get(agent)
+        if spending is None:
+            budget = self._rules.of(agent).budget
+            if budget.mode is Mode.OFF:
+                return None
+            spending = self._spending[agent] = Spending(budget)
+            if len(self._spending) > MAX_AGENTS:
+                self._spending.popitem(last=False)
+        self._spending.move_to_end(agent)
+        return spending
 
     def _verdicts(self, agent: str | None, loops: Iterable[Loop]) -> list[Verdict]:
         whose: dict[str, Json] = {"agent": agent} if agent is not None else {}

@@ -6,6 +6,7 @@ Times are nanoseconds since the Unix epoch, or of any clock that all steps of a 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from otel_agenteval.model import Json, Trace, Turn
 
@@ -17,6 +18,27 @@ class StepKind(StrEnum):
     MODEL = "model"
     OTHER = "other"
     """Neither, as an agent's run or a framework's node: no step, but steps may stand inside it."""
+
+
+class Run(NamedTuple):
+    """A run of an agent: what stands below one span. `is_called`: another agent or a tool began it. `is_parallel`:
+    it began while another run of the agent went on."""
+
+    span_id: str
+    is_called: bool = False
+    is_parallel: bool = False
+
+
+class Question(NamedTuple):
+    """What a model was asked: `newest`, the last message that it did not write itself. `opening` is the first one of
+    the conversation; None where it has written none before. Both are excerpts, as long as they are compared."""
+
+    newest: str
+    opening: str | None = None
+
+
+def not_recorded() -> None:
+    """What a model was asked is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +59,21 @@ class Step:
     """A span that ended.
 
     `name` is the tool's or the model's. `arguments` are a tool call's, as JSON text or decoded. `result` is what the
-    tool gave back, or a model's reply: its text, or what `read` gets the text out of when it is needed. A failed step
-    has an `error`, be it empty text. `tokens` are the input and output of a model call. `agent` names whose step it
-    is, and is the same for the tool and the model calls of an agent: each agent of a trace is looked at on its own.
+    tool gave back, or a model's reply: its text, or what `read` gets the text out of when it is needed. `question` gets
+    what the model was asked. A failed step has an `error`, be it empty text. `tokens` are the input and output of a
+    model call. `agent` names whose step it is, and `run` in which of its runs, both the same for the tool and the model
+    calls there: each run of an agent is looked at on its own. Where it is not known, `run` is None.
     """
 
     kind: StepKind
     name: str
     span_id: str
     agent: str | None = None
+    run: Run | None = None
     arguments: Json = None
     result: Json = None
     read: Callable[[Json], Json] | None = None
+    question: Callable[[], Question | None] = not_recorded
     error: str | None = None
     tokens: int = 0
     started_at: int | None = None

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted, Verdict
-from otel_agenteval.detectors.detectors import MAX_AGENTS
 from otel_agenteval.detectors.open_spans import MAX_OPEN
+from otel_agenteval.detectors.runs import MAX_RUNS
 from otel_agenteval.model import Json
 from tests.support.behaviours import BEHAVIOURS, Behaviour, behaviours
 from tests.support.loop_oracle import loops
@@ -130,7 +130,7 @@ def test_memory_does_not_grow_with_the_trace() -> None:
             kind=StepKind.TOOL,
             name=name,
             span_id=f"never opened {span_id}",
-            agent=f"{index % (2 * MAX_AGENTS):08}" * 100,
+            agent=f"{index % (2 * MAX_RUNS):08}" * 100,
             arguments=f"{index:08}" * 1000,
             result=f"{index:08}" * 1000,
             error=f"{index:08}" * 1000 if index % 3 else None,
@@ -141,4 +141,4 @@ def test_memory_does_not_grow_with_the_trace() -> None:
     assert after_four <= 1.01 * after_one
     assert after_four < 500_000
     assert detectors.unwatched == 3 * MAX_OPEN
-    assert detectors.forgotten == 4 * MAX_OPEN - MAX_AGENTS
+    assert detectors.forgotten == 4 * MAX_OPEN - MAX_RUNS

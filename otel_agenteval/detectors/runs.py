@@ -1,0 +1,76 @@
+"""The runs of a trace's agents, and which of them go on with an earlier one."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from otel_agenteval.detectors.agent import RunDetectors
+from otel_agenteval.detectors.rules import RuleBook
+from otel_agenteval.detectors.steps import Question, Step, StepKind
+
+MAX_RUNS: Final = 64
+"""Runs of a trace that are remembered; the one that did nothing for longest is forgotten."""
+
+_Key = tuple[str | None, str | None]
+
+
+@dataclass(slots=True)
+class _Remembered:
+    detectors: RunDetectors
+    opening: str | None = None
+    """How the conversation of the run begins; None where that was not recorded."""
+    ended_at: int | None = None
+
+
+class Runs:
+    """Each run of an agent is another one, unless it goes on with one that is over: some frameworks make a run of
+    every turn or iteration.
+
+    It does where its model is sent the same conversation again, with its own earlier words in it; where what was sent
+    is not recorded, if nobody called it, neither another agent nor a tool. Runs side by side never do.
+    """
+
+    def __init__(self, rules: RuleBook) -> None:
+        self._rules = rules
+        self._runs: OrderedDict[_Key, _Remembered] = OrderedDict()
+        self.forgotten = 0
+        """Runs that were forgotten."""
+
+    def of(self, step: Step) -> RunDetectors:
+        """The detectors of the run that `step` belongs to."""
+        key = (step.agent, step.run.span_id if step.run is not None else None)
+        run = self._runs.get(key)
+        if run is None:
+            run = self._began(key, step)
+        elif len(self._runs) > 1:
+            self._runs.move_to_end(key)
+        if step.ended_at is not None and (run.ended_at is None or step.ended_at > run.ended_at):
+            run.ended_at = step.ended_at
+        return run.detectors
+
+    def _began(self, key: _Key, step: Step) -> _Remembered:
+        question = step.question() if step.kind is StepKind.MODEL and step.run is not None else None
+        earlier = self._earlier(step, question)
+        run = self._runs.pop(earlier) if earlier is not None else _Remembered(RunDetectors(self._rules.of(step.agent)))
+        if question is not None and run.opening is None:
+            run.opening = question.opening or question.newest
+        self._runs[key] = run
+        if len(self._runs) > MAX_RUNS:
+            self._runs.popitem(last=False)
+            self.forgotten += 1
+        return run
+
+    def _earlier(self, step: Step, question: Question | None) -> _Key | None:
+        """The run that the one which begins with `step` goes on with."""
+        if step.run is None or step.run.is_parallel:
+            return None
+        for key, run in reversed(self._runs.items()):
+            if key[0] != step.agent or not step.follows(run.ended_at):
+                continue
+            if question is not None and run.opening is not None:
+                goes_on = question.opening == run.opening
+            else:
+                goes_on = not step.run.is_called
+            if goes_on:
+                return key
+        return None

@@ -7,12 +7,16 @@ not seen here; the collector reads it. Content is hostile: nothing here raises f
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
-from otel_agenteval.detectors import Step, StepKind
+from otel_agenteval.detectors import Run, Step, StepKind
+from otel_agenteval.detectors.steps import not_recorded
 from otel_agenteval.error_text import ERROR_TEXT, FAILED
 from otel_agenteval.model import Json
+from otel_agenteval.questions import question_of
 
 MAX_CONTENT: Final = 64 * 1024
 """Characters of arguments, of a result or of a reply that are decoded; longer ones are compared as text."""
@@ -39,6 +43,14 @@ _KINDS: Final[Mapping[str, Mapping[str, StepKind]]] = {
         "ai.generateObject.doGenerate": StepKind.MODEL,
         "ai.streamObject.doStream": StepKind.MODEL,
     },
+}
+_RUNS: Final[Mapping[str, frozenset[str]]] = {
+    "gen_ai.operation.name": frozenset(("invoke_agent",)),
+    "openinference.span.kind": frozenset(("AGENT",)),
+    "traceloop.span.kind": frozenset(("agent",)),
+    "langfuse.observation.type": frozenset(("agent",)),
+    "mlflow.spanType": frozenset(('"AGENT"',)),
+    "ai.operationId": frozenset(("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject")),
 }
 # What Pydantic AI, Google ADK and Logfire wrote before they named operations.
 _MARKS: Final = (
@@ -108,6 +120,9 @@ _ANSWER: Final = "final_answer"
 # The span by which Google ADK stands for the joined responses of parallel calls.
 _MERGED: Final = "(merged tools)"
 _HANDOFF: Final = "handoff to "
+# Tools by which a model hands the conversation to another agent, saying nothing but its name in theirs.
+_TRANSFER: Final = re.compile(r"(?:transfer|hand_?off|delegate)_(?:back_)?to_\w+", re.IGNORECASE)
+_NOTHING_SAID: Final[tuple[Json, ...]] = (None, "", "{}", {})
 _DSPY_CALL: Final = ".__call__"
 # Events by which Strands tells what a tool was asked and answered, and what a model replied.
 _ASKED: Final = "gen_ai.tool.message"
@@ -136,6 +151,14 @@ def agent_of(attributes: Attributes) -> str | None:
     return None if name == _NOBODY else name
 
 
+def is_run(attributes: Attributes) -> bool:
+    """Whether a span stands for a run of an agent."""
+    for key, runs in _RUNS.items():
+        if isinstance(value := attributes.get(key), str):
+            return value in runs
+    return "agent_name" in attributes
+
+
 def session_of(attributes: Attributes) -> str | None:
     """The session that a span names by the conventions; None where it names none."""
     return _text(attributes, _SESSIONS)
@@ -150,13 +173,14 @@ def step_of(
     failed: bool = False,
     status_message: str | None = None,
     agent: str | None = None,
+    run: Run | None = None,
     started_at: int | None = None,
     ended_at: int | None = None,
 ) -> Step | None:
     """The step that a span which ended stands for; None where it is neither a tool's nor a model's.
 
-    `name` is the span's, `failed` whether its status is an error, `agent` whose step it is. `events` are the span's,
-    each with its name. Times as in `Step`.
+    `name` is the span's, `failed` whether its status is an error, `agent` and `run` whose step it is. `events` are the
+    span's, each with its name. Times as in `Step`.
     """
     kind = kind_of(name, attributes)
     if kind is StepKind.OTHER:
@@ -186,9 +210,11 @@ def step_of(
         name=name_of(kind, name, attributes),
         span_id=span_id,
         agent=agent,
+        run=run,
         arguments=arguments,
         result=result,
         read=read,
+        question=not_recorded if is_tool else partial(question_of, attributes),
         error=error,
         tokens=_tokens(attributes) if kind is StepKind.MODEL else 0,
         started_at=started_at,
@@ -214,6 +240,8 @@ def _error(attributes: Attributes, events: Mapping[str, Attributes], status_mess
 def _steers(name: str, attributes: Attributes) -> bool:
     """Whether a tool's span is a framework's own: it hands over, joins results, or is not executed as a tool at all."""
     tool = attributes.get("gen_ai.tool.name")
+    if _TRANSFER.fullmatch(name_of(StepKind.TOOL, name, attributes)):
+        return _arguments(_first(attributes, _ARGUMENTS)) in _NOTHING_SAID
     return tool == _MERGED or (tool is None and name.startswith(_HANDOFF)) or attributes.get("tool.name") == _ANSWER
 
 

@@ -17,6 +17,7 @@ from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepSt
 from otel_agenteval.light_reader import agent_of, kind_of, name_of, session_of, step_of
 from otel_agenteval.semconv import SERVICE_NAME
 from otel_agenteval.throttle import ThrottledLog
+from otel_agenteval.whose import Whose, whose
 
 MAX_EVENTS: Final = 8192
 """Starts and ends that may wait to be looked at; those that come on top of them are not watched."""
@@ -24,7 +25,6 @@ MAX_TRACES: Final = 512
 """Traces that are watched; the one in which nothing happened for longest is forgotten."""
 MAX_OPEN: Final = 1024
 """Open spans of a trace that are known; a step inside another one has no agent but the one it names itself."""
-MAX_DEPTH: Final = 32
 
 _logger = logging.getLogger("otel_agenteval")
 
@@ -32,13 +32,13 @@ _logger = logging.getLogger("otel_agenteval")
 class Began:
     """A span that started, and whose it is."""
 
-    __slots__ = ("agent", "identity", "span")
+    __slots__ = ("identity", "inside", "span")
 
     def __init__(self, span: ReadableSpan, identity: Identity | None) -> None:
         self.span = span
         self.identity = identity
-        self.agent: str | None = None
-        """The agent that the span, or the nearest one around it, names, once that is known."""
+        self.inside: Whose | None = None
+        """Whose steps stand inside the span, once that is known."""
 
 
 class Announce(Protocol):
@@ -153,7 +153,7 @@ class Watch:
             name=span.name if kind is StepKind.OTHER else name_of(kind, span.name, attributes),
             span_id=format_span_id(context.span_id),
             parent_id=format_span_id(span.parent.span_id) if span.parent is not None else None,
-            agent=_agent_around(trace, span) or agent_of(attributes),
+            agent=whose(span, trace.open).agent or agent_of(attributes),
             at=span.start_time or 0,
         )
         service = str(span.resource.attributes.get(SERVICE_NAME, ""))
@@ -175,6 +175,7 @@ class Watch:
             return
         attributes = ended.attributes
         self._name(trace, ended.identity, attributes)
+        around = whose(span, trace.open)
         step = step_of(
             span_id=span_id,
             name=span.name,
@@ -182,7 +183,8 @@ class Watch:
             events=_events(ended),
             failed=span.status.status_code is StatusCode.ERROR,
             status_message=span.status.description,
-            agent=_agent_around(trace, span) or agent_of(attributes),
+            agent=around.agent or agent_of(attributes),
+            run=around.run,
             started_at=span.start_time,
             ended_at=span.end_time,
         )
@@ -226,23 +228,6 @@ class Watch:
     def _fault(self, error: Exception) -> None:
         self.faults += 1
         self._log.warning("watch", "agenteval failed on a span while looking for loops", exc_info=error)
-
-
-def _agent_around(trace: _Trace, span: ReadableSpan) -> str | None:
-    """The agent that the nearest span around names: its tools and its model calls then have the same one."""
-    inside: list[Began] = []
-    agent = None
-    parent = span.parent
-    while parent is not None and len(inside) < MAX_DEPTH and (around := trace.open.get(parent.span_id)) is not None:
-        inside.append(around)
-        agent = around.agent or agent_of(_attributes(around.span))
-        if agent is not None:
-            break
-        parent = around.span.parent
-    if agent is not None:
-        for each in inside:
-            each.agent = agent
-    return agent
 
 
 def _attributes(span: ReadableSpan) -> Mapping[str, Any]:

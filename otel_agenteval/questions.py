@@ -1,0 +1,121 @@
+"""What a model call was asked, out of its span's attributes: the last message, and how the conversation begins.
+
+No conversation is decoded, because a history is long, grows with every call, and is most often asked for in vain: in
+message JSON the roles are looked for from both ends. Inside a JSON string every quotation mark stands behind a
+backslash, so that content cannot be taken for a role.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from otel_agenteval.detectors import Question
+
+MAX_EXCERPT: Final = 1800
+"""Characters of a message that are compared: half of them from its beginning, half from its end, and its length."""
+
+MAX_MESSAGES: Final = 64
+"""Messages from either end that are looked at."""
+
+MAX_BEFORE_OWN: Final = 8
+"""Messages behind the first one among which the first of the model's own stands, where it has written any."""
+
+_MESSAGES: Final = (
+    "gen_ai.input.messages",
+    "langfuse.observation.input",
+    "mlflow.spanInputs",
+    "ai.prompt.messages",
+    "gcp.vertex.agent.llm_request",
+    "request_data",
+    "events",
+)
+_INDEXED: Final = (("llm.input_messages.", ".message."), ("gen_ai.prompt.", "."))
+_CONTENTS: Final = ("content", "contents.0.message_content.text")
+_MARK: Final = '"role"'
+_ROLE: Final = re.compile(r'"role"\s*:\s*"([\w-]{1,40})"')
+_OWN: Final = frozenset(("assistant", "ai", "model", "tool-call"))
+_INSTRUCTIONS: Final = frozenset(("system", "developer"))
+
+_Found = re.Match[str]
+_Message = tuple[str, str]
+"""A role, and what its message says, as it is written."""
+
+
+def question_of(attributes: Mapping[str, Any]) -> Question | None:
+    """What the model of this span was asked; None where that does not stand there, or not in a form that is known."""
+    first, last = _messages(attributes)
+    newest = next((said for role, said in last if role not in _OWN and role not in _INSTRUCTIONS), None)
+    if newest is None:
+        return None
+    said_first = ((role, said) for role, said in first if role not in _INSTRUCTIONS)
+    _, opening = next(said_first, ("", newest))
+    has_spoken = any(role in _OWN for role, _ in islice(said_first, MAX_BEFORE_OWN))
+    return Question(excerpt(newest), excerpt(opening) if has_spoken else None)
+
+
+def excerpt(message: str) -> str:
+    """A text that is compared in place of a message."""
+    if len(message) <= MAX_EXCERPT:
+        return message
+    half = MAX_EXCERPT // 2
+    return f"{message[:half]}{message[-half:]}{len(message)}"
+
+
+def _messages(attributes: Mapping[str, Any]) -> tuple[Iterator[_Message], Iterator[_Message]]:
+    """The messages from the first one on, and from the last one back."""
+    for prefix, infix in _INDEXED:
+        if f"{prefix}0{infix}role" in attributes:
+            count = next(n for n in itertools.count(1) if f"{prefix}{n}{infix}role" not in attributes)
+            names = [f"{prefix}{index}{infix}" for index in range(count)]
+            return (_indexed(attributes, name) for name in names), (_indexed(attributes, name) for name in names[::-1])
+    text = next((text for key in _MESSAGES if isinstance(text := attributes.get(key), str)), "")
+    return _forwards(text), _backwards(text)
+
+
+def _indexed(attributes: Mapping[str, Any], name: str) -> _Message:
+    said = (said for key in _CONTENTS if isinstance(said := attributes.get(name + key), str))
+    return str(attributes[f"{name}role"]), next(said, "")
+
+
+def _forwards(text: str) -> Iterator[_Message]:
+    before, at = None, _role_after(text, 0)
+    for _ in range(MAX_MESSAGES):
+        if at is None:
+            return
+        after = _role_after(text, at.end())
+        yield at[1], _written(text, before, at, after)
+        before, at = at, after
+
+
+def _backwards(text: str) -> Iterator[_Message]:
+    after, at = None, _role_before(text, len(text))
+    for _ in range(MAX_MESSAGES):
+        if at is None:
+            return
+        before = _role_before(text, at.start())
+        yield at[1], _written(text, before, at, after)
+        after, at = at, before
+
+
+def _written(text: str, before: _Found | None, at: _Found, after: _Found | None) -> str:
+    """What stands behind the role that is `at`, up to the next one; where it is not the first field, what precedes."""
+    if text[max(0, at.start() - 2) : at.start()].strip().endswith("{"):
+        return text[at.end() : after.start() if after else len(text)]
+    return text[before.end() if before else 0 : at.start()]
+
+
+def _role_after(text: str, start: int) -> _Found | None:
+    found = None
+    while found is None and (start := text.find(_MARK, start)) >= 0:
+        found = _ROLE.match(text, start)
+        start += len(_MARK)
+    return found
+
+
+def _role_before(text: str, end: int) -> _Found | None:
+    found = None
+    while found is None and (end := text.rfind(_MARK, 0, end)) >= 0:
+        found = _ROLE.match(text, end)
+    return found

@@ -1,0 +1,86 @@
+"""Whose step a span is: the agent that is named around it, and in which of its runs."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Protocol
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import format_span_id
+
+from otel_agenteval.detectors import Run, StepKind
+from otel_agenteval.light_reader import agent_of, is_run, kind_of
+
+MAX_DEPTH: Final = 32
+"""Spans around a span that are looked at."""
+
+
+class Whose(NamedTuple):
+    """What is known of what stands directly inside a span. `label` tells runs of one agent from those of others."""
+
+    agent: str | None = None
+    run: Run | None = None
+    label: str | None = None
+    in_tool: bool = False
+
+
+class Around(Protocol):
+    """An open span; `inside` is kept there."""
+
+    span: ReadableSpan
+    inside: Whose | None
+
+
+NOBODY: Final = Whose()
+
+
+def whose(span: ReadableSpan, spans: Mapping[int, Around]) -> Whose:
+    """Whose step `span` is, by the open spans around it, which are found by their ids."""
+    unknown: list[Around] = []
+    found = NOBODY
+    parent = span.parent
+    while parent is not None and len(unknown) < MAX_DEPTH and (around := spans.get(parent.span_id)) is not None:
+        if around.inside is not None:
+            found = around.inside
+            break
+        unknown.append(around)
+        parent = around.span.parent
+    for around in reversed(unknown):
+        found = _inside(around, found, spans)
+        if found.agent is not None:
+            # An agent that is not named yet may be later.
+            around.inside = found
+    return found
+
+
+def _inside(around: Around, outer: Whose, spans: Mapping[int, Around]) -> Whose:
+    span = around.span
+    attributes = span.attributes
+    said = attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
+    agent = agent_of(said) or outer.agent
+    if kind_of(span.name, said) is StepKind.TOOL:
+        return outer._replace(agent=agent, in_tool=True)
+    if not is_run(said):
+        return outer._replace(agent=agent)
+    label = agent_of(said) or span.name
+    if label == outer.label and not outer.in_tool:
+        # One run, recorded twice or anew in every turn of it.
+        return outer
+    context = span.get_span_context()
+    run = Run(
+        format_span_id(context.span_id) if context is not None else "",
+        is_called=outer.in_tool or (outer.run is not None and outer.agent is not None),
+        is_parallel=_is_parallel(around, spans),
+    )
+    return Whose(agent, run, label)
+
+
+def _is_parallel(run: Around, spans: Mapping[int, Around]) -> bool:
+    """Whether another run of the same agent goes on beside this one: its span has the same name."""
+    beside = {id(each) for each in spans.values() if each.span.name == run.span.name}
+    around: Around | None = run
+    for _ in range(MAX_DEPTH):
+        if around is None:
+            break
+        beside.discard(id(around))
+        parent = around.span.parent
+        around = spans.get(parent.span_id) if parent is not None else None
+    return bool(beside)

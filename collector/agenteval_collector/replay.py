@@ -103,7 +103,7 @@ def _replay(
     return {
         "traces": [queries.trace(trace.trace_id) for trace in traces],
         "sessions": [queries.session(session_id) for session_id in session_ids],
-        "reliability": queries.reliability(),
+        "reliability": reliability.items(),
         "reports_without_traces": _without_traces(dataset, store),
     }
 

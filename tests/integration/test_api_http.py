@@ -98,6 +98,18 @@ def test_a_trace_id_may_be_in_upper_case(url: str) -> None:
         pytest.param("/api/v1/sessions?limit=ten", (400, "invalid_argument"), id="a limit that is not a number"),
         pytest.param("/api/v1/sessions?limit=", (400, "invalid_argument"), id="a limit that is empty"),
         pytest.param("/api/v1/sessions?cursor=%27--", (400, "invalid_argument"), id="a cursor that is none of ours"),
+        *(
+            pytest.param(f"/api/v1/{path}?agnet=x", (400, "invalid_argument"), id=f"a misspelt parameter of {path}")
+            for path in (
+                "sessions",
+                "sessions/s-42",
+                f"traces/{GOOD_TRACE}",
+                f"traces/{GOOD_TRACE}/judgements",
+                "agreement",
+                "reliability",
+                "reliability/comparison",
+            )
+        ),
         pytest.param("/api/v1/nothing", (404, "not_found"), id="a route that does not exist"),
         pytest.param("/nothing", (404, "not_found"), id="an address beside the API"),
     ],

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.cursors import encode_cursor
 from agenteval_collector.errors import InvalidRequest, NotFound
 from agenteval_collector.pipeline import RunReport
 from agenteval_collector.records import Stray
@@ -36,14 +37,14 @@ def report(scoring: Scoring, run: str, success: bool | None = None, *, task: str
     scoring.store.report_run(RunReport(task_id=task, run_id=run, success=success, **more))
 
 
-def only(scoring: Scoring, **which: str) -> Any:
-    (item,) = scoring.queries.reliability(**which)
+def only(scoring: Scoring, **which: Any) -> Any:
+    (item,) = scoring.queries.reliability(**which).items
     return item
 
 
 def test_without_runs_there_is_nothing(scoring: Scoring) -> None:
     scoring.put(run_trace(1, task=None))
-    assert scoring.queries.reliability() == []
+    assert scoring.queries.reliability().items == []
 
 
 def test_a_report_that_no_run_belongs_to_is_seen(scoring: Scoring) -> None:
@@ -55,7 +56,7 @@ def test_a_report_that_no_run_belongs_to_is_seen(scoring: Scoring) -> None:
     report(scoring, "2", success=True)
     report(scoring, "3", success=True, reported_at=1)
     report(scoring, "2", success=True, agent="nobody")
-    by_whose = {(item["agent"], item["version"]): item["left_out"] for item in scoring.queries.reliability()}
+    by_whose = {(item["agent"], item["version"]): item["left_out"] for item in scoring.queries.reliability().items}
     assert by_whose == {
         ("planner", "7"): {Stray.NO_TRACE: 1},
         ("planner", "1"): {Stray.OTHER_CONDITION: 1},
@@ -70,7 +71,7 @@ def test_the_same_suite_is_run_again_by_the_next_version(scoring: Scoring) -> No
     report(scoring, "1", success=False, reported_at=began[0] + 1)
     report(scoring, "1", success=True, reported_at=began[1] + 1)
     scoring.put(run_trace(11, version="1.5"))
-    assert {item["version"]: item["pass_hat_k"] for item in scoring.queries.reliability()} == {
+    assert {item["version"]: item["pass_hat_k"] for item in scoring.queries.reliability().items} == {
         "1.4": {"1": 0.0},
         "1.5": {"1": 1.0},
     }
@@ -83,7 +84,7 @@ def test_a_report_does_not_move_to_a_version_that_comes_later(scoring: Scoring) 
     scoring.put(run_trace(1, version="1.4"))
     report(scoring, "1", success=True, reported_at=START + 2 * SECOND)
     scoring.put(run_trace(11, version="1.5"))
-    assert [item["version"] for item in scoring.queries.reliability()] == ["1.4"]
+    assert [item["version"] for item in scoring.queries.reliability().items] == ["1.4"]
 
 
 def test_a_run_of_two_sessions_counts_when_both_are_over(tmp_path: Path) -> None:
@@ -91,7 +92,7 @@ def test_a_run_of_two_sessions_counts_when_both_are_over(tmp_path: Path) -> None
     try:
         scoring.put(run_trace(1, session="s-1"), run_trace(2, session="s-2"))
         scoring.stage.finalize(["s-1"])
-        assert scoring.queries.reliability() == []
+        assert scoring.queries.reliability().items == []
         scoring.stage.finalize(["s-2"])
         assert only(scoring)["runs"] == 1
     finally:
@@ -127,7 +128,7 @@ def test_nothing_cheaper_stands_in_for_the_judge(tmp_path: Path, status: Status)
 
 def test_a_run_counts_from_its_report_on_whichever_comes_first(scoring: Scoring) -> None:
     scoring.put(run_trace(1, run="1"))
-    assert scoring.queries.reliability() == []
+    assert scoring.queries.reliability().items == []
     report(scoring, "1", success=True)
     report(scoring, "2", success=False)
     scoring.put(run_trace(2, run="2"))
@@ -176,7 +177,7 @@ def test_an_unreported_run_counts_when_its_session_is_over_and_is_left_out_where
     scoring: Scoring,
 ) -> None:
     scoring.put(run_trace(1, session="s-1"))
-    assert scoring.queries.reliability() == []
+    assert scoring.queries.reliability().items == []
     scoring.stage.finalize(["s-1"])
     item = only(scoring)
     assert item["runs"] == 0
@@ -202,9 +203,26 @@ def test_versions_and_agents_are_apart_the_newest_first(scoring: Scoring) -> Non
     for number, version in enumerate(("1", "2", "1", "3"), 1):
         scoring.put(run_trace(number, run=str(number), version=version))
         report(scoring, str(number), success=True)
-    assert [item["version"] for item in scoring.queries.reliability()] == ["3", "1", "2"]
+    assert [item["version"] for item in scoring.queries.reliability().items] == ["3", "1", "2"]
     assert only(scoring, version="1")["runs"] == 2
-    assert scoring.queries.reliability(agent="nobody") == []
+    assert scoring.queries.reliability(agent="nobody").items == []
+
+
+def test_pages_give_every_version_once(scoring: Scoring) -> None:
+    for number in range(1, 6):
+        scoring.put(run_trace(number, run=str(number), version=str(number)))
+        report(scoring, str(number), success=True)
+    found: list[str] = []
+    cursor, pages = None, 0
+    while pages == 0 or cursor is not None:
+        page = scoring.queries.reliability(limit=2, cursor=cursor)
+        found += [item["version"] for item in page.items]
+        cursor, pages = page.next_cursor, pages + 1
+    assert (found, pages) == (["5", "4", "3", "2", "1"], 3)
+    assert scoring.queries.reliability(limit=5).next_cursor is None
+    for foreign in ("x", "bnVsbA==", encode_cursor(["nobody", "9"])):
+        with pytest.raises(InvalidRequest, match="is none that this collector gave"):
+            scoring.queries.reliability(cursor=foreign)
 
 
 def test_only_the_newest_runs_of_the_window_count(tmp_path: Path) -> None:
@@ -348,8 +366,8 @@ def test_arrival_makes_no_difference(
         for each in [*shuffled, *shuffled]:
             at_once.store.report_run(each)
         at_once.put(*random.Random(seed).sample(steps, len(steps)))
-        items = step_by_step.queries.reliability()
-        assert items == at_once.queries.reliability()
+        items = step_by_step.queries.reliability().items
+        assert items == at_once.queries.reliability().items
     finally:
         step_by_step.close()
         at_once.close()

@@ -73,6 +73,15 @@ def test_items_are_those_asked_for(url: str, query: str, versions: list[str]) ->
     assert answer["next_cursor"] is None
 
 
+def test_a_page_says_that_there_are_more(url: str) -> None:
+    first = httpx.get(f"{url}/api/v1/reliability", params={"limit": 1}).json()
+    second = httpx.get(f"{url}/api/v1/reliability", params={"limit": 1, "cursor": first["next_cursor"]}).json()
+    assert [item["version"] for item in first["items"] + second["items"]] == ["1.5", "1.4"]
+    assert second["next_cursor"] is None
+    assert "There are older versions: raise --limit" in agenteval("--limit", "1", "--url", url).output
+    assert "There are older versions" not in agenteval("--limit", "2", "--url", url).output
+
+
 def test_the_variant_is_the_one_asked_for(url: str) -> None:
     page, later = (
         httpx.get(f"{url}/api/v1/reliability?version=1.4&variant={variant}").json()["items"][0]
@@ -93,6 +102,12 @@ def test_worst_tasks_are_those_below_the_mean(url: str) -> None:
     ("path", "status", "message"),
     [
         pytest.param("?variant=new", 400, "variant is 'new', not one of page, 2026-06", id="variant"),
+        pytest.param(
+            "?agnet=planner", 400, "'agnet' is no parameter of /api/v1/reliability; there", id="typo"
+        ),
+        pytest.param("?limit=0", 400, "limit is 0, not a number from 1 to 500", id="limit"),
+        pytest.param("?cursor=x", 400, "cursor 'x' is none that this collector gave", id="cursor"),
+        pytest.param("/comparison?version=1", 400, "'version' is no parameter of", id="a parameter of another address"),
         pytest.param("/comparison?after=1.5", 400, "before is missing", id="before"),
         pytest.param("/comparison?before=1.4&after=", 400, "after is missing", id="after"),
         pytest.param("/comparison?before=1.4&after=9", 404, "a run of version '9' is not known", id="no such version"),
@@ -110,6 +125,8 @@ def test_over_grpc_a_bad_variant_is_an_invalid_argument(tmp_path_factory: pytest
         assert not service.ListReliability(ListReliabilityRequest(), timeout=10).items_json
         with pytest.raises(grpc.RpcError, match="variant is 'new'") as raised:
             service.ListReliability(ListReliabilityRequest(variant="new"), timeout=10)
+        with pytest.raises(grpc.RpcError, match="limit is 501"):
+            service.ListReliability(ListReliabilityRequest(limit=501), timeout=10)
         assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT  # type: ignore[attr-defined]
 
 

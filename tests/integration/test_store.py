@@ -268,7 +268,9 @@ def test_pages_are_newest_first_and_stable_while_sessions_come(store: Store) -> 
     assert {item["agent"] for item in only.items} == {"b"}
 
 
-@pytest.mark.parametrize("cursor", ["", "x", "bm90IGpzb24=", "WzEsMl0=", "é", "W251bGxd"])
+@pytest.mark.parametrize(
+    "cursor", ["", "x", "bm90IGpzb24=", "WzEsMl0=", "é", "W251bGxd", "WzkyMjMzNzIwMzY4NTQ3NzU4MDgsICJzIl0="]
+)
 def test_a_cursor_that_is_none_of_ours_is_refused(store: Store, cursor: str) -> None:
     with pytest.raises(InvalidRequest, match="cursor"):
         queries(store).sessions(cursor=cursor)

@@ -33,9 +33,15 @@ class MemoryQueries:
         return [item for item in self.agreements if name is None or item["name"] == name]
 
     def reliability(
-        self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
-    ) -> list[Document]:
-        return []
+        self,
+        *,
+        agent: str | None = None,
+        version: str | None = None,
+        variant: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page:
+        return Page(items=[], next_cursor=None)
 
     def reliability_comparison(
         self, before: str, after: str, *, agent: str | None = None, variant: str | None = None

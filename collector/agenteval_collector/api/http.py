@@ -108,10 +108,12 @@ def make_app(
 
 def _api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
     async def trace(request: Request) -> Response:
+        _check_names(request)
         trace_id = trace_id_of(request.path_params["trace_id"])
         return json_response(await reads.run(lambda: encode(found(queries.trace(trace_id), f"trace {trace_id}"))))
 
     async def sessions(request: Request) -> Response:
+        _check_names(request, "agent", "limit", "cursor")
         agent, cursor = _optional(request, "agent"), _optional(request, "cursor")
         limit = limit_of(request.query_params.get("limit"))
 
@@ -122,6 +124,7 @@ def _api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
         return json_response(await reads.run(read))
 
     async def session(request: Request) -> Response:
+        _check_names(request)
         session_id = request.path_params["session_id"]
 
         def read() -> bytes:
@@ -130,6 +133,7 @@ def _api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
         return json_response(await reads.run(read))
 
     async def judgements(request: Request) -> Response:
+        _check_names(request)
         trace_id = trace_id_of(request.path_params["trace_id"])
 
         def read() -> bytes:
@@ -141,21 +145,25 @@ def _api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
         return json_response(await reads.run(read))
 
     async def agreement(request: Request) -> Response:
+        _check_names(request, "name")
         name = _optional(request, "name")
         return json_response(
             await reads.run(lambda: encode({"items": queries.agreement(name=name), "next_cursor": None}))
         )
 
     async def reliability(request: Request) -> Response:
+        _check_names(request, "agent", "version", "variant", "limit", "cursor")
         agent, version, variant = (_optional(request, name) for name in ("agent", "version", "variant"))
+        limit, cursor = limit_of(request.query_params.get("limit")), _optional(request, "cursor")
 
         def read() -> bytes:
-            items = queries.reliability(agent=agent, version=version, variant=variant)
-            return encode({"items": items, "next_cursor": None})
+            page = queries.reliability(agent=agent, version=version, variant=variant, limit=limit, cursor=cursor)
+            return encode({"items": page.items, "next_cursor": page.next_cursor})
 
         return json_response(await reads.run(read))
 
     async def comparison(request: Request) -> Response:
+        _check_names(request, "before", "after", "agent", "variant")
         before, after = (_required(request, name) for name in ("before", "after"))
         agent, variant = _optional(request, "agent"), _optional(request, "variant")
 
@@ -203,6 +211,14 @@ def _page_routes(pages: Pages, reads: ReadingThreads) -> list[Route]:
         Route("/style.css", style),
         Route("/icon.svg", icon),
     ]
+
+
+def _check_names(request: Request, *known: str) -> None:
+    """A misspelt parameter would be an answer to another question."""
+    unknown = sorted(set(request.query_params) - set(known))
+    if unknown:
+        there_are = f"there are {', '.join(known)}" if known else "there are none"
+        raise InvalidRequest(f"{unknown[0][:64]!r} is no parameter of {request.url.path[:200]}; {there_are}")
 
 
 def _required(request: Request, parameter: str) -> str:

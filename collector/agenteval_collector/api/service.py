@@ -123,10 +123,15 @@ class EvaluationService(EvaluationServiceServicer):
         self, request: pb.ListReliabilityRequest, context: grpc.ServicerContext
     ) -> pb.ListReliabilityResponse:
         def answer() -> pb.ListReliabilityResponse:
-            items = self._queries.reliability(
-                agent=request.agent or None, version=request.version or None, variant=request.variant or None
+            page = self._queries.reliability(
+                agent=request.agent or None,
+                version=request.version or None,
+                variant=request.variant or None,
+                limit=checked_limit(request.limit or DEFAULT_LIMIT),
+                cursor=request.cursor or None,
             )
-            return pb.ListReliabilityResponse(items_json=[encode(item) for item in items])
+            items = [encode(item) for item in page.items]
+            return pb.ListReliabilityResponse(items_json=items, next_cursor=page.next_cursor or "")
 
         return _answered(context, answer)
 
@@ -210,6 +215,7 @@ def outcome_message(evaluation: Evaluation) -> pb.Outcome:
 def verdict_message(found_verdict: FoundVerdict) -> pb.Verdict:
     """A verdict as the watch stream sends it."""
     verdict = found_verdict.verdict
+    whose = {} if found_verdict.agent is None else {"agent": found_verdict.agent}
     return pb.Verdict(
         name=verdict.name,
         kind=verdict.kind,
@@ -219,7 +225,7 @@ def verdict_message(found_verdict: FoundVerdict) -> pb.Verdict:
         span_id=verdict.span_id,
         reason=verdict.reason.encode(errors="replace").decode(),
         found_at_unix_nano=found_verdict.found_at,
-        metadata_json=encode(dict(verdict.metadata)),
+        metadata_json=encode({**whose, **verdict.metadata}),
     )
 
 

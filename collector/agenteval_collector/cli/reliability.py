@@ -20,6 +20,7 @@ def reliability(
     variant: Annotated[
         str, typer.Option(help="Of the published formulas: page, or 2026-06 for the authors' later ones.")
     ] = "page",
+    limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many versions, the newest.")] = 50,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,
@@ -32,7 +33,7 @@ def reliability(
         query |= {"before": compare[0], "after": compare[1]}
         body = fetch(url, f"/api/v1/reliability/comparison?{urlencode(query)}", api_key)
     else:
-        query |= {"version": version} if version else {}
+        query |= {"limit": str(limit), **({"version": version} if version else {})}
         body = fetch(url, f"/api/v1/reliability?{urlencode(query)}", api_key)
     if as_json:
         typer.echo(body)
@@ -40,9 +41,10 @@ def reliability(
     if compare is not None:
         show_comparison(json.loads(body))
         return
-    items = json.loads(body)["items"]
+    page = json.loads(body)
+    items = page["items"]
     others = [] if items or not (agent or version) else json.loads(fetch(url, "/api/v1/reliability", api_key))["items"]
     if others:
         show_agents(others)
     else:
-        show_reliability(items)
+        show_reliability(items, more=page["next_cursor"] is not None)

@@ -43,8 +43,8 @@ BETTER, WORSE = 0.95, 0.05
 """Chances from which a version is shown as better, or as worse."""
 
 
-def show_reliability(items: Sequence[Document]) -> None:
-    """Each agent's version by itself."""
+def show_reliability(items: Sequence[Document], *, more: bool = False) -> None:
+    """Each agent's version by itself; `more`: there are older ones."""
     out = console()
     if not items:
         out.print("No runs yet. Name them in the agent: `with otel_agenteval.run(task_id=..., run_id=...) as run:`,")
@@ -65,6 +65,9 @@ def show_reliability(items: Sequence[Document]) -> None:
         if item["safety"]["examples"]:
             out.print()
             out.print(_violations(item))
+    if more:
+        out.print()
+        out.print(Text("There are older versions: raise --limit, or follow next_cursor in the API.", "dim"))
 
 
 def show_comparison(comparison: Document) -> None:

@@ -7,8 +7,9 @@ from threading import Lock
 from typing import Protocol, TypeAlias, cast, get_args
 
 from agenteval_collector.clock import Clock
+from agenteval_collector.cursors import decode_cursor, encode_cursor, foreign_cursor
 from agenteval_collector.errors import InvalidRequest, NotFound
-from agenteval_collector.pipeline import Document
+from agenteval_collector.pipeline import Document, Page
 from agenteval_collector.records import StoredRun, StrayReport
 from agenteval_collector.reliability.documents import comparison_document, reliability_document
 from agenteval_collector.reliability.runs import AssembledRun, assemble
@@ -97,23 +98,40 @@ class ReliabilityReports:
     def items(
         self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
     ) -> list[Document]:
-        """The documents of `/api/v1/reliability`. Raises InvalidRequest for an unknown variant."""
+        """The documents of `/api/v1/reliability`, all. Raises InvalidRequest for an unknown variant."""
+        return self.page(agent=agent, version=version, variant=variant, limit=None).items
+
+    def page(
+        self,
+        *,
+        agent: str | None = None,
+        version: str | None = None,
+        variant: str | None = None,
+        limit: int | None,
+        cursor: str | None = None,
+    ) -> Page:
+        """At most `limit` of them. Only their runs are read.
+
+        Raises InvalidRequest for an unknown variant, and for a cursor that is none of ours.
+        """
         chosen = checked_variant(variant)
+        items: list[Document] = []
+        last: AgentVersion | None = None
         with self._lock:
             versions = self._source.versions()
             strays = _by_version(self._source.stray_reports(), versions)
-            wanted = [
-                each
-                for each in dict.fromkeys([*versions, *strays])
-                if agent in (None, each[0]) and version in (None, each[1])
-            ]
-            return [
-                reliability_document(
-                    known.runs, _report(known, chosen), window=self._window, strays=strays.get(each, {})
-                )
-                for each, known in zip(wanted, self._current(wanted), strict=True)
-                if known.runs.any or each in strays
-            ]
+            for each in _behind(list(dict.fromkeys([*versions, *strays])), cursor):
+                if agent not in (None, each[0]) or version not in (None, each[1]):
+                    continue
+                [known] = self._current([each])
+                if not (known.runs.any or each in strays):
+                    continue
+                if len(items) == limit and last is not None:
+                    return Page(items=items, next_cursor=encode_cursor(last))
+                report = _report(known, chosen)
+                items.append(reliability_document(known.runs, report, window=self._window, strays=strays.get(each, {})))
+                last = each
+        return Page(items=items, next_cursor=None)
 
     def comparison(self, before: str, after: str, *, agent: str | None = None, variant: str | None = None) -> Document:
         """How version `after` of an agent does beside version `before`.
@@ -173,6 +191,15 @@ class ReliabilityReports:
                     known = self._known[version] = _Known(revision, runs)
             found.append(known)
         return found
+
+
+def _behind(versions: Sequence[AgentVersion], cursor: str | None) -> Sequence[AgentVersion]:
+    if cursor is None:
+        return versions
+    place = decode_cursor(cursor)
+    if place not in versions:
+        raise foreign_cursor(cursor)
+    return versions[versions.index(place) + 1 :]
 
 
 def _by_version(strays: Sequence[StrayReport], versions: Sequence[AgentVersion]) -> dict[AgentVersion, dict[str, int]]:

@@ -1,7 +1,5 @@
 """The reading side of the store: the documents of docs/api.md."""
 
-import base64
-import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Row, select, tuple_
 
 from agenteval_collector.clock import Clock
+from agenteval_collector.cursors import decode_cursor, encode_cursor, foreign_cursor
 from agenteval_collector.documents import exchange_document, outcome_document, rfc3339, with_outcomes, with_trouble
-from agenteval_collector.errors import InvalidRequest
 from agenteval_collector.pipeline import Document, Page, RunningTrace
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.reliability.conversations import interactions_document, trend_document
@@ -151,7 +149,7 @@ class StoreQueries:
         if agent is not None:
             query = query.where(sessions.c.agent == agent)
         if cursor is not None:
-            query = query.where(tuple_(sessions.c.last_seen_at, sessions.c.session_id) < _decode(cursor))
+            query = query.where(tuple_(sessions.c.last_seen_at, sessions.c.session_id) < _place(cursor))
         query = query.order_by(sessions.c.last_seen_at.desc(), sessions.c.session_id.desc()).limit(limit + 1)
         with snapshot(self._engine) as connection:
             # They are newer than all others, and become those when their first trace is complete.
@@ -185,12 +183,18 @@ class StoreQueries:
             for row in rows
         ]
         last = (rows[-1].last_seen_at, rows[-1].session_id) if rows else NEWEST
-        return Page(items=items, next_cursor=_encode(last) if more else None)
+        return Page(items=items, next_cursor=encode_cursor(last) if more else None)
 
     def reliability(
-        self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
-    ) -> list[Document]:
-        return self._reliability.items(agent=agent, version=version, variant=variant)
+        self,
+        *,
+        agent: str | None = None,
+        version: str | None = None,
+        variant: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page:
+        return self._reliability.page(agent=agent, version=version, variant=variant, limit=limit, cursor=cursor)
 
     def reliability_comparison(
         self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
@@ -242,15 +246,9 @@ def _scores(connection: Connection, session_id: str, name: str) -> dict[str, flo
     return {row.subject_id: row.score for row in rows}
 
 
-def _encode(place: tuple[int, str]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
-
-
-def _decode(cursor: str) -> tuple[int, str]:
-    try:
-        last_seen_at, session_id = json.loads(base64.urlsafe_b64decode(cursor))
-        if isinstance(last_seen_at, int) and isinstance(session_id, str):
+def _place(cursor: str) -> tuple[int, str]:
+    match decode_cursor(cursor):
+        case (int(last_seen_at), str(session_id)) if abs(last_seen_at) <= NEWEST[0]:
             return last_seen_at, session_id
-    except (ValueError, TypeError, binascii.Error):
-        pass
-    raise InvalidRequest(f"cursor {cursor[:80]!r} is none that this collector gave")
+        case _:
+            raise foreign_cursor(cursor)

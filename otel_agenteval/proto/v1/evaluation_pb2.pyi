@@ -52,20 +52,26 @@ class LabelTraceResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ListReliabilityRequest(_message.Message):
-    __slots__ = ["agent", "variant", "version"]
+    __slots__ = ["agent", "cursor", "limit", "variant", "version"]
     AGENT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
     VARIANT_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     agent: str
+    cursor: str
+    limit: int
     variant: str
     version: str
-    def __init__(self, agent: _Optional[str] = ..., version: _Optional[str] = ..., variant: _Optional[str] = ...) -> None: ...
+    def __init__(self, agent: _Optional[str] = ..., version: _Optional[str] = ..., variant: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListReliabilityResponse(_message.Message):
-    __slots__ = ["items_json"]
+    __slots__ = ["items_json", "next_cursor"]
     ITEMS_JSON_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     items_json: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, items_json: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    next_cursor: str
+    def __init__(self, items_json: _Optional[_Iterable[bytes]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
     __slots__ = ["agent", "cursor", "limit"]

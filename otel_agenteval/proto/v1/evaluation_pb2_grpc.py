@@ -116,7 +116,7 @@ class EvaluationServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListReliability(self, request, context):
-        """Reliability over runs, by agent and version.
+        """Reliability over runs, by agent and version, those with the newest run first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -90,7 +90,7 @@ class Collector:
             counters["events"] = self.output.events.tell
 
         # From the store backwards to the receiver.
-        self.store = Store(settings.data_dir / "agenteval.db", clock, keep_exchanges=settings.log.retention)
+        self.store = Store(settings.data_dir / "agenteval.db", clock, retention=settings.log.retention)
         core = EvaluationCore(settings, self.store, clock, telemetry, make_judging(settings, self.store))
         self._read = core.read
         announcer = Announcer(

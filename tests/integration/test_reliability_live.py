@@ -11,6 +11,7 @@ from agenteval_collector.errors import InvalidRequest, NotFound
 from agenteval_collector.pipeline import RunReport
 from agenteval_collector.records import Stray
 from agenteval_collector.reliability.runs import UNJUDGED, UNSURE
+from agenteval_collector.stores.store import TRIM_REPORTS_EVERY
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from tests.support.scoring import Scoring
 
 NOBODY = {"evaluators": {"task_completion": {"enabled": False}, "confidence": {"enabled": False}}}
 """Nothing estimates what came of a run."""
+DAY = 24 * 3600.0
 
 
 @pytest.fixture
@@ -206,6 +208,20 @@ def test_versions_and_agents_are_apart_the_newest_first(scoring: Scoring) -> Non
     assert [item["version"] for item in scoring.queries.reliability().items] == ["3", "1", "2"]
     assert only(scoring, version="1")["runs"] == 2
     assert scoring.queries.reliability(agent="nobody").items == []
+
+
+def test_reports_of_runs_that_never_came_are_forgotten_and_others_are_not(scoring: Scoring) -> None:
+    scoring.put(run_trace(1, run="1"))
+    for run in ("1", "2"):
+        report(scoring, run, success=True)
+    assert only(scoring)["left_out"] == {Stray.NO_TRACE.value: 1}
+    scoring.clock.advance(DAY - 1)
+    report(scoring, "3", success=True)
+    assert only(scoring)["left_out"] == {Stray.NO_TRACE.value: 2}
+    scoring.clock.advance(TRIM_REPORTS_EVERY)
+    report(scoring, "4", success=True)
+    assert only(scoring)["left_out"] == {Stray.NO_TRACE.value: 2}, "those of runs 3 and 4"
+    assert only(scoring)["pass_hat_k"]["1"] == 1.0
 
 
 def test_pages_give_every_version_once(scoring: Scoring) -> None:

@@ -102,9 +102,7 @@ def test_worst_tasks_are_those_below_the_mean(url: str) -> None:
     ("path", "status", "message"),
     [
         pytest.param("?variant=new", 400, "variant is 'new', not one of page, 2026-06", id="variant"),
-        pytest.param(
-            "?agnet=planner", 400, "'agnet' is no parameter of /api/v1/reliability; there", id="typo"
-        ),
+        pytest.param("?agnet=planner", 400, "'agnet' is no parameter of /api/v1/reliability; there", id="typo"),
         pytest.param("?limit=0", 400, "limit is 0, not a number from 1 to 500", id="limit"),
         pytest.param("?cursor=x", 400, "cursor 'x' is none that this collector gave", id="cursor"),
         pytest.param("/comparison?version=1", 400, "'version' is no parameter of", id="a parameter of another address"),

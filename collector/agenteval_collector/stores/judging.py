@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select
+from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from agenteval_collector.judging.port import Spend
@@ -54,16 +54,17 @@ def write_exchanges(
 
 def trim_exchanges(connection: Connection, tenant: str, before: int) -> None:
     """Forget some of what was asked before that time (ns), the oldest first."""
-    table = judge_exchanges.c
-    old = (
-        select(table.trace_id)
-        .where(table.tenant == tenant, table.asked_at < before)
-        .order_by(table.asked_at)
-        .limit(TRIMMED)
-    )
-    connection.execute(
-        delete(judge_exchanges).where(table.tenant == tenant, table.trace_id.in_(old), table.asked_at < before)
-    )
+    connection.execute(_TRIM, {"tenant": tenant, "before": before})
+
+
+_OLD = (judge_exchanges.c.tenant == bindparam("tenant"), judge_exchanges.c.asked_at < bindparam("before"))
+# Made once: making it costs more than running it.
+_TRIM = delete(judge_exchanges).where(
+    *_OLD,
+    judge_exchanges.c.trace_id.in_(
+        select(judge_exchanges.c.trace_id).where(*_OLD).order_by(judge_exchanges.c.asked_at).limit(TRIMMED)
+    ),
+)
 
 
 def read_exchanges(connection: Connection, tenant: str, trace_id: str) -> list[Exchange]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete
+from sqlalchemy import Connection, delete, exists
 from sqlalchemy.dialects.sqlite import insert
 
 from agenteval_collector.pipeline import RunReport
@@ -49,6 +49,16 @@ def write_run_report(connection: Connection, tenant: str, report: RunReport, *, 
     said = {key: value for key, value in row.items() if value is not None}
     statement = insert(run_reports).values(row)
     connection.execute(statement.on_conflict_do_update(index_elements=list(run_reports.primary_key), set_=said))
+
+
+def trim_run_reports(connection: Connection, tenant: str, before: int) -> None:
+    """Forget the reports of before that time (ns) that are about runs of which there is no trace at all."""
+    same = (run_traces.c[name] == run_reports.c[name] for name in ("tenant", "task_id", "run_id"))
+    connection.execute(
+        delete(run_reports).where(
+            run_reports.c.tenant == tenant, run_reports.c.reported_at < before, ~exists().where(*same)
+        )
+    )
 
 
 def report_of(row: Mapping[Any, Any]) -> RunReport:

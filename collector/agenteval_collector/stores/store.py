@@ -7,7 +7,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Engine, Table, and_, delete, literal_column, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    literal_column,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects.sqlite import Insert, insert
 
 from agenteval_collector.clock import Clock
@@ -27,7 +39,7 @@ from agenteval_collector.stores.judging import JudgeLedgerStore, trim_exchanges,
 from agenteval_collector.stores.labels import write_label
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.rows import evaluation_of, outcome_row, session_record, session_row, trace_row
-from agenteval_collector.stores.run_rows import write_run_report, write_run_traces
+from agenteval_collector.stores.run_rows import trim_run_reports, write_run_report, write_run_traces
 from agenteval_collector.stores.running import read_processes
 from agenteval_collector.stores.schema import outcomes, progress, sessions, traces
 from agenteval_collector.stores.verdicts import VerdictStore
@@ -37,6 +49,8 @@ from otel_agenteval.outcome import Evaluation, Method, Status, Subject
 TENANT = "default"
 NEWEST = 16
 """Newest traces of a session whose answers are read again when the session is opened again."""
+TRIM_REPORTS_EVERY = 3600.0
+"""Seconds."""
 BEFORE, AFTER = 7, 8
 """Neighbours of a trace far back: enough to compare it and those behind it, traces without an answer included."""
 
@@ -45,13 +59,15 @@ class Store:
     """One SQLite file. `commit` and the look-ups belong to the pipeline's threads, reports to any thread.
 
     What a replay of the log finds again for nothing is committed NORMAL; what came from outside (reports) and what
-    was paid for (judgements) FULL. What the judge was asked is kept for `keep_exchanges` seconds, and forgotten by the
-    commits after that. Every method raises Unavailable where the database refuses.
+    was paid for (judgements) FULL. What the judge was asked is kept for `retention` seconds, and forgotten by the
+    commits after that; reports of runs of which no trace came are kept as long, and forgotten by later reports. Every
+    method raises Unavailable where the database refuses.
     """
 
-    def __init__(self, path: Path, clock: Clock, *, keep_exchanges: float = 24 * 3600.0) -> None:
+    def __init__(self, path: Path, clock: Clock, *, retention: float = 24 * 3600.0) -> None:
         self._clock = clock
-        self._keep_exchanges = round(keep_exchanges * 1e9)
+        self._retention = round(retention * 1e9)
+        self._trim_reports_at = 0.0
         self._pipeline: Engine = open_database(path, synchronous="NORMAL")
         self._durable: Engine = open_database(path, synchronous="FULL", pool_size=1)
         self.engine: Engine = open_database(path, synchronous="NORMAL", pool_size=8)
@@ -93,7 +109,7 @@ class Store:
             for judgement in commit.judgements:
                 job = judgement.job
                 write_exchanges(connection, TENANT, job.trace_id, job.revision, judgement.exchanges)
-            trim_exchanges(connection, TENANT, before=self._clock.now() - self._keep_exchanges)
+            trim_exchanges(connection, TENANT, before=self._clock.now() - self._retention)
         committed = []
         for each in evaluations:
             identity = _identity(each)
@@ -119,10 +135,7 @@ class Store:
         found: dict[str, tuple[int, frozenset[int]]] = {}
         with reading(self._pipeline) as connection:
             for some in in_parts(trace_ids):
-                query = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
-                    traces.c.tenant == TENANT, traces.c.trace_id.in_(some)
-                )
-                for row in connection.execute(query).all():
+                for row in connection.execute(_KNOWN_TRACES, {"ids": some}).all():
                     found[row.trace_id] = (row.revision, frozenset(json.loads(row.offsets)))
         return found
 
@@ -188,9 +201,7 @@ class Store:
     def session(self, session_id: str) -> StoredSession | None:
         """All that is needed to go on with a session; None where it is new."""
         with reading(self._pipeline) as connection:
-            row = connection.execute(
-                select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id)
-            ).first()
+            row = connection.execute(_SESSION, {"id": session_id}).first()
             if row is None:
                 return None
             members = connection.execute(
@@ -281,6 +292,15 @@ class Store:
         """Keep what came of a run, as of now where the report says no time. A repeated report changes nothing."""
         with self._writing(durable=True) as connection:
             write_run_report(connection, TENANT, report, now=self._clock.now())
+        self._trim_reports()
+
+    def _trim_reports(self) -> None:
+        # Now and then: it looks at all reports, which are kept as long as the traces of their runs.
+        if self._clock.monotonic() < self._trim_reports_at:
+            return
+        self._trim_reports_at = self._clock.monotonic() + TRIM_REPORTS_EVERY
+        with self._writing() as connection:
+            trim_run_reports(connection, TENANT, before=self._clock.now() - self._retention)
 
     def end_session(self, session_id: str) -> bool:
         """Mark a session as ended; False where it is unknown."""
@@ -323,6 +343,18 @@ def _upsert_statement(table: Table, keep: Sequence[str] = (), keep_true: Sequenc
 
 
 # Made once: making one costs more than running it.
+_KNOWN_TRACES = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
+    traces.c.tenant == TENANT, traces.c.trace_id.in_(bindparam("ids", expanding=True))
+)
+_SESSION = select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == bindparam("id"))
+_COUNTED = select(
+    outcomes.c.subject, outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.version
+).where(
+    outcomes.c.tenant == TENANT,
+    outcomes.c.subject == bindparam("subject"),
+    outcomes.c.subject_id.in_(bindparam("ids", expanding=True)),
+    outcomes.c.counted,
+)
 _UPSERTS = {
     "traces": _upsert_statement(traces),
     "outcomes": _upsert_statement(outcomes, keep_true=("counted",)),
@@ -341,18 +373,12 @@ def _identity(evaluation: Evaluation) -> _Identity:
 
 def _outcomes_counted(connection: Connection, evaluations: Sequence[Evaluation]) -> set[_Identity]:
     """The identities among those of `evaluations` that instruments have counted already."""
-    key = (outcomes.c.subject, outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.version)
     known: set[_Identity] = set()
     for subject in Subject:
         ids = sorted({each.subject_id for each in evaluations if each.subject is subject})
         for some in in_parts(ids):
-            query = select(*key).where(
-                outcomes.c.tenant == TENANT,
-                outcomes.c.subject == subject,
-                outcomes.c.subject_id.in_(some),
-                outcomes.c.counted,
-            )
-            known.update(tuple(row) for row in connection.execute(query).all())
+            rows = connection.execute(_COUNTED, {"subject": subject, "ids": some}).all()
+            known.update(tuple(row) for row in rows)
     return known
 
 

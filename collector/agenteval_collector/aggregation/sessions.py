@@ -78,6 +78,8 @@ class Sessions:
         self._weights = merge_weights(weights)
         self._choice = SignalChoice(self._weights, cheap)
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        # The session that was looked for last and is not stored: its first trace is between `previous` and `put`.
+        self._absent: str | None = None
 
     def previous(self, session_id: str, place: tuple[int, str]) -> list[LoopText | None]:
         """The answers of the last turns of the session before `place`, oldest first; None for turns without one."""
@@ -111,6 +113,7 @@ class Sessions:
         if session is None:
             session = _Session(_new_record(session_id, trace, now), CautiousScores(self._weights), AnswerWindow())
             self._sessions[session_id] = session
+            self._absent = None
             self._bound()
         session.window.put(member)
         session.scores.put(member.trace_id, self._choice(member.signals))
@@ -156,6 +159,7 @@ class Sessions:
     def forget_all(self) -> None:
         """Memory may be ahead of the store: read every session again when it goes on."""
         self._sessions.clear()
+        self._absent = None
 
     def idle(self) -> list[str]:
         """The sessions that have become idle since the last call."""
@@ -190,8 +194,9 @@ class Sessions:
         """The session from memory or from the store; None where it is new."""
         session = self._sessions.get(session_id)
         if session is None:
-            stored = self._store.session(session_id)
+            stored = self._store.session(session_id) if session_id != self._absent else None
             if stored is None:
+                self._absent = session_id
                 return None
             session = self._sessions[session_id] = self._restored(stored)
             self._bound()

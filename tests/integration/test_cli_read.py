@@ -404,5 +404,6 @@ def test_loops_are_shown_wherever_a_trace_or_its_session_is() -> None:
             shown = agenteval(*command, "--url", url).stdout
             assert "identical_call on span b7ad6b7169203331" in shown
             assert "\x1b[2J" not in shown
-        [heading, row, *_] = agenteval("sessions", "--url", url).stdout.splitlines()
+        [heading, row, *reasons] = agenteval("sessions", "--url", url).stdout.splitlines()
+        assert reasons == ["s: it may have died"]
         assert row[: heading.index("loops") + len("loops")].endswith(" 1")

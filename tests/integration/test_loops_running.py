@@ -8,7 +8,6 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.clock import ManualClock
 from agenteval_collector.servers import WATCH_THREADS
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
@@ -206,21 +205,6 @@ def test_reported_starts_show_what_runs_before_any_span_has_arrived(collector: R
     eventually(lambda: [each["span_id"] for each in open_spans()] == [span_id(1).hex()])
     collector.send(traces(marked(root_span(1, session="s-9"), 2, "p-1"), process="p-1"))
     assert collector.scored(trace_id(1).hex())["open_spans"] == []
-
-
-def test_an_agent_that_died_in_the_middle_is_reported_as_such(tmp_path: Path) -> None:
-    clock = ManualClock()
-    with RunningCollector(tmp_path, clock, **OPEN) as collector:
-        report(collector, process_id="p-1", starts=[start(1, 1, session_id="s-1"), start(1, 2)])
-        collector.send(traces(tool_span(1, 3, session__id="s-1"), process="p-1"))
-        path = f"/api/v1/traces/{trace_id(1).hex()}"
-        eventually(lambda: collector.get(path)["span_count"] == 1)
-        assert collector.get(path)["status_reason"] is None
-        clock.advance(120)
-        died = "2 spans are open, and nothing was heard of the process for 2 min: it may have died"
-        assert collector.get(path)["status_reason"] == died
-        [session] = collector.get("/api/v1/sessions")["items"]
-        assert (session["session_id"], session["status_reason"]) == ("s-1", f"trace {trace_id(1).hex()}: {died}")
 
 
 def test_a_verdict_on_an_open_span_is_taken_from_the_report(collector: RunningCollector) -> None:

@@ -113,10 +113,17 @@ def test_loops_come_first_and_say_where_to_change_the_rule() -> None:
 
 def test_an_agent_that_died_in_the_middle_is_reported_as_such() -> None:
     spans = [{"span_id": "b7ad6b7169203331", "name": "search", "started_at": "2026-03-02T09:00:00.000000Z"}]
-    reason = "1 span is open, and nothing was heard of the process for 2 min: it may have died"
+    reason = "the agent died in the middle: there were open: search (since 2026-03-02T09:00:00Z)"
     running = trace(GOOD_TRACE, "s", began=0, status="running", complete=False, open_spans=spans)
     alive = next(note for note in about_trace(running) if "'search'" in note.text)
-    died = next(note for note in about_trace({**running, "status_reason": reason}) if "'search'" in note.text)
     assert (alive.text, alive.advice) == ("1 of its spans have begun and not ended, the first is 'search'.", None)
-    assert "nothing was heard of the process for 2 min: it may have died" in died.text
-    assert died.advice is not None
+    over = {**running, "status": "unscored", "complete": True, "partial": True, "status_reason": reason}
+    for spans_arrived, last in ((0, "No span of it has arrived."), (2, "None of its 2 spans is GenAI telemetry")):
+        notes = about_trace({**over, "span_count": spans_arrived, "turns": [], "input": None, "output": None})
+        standing, died, completeness, content, *_ = notes
+        assert standing.text.endswith("has no score.")
+        assert died.text == "The agent died in the middle: there were open: search (since 2026-03-02T09:00:00Z)."
+        assert died.advice is not None
+        assert completeness.text == f"No more of it is expected than the {spans_arrived} spans that came before."
+        assert content.text.startswith(last)
+        assert not any("cut on the way" in note.text for note in notes)

@@ -295,7 +295,7 @@ def test_a_trace_that_was_not_judged_has_no_questions() -> None:
 def test_loops_and_what_still_runs_are_shown_before_all_else() -> None:
     hostile = verdict(reason="<script>alert(1)</script> was called 3 times", mode="observe")
     spans = [{"span_id": "b7ad6b7169203331", "name": "<b>search</b>", "started_at": "2026-03-02T09:00:00.000000Z"}]
-    reason = "1 span is open, and nothing was heard of the process for 2 min: it may have died"
+    reason = "the agent died in the middle: there was open: search"
     member = trace(GOOD_TRACE, "s", began=0, verdicts=[hostile], open_spans=spans, status_reason=reason)
     queries = MemoryQueries()
     about = {"verdicts": [{"trace_id": GOOD_TRACE, **hostile}], "status_reason": reason, "running_traces": [GOOD_TRACE]}
@@ -305,9 +305,13 @@ def test_loops_and_what_still_runs_are_shown_before_all_else() -> None:
     assert "script" not in [name for name, _ in shown.elements]
     assert text.index("Loops identical call <script>alert(1)</script> was called 3 times") < text.index("Scores")
     assert "only observed" in text
-    assert text.index("Open spans 1 span is open") < text.index("<b>search</b>") < text.index("Scores")
+    assert text.index("Open spans the agent died in the middle") < text.index("<b>search</b>") < text.index("Scores")
     of_session = " ".join(Elements(pages(queries).session("s", older_than=None)).text.split())
-    assert of_session.index("it may have died") < of_session.index("Loops identical call") < of_session.index("Scores")
+    assert (
+        of_session.index("the agent died in the middle")
+        < of_session.index("Loops identical call")
+        < of_session.index("Scores")
+    )
     listed = Elements(pages(queries).sessions(agent=None, cursor=None))
-    assert "stopped?" in listed.text
+    assert "died" in listed.text
     assert hostile["reason"] in [each.get("title") for _, each in listed.elements]

@@ -57,10 +57,14 @@ def about_trace(trace: Document) -> list[Note]:
     """Where the trace stands: loops, status, completeness, what is missing from it, its session."""
     notes = [about_verdict(verdict) for verdict in trace["verdicts"]]
     notes.append(Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}."))
-    if trace["open_spans"]:
-        notes.append(_open_spans(trace))
+    if trace["status_reason"] is not None:
+        reason = trace["status_reason"]
+        notes.append(Note(f"{reason[:1].upper()}{reason[1:]}.", _ADVICE_ON_STOPPED))
+    elif trace["open_spans"]:
+        oldest, count = trace["open_spans"][0], len(trace["open_spans"])
+        notes.append(Note(f"{count} of its spans have begun and not ended, the first is {oldest['name']!r}."))
     notes.append(_completeness(trace))
-    if trace["partial"]:
+    if trace["partial"] and trace["status_reason"] is None:
         notes.append(
             Note(
                 "Part of it was cut on the way, so scores rest on less than was said.",
@@ -68,7 +72,9 @@ def about_trace(trace: Document) -> list[Note]:
                 "was refused for its size (the agent logs it), raise server.max_span_bytes.",
             )
         )
-    if not trace["turns"]:
+    if not trace["span_count"]:
+        notes.append(Note("No span of it has arrived."))
+    elif not trace["turns"]:
         notes.append(
             Note(
                 f"None of its {_spans(trace)} is GenAI telemetry that is understood here.",
@@ -93,14 +99,6 @@ def about_verdict(verdict: Document) -> Note:
     observed = " (only observed)" if verdict["mode"] == "observe" else ""
     text = f"Loop{observed}: {verdict['kind']} on span {verdict['span_id']}: {verdict['reason']}."
     return Note(text, f"If the agent is to do so, change loops.{verdict['kind']} in the settings, for all or for it.")
-
-
-def _open_spans(trace: Document) -> Note:
-    oldest = trace["open_spans"][0]
-    text = f"{len(trace['open_spans'])} of its spans have begun and not ended, the first is {oldest['name']!r}."
-    if trace["status_reason"] is None:
-        return Note(text)
-    return Note(f"{text} {trace['status_reason'][:1].upper()}{trace['status_reason'][1:]}.", _ADVICE_ON_STOPPED)
 
 
 def about_outcomes(trace: Document) -> list[Note]:
@@ -145,6 +143,8 @@ def about_outcome(outcome: Document, *, judge: bool) -> Note:
 
 
 def _completeness(trace: Document) -> Note:
+    if trace["complete"] and trace["status_reason"] is not None:
+        return Note(f"No more of it is expected than the {_spans(trace)} that came before.")
     if trace["complete"]:
         again = f", and was read {trace['revision']} times as late spans came" if trace["revision"] > 1 else ""
         return Note(f"It is complete with {_spans(trace)}{again}.")

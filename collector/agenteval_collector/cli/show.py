@@ -20,6 +20,9 @@ def show_sessions(page: Document, *, now: int) -> None:
         out.print("No sessions. Attach an agent: `agenteval run -- python app.py`; or see some with `agenteval demo`.")
         return
     out.print(session_table(page["items"], now=now, width=out.width))
+    for session in page["items"]:
+        if session["status_reason"] is not None:
+            out.print(content(f"{session['session_id']}: {session['status_reason']}", "bold red"))
     if page["next_cursor"]:
         out.print(Text("There are older ones: raise --limit, or follow next_cursor in the API.", "dim"))
 
@@ -75,7 +78,8 @@ def show_trace(trace: Document) -> None:
     if trace["status_reason"] is not None:
         out.print(content(trace["status_reason"], "bold red"))
     if trace["open_spans"]:
-        out.print(content(f"open spans: {', '.join(span['name'] for span in trace['open_spans'])}"))
+        spans = (f"{span['name']} (since {moment(span['started_at'])})" for span in trace["open_spans"])
+        out.print(content(f"open spans: {', '.join(spans)}"))
     _show_loops(trace["verdicts"])
     for turn in trace["turns"]:
         out.print()

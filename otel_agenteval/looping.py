@@ -21,9 +21,10 @@ def current_verdict() -> Verdict | None:
 def raise_if_looping() -> None:
     """Raise `AgentLoopDetected` where the guard would stop the current trace; for frameworks that hide span starts.
 
-    It does so whether or not `stop_on_loop` was called. Never waits.
+    It does so whether or not `stop_on_loop` was called. Like the guard, it first looks at what has ended so far.
     """
     session_id, trace_id = where_we_are()
     for processor in live_processors():
+        processor.look()
         if (alarm := processor.stopping_alarm(session_id, trace_id)) is not None:
             raise AgentLoopDetected(alarm.verdict)

@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import SpanContext, format_trace_id
 
 from otel_agenteval.announcing import Announcements
+from otel_agenteval.background import suppressing_instrumentation
 from otel_agenteval.buffer import SpanBuffer, ended_span
 from otel_agenteval.config import Destination, Options, resolve
 from otel_agenteval.context import Identity, identity_in, identity_in_baggage, witness_in
@@ -37,6 +38,8 @@ from otel_agenteval.watching import Began, Watch
 MAX_BUFFER_SPANS: Final = 32_768
 MAX_BUFFER_BYTES: Final = 64 * 1024 * 1024
 SHUTDOWN_TIMEOUT: Final = 5.0
+LOOK_TIMEOUT: Final = 0.1
+"""Seconds that a call under guard waits for a look at the calls before it that another thread has begun."""
 
 _logger = logging.getLogger("otel_agenteval")
 
@@ -112,7 +115,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.verdicts = Verdicts(self._on_verdict, self._monotonic)
         announcements = Announcements(process_id(), self._live, self._wake_sender, self._monotonic)
         self._watch = Watch(self._rules, self.verdicts.publish, announcements, self._monotonic)
-        self._watch_thread = WatchThread(self._watch)
+        self._watch_thread = WatchThread(self._watch, self._monotonic)
         self._sender = Sender(
             self._buffer, self._transport, self._encoder, self._monotonic, announcements, self._watch.look
         )
@@ -201,6 +204,15 @@ class AgentEvalSpanProcessor(SpanProcessor):
             else:
                 self._sender.start()
 
+    def look(self) -> None:
+        """Look for loops in what has ended so far, without the watching thread: at most MAX_EVENTS spans.
+
+        Where that thread is at it, this waits for it, at most LOOK_TIMEOUT seconds.
+        """
+        if self._watches:
+            with suppressing_instrumentation():
+                self._watch.look(LOOK_TIMEOUT)
+
     def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
         """The newest alarm on the session or the trace; from the first call on, the collector's are known too."""
         self._listen()
@@ -231,26 +243,30 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 self._fault(error)
 
     def _guard(self, span: Span, context: SpanContext, identity: Identity | None) -> None:
-        """Raise AgentLoopDetected where this span is a call of an agent that is to stop."""
-        self._listen()
-        attributes = span.attributes or {}
-        if not self.verdicts.has_alarms or kind_of(span.name, attributes) is StepKind.OTHER:
+        """Raise AgentLoopDetected where this call is one of an agent that is to stop."""
+        if not self.verdicts.has_alarms:
             return
         session_id = identity.session_id if identity is not None else None
-        alarm = self.stopping_alarm(session_id or session_of(attributes), format_trace_id(context.trace_id))
+        alarm = self.stopping_alarm(session_id or session_of(span.attributes or {}), format_trace_id(context.trace_id))
         if alarm is not None:
             raise AgentLoopDetected(alarm.verdict)
 
     def _start(self, span: Span, context: SpanContext, parent_context: Context | None) -> None:
         parent = span.parent
         identity = identity_in(parent_context)
+        is_guarded_call = False
+        if is_guarded(parent_context):
+            self._listen()
+            is_guarded_call = kind_of(span.name, span.attributes or {}) is not StepKind.OTHER
+        if is_guarded_call:
+            self.look()
         with self._lock:
             inherited = self._table.inherited(context.trace_id, parent.span_id if parent is not None else None)
             if identity is None:
                 identity = inherited or _identity_around(parent, parent_context)
             elif inherited is not None and inherited is not identity:
                 identity = identity.completed_by(inherited)
-            if is_guarded(parent_context):
+            if is_guarded_call:
                 self._guard(span, context, identity)
             self._table.start(context.trace_id, context.span_id, identity)
             if identity is not None and identity.run_id is not None and (witness := witness_in(parent_context)):

@@ -32,13 +32,14 @@ _logger = logging.getLogger("otel_agenteval")
 class Began:
     """A span that started, and whose it is."""
 
-    __slots__ = ("identity", "inside", "span")
+    __slots__ = ("identity", "inside", "read", "span")
 
     def __init__(self, span: ReadableSpan, identity: Identity | None) -> None:
         self.span = span
         self.identity = identity
         self.inside: Whose | None = None
-        """Whose steps stand inside the span, once that is known."""
+        """Whose steps stand inside the span, as far as that is known."""
+        self.read = (0, 0)
 
 
 class Announce(Protocol):
@@ -89,7 +90,7 @@ class Watch:
         self._now = now
         self._log = ThrottledLog(_logger, monotonic)
         self._events: deque[Began | EndedSpan] = deque()
-        # Our own threads only: who encodes spans must not overtake who looks at them.
+        # Who encodes spans, or asks what is wrong, must not overtake who looks at them.
         self._looking = threading.Lock()
         self._traces: OrderedDict[int, _Trace] = OrderedDict()
         self.unwatched = 0
@@ -109,9 +110,14 @@ class Watch:
         self._events.append(event)
         return True
 
-    def look(self) -> None:
-        """Look at all that was taken before; an ended span has its verdicts from here on."""
-        with self._looking:
+    def look(self, timeout: float = -1) -> None:
+        """Look at all that was taken before; an ended span has its verdicts from here on.
+
+        While another thread looks, it waits for that one, at most `timeout` seconds.
+        """
+        if not self._looking.acquire(timeout=timeout):
+            return
+        try:
             events = [self._events.popleft() for _ in range(len(self._events))]
             over = {id(event.span.context) for event in events if isinstance(event, EndedSpan)}
             for event in events:
@@ -122,6 +128,8 @@ class Watch:
                         self._began(event, is_over=id(event.span.context) in over)
                 except Exception as error:  # noqa: BLE001 - a bug of ours costs a step; logged and counted
                     self._fault(error)
+        finally:
+            self._looking.release()
 
     def tick(self) -> None:
         """Look for what is wrong because nothing happened."""

@@ -6,8 +6,9 @@ from typing import Final, NamedTuple, Protocol
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import format_span_id
 
-from otel_agenteval.detectors import Run, StepKind
+from otel_agenteval.detectors import StepKind
 from otel_agenteval.light_reader import agent_of, is_run, kind_of
+from otel_agenteval.model import AgentRun
 
 MAX_DEPTH: Final = 32
 """Spans around a span that are looked at."""
@@ -17,16 +18,17 @@ class Whose(NamedTuple):
     """What is known of what stands directly inside a span. `label` tells runs of one agent from those of others."""
 
     agent: str | None = None
-    run: Run | None = None
+    run: AgentRun | None = None
     label: str | None = None
     in_tool: bool = False
 
 
 class Around(Protocol):
-    """An open span; `inside` is kept there."""
+    """An open span; what stands inside it is kept there, with how many spans and attributes it was read from."""
 
     span: ReadableSpan
     inside: Whose | None
+    read: tuple[int, int]
 
 
 NOBODY: Final = Whose()
@@ -34,20 +36,26 @@ NOBODY: Final = Whose()
 
 def whose(span: ReadableSpan, spans: Mapping[int, Around]) -> Whose:
     """Whose step `span` is, by the open spans around it, which are found by their ids."""
-    unknown: list[Around] = []
+    unnamed: list[Around] = []
     found = NOBODY
+    attributes = 0
     parent = span.parent
-    while parent is not None and len(unknown) < MAX_DEPTH and (around := spans.get(parent.span_id)) is not None:
-        if around.inside is not None:
+    while parent is not None and len(unnamed) < MAX_DEPTH and (around := spans.get(parent.span_id)) is not None:
+        if around.inside is not None and around.inside.agent is not None:
             found = around.inside
             break
-        unknown.append(around)
+        unnamed.append(around)
+        attributes += len(around.span.attributes or ())
         parent = around.span.parent
-    for around in reversed(unknown):
-        found = _inside(around, found, spans)
-        if found.agent is not None:
-            # An agent that is not named yet may be later.
-            around.inside = found
+    if not unnamed:
+        return found
+    # An agent that is not named yet may be later.
+    nearest, read = unnamed[0], (len(unnamed), attributes)
+    if nearest.inside is not None and nearest.read == read:
+        return nearest.inside
+    for around in reversed(unnamed):
+        found = around.inside = _inside(around, found, spans)
+    nearest.read = read
     return found
 
 
@@ -65,7 +73,7 @@ def _inside(around: Around, outer: Whose, spans: Mapping[int, Around]) -> Whose:
         # One run, recorded twice or anew in every turn of it.
         return outer
     context = span.get_span_context()
-    run = Run(
+    run = AgentRun(
         format_span_id(context.span_id) if context is not None else "",
         is_called=outer.in_tool or (outer.run is not None and outer.agent is not None),
         is_parallel=_is_parallel(around, spans),

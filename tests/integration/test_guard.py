@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from queue import Queue
@@ -48,6 +49,40 @@ def test_agent_stops_at_the_first_call_after_the_verdict(collector: FakeCollecto
     root = collector.spans()[-1]
     marker = {item.key: item.value.int_value for item in root.attributes}
     assert marker["agenteval.trace.span_count"] == 5, "the call that was stopped was never open"
+
+
+class Hasty:
+    """An agent that calls a tool in vain, and takes no time for it."""
+
+    def __init__(self, tracer: Tracer, before: Callable[[], None] = lambda: None) -> None:
+        self._tracer = tracer
+        self._before = before
+        self.calls = 0
+
+    def run(self) -> None:
+        while self.calls < 100:
+            self._before()
+            call(self._tracer)
+            self.calls += 1
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_calls_that_take_no_time_stop_as_exactly(make: Make, attempt: int) -> None:
+    processor, tracer = make(NOWHERE)
+    agent = Hasty(tracer)
+    with otel_agenteval.stop_on_loop(), otel_agenteval.session(f"s{attempt}"), running(tracer):
+        with pytest.raises(otel_agenteval.AgentLoopDetected) as stopped:
+            agent.run()
+        assert (agent.calls, stopped.value.verdict.kind) == (3, "identical_call")
+    assert processor.stats.faults == 0
+
+
+def test_hooks_of_frameworks_stop_as_exactly(make: Make) -> None:
+    _, tracer = make(NOWHERE)
+    agent = Hasty(tracer, before=otel_agenteval.raise_if_looping)
+    with otel_agenteval.session("s1"), running(tracer), pytest.raises(otel_agenteval.AgentLoopDetected):
+        agent.run()
+    assert agent.calls == 3
 
 
 def test_trace_stays_stopped_and_the_session_goes_on(make: Make) -> None:

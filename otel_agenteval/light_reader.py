@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from otel_agenteval.detectors import Run, Step, StepKind
+from otel_agenteval.detectors import Step, StepKind
 from otel_agenteval.detectors.steps import not_recorded
 from otel_agenteval.error_text import ERROR_TEXT, FAILED
-from otel_agenteval.model import Json
+from otel_agenteval.model import AgentRun, Json
 from otel_agenteval.questions import question_of
 
 MAX_CONTENT: Final = 64 * 1024
@@ -173,7 +173,7 @@ def step_of(
     failed: bool = False,
     status_message: str | None = None,
     agent: str | None = None,
-    run: Run | None = None,
+    run: AgentRun | None = None,
     started_at: int | None = None,
     ended_at: int | None = None,
 ) -> Step | None:

@@ -6,7 +6,7 @@ never "empty": an empty answer is `""`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
@@ -20,12 +20,30 @@ class Tool:
     parameters: Json = None
 
 
+class AgentRun(NamedTuple):
+    """A run of an agent: what stands below one span. `is_called`: another agent or a tool began it. `is_parallel`:
+    another run of the agent went on beside it."""
+
+    span_id: str
+    is_called: bool = False
+    is_parallel: bool = False
+
+
+class Question(NamedTuple):
+    """What a model was asked: `newest`, the last message that it did not write itself. `opening` is the first one of
+    the conversation; None where the model has written none in it. Both are excerpts, as long as they are compared."""
+
+    newest: str
+    opening: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """One call of a tool of the user's: requested by the model, and executed where a tool span says so.
 
     `arguments` are decoded JSON, or the raw text where it is not JSON. `error` is the error's text; a call that
-    failed without any text has the error type, and without that `"error"`.
+    failed without any text has the error type, and without that `"error"`. `agent` is the one of several that called,
+    in its `run`.
     """
 
     name: str
@@ -34,6 +52,8 @@ class ToolCall:
     error: str | None = None
     call_id: str | None = None
     span_id: str | None = None
+    agent: str | None = None
+    run: AgentRun | None = None
     started_at: int | None = None
     ended_at: int | None = None
 
@@ -48,10 +68,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """One logical model call. `output` is the text of its reply, None where none was recorded."""
+    """One logical model call. `output` is the text of its reply, None where none was recorded; `agent` is the one of
+    several that called, in its `run`."""
 
     span_id: str
     model: str | None = None
+    agent: str | None = None
+    run: AgentRun | None = None
+    question: Question | None = None
     output: str | None = None
     usage: Usage | None = None
     error: str | None = None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from otel_agenteval.detectors import Question
+from otel_agenteval.model import Question
 
 MAX_EXCERPT: Final = 1800
 """Characters of a message that are compared: half of them from its beginning, half from its end, and its length."""

@@ -6,6 +6,7 @@ from itertools import groupby, islice
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import identity, runs
+from otel_agenteval.conventions.agent_runs import tell_runs_apart
 from otel_agenteval.conventions.decoding import decode_structure, recorded
 from otel_agenteval.conventions.dialects import DIALECTS, read_span
 from otel_agenteval.conventions.exchanges import exchanges
@@ -54,6 +55,7 @@ def read_trace(
         nodes.append(Node(span=span, facts=facts))
     roots = grow(nodes)
     _find_calls(nodes)
+    tell_runs_apart(roots)
     agents = _agents(nodes)
     handed_to = (node.facts.hands_over_to for node in nodes if node.facts)
     colleagues = (*agents, *dict.fromkeys(name for name in handed_to if name))

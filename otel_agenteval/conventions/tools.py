@@ -44,13 +44,15 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
     matches = _join([request for _, request in requests], executions)
     executed = {call.name for call in executions}
     timed: list[tuple[int, ToolCall]] = []
-    for index, (started_at, request) in enumerate(requests):
+    for index, (node, request) in enumerate(requests):
         call = matches.get(index)
         if call is not None:
-            timed.append((started_at, _completed(call, request)))
+            timed.append((node.span.started_at, _completed(call, request)))
         elif request.name not in executed:
-            call = ToolCall(name=request.name, arguments=request.arguments, call_id=request.call_id)
-            timed.append((started_at, call))
+            call = ToolCall(
+                name=request.name, arguments=request.arguments, call_id=request.call_id, agent=node.agent, run=node.run
+            )
+            timed.append((node.span.started_at, call))
     joined = {id(call) for call in matches.values()}
     timed += [(call.started_at or 0, call) for call in executions if id(call) not in joined]
     timed.sort(key=lambda entry: entry[0])
@@ -79,12 +81,12 @@ def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agen
     return tuple(tools.values())
 
 
-def _requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[int, ToolRequest]]:
-    """What the models asked for, each with the start of the call that asked; a repeated call id is one request.
+def _requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[Node, ToolRequest]]:
+    """What the models asked for, each with the call that asked; a repeated call id is one request.
 
     An id that instrumentations make up from the tool's name recurs in other calls, and is none.
     """
-    requests: list[tuple[int, ToolRequest]] = []
+    requests: list[tuple[Node, ToolRequest]] = []
     first: dict[str, ToolRequest] = {}
     recurring: set[str] = set()
     for node in models:
@@ -101,8 +103,8 @@ def _requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[int, 
                     recurring.add(request.call_id)
                 elif request.call_id:
                     first[request.call_id] = request
-                requests.append((node.span.started_at, request))
-    return [(at, replace(each, call_id=None) if each.call_id in recurring else each) for at, each in requests]
+                requests.append((node, request))
+    return [(node, replace(each, call_id=None) if each.call_id in recurring else each) for node, each in requests]
 
 
 def _is_remembered(request: ToolRequest, node: Node) -> bool:
@@ -134,6 +136,8 @@ def _execution(node: Node) -> ToolCall:
         error=error,
         call_id=facts.call_id,
         span_id=node.id,
+        agent=node.agent,
+        run=node.run,
         started_at=node.span.started_at,
         ended_at=node.span.ended_at,
     )

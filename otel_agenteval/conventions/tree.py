@@ -5,21 +5,31 @@ from dataclasses import dataclass, field
 
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.records import SpanRecord
+from otel_agenteval.model import AgentRun
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A span in its tree. `run` is the outermost agent run around it, itself included."""
+    """A span in its tree. `around` is the agent that the nearest span around it names,
+    `run` the run of an agent that the span is a step of."""
 
     span: SpanRecord
     facts: SpanFacts | None
     parent: "Node | None" = None
     children: "list[Node]" = field(default_factory=list)
     depth: int = 0
+    around: str | None = None
+    run: AgentRun | None = None
 
     @property
     def role(self) -> Role | None:
         return self.facts.role if self.facts else None
+
+    @property
+    def agent(self) -> str | None:
+        """Whose step this is; None where no span says so. What an agent runs itself, its tools and its model calls, is
+        then all of the same one, whichever of them name it."""
+        return self.around or (self.facts.agent if self.facts else None)
 
     @property
     def has_content(self) -> bool:
@@ -83,7 +93,9 @@ def grow(nodes: Sequence[Node]) -> list[Node]:
 
 def _descend(root: Node) -> Iterator[Node]:
     for node in root.below():
-        node.depth = node.parent.depth + 1 if node.parent else 0
+        parent = node.parent
+        node.depth = parent.depth + 1 if parent else 0
+        node.around = ((parent.facts.agent if parent.facts else None) or parent.around) if parent else None
         yield node
 
 

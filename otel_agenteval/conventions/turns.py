@@ -10,6 +10,7 @@ from otel_agenteval.conventions.records import STATUS_ERROR
 from otel_agenteval.conventions.tools import tool_calls
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import ModelCall, Turn
+from otel_agenteval.questions import question_of
 
 _TOOL_REASONS = frozenset({"tool_calls", "tool_call", "tool-calls", "tool_use", "function_call"})
 
@@ -107,6 +108,9 @@ def _model_call(node: Node) -> ModelCall:
     return ModelCall(
         span_id=node.id,
         model=facts.model,
+        agent=node.agent,
+        run=node.run,
+        question=question_of(span.attributes),
         output=_text(node),
         usage=facts.usage,
         error=span_error(span),

@@ -8,7 +8,7 @@
 
 from otel_agenteval.detectors.detectors import Detectors
 from otel_agenteval.detectors.rules import Budget, HungSpan, Kind, Mode, Repetition, RuleBook, Rules
-from otel_agenteval.detectors.steps import Question, Run, Step, StepKind, StepStarted, steps_of
+from otel_agenteval.detectors.steps import Step, StepKind, StepStarted, steps_of
 from otel_agenteval.detectors.verdict import Verdict
 
 __all__ = [
@@ -17,11 +17,9 @@ __all__ = [
     "HungSpan",
     "Kind",
     "Mode",
-    "Question",
     "Repetition",
     "RuleBook",
     "Rules",
-    "Run",
     "Step",
     "StepKind",
     "StepStarted",

@@ -29,6 +29,7 @@ class RunDetectors:
         self._same_call = Row()
         self._same_result = Attempts(rules.no_progress.repeats)
         self._same_reply = Row()
+        self._asked: str | None = None
         self._cycles = Cycles()
         self._failures = {StepKind.TOOL: Failures(), StepKind.MODEL: Failures()}
 
@@ -87,9 +88,12 @@ class RunDetectors:
         if step.error is not None or step.result is None:
             return
         question = step.question()
-        said = (Compared(step.result, step.read), question and question.newest)
-        if row.count and not row.is_of(said) and said[0].fingerprint is None:
+        asked = question and question.newest
+        # The question first: most replies are to another one, and then they need not be read.
+        said = (asked, Compared(step.result, step.read))
+        if row.count and asked == self._asked and not row.is_of(said) and said[1].fingerprint is None:
             return
+        self._asked = asked
         if row.add(said, step) and row.count == rule.repeats and is_speech(step.reply):
             to_what = "" if question is None else " to the same"
             reason = f"the model said the same{to_what} {rule.repeats} times, and no tool was called in between"

@@ -6,7 +6,8 @@ from typing import Final
 
 from otel_agenteval.detectors.agent import RunDetectors
 from otel_agenteval.detectors.rules import RuleBook
-from otel_agenteval.detectors.steps import Question, Step, StepKind
+from otel_agenteval.detectors.steps import Step, StepKind
+from otel_agenteval.model import Question
 
 MAX_RUNS: Final = 64
 """Runs of a trace that are remembered; the one that did nothing for longest is forgotten."""

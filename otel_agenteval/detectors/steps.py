@@ -6,9 +6,9 @@ Times are nanoseconds since the Unix epoch, or of any clock that all steps of a 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from functools import partial
 
-from otel_agenteval.model import Json, Trace, Turn
+from otel_agenteval.model import AgentRun, Json, ModelCall, Question, Trace, Turn
 
 
 class StepKind(StrEnum):
@@ -18,23 +18,6 @@ class StepKind(StrEnum):
     MODEL = "model"
     OTHER = "other"
     """Neither, as an agent's run or a framework's node: no step, but steps may stand inside it."""
-
-
-class Run(NamedTuple):
-    """A run of an agent: what stands below one span. `is_called`: another agent or a tool began it. `is_parallel`:
-    it began while another run of the agent went on."""
-
-    span_id: str
-    is_called: bool = False
-    is_parallel: bool = False
-
-
-class Question(NamedTuple):
-    """What a model was asked: `newest`, the last message that it did not write itself. `opening` is the first one of
-    the conversation; None where it has written none before. Both are excerpts, as long as they are compared."""
-
-    newest: str
-    opening: str | None = None
 
 
 def not_recorded() -> None:
@@ -69,7 +52,7 @@ class Step:
     name: str
     span_id: str
     agent: str | None = None
-    run: Run | None = None
+    run: AgentRun | None = None
     arguments: Json = None
     result: Json = None
     read: Callable[[Json], Json] | None = None
@@ -108,7 +91,8 @@ def _timed(turn: Turn) -> list[tuple[int, Step]]:
             kind=StepKind.TOOL,
             name=call.name,
             span_id=call.span_id or turn.span_id,
-            agent=turn.agent,
+            agent=call.agent or turn.agent,
+            run=call.run,
             arguments=call.arguments,
             result=call.result,
             error=call.error,
@@ -124,8 +108,10 @@ def _timed(turn: Turn) -> list[tuple[int, Step]]:
             kind=StepKind.MODEL,
             name=reply.model or "model",
             span_id=reply.span_id,
-            agent=turn.agent,
+            agent=reply.agent or turn.agent,
+            run=reply.run,
             result=said,
+            question=partial(_question, reply),
             error=reply.error,
             tokens=reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0,
             started_at=reply.started_at,
@@ -133,3 +119,7 @@ def _timed(turn: Turn) -> list[tuple[int, Step]]:
         )
         timed.append((reply.ended_at, step))
     return timed
+
+
+def _question(call: ModelCall) -> Question | None:
+    return call.question

@@ -8,9 +8,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.conventions import attributes
 from otel_agenteval.conventions.records import STATUS_ERROR
-from otel_agenteval.detectors import Run, Step, StepKind
+from otel_agenteval.detectors import Step, StepKind
 from otel_agenteval.light_reader import step_of
-from otel_agenteval.model import Json
+from otel_agenteval.model import AgentRun, Json
 
 _REQUESTS: Final = ("tool", "function")
 
@@ -26,7 +26,7 @@ def live_step(span: Span, said: Mapping[str, Json], agent: str | None) -> Step |
         status_message=span.status.message,
         agent=agent,
         # The run's own span arrives after its steps: what stands below one span is of one run, whoever called it.
-        run=Run(span.parent_span_id.hex(), is_called=True),
+        run=AgentRun(span.parent_span_id.hex(), is_called=True),
         started_at=span.start_time_unix_nano,
         ended_at=span.end_time_unix_nano,
     )

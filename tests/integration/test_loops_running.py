@@ -8,14 +8,17 @@ from typing import Any
 
 import grpc
 import pytest
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.loops.announcing import NAMED_WITHIN
 from agenteval_collector.servers import WATCH_THREADS
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.crashing import CollectorProcess
 from tests.support.eventually import eventually
 from tests.support.looping import root_span, tool_span
-from tests.support.otlp import START, marked, span_id, trace_id, traces, turn
+from tests.support.otlp import START, marked, span, span_id, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
 OPEN = {"assembly": {"quiet_period": 3600.0}}
@@ -93,6 +96,63 @@ def test_a_loop_that_was_told_live_is_not_told_again_when_the_trace_is_complete(
     assert [each["kind"] for each in document["verdicts"]] == ["identical_call"]
     assert [each["kind"] for each in collector.get("/api/v1/sessions/s-1")["verdicts"]] == ["identical_call"]
     assert loops(collector) == {"identical_call": 1}
+
+
+def nameless(*numbers: int) -> list[Span]:
+    """Equal calls that do not say whose they are, as foreign instrumentations make them."""
+    calls = [tool_span(1, number) for number in numbers]
+    for item in calls:
+        kept = [pair for pair in item.attributes if pair.key != "gen_ai.agent.name"]
+        del item.attributes[:]
+        item.attributes.extend(kept)
+    return calls
+
+
+def test_the_root_that_comes_last_names_the_loop_for_those_who_could_not_be_told(collector: RunningCollector) -> None:
+    everything, session = watch(collector), watch(collector, session_id="s-1")
+    of_trace = watch(collector, session_id=trace_id(1).hex())
+    for item in nameless(2, 3, 4):
+        collector.send(traces(item))
+    assert next_verdict(everything).session_id == next_verdict(of_trace).session_id == trace_id(1).hex()
+    assert loops(collector) == {}
+    root = root_span(1, session="s-1")
+    collector.send(traces(root))
+    verdict = next_verdict(session)
+    assert (verdict.session_id, verdict.span_id) == ("s-1", span_id(4).hex())
+    assert json.loads(verdict.metadata_json)["agent"] == "planner"
+    eventually(lambda: loops(collector) == {"identical_call": 1})
+    assert 'gen_ai_agent_name="planner"' in collector.get("/metrics").partition("agenteval_loops_total{")[2]
+    path = f"/api/v1/traces/{trace_id(1).hex()}"
+    assert [each["agent"] for each in collector.get(path)["verdicts"]] == ["planner"]
+    # What comes next is the first that the others hear of since.
+    for number in (2, 3, 4):
+        collector.send(traces(tool_span(2, number, session__id="s-2")))
+    assert next_verdict(everything).trace_id == trace_id(2).hex()
+
+
+def test_what_the_complete_trace_tells_of_a_loop_is_told_and_counted_too(collector: RunningCollector) -> None:
+    """The names that only some instrumentations give agents are known when the trace is read as a whole."""
+    session = watch(collector, session_id="s-1")
+    for item in nameless(2, 3, 4):
+        collector.send(traces(item))
+    root = span(1, 1, traceloop__span__kind="agent", traceloop__entity__name="guide", session__id="s-1")
+    root.end_time_unix_nano = START + 10_000_000_000
+    collector.send(traces(marked(root, 4, "p")))
+    assert next_verdict(session).session_id == "s-1"
+    [verdict] = collector.scored(trace_id(1).hex())["verdicts"]
+    assert verdict["agent"] == "guide"
+    assert loops(collector) == {"identical_call": 1}
+
+
+def test_what_nobody_names_is_counted_after_a_while(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with RunningCollector(tmp_path, clock, **OPEN) as collector:
+        call = watch(collector)
+        for item in nameless(2, 3, 4):
+            collector.send(traces(item))
+        next_verdict(call)
+        clock.advance(NAMED_WITHIN + 2)
+        eventually(lambda: loops(collector) == {"identical_call": 1})
 
 
 def test_what_its_spans_do_not_tell_is_found_when_the_trace_is_complete(collector: RunningCollector) -> None:
@@ -274,4 +334,24 @@ def test_after_a_kill_no_loop_is_counted_twice(tmp_path: Path) -> None:
     assert [each["kind"] for each in process.get(running)["verdicts"]] == ["identical_call"]
     assert [each["kind"] for each in process.get(path)["verdicts"]] == ["identical_call"]
     assert "agenteval_loops_total{" not in process.get("/metrics")
+    process.stop(signal.SIGTERM)
+
+
+def test_a_kill_before_the_root_came_costs_no_name_and_no_count(tmp_path: Path) -> None:
+    process = CollectorProcess(tmp_path)
+    for item in nameless(2, 3, 4):
+        process.send(traces(item))
+    path = f"/api/v1/traces/{trace_id(1).hex()}"
+    eventually(lambda: (process.get(path) or {}).get("verdicts"))
+    process.stop(signal.SIGKILL)
+    process.start()
+    with grpc.insecure_channel(process.addresses["grpc"]) as channel:
+        watching = EvaluationServiceStub(channel).Watch(pb.WatchRequest(session_id="s-1"), timeout=20)
+        watching.initial_metadata()
+        process.send(traces(marked(root_span(1, session="s-1"), 4, "p")))
+        assert next_verdict(watching).trace_id == trace_id(1).hex()
+        eventually(lambda: (process.get(path) or {}).get("complete"))
+        watching.cancel()
+    assert [(each["kind"], each["agent"]) for each in process.get(path)["verdicts"]] == [("identical_call", "planner")]
+    assert 'agenteval_loop_kind="identical_call",gen_ai_agent_name="planner"' in process.get("/metrics")
     process.stop(signal.SIGTERM)

@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.conventions import BY_CONVENTION
-from otel_agenteval.detectors import RuleBook, Rules
+from otel_agenteval.detectors import RuleBook
 from tests.support.eventually import eventually
 from tests.support.looping import root_span, tool_span
 from tests.support.otlp import span, span_id
@@ -131,11 +131,6 @@ def below(parent: int, number: int) -> Arrival:
 def test_agents_without_names_are_told_apart_by_the_spans_they_stand_below() -> None:
     assert live().observe([below(parent, 10 + parent) for parent in (1, 2, 3)]) == []
     assert kinds(live().observe([below(1, number) for number in (2, 3, 4)])) == ["identical_call"]
-
-
-def test_where_agents_have_rules_of_their_own_one_without_a_name_is_left_to_the_complete_trace() -> None:
-    rules = RuleBook(agents={"poller": Rules()})
-    assert live(rules).observe([below(1, number) for number in (2, 3, 4)]) == []
 
 
 def test_of_several_agents_the_one_that_loops_is_named() -> None:

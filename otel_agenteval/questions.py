@@ -28,13 +28,12 @@ _MESSAGES: Final = (
     "mlflow.spanInputs",
     "ai.prompt.messages",
     "gcp.vertex.agent.llm_request",
-    "request_data",
-    "events",
 )
 _INDEXED: Final = (("llm.input_messages.", ".message."), ("gen_ai.prompt.", "."))
 _CONTENTS: Final = ("content", "contents.0.message_content.text")
 _MARK: Final = '"role"'
 _ROLE: Final = re.compile(r'"role"\s*:\s*"([\w-]{1,40})"')
+_STRUCTURE: Final = " \t\r\n{}[],"
 _OWN: Final = frozenset(("assistant", "ai", "model", "tool-call"))
 _INSTRUCTIONS: Final = frozenset(("system", "developer"))
 
@@ -46,7 +45,7 @@ _Message = tuple[str, str]
 def question_of(attributes: Mapping[str, Any]) -> Question | None:
     """What the model of this span was asked; None where that does not stand there, or not in a form that is known."""
     first, last = _messages(attributes)
-    newest = next((said for role, said in last if role not in _OWN and role not in _INSTRUCTIONS), None)
+    newest = _newest(last)
     if newest is None:
         return None
     said_first = ((role, said) for role, said in first if role not in _INSTRUCTIONS)
@@ -55,12 +54,25 @@ def question_of(attributes: Mapping[str, Any]) -> Question | None:
     return Question(excerpt(newest), excerpt(opening) if has_spoken else None)
 
 
+def newest_of(attributes: Mapping[str, Any]) -> str | None:
+    """The `newest` of `question_of`, without the search for how the conversation begins."""
+    newest = _newest(_messages(attributes)[1])
+    return None if newest is None else excerpt(newest)
+
+
 def excerpt(message: str) -> str:
     """A text that is compared in place of a message."""
     if len(message) <= MAX_EXCERPT:
         return message
     half = MAX_EXCERPT // 2
     return f"{message[:half]}{message[-half:]}{len(message)}"
+
+
+def _newest(last: Iterator[_Message]) -> str | None:
+    for role, said in last:
+        if role not in _OWN and role not in _INSTRUCTIONS:
+            return said
+    return None
 
 
 def _messages(attributes: Mapping[str, Any]) -> tuple[Iterator[_Message], Iterator[_Message]]:
@@ -102,8 +114,8 @@ def _backwards(text: str) -> Iterator[_Message]:
 def _written(text: str, before: _Found | None, at: _Found, after: _Found | None) -> str:
     """What stands behind the role that is `at`, up to the next one; where it is not the first field, what precedes."""
     if text[max(0, at.start() - 2) : at.start()].strip().endswith("{"):
-        return text[at.end() : after.start() if after else len(text)]
-    return text[before.end() if before else 0 : at.start()]
+        return text[at.end() : after.start() if after else len(text)].strip(_STRUCTURE)
+    return text[before.end() if before else 0 : at.start()].strip(_STRUCTURE)
 
 
 def _role_after(text: str, start: int) -> _Found | None:

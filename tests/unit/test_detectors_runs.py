@@ -1,0 +1,294 @@
+"""Runs of agents, as they are told apart beside the agent, in an open trace and in a complete one."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.loops import LiveLoops
+from agenteval_collector.pipeline import Arrival, Origin
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
+from opentelemetry.sdk.trace import ReadableSpan
+
+from otel_agenteval.conventions import BY_CONVENTION, read_trace, span_record
+from otel_agenteval.detectors import Budget, Detectors, Mode, RuleBook, Rules, Step, StepKind, steps_of
+from otel_agenteval.detectors.runs import MAX_RUNS
+from otel_agenteval.model import AgentRun
+from tests.support.agent_runs import Message, Stage
+from tests.unit.test_watching import Watched
+
+TASK: list[Message] = [("system", "Answer well."), ("user", "May I give it back?")]
+SAID: list[Message] = [*TASK, ("assistant", "I will search."), ("tool", "3 hits")]
+NOT_RELEVANT = "This document is not relevant to it."
+AGAIN = "I will look into the documents again."
+
+
+def sub_agents_side_by_side(stage: Stage) -> None:
+    with stage.running("chief") as chief:
+        runs = [stage.run("reader", chief) for _ in range(4)]
+        for run in runs:
+            stage.ask(run, TASK)
+            stage.call(run)
+        for run in runs:
+            stage.end(run)
+
+
+def agents_side_by_side_that_nobody_called(stage: Stage) -> None:
+    with stage.inside("batch", None) as batch:
+        runs = [stage.run("reader", batch) for _ in range(4)]
+        for _ in range(2):
+            for run in runs:
+                stage.call(run)
+        for run in runs:
+            stage.end(run)
+
+
+def agents_without_names_side_by_side(stage: Stage) -> None:
+    with stage.inside("batch", None) as batch:
+        runs = [stage.run(None, batch) for _ in range(4)]
+        for run in runs:
+            stage.call(run)
+        for run in runs:
+            stage.end(run)
+
+
+def a_sub_agent_again_and_again(stage: Stage) -> None:
+    with stage.running("chief") as chief:
+        for number in range(4):
+            with stage.running("reader", chief) as run:
+                stage.ask(run, [("user", f"Read chapter {number}.")])
+                stage.call(run)
+
+
+def a_sub_agent_again_and_again_whose_questions_are_not_recorded(stage: Stage) -> None:
+    with stage.running("chief") as chief:
+        for _ in range(4):
+            with stage.running("reader", chief) as run:
+                stage.call(run)
+
+
+def a_sub_agent_as_a_tool_with_other_tasks(stage: Stage) -> None:
+    with stage.running("chief") as chief:
+        for number in range(4):
+            with (
+                stage.inside(
+                    "execute_tool ask_reader",
+                    chief,
+                    gen_ai__operation__name="execute_tool",
+                    gen_ai__tool__name="ask_reader",
+                    gen_ai__tool__call__arguments=f'{{"chapter": {number}}}',
+                    gen_ai__tool__call__result=f"chapter {number} is long",
+                ) as tool,
+                stage.running("reader", tool) as run,
+            ):
+                stage.call(run)
+
+
+def one_document_after_the_other(stage: Stage) -> None:
+    with stage.inside("batch", None) as batch:
+        for number in range(4):
+            with stage.running("reader", batch) as run:
+                stage.ask(run, [("user", f"Read document {number}.")])
+                stage.call(run, "get_guidelines", None, "Be brief.")
+
+
+def a_supervisor_that_hands_over(stage: Stage) -> None:
+    with stage.running("chief") as chief:
+        for _ in range(4):
+            stage.call(chief, "transfer_to_reader", None, "Successfully transferred to reader")
+            with stage.running("reader", chief) as run:
+                stage.call(run)
+
+
+def a_grader_of_documents(stage: Stage) -> None:
+    with stage.running("grader") as run:
+        for number in range(4):
+            stage.ask(run, [("system", "Grade."), ("user", f"Document {number}: {'x' * 5000}")], NOT_RELEVANT)
+
+
+def a_grader_that_is_called_for_each_document(stage: Stage) -> None:
+    with stage.running("chief") as chief:
+        for number in range(4):
+            with stage.running("grader", chief) as run:
+                stage.ask(run, [("user", f"Document {number}")], NOT_RELEVANT)
+
+
+def an_answer_to_other_questions(stage: Stage) -> None:
+    asked: list[Message] = []
+    with stage.running("clerk") as run:
+        for number in range(4):
+            asked += [("user", f"And is there {number}?")]
+            stage.ask(run, asked, "I am sorry, but I cannot help you with that.")
+            asked += [("assistant", "I am sorry, but I cannot help you with that.")]
+
+
+def a_supervisor_calls_the_same(stage: Stage) -> None:
+    with stage.running("chief") as chief:
+        for _ in range(3):
+            with (
+                stage.inside(
+                    "execute_tool ask_reader",
+                    chief,
+                    gen_ai__operation__name="execute_tool",
+                    gen_ai__tool__name="ask_reader",
+                    gen_ai__tool__call__arguments='{"chapter": 1}',
+                    gen_ai__tool__call__result="chapter 1 is long",
+                ) as tool,
+                stage.running("reader", tool) as run,
+            ):
+                stage.call(run)
+
+
+def a_run_for_every_turn(stage: Stage) -> None:
+    with stage.inside("loop", None) as loop:
+        for _ in range(3):
+            with stage.running("reader", loop) as run:
+                stage.call(run)
+
+
+def a_run_for_every_turn_of_a_conversation(stage: Stage) -> None:
+    with stage.running("loop agent") as loop:
+        asked = list(TASK)
+        for _ in range(3):
+            with stage.running("reader", loop) as run:
+                stage.ask(run, asked)
+                stage.call(run)
+            asked += [("assistant", "I will search."), ("tool", "3 hits")]
+
+
+def a_run_inside_the_run_for_every_turn(stage: Stage) -> None:
+    with stage.running("reader") as around:
+        for _ in range(3):
+            with stage.running("reader", around) as run:
+                stage.call(run)
+
+
+def a_step_of_a_framework_around_every_turn(stage: Stage) -> None:
+    with stage.running("reader") as run:
+        for _ in range(3):
+            with stage.inside("turn", run) as turn:
+                stage.call(turn)
+
+
+def one_of_several_side_by_side(stage: Stage) -> None:
+    with stage.running("chief") as chief:
+        runs = [stage.run("reader", chief) for _ in range(3)]
+        for number in range(3):
+            stage.call(runs[0], arguments=number, result=f"{number} hits")
+            stage.call(runs[1])
+        for run in runs:
+            stage.end(run)
+
+
+def words_that_are_said_again_to_the_same(stage: Stage) -> None:
+    asked = list(TASK)
+    with stage.running("clerk") as run:
+        for _ in range(3):
+            stage.ask(run, asked, AGAIN)
+            asked += [("assistant", AGAIN)]
+
+
+def words_that_are_said_again_to_the_same_result(stage: Stage) -> None:
+    asked = list(SAID)
+    with stage.running("clerk") as run:
+        for _ in range(3):
+            stage.ask(run, asked, AGAIN)
+            asked += [("assistant", AGAIN), ("tool", "3 hits")]
+
+
+def words_that_are_said_again_to_what_is_not_recorded(stage: Stage) -> None:
+    with stage.running("clerk") as run:
+        for _ in range(3):
+            stage.ask(run, reply=AGAIN)
+
+
+LEGITIMATE = [
+    sub_agents_side_by_side,
+    agents_side_by_side_that_nobody_called,
+    agents_without_names_side_by_side,
+    a_sub_agent_again_and_again,
+    a_sub_agent_again_and_again_whose_questions_are_not_recorded,
+    a_sub_agent_as_a_tool_with_other_tasks,
+    one_document_after_the_other,
+    a_supervisor_that_hands_over,
+    a_grader_of_documents,
+    a_grader_that_is_called_for_each_document,
+    an_answer_to_other_questions,
+]
+# With what is found, and whether it is found before the trace is complete.
+LOOPING = [
+    (a_supervisor_calls_the_same, "identical_call", True),
+    (a_run_for_every_turn, "identical_call", False),
+    (a_run_for_every_turn_of_a_conversation, "identical_call", False),
+    (a_run_inside_the_run_for_every_turn, "identical_call", False),
+    (a_step_of_a_framework_around_every_turn, "identical_call", False),
+    (one_of_several_side_by_side, "identical_call", True),
+    (words_that_are_said_again_to_the_same, "repeated_output", True),
+    (words_that_are_said_again_to_the_same_result, "repeated_output", True),
+    (words_that_are_said_again_to_what_is_not_recorded, "repeated_output", True),
+]
+
+
+def found(act: Callable[[Stage], None]) -> tuple[list[str], list[str], list[str]]:
+    """What is found beside the agent, in the open trace and in the complete one."""
+    watched = Watched()
+    act(Stage(watched.tracer))
+    spans = list(messages([each.span for each in watched.ended]))
+    live = LiveLoops(RuleBook(), BY_CONVENTION, ManualClock())
+    told = [each for span in spans for each in live.observe([Arrival(span, Origin(b"", "lib", None))])]
+    # What becomes known of a verdict later is told of anew.
+    kinds = {each.verdict.span_id: each.verdict.kind for each in told}
+    return watched.kinds(), list(kinds.values()), complete(spans)
+
+
+def messages(spans: list[ReadableSpan]) -> Iterator[SpanMessage]:
+    for of_resource in encode_spans(spans).resource_spans:
+        for of_scope in of_resource.scope_spans:
+            yield from of_scope.spans
+
+
+def complete(spans: list[SpanMessage]) -> list[str]:
+    detectors = Detectors("s-1", "t-1", RuleBook())
+    trace = read_trace("t-1", [span_record(span, {}, "lib") for span in spans])
+    return [verdict.kind for step in steps_of(trace) for verdict in detectors.observe(step)]
+
+
+@pytest.mark.parametrize("act", LEGITIMATE, ids=lambda act: act.__name__)
+def test_other_runs_are_no_repetition(act: Callable[[Stage], None]) -> None:
+    assert found(act) == ([], [], [])
+
+
+@pytest.mark.parametrize(("act", "kind", "is_live"), LOOPING, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_a_loop_is_found_whatever_is_made_a_run_of(act: Callable[[Stage], None], kind: str, is_live: bool) -> None:
+    assert found(act) == ([kind], [kind] if is_live else [], [kind])
+
+
+def in_run(number: int, span_id: int) -> Step:
+    return Step(
+        kind=StepKind.TOOL,
+        name="search",
+        span_id=str(span_id),
+        agent="reader",
+        run=AgentRun(str(number), is_called=True),
+        arguments="{}",
+        result="3 hits",
+        started_at=span_id,
+        ended_at=span_id + 1,
+    )
+
+
+def test_runs_that_did_nothing_for_longest_are_forgotten() -> None:
+    detectors = Detectors("s-1", "t-1", RuleBook())
+    for number in range(10 * MAX_RUNS):
+        assert detectors.observe(in_run(number, 2 * number)) == []
+    assert detectors.forgotten == 9 * MAX_RUNS
+    newest = 10 * MAX_RUNS - 1
+    told = [detectors.observe(in_run(newest, 20 * MAX_RUNS + again)) for again in range(2)]
+    assert [[verdict.kind for verdict in each] for each in told] == [[], ["identical_call"]]
+
+
+def test_a_budget_is_that_of_all_runs_of_an_agent() -> None:
+    rules = Rules(budget=Budget(mode=Mode.ALARM, steps=3))
+    detectors = Detectors("s-1", "t-1", RuleBook(agents={"reader": rules}))
+    told = [detectors.observe(in_run(number, number)) for number in range(6)]
+    assert [[verdict.kind for verdict in each] for each in told] == [[], [], [], ["budget"], [], []]

@@ -1,0 +1,126 @@
+"""What a model call was asked: as the full reader has it, in whatever form it is recorded."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_agenteval.conventions import Role, read_span
+from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Message
+from otel_agenteval.model import Question
+from otel_agenteval.questions import MAX_EXCERPT, excerpt, question_of
+from tests.support.agent_runs import messages
+from tests.support.recordings import DATA, recorded_spans
+
+RECORDINGS = [
+    path
+    for folder in ("corpus", "recorded")
+    for path in sorted((DATA / folder).glob("*.otlp.pb"))
+    if ".logs." not in path.name
+]
+# What smolagents calls what its model has asked for.
+OWN = (ASSISTANT, "tool-call")
+ASKED = [("system", "Be brief."), ("user", "And now?")]
+GOES_ON = [("user", "First."), ("assistant", "Yes."), ("user", "And now?")]
+
+
+def said(message: Message) -> list[str]:
+    """What a message says, as words that stand in any of its forms."""
+    results = [each.result if isinstance(each.result, str) else "" for each in message.responses]
+    return [word for text in (*message.texts, *results) for word in text.split()[:5] if word.isalnum()]
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
+def test_the_question_is_that_of_the_full_reader(path: Any) -> None:
+    for spans in recorded_spans(path).values():
+        for span in spans:
+            facts, _ = read_span(span)
+            question = question_of(span.attributes)
+            if facts is None or facts.role is not Role.MODEL or facts.input is None or question is None:
+                continue
+            others = [each for each in facts.input.messages if each.role != SYSTEM]
+            newest = next(each for each in reversed(others) if each.role not in OWN)
+            assert all(word in question.newest for word in said(newest))
+            if any(each.role in OWN for each in others):
+                assert question.opening is not None
+                assert all(word in question.opening for word in said(others[0]))
+            else:
+                assert question.opening is None
+
+
+def test_most_recordings_tell_the_question() -> None:
+    asked = [
+        any(question_of(span.attributes) for spans in recorded_spans(path).values() for span in spans)
+        for path in RECORDINGS
+    ]
+    assert sum(asked) >= 0.7 * len(asked)
+
+
+def indexed(said: list[tuple[str, str]], prefix: str, infix: str) -> dict[str, str]:
+    fields = enumerate(said)
+    return {f"{prefix}{at}{infix}{key}": text for at, (r, t) in fields for key, text in (("role", r), ("content", t))}
+
+
+def contents(said: list[tuple[str, str]]) -> str:
+    """The form of Gemini's API, in which the role comes last."""
+    return json.dumps({"model": "m", "contents": [{"parts": [{"text": text}], "role": role} for role, text in said]})
+
+
+FORMS = [
+    pytest.param(lambda said: {"gen_ai.input.messages": messages(said)}, id="the conventions"),
+    pytest.param(lambda said: {"gen_ai.input.messages": messages(said).replace(" ", "")}, id="without white space"),
+    pytest.param(lambda said: {"gcp.vertex.agent.llm_request": contents(said)}, id="the role last"),
+    pytest.param(lambda said: indexed(said, "llm.input_messages.", ".message."), id="OpenInference"),
+    pytest.param(lambda said: indexed(said, "gen_ai.prompt.", "."), id="OpenLLMetry"),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_own_words_change_no_question(form: Any) -> None:
+    first = question_of(form(ASKED))
+    again = question_of(form([*ASKED, ("assistant", "I will see."), ("assistant", "I will see.")]))
+    assert first is not None
+    assert again is not None
+    assert first.newest == again.newest
+    assert (first.opening, again.opening) == (None, first.newest)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_new_is_another_question(form: Any) -> None:
+    asked, goes_on = question_of(form(ASKED)), question_of(form(GOES_ON))
+    other = question_of(form([("user", "And then?")]))
+    assert asked is not None
+    assert goes_on is not None
+    assert other is not None
+    assert goes_on.newest == asked.newest != other.newest
+    assert goes_on.opening not in (None, asked.newest)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"gen_ai.input.messages": "[]"}, id="no messages"),
+        pytest.param({"gen_ai.input.messages": "hello"}, id="no JSON"),
+        pytest.param({"gen_ai.input.messages": messages([("system", "Be brief.")])}, id="instructions alone"),
+        pytest.param({"gen_ai.input.messages": '[{"role": {"type": "string"}}]'}, id="a schema"),
+        pytest.param({"gen_ai.input.messages": json.dumps(['"role": "user"'])}, id="a role in content"),
+    ],
+)
+def test_what_is_not_recorded_is_no_question(attributes: dict[str, Any]) -> None:
+    assert question_of(attributes) is None
+
+
+def test_a_long_message_is_compared_by_both_of_its_ends_and_its_length() -> None:
+    long = "a" * 10_000
+    assert len({excerpt(text) for text in (long, long + "a", "b" + long[1:], long[1:] + "b")}) == 4
+    assert len(excerpt(long)) <= MAX_EXCERPT + 10
+
+
+@given(st.text('"role: user{}[],\\asitn', max_size=200))
+def test_hostile_content_raises_nothing(text: str) -> None:
+    for key in ("gen_ai.input.messages", "gcp.vertex.agent.llm_request", "gen_ai.prompt.0.role"):
+        found = question_of({key: text})
+        assert found is None or isinstance(found, Question)

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from agenteval_collector.cli.read import register
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.loops.open_spans import FORGOTTEN_AFTER, GONE_AFTER
+from typer.testing import CliRunner
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
@@ -71,9 +74,12 @@ def test_an_agent_that_is_killed_is_reported_as_such(tmp_path: Path, calls: int)
 
 
 def piped(*arguments: str) -> str:
-    """What `agenteval` writes into a pipe, in one line."""
-    command = [str(Path(sys.executable).parent / "agenteval"), *arguments]
-    return " ".join(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.split())
+    """What `agenteval` writes where there is no terminal, in one line."""
+    app = typer.Typer()
+    register(app)
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 0, result.output
+    return " ".join(result.stdout.split())
 
 
 def running_no_more(collector: RunningCollector) -> Any:
@@ -172,4 +178,5 @@ def test_what_was_complete_as_far_as_a_new_collector_knew_runs_as_soon_as_it_is_
         Agent(collector).report(1)
         document = collector.get(PATH)
         assert (document["status"], document["complete"], len(document["open_spans"])) == ("running", False, 1)
-        assert collector.get("/api/v1/sessions/s-1")["status"] == "running"
+        session = collector.get("/api/v1/sessions/s-1")
+        assert (session["status"], session["agent"]) == ("running", "planner")

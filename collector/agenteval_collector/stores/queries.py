@@ -217,7 +217,8 @@ class StoreQueries:
         return {
             "session_id": row.session_id,
             "user_id": row.user_id,
-            "agent": row.agent,
+            # What has arrived may name nobody, when what still runs does.
+            "agent": row.agent or next((trace.agent for trace in running if trace.agent), None),
             "services": json.loads(row.services),
             "status": "running" if running else self._status(row),
             "status_reason": stop_reason(running) or deaths.get(row.session_id),

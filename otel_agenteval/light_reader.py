@@ -16,7 +16,7 @@ from otel_agenteval.detectors import Step, StepKind
 from otel_agenteval.detectors.steps import not_recorded
 from otel_agenteval.error_text import ERROR_TEXT, FAILED
 from otel_agenteval.model import AgentRun, Json
-from otel_agenteval.questions import question_of
+from otel_agenteval.questions import newest_of, question_of
 
 MAX_CONTENT: Final = 64 * 1024
 """Characters of arguments, of a result or of a reply that are decoded; longer ones are compared as text."""
@@ -214,6 +214,7 @@ def step_of(
         arguments=arguments,
         result=result,
         read=read,
+        asked=not_recorded if is_tool else partial(newest_of, attributes),
         question=not_recorded if is_tool else partial(question_of, attributes),
         error=error,
         tokens=_tokens(attributes) if kind is StepKind.MODEL else 0,

@@ -87,15 +87,14 @@ class RunDetectors:
         rule, row = self._rules.repeated_output, self._same_reply
         if step.error is not None or step.result is None:
             return
-        question = step.question()
-        asked = question and question.newest
+        asked = step.asked()
         # The question first: most replies are to another one, and then they need not be read.
         said = (asked, Compared(step.result, step.read))
         if row.count and asked == self._asked and not row.is_of(said) and said[1].fingerprint is None:
             return
         self._asked = asked
         if row.add(said, step) and row.count == rule.repeats and is_speech(step.reply):
-            to_what = "" if question is None else " to the same"
+            to_what = "" if asked is None else " to the same"
             reason = f"the model said the same{to_what} {rule.repeats} times, and no tool was called in between"
             yield from _repeated(Kind.REPEATED_OUTPUT, rule, step, row, reason)
 

@@ -43,9 +43,10 @@ class Step:
 
     `name` is the tool's or the model's. `arguments` are a tool call's, as JSON text or decoded. `result` is what the
     tool gave back, or a model's reply: its text, or what `read` gets the text out of when it is needed. `question` gets
-    what the model was asked. A failed step has an `error`, be it empty text. `tokens` are the input and output of a
-    model call. `agent` names whose step it is, and `run` in which of its runs, both the same for the tool and the model
-    calls there: each run of an agent is looked at on its own. Where it is not known, `run` is None.
+    what the model was asked, and `asked` the newest of it alone. A failed step has an `error`, be it empty text.
+    `tokens` are the input and output of a model call. `agent` names whose step it is, and `run` in which of its runs,
+    both the same for the tool and the model calls there: each run of an agent is looked at on its own. Where it is not
+    known, `run` is None.
     """
 
     kind: StepKind
@@ -56,6 +57,7 @@ class Step:
     arguments: Json = None
     result: Json = None
     read: Callable[[Json], Json] | None = None
+    asked: Callable[[], str | None] = not_recorded
     question: Callable[[], Question | None] = not_recorded
     error: str | None = None
     tokens: int = 0
@@ -111,6 +113,7 @@ def _timed(turn: Turn) -> list[tuple[int, Step]]:
             agent=reply.agent or turn.agent,
             run=reply.run,
             result=said,
+            asked=partial(_asked, reply),
             question=partial(_question, reply),
             error=reply.error,
             tokens=reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0,
@@ -119,6 +122,10 @@ def _timed(turn: Turn) -> list[tuple[int, Step]]:
         )
         timed.append((reply.ended_at, step))
     return timed
+
+
+def _asked(call: ModelCall) -> str | None:
+    return call.question.newest if call.question is not None else None
 
 
 def _question(call: ModelCall) -> Question | None:

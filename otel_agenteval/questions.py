@@ -82,8 +82,10 @@ def _messages(attributes: Mapping[str, Any]) -> tuple[Iterator[_Message], Iterat
             count = next(n for n in itertools.count(1) if f"{prefix}{n}{infix}role" not in attributes)
             names = [f"{prefix}{index}{infix}" for index in range(count)]
             return (_indexed(attributes, name) for name in names), (_indexed(attributes, name) for name in names[::-1])
-    text = next((text for key in _MESSAGES if isinstance(text := attributes.get(key), str)), "")
-    return _forwards(text), _backwards(text)
+    for key in _MESSAGES:
+        if isinstance(text := attributes.get(key), str):
+            return _forwards(text), _backwards(text)
+    return iter(()), iter(())
 
 
 def _indexed(attributes: Mapping[str, Any], name: str) -> _Message:
@@ -92,13 +94,13 @@ def _indexed(attributes: Mapping[str, Any], name: str) -> _Message:
 
 
 def _forwards(text: str) -> Iterator[_Message]:
-    before, at = None, _role_after(text, 0)
+    at = _role_after(text, 0)
     for _ in range(MAX_MESSAGES):
         if at is None:
             return
         after = _role_after(text, at.end())
-        yield at[1], _written(text, before, at, after)
-        before, at = at, after
+        yield at[1], _written(text, at, after)
+        at = after
 
 
 def _backwards(text: str) -> Iterator[_Message]:
@@ -106,16 +108,17 @@ def _backwards(text: str) -> Iterator[_Message]:
     for _ in range(MAX_MESSAGES):
         if at is None:
             return
-        before = _role_before(text, at.start())
-        yield at[1], _written(text, before, at, after)
-        after, at = at, before
+        yield at[1], _written(text, at, after)
+        after, at = at, _role_before(text, at.start())
 
 
-def _written(text: str, before: _Found | None, at: _Found, after: _Found | None) -> str:
+def _written(text: str, at: _Found, after: _Found | None) -> str:
     """What stands behind the role that is `at`, up to the next one; where it is not the first field, what precedes."""
-    if text[max(0, at.start() - 2) : at.start()].strip().endswith("{"):
+    start = at.start()
+    if text[max(0, start - 2) : start].strip().endswith("{"):
         return text[at.end() : after.start() if after else len(text)].strip(_STRUCTURE)
-    return text[before.end() if before else 0 : at.start()].strip(_STRUCTURE)
+    before = _role_before(text, start)
+    return text[before.end() if before else 0 : start].strip(_STRUCTURE)
 
 
 def _role_after(text: str, start: int) -> _Found | None:

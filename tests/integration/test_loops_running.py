@@ -98,9 +98,9 @@ def test_a_loop_that_was_told_live_is_not_told_again_when_the_trace_is_complete(
     assert loops(collector) == {"identical_call": 1}
 
 
-def nameless(*numbers: int) -> list[Span]:
+def nameless(*numbers: int, trace: int = 1) -> list[Span]:
     """Equal calls that do not say whose they are, as foreign instrumentations make them."""
-    calls = [tool_span(1, number) for number in numbers]
+    calls = [tool_span(trace, number) for number in numbers]
     for item in calls:
         kept = [pair for pair in item.attributes if pair.key != "gen_ai.agent.name"]
         del item.attributes[:]
@@ -142,6 +142,22 @@ def test_what_the_complete_trace_tells_of_a_loop_is_told_and_counted_too(collect
     [verdict] = collector.scored(trace_id(1).hex())["verdicts"]
     assert verdict["agent"] == "guide"
     assert loops(collector) == {"identical_call": 1}
+
+
+def test_an_agent_with_rules_of_its_own_is_not_told_of_before_its_root_has_named_it(tmp_path: Path) -> None:
+    """A model call of some seconds, and the trace looks complete without its root."""
+    rules = {"agents": {"planner": {"identical_call": {"mode": "off"}}}}
+    with RunningCollector(tmp_path, loops=rules) as collector:
+        collector.send(traces(*nameless(2, 3, 4)))
+        assert collector.scored(trace_id(1).hex())["verdicts"] == []
+        collector.send(traces(root_span(1)))
+        assert collector.scored(trace_id(1).hex(), revision=2)["verdicts"] == []
+        # Its agent is known by nobody, and there is no root to come.
+        calls = nameless(2, 3, 4, trace=2)
+        for item in calls:
+            item.flags = 0x300
+        collector.send(traces(*calls))
+        assert [each["kind"] for each in collector.scored(trace_id(2).hex())["verdicts"]] == ["identical_call"]
 
 
 def test_what_nobody_names_is_counted_after_a_while(tmp_path: Path) -> None:

@@ -1,8 +1,13 @@
 """Loops in what is complete: the full reading of a trace, and its answers beside those before it."""
 
 from collections.abc import Iterable
+from typing import Final
 
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import (
+    SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK,
+    SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK,
+    Span,
+)
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.loops.watched import carries_verdicts, is_watched
@@ -12,6 +17,8 @@ from otel_agenteval.conventions import attributes
 from otel_agenteval.detectors import Detectors, Mode, RuleBook, Verdict, steps_of
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Score, Subject
+
+_REMOTE_PARENT: Final = SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK
 
 
 class TraceLoops:
@@ -32,6 +39,9 @@ class TraceLoops:
         watched.difference_update(turn.span_id for turn in trace.turns)
         detectors = Detectors(session_id, trace.trace_id, self._rules)
         steps = [step for step in steps_of(trace) if step.span_id not in watched]
+        if self._rules.agents and any(step.agent is None for step in steps) and _misses_its_root(assembled):
+            # The root may name an agent that has rules of its own: then this is not the last revision.
+            steps = [step for step in steps if step.agent is not None]
         found = [verdict for step in steps for verdict in detectors.observe(step)]
         spans: dict[str | None, set[str]] = {}
         for verdict in found:
@@ -95,6 +105,13 @@ def _carried(assembled: AssembledTrace, session_id: str) -> list[Verdict]:
             attributes(span.attributes), trace_id=assembled.trace_id, span_id=span.span_id.hex(), session_id=session_id
         )
     ]
+
+
+def _misses_its_root(assembled: AssembledTrace) -> bool:
+    """Whether a span stands below one of its own process that has not arrived."""
+    spans = [Span.FromString(raw) for raw, _ in assembled.spans]
+    known = {b"", *(span.span_id for span in spans)}
+    return any(span.parent_span_id not in known and span.flags & _REMOTE_PARENT != _REMOTE_PARENT for span in spans)
 
 
 def _processes(assembled: AssembledTrace) -> frozenset[str]:

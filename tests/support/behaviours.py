@@ -4,7 +4,9 @@
     planner: search({"q": "a"}) -> 3 hits      a tool call of the agent `planner`, with arguments and result
     search(?) !! timeout                       one that failed, its arguments not recorded; no agent is named
     & search({"q": "b"}) -> 3 hits             begins with the line above, before that is over
+    planner#2: search({"q": "a"}) -> 3 hits    one in the second of the agent's runs, which another agent called
     says: Good morning!                        a reply of the model; `says !! overloaded` is one that failed
+    says to Hello?: Good morning!              one to a recorded question
     open search                                a call begins; `open search in outer` inside another, `node` is no call
     close search                               it ends
     wait 10m                                   nothing happens for so long
@@ -16,17 +18,20 @@ Every line takes a second, and a second lies between two of them.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from otel_agenteval.detectors import Detectors, Step, StepKind, StepStarted
+from otel_agenteval.detectors.steps import not_recorded
+from otel_agenteval.model import AgentRun
 from tests.support.recordings import DATA
 
 SECOND: Final = 1_000_000_000
 BEHAVIOURS: Final = DATA / "behaviours"
 
 _CALL = re.compile(r"(?P<tool>\w+)\((?P<arguments>.*)\)(?: (?P<sign>->|!!) (?P<outcome>.*))?")
-_SAYS = re.compile(r"says(?:: (?P<reply>.*)| !! (?P<error>.*))")
+_SAYS = re.compile(r"says(?: to (?P<asked>[^:]*))?(?:: (?P<reply>.*)| !! (?P<error>.*))")
 _OPEN = re.compile(r"(?P<verb>open|node|close) (?P<name>\w+)(?: in (?P<parent>\w+))?")
 
 
@@ -80,15 +85,18 @@ def _event(text: str, span_id: str, begun: int, ended: int) -> StepStarted | Ste
         if match["verb"] == "close":
             return Step(kind=kind, name=match["name"], span_id=match["name"], ended_at=ended)
         return StepStarted(kind=kind, name=match["name"], span_id=match["name"], parent_id=match["parent"], at=begun)
-    agent = None
-    if match := re.match(r"(\w+): (?=says|\w+\()", text):
+    agent = run = None
+    if match := re.match(r"(\w+)(#\d+)?: (?=says|\w+\()", text):
         agent, text = match[1], text[match.end() :]
+        run = AgentRun(match[2], is_called=True) if match[2] else None
     if match := _SAYS.fullmatch(text):
         return Step(
             kind=StepKind.MODEL,
             name="gpt",
             span_id=span_id,
             agent=agent,
+            run=run,
+            asked=partial(str, asked) if (asked := match["asked"]) else not_recorded,
             result=match["reply"],
             error=match["error"],
             started_at=begun,
@@ -102,6 +110,7 @@ def _event(text: str, span_id: str, begun: int, ended: int) -> StepStarted | Ste
         name=match["tool"],
         span_id=span_id,
         agent=agent,
+        run=run,
         arguments=None if match["arguments"] == "?" else match["arguments"],
         result=match["outcome"] if match["sign"] == "->" else None,
         error=match["outcome"] if match["sign"] == "!!" else None,

@@ -76,7 +76,7 @@ def _cycle(history: Sequence[Step]) -> bool:
 def _repeated_output(history: Sequence[Step]) -> bool:
     last = history[-1]
     said = [step for step in history if _is_tool(step) or (step.error is None and step.result is not None)]
-    row = _last(said, lambda step: not _is_tool(step) and fingerprint(step.result) == fingerprint(last.result))
+    row = _last(said, lambda step: not _is_tool(step) and _reply(step) == _reply(last))
     return last.error is None and is_speech(last.result) and _completes(row, ROUNDS) and row[-1] is last
 
 
@@ -128,6 +128,10 @@ def _is_tool(step: Step) -> bool:
 
 def _outcome(step: Step) -> object:
     return step.name, fingerprint(step.result)
+
+
+def _reply(step: Step) -> object:
+    return step.asked(), fingerprint(step.result)
 
 
 def _call(step: Step) -> object:

@@ -4,6 +4,7 @@ import pickle
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted, Verdict
 from otel_agenteval.detectors.open_spans import MAX_OPEN
 from otel_agenteval.detectors.runs import MAX_RUNS
+from otel_agenteval.detectors.steps import not_recorded
 from otel_agenteval.model import Json
 from tests.support.behaviours import BEHAVIOURS, Behaviour, behaviours
 from tests.support.loop_oracle import loops
@@ -30,6 +32,7 @@ REPLIES = st.builds(
     kind=st.just(StepKind.MODEL),
     name=st.just("gpt"),
     span_id=st.just(""),
+    asked=st.sampled_from([not_recorded, partial(str, "Can you help me?"), partial(str, "And now?")]),
     result=st.sampled_from(["Could you tell me your name again?", "Let me look that up for you.", "yes", None]),
     error=st.sampled_from([None, None, None, "overloaded"]),
 )
@@ -66,14 +69,16 @@ def test_they_agree_with_who_looks_at_everything(history: list[Step]) -> None:
 @given(histories(), st.lists(st.integers(1, 2), min_size=1))
 def test_replies_that_are_read_when_needed_loop_at_the_same_steps(history: list[Step], ids: list[int]) -> None:
     unread = [
-        replace(step, result=[ids[index % len(ids)], step.result], read=second)
+        replace(step, result=[ids[index % len(ids)], step.result], read=second, asked=not_recorded)
         if step.kind is StepKind.MODEL and index % 3
-        else replace(step, result=f"{ids[index % len(ids)]} {step.result or ''}", read=behind_the_id)
+        else replace(
+            step, result=f"{ids[index % len(ids)]} {step.result or ''}", read=behind_the_id, asked=not_recorded
+        )
         if step.kind is StepKind.MODEL
         else step
         for index, step in enumerate(history)
     ]
-    assert observe(unread) == observe(history)
+    assert observe(unread) == observe([replace(step, asked=not_recorded) for step in history])
 
 
 def second(content: Json) -> Json:
@@ -92,7 +97,7 @@ def test_who_looks_at_everything_agrees_with_the_scripts(behaviour: Behaviour) -
     for moment in behaviour.moments:
         if isinstance(moment.event, Step) and moment.event.started_at is not None:
             history.append(moment.event)
-            own = [step for step in history if step.agent == moment.event.agent]
+            own = [step for step in history if (step.agent, step.run) == (moment.event.agent, moment.event.run)]
             assert loops(own) == set(moment.expected)
 
 

@@ -33,6 +33,9 @@ from otel_agenteval.model import Trace
 
 SESSION_EVALUATORS = ("agent_reliability", "agent_consistency")
 
+EVALUATED_WITHIN = 1.0
+"""Seconds from a trace's last span, or its quiet period, to its scores; more only where much waits."""
+
 
 class EvaluationCore:
     """What scores traces and sessions, over a store; owned by one thread; `live` and `read` serve any."""
@@ -67,6 +70,7 @@ class EvaluationCore:
             clock,
             weights,
             cheap,
+            hold=settings.assembly.quiet_period + EVALUATED_WITHIN,
         )
         with_truth = [kind() for kind in TRUTH_EVALUATORS if evaluator_config(configured, kind.name).enabled]
         thresholds = {

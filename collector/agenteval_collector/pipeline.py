@@ -223,7 +223,10 @@ class Reports(Protocol):
 
     def report_run(self, report: RunReport) -> None: ...
 
-    def end_session(self, session_id: str) -> None: ...
+    def end_session(self, session_id: str) -> bool:
+        """The session has had its last turn. Whether it is known: otherwise that is not durable, and holds for what is
+        on the way."""
+        ...
 
     def label(self, label: Label) -> None:
         """Keep a label instead of an earlier one of the same author."""

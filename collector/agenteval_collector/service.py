@@ -26,7 +26,6 @@ from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.errors import NotFound
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.evaluation.running import RunningTraces
 from agenteval_collector.judge_wiring import judge_models, make_judge_stage, make_judging, trace_loader
@@ -269,10 +268,10 @@ class _Reports:
     def report_run(self, report: RunReport) -> None:
         self._store.report_run(report)
 
-    def end_session(self, session_id: str) -> None:
-        if not self._store.end_session(session_id):
-            raise NotFound(f"no session {session_id[:200]!r} is known")
-        self._evaluation.end_session(session_id)
+    def end_session(self, session_id: str) -> bool:
+        known = self._store.end_session(session_id)
+        self._evaluation.end_session(session_id, marked=known)
+        return known
 
     def label(self, label: Label) -> None:
         self._store.label(label)

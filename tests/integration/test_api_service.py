@@ -185,12 +185,13 @@ def test_what_is_reported_arrives_as_it_was_said(stub: EvaluationServiceStub, re
         ),
         timeout=DEADLINE,
     )
-    stub.EndSession(pb.EndSessionRequest(session_id="s-42"), timeout=DEADLINE)
+    assert stub.EndSession(pb.EndSessionRequest(session_id="s-42"), timeout=DEADLINE).known
+    assert not stub.EndSession(pb.EndSessionRequest(session_id="s-43"), timeout=DEADLINE).known
     assert reports.runs == [
         RunReport(task_id="refund", run_id="1", success=True, agent="clerk", service_version="1.4", reported_at=5),
         RunReport(task_id="refund", run_id="2", condition="fault", success=False, confidence=0.0, session_id="s-42"),
     ]
-    assert reports.ended == ["s-42"]
+    assert reports.ended == ["s-42", "s-43"]
 
 
 def test_a_label_arrives_as_it_was_given(stub: EvaluationServiceStub, reports: MemoryReports) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 import pytest
+from agenteval_collector.clock import ManualClock
 from agenteval_collector.pipeline import Signal
 from agenteval_collector.replay import Recorded, read_recording, replay
 from agenteval_collector.service import Collector
@@ -127,9 +128,48 @@ def test_an_ended_session_is_counted_once_also_when_it_goes_on(collector: Runnin
         collector.send(traces(turn(number, "hi", f"answer {number}", session="s")))
         collector.scored(trace_id(number).hex())
     assert _session_scores(collector) == 1
-    with pytest.raises(grpc.RpcError) as refused:
-        service.EndSession(pb.EndSessionRequest(session_id="none"), timeout=10)
-    assert refused.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_an_end_holds_for_turns_that_were_on_the_way(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with RunningCollector(tmp_path, clock, assembly={"quiet_period": 60}) as collector:
+        service = EvaluationServiceStub(collector.channel)
+
+        def say(number: int) -> None:
+            collector.send(traces(turn(number, "hi", f"answer {number}", session="s")))
+            collector.scored(trace_id(number).hex())
+
+        def status() -> Any:
+            return collector.get("/api/v1/sessions/s")["status"]
+
+        for number, known in ((1, False), (2, True)):
+            assert service.EndSession(pb.EndSessionRequest(session_id="s"), timeout=10).known is known
+            clock.advance(59)
+            eventually(lambda: collector.service.evaluation.waiting == 0)
+            say(number)
+            eventually(lambda: status() == "ended")
+        assert _active(collector) == 0, "what was on the way opens no session again"
+        assert _session_scores(collector) == 0
+        clock.advance(2)
+        eventually(lambda: _session_scores(collector) == 1)
+        say(3)
+        assert status() == "active"
+        assert _active(collector) > 0
+
+
+def test_what_has_ended_counts_before_the_collector_stops(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path, assembly={"quiet_period": 3600}) as collector:
+        collector.send(traces(turn(1, "hi", "answer", session="s"), turn(2, "hi", "answer", session="s")))
+        collector.scored(trace_id(2).hex())
+        EvaluationServiceStub(collector.channel).EndSession(pb.EndSessionRequest(session_id="s"), timeout=10)
+        assert _session_scores(collector) == 0
+        collector.service.evaluation.shutdown()
+        assert _session_scores(collector) == 1
+
+
+def _active(collector: RunningCollector) -> float:
+    lines = [line for line in collector.get("/metrics").splitlines() if line.startswith("agenteval_sessions_active{")]
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
 def _session_scores(collector: RunningCollector) -> float:

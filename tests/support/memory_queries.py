@@ -76,8 +76,9 @@ class MemoryReports:
     def starts(self, report: StartsReport) -> None:
         self.started.append(report)
 
-    def end_session(self, session_id: str) -> None:
+    def end_session(self, session_id: str) -> bool:
         self.ended.append(session_id)
+        return session_id == "s-42"
 
     def label(self, label: Label) -> None:
         self.labels.append(label)

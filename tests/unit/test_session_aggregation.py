@@ -175,10 +175,10 @@ def test_scores_are_final_once_whether_idle_ended_or_reopened(scoring: Scoring) 
         return sum(each.final for each in scoring.emitted if each.evaluation.name == "agent_reliability")
 
     scoring.put(assembled(said(1, "b")), assembled(said(2, "c")))
-    scoring.stage.finalize(scoring.core.sessions.idle())
+    scoring.stage.finalize(scoring.core.sessions.over())
     assert finals() == 0
     scoring.clock.advance(IDLE)
-    scoring.stage.finalize(scoring.core.sessions.idle())
+    scoring.stage.finalize(scoring.core.sessions.over())
     assert finals() == 1
     scoring.put(assembled(said(3, "d")))
     scoring.store.end_session("s")

@@ -1,11 +1,13 @@
 """The sessions whose traces are arriving: their windows of answers and their scores, current after every trace."""
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from agenteval_collector.aggregation.cautious import CautiousScores
+from agenteval_collector.aggregation.endings import Endings
 from agenteval_collector.aggregation.live import LiveSessions
 from agenteval_collector.aggregation.scores import SessionEvaluators
 from agenteval_collector.aggregation.signals import SignalChoice
@@ -57,7 +59,8 @@ class Sessions:
     """Owned by the one thread that evaluates.
 
     `answer` makes an output ready for comparison, as the evaluators do. `weights` go over the published ones. `cheap`
-    names the signals that count where no judge is asked.
+    names the signals that count where no judge is asked. `hold` is how many seconds traces may be on the way when their
+    session is reported ended.
     """
 
     def __init__(
@@ -69,9 +72,11 @@ class Sessions:
         clock: Clock,
         weights: Mapping[str, float],
         cheap: Collection[str],
+        hold: float,
     ) -> None:
         self._store = store
         self._live = live
+        self._endings = Endings(hold)
         self._evaluators = evaluators
         self._answer = answer
         self._clock = clock
@@ -161,13 +166,19 @@ class Sessions:
         self._sessions.clear()
         self._absent = None
 
-    def idle(self) -> list[str]:
-        """The sessions that have become idle since the last call."""
-        return self._live.idle(self._clock.monotonic())
+    def over(self, *, closing: bool = False) -> list[str]:
+        """The sessions that have become idle, or have ended, since the last call. `closing`: nothing more will come."""
+        now = self._clock.monotonic()
+        return [*self._endings.over(math.inf if closing else now), *self._live.idle(now)]
 
     def end(self, session_id: str) -> None:
-        """The session was reported ended: it is not active any more, until another trace comes."""
+        """The session was reported ended: it is not active any more, until a trace comes that was not on the way."""
         self._live.forget(session_id)
+        self._endings.put(session_id, self._clock.monotonic())
+
+    def ending(self, session_id: str) -> bool:
+        """Whether the session was reported ended, and what comes now was on the way."""
+        return session_id in self._endings
 
     def risk(self, member: Member) -> float | None:
         """The trace's step risk, in [0, 1]; None where no signal of it is there."""
@@ -180,9 +191,10 @@ class Sessions:
             session.record, session.scores, trace_id=trace_id or None, span_id=span_id,
             service_version=session.service_version, now=self._clock.now(),
         )  # fmt: skip
-        if revive or session.record.session_id in self._live:
+        session_id = session.record.session_id
+        if (revive or session_id in self._live) and session_id not in self._endings:
             self._live.seen(
-                session.record.session_id,
+                session_id,
                 agent=session.record.agent,
                 service=session.record.services[0] if session.record.services else None,
                 scores=self._evaluators.levels(evaluations),

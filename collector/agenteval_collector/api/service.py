@@ -139,8 +139,8 @@ class EvaluationService(EvaluationServiceServicer):
         self, request: pb.EndSessionRequest, context: grpc.ServicerContext
     ) -> pb.EndSessionResponse:
         def answer() -> pb.EndSessionResponse:
-            self._reports.end_session(_id("session_id", request.session_id))
-            return pb.EndSessionResponse()
+            known = self._reports.end_session(_id("session_id", request.session_id))
+            return pb.EndSessionResponse(known=known)
 
         return _answered(context, answer)
 

@@ -47,6 +47,8 @@ class EvaluationStore(Protocol):
 
     def finalize(self, session_ids: Sequence[str]) -> list[str]: ...
 
+    def end_session(self, session_id: str) -> bool: ...
+
     def session_evaluations(self, session_id: str) -> list[Evaluation]: ...
 
     def live_sessions(self) -> list[str]: ...
@@ -63,16 +65,19 @@ class SessionLifetimes(Protocol):
 
     def forget_all(self) -> None: ...
 
-    def idle(self) -> list[str]: ...
+    def over(self, *, closing: bool = False) -> list[str]: ...
 
     def end(self, session_id: str) -> None: ...
+
+    def ending(self, session_id: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """A session was reported ended."""
+    """A session was reported ended; `marked`: the store knew it, and holds that."""
 
     session_id: str
+    marked: bool
 
 
 class EvaluationStage:
@@ -128,9 +133,10 @@ class EvaluationStage:
         size = sum(len(raw) for raw, _ in trace.spans) + sum(len(raw) for raw, _ in trace.logs)
         return self._inbox.put(trace, size, timeout=timeout)
 
-    def end_session(self, session_id: str) -> None:
-        """The session was marked as ended: its scores are final."""
-        self._inbox.put_regardless(_Ended(session_id), 0)
+    def end_session(self, session_id: str, *, marked: bool) -> None:
+        """The session was reported ended: its scores are final once what is on the way has come. `marked`: the store
+        knows that it ended; otherwise it is marked with its first trace."""
+        self._inbox.put_regardless(_Ended(session_id, marked), 0)
 
     def judged(self, judgement: Judgement) -> None:
         """The judge has answered; from any thread.
@@ -179,6 +185,9 @@ class EvaluationStage:
         commit = Commit()
         left = [self._endurance.insist(lambda: self._evaluation.evaluate(trace, commit, failure)) for trace in traces]  # noqa: B023
         self._emit(self._committed(commit))
+        for session_id in commit.sessions:
+            if self._sessions.ending(session_id):
+                self._endurance.insist(lambda: self._store.end_session(session_id))  # noqa: B023
         for trace in traces:
             self._scored(trace.trace_id, trace.revision)
         waiting = [each for each in commit.evaluations if each.outcome.status is Status.PENDING]
@@ -228,6 +237,8 @@ class EvaluationStage:
 
     def finalize(self, session_ids: Sequence[str]) -> None:
         """The sessions are idle or ended: their scores count, if they have not counted before."""
+        if not session_ids:
+            return
         final: list[CommittedEvaluation] = []
         for session_id in self._endurance.insist(lambda: self._store.finalize(session_ids)):
             final += [
@@ -256,10 +267,13 @@ class EvaluationStage:
             judgements = [item for item in items if isinstance(item, Judgement)]
             if judgements:
                 self._endurance.survive(lambda: self.process_judgements(judgements))  # noqa: B023
-            ended = [item.session_id for item in items if isinstance(item, _Ended)]
-            self._endurance.survive(lambda: self._close_sessions(ended))  # noqa: B023
+            for item in items:
+                if isinstance(item, _Ended):
+                    self._endurance.survive(lambda: self._end(item))  # noqa: B023
+            closing = self._inbox.closed and not items
+            self._endurance.survive(lambda: self.finalize(self._sessions.over(closing=closing)))  # noqa: B023
             self._endurance.survive(self._resume_some)
-            if self._inbox.closed and not items:
+            if closing:
                 return
 
     def _resume_some(self) -> None:
@@ -275,12 +289,11 @@ class EvaluationStage:
                 self._refer(job)
             self._pending_after = jobs[-1].trace_id if jobs else None
 
-    def _close_sessions(self, ended: Sequence[str]) -> None:
-        for session_id in ended:
-            self._sessions.end(session_id)
-        over = [*ended, *self._sessions.idle()]
-        if over:
-            self.finalize(over)
+    def _end(self, ended: _Ended) -> None:
+        self._sessions.end(ended.session_id)
+        if not ended.marked:
+            # Its first trace may have been scored between the report and now.
+            self._endurance.insist(lambda: self._store.end_session(ended.session_id))
 
     def _recount(self, left: Sequence[Standing]) -> None:
         """Late spans have moved traces to other sessions: score those they were in without them."""

@@ -86,7 +86,7 @@ class EvaluationServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """Every outcome from now on. A reader that is too slow loses events and is told how many.
+        """Every outcome and verdict from now on. A reader that is too slow loses events and is told how many.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -123,7 +123,8 @@ class EvaluationServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def EndSession(self, request, context):
-        """The session will get no more traces; its scores are final until one arrives all the same.
+        """The session has had its last turn. Traces that were on the way belong to it: its scores are final
+        assembly.quiet_period and a second later, or with the end of the collector. One that comes later opens it again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

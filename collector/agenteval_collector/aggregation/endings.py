@@ -1,0 +1,33 @@
+"""Sessions that were reported ended while spans of theirs may still be on the way."""
+
+from typing import Final
+
+MAX_ENDINGS: Final = 10_000
+"""Above it the one that was reported first is over at once."""
+
+
+class Endings:
+    """Each session ends `hold` seconds after it was reported: what comes meanwhile was said before. Not thread-safe."""
+
+    def __init__(self, hold: float) -> None:
+        self._hold = hold
+        self._over_at: dict[str, float] = {}  # In order of time.
+
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._over_at
+
+    def put(self, session_id: str, now: float) -> None:
+        """The session was reported ended at `now` (monotonic)."""
+        self._over_at.pop(session_id, None)
+        self._over_at[session_id] = now + self._hold
+
+    def over(self, now: float) -> list[str]:
+        """The sessions that have ended at `now`; they are forgotten by that."""
+        found: list[str] = []
+        for session_id, over_at in self._over_at.items():
+            if over_at > now and len(self._over_at) - len(found) <= MAX_ENDINGS:
+                break
+            found.append(session_id)
+        for session_id in found:
+            del self._over_at[session_id]
+        return found

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import Insert, insert
 
 from agenteval_collector.clock import Clock
-from agenteval_collector.database import in_parts, open_database
+from agenteval_collector.database import among, open_database
 from agenteval_collector.pipeline import CommittedEvaluation, Label, RunReport
 from agenteval_collector.records import (
     Commit,
@@ -49,6 +49,8 @@ from otel_agenteval.outcome import Evaluation, Method, Status, Subject
 TENANT = "default"
 NEWEST = 16
 """Newest traces of a session whose answers are read again when the session is opened again."""
+TRIM_EXCHANGES_EVERY = 60.0
+"""Seconds without a judgement: those bring exchanges, and to look for old ones costs as much as to keep a trace."""
 TRIM_REPORTS_EVERY = 3600.0
 """Seconds."""
 BEFORE, AFTER = 7, 8
@@ -67,6 +69,7 @@ class Store:
     def __init__(self, path: Path, clock: Clock, *, retention: float = 24 * 3600.0) -> None:
         self._clock = clock
         self._retention = round(retention * 1e9)
+        self._trim_exchanges_at = 0.0
         self._trim_reports_at = 0.0
         self._pipeline: Engine = open_database(path, synchronous="NORMAL")
         self._durable: Engine = open_database(path, synchronous="FULL", pool_size=1)
@@ -109,7 +112,9 @@ class Store:
             for judgement in commit.judgements:
                 job = judgement.job
                 write_exchanges(connection, TENANT, job.trace_id, job.revision, judgement.exchanges)
-            trim_exchanges(connection, TENANT, before=self._clock.now() - self._retention)
+            if commit.judgements or self._clock.monotonic() >= self._trim_exchanges_at:
+                self._trim_exchanges_at = self._clock.monotonic() + TRIM_EXCHANGES_EVERY
+                trim_exchanges(connection, TENANT, before=self._clock.now() - self._retention)
         committed = []
         for each in evaluations:
             identity = _identity(each)
@@ -134,9 +139,8 @@ class Store:
         """Revision and log offsets of those of the traces that were scored before."""
         found: dict[str, tuple[int, frozenset[int]]] = {}
         with reading(self._pipeline) as connection:
-            for some in in_parts(trace_ids):
-                for row in connection.execute(_KNOWN_TRACES, {"ids": some}).all():
-                    found[row.trace_id] = (row.revision, frozenset(json.loads(row.offsets)))
+            for row in connection.execute(_KNOWN_TRACES, {"ids": json.dumps(list(trace_ids))}).all():
+                found[row.trace_id] = (row.revision, frozenset(json.loads(row.offsets)))
         return found
 
     def standing(self, trace_id: str) -> Standing | None:
@@ -344,7 +348,7 @@ def _upsert_statement(table: Table, keep: Sequence[str] = (), keep_true: Sequenc
 
 # Made once: making one costs more than running it.
 _KNOWN_TRACES = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
-    traces.c.tenant == TENANT, traces.c.trace_id.in_(bindparam("ids", expanding=True))
+    traces.c.tenant == TENANT, among(traces.c.trace_id, "ids")
 )
 _SESSION = select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == bindparam("id"))
 _COUNTED = select(
@@ -352,7 +356,7 @@ _COUNTED = select(
 ).where(
     outcomes.c.tenant == TENANT,
     outcomes.c.subject == bindparam("subject"),
-    outcomes.c.subject_id.in_(bindparam("ids", expanding=True)),
+    among(outcomes.c.subject_id, "ids"),
     outcomes.c.counted,
 )
 _UPSERTS = {
@@ -376,8 +380,8 @@ def _outcomes_counted(connection: Connection, evaluations: Sequence[Evaluation])
     known: set[_Identity] = set()
     for subject in Subject:
         ids = sorted({each.subject_id for each in evaluations if each.subject is subject})
-        for some in in_parts(ids):
-            rows = connection.execute(_COUNTED, {"subject": subject, "ids": some}).all()
+        if ids:
+            rows = connection.execute(_COUNTED, {"subject": subject, "ids": json.dumps(ids)}).all()
             known.update(tuple(row) for row in rows)
     return known
 

@@ -206,6 +206,15 @@ def test_starts_are_streamed_where_asked_for(collector: FakeCollector, make: Mak
     assert first.service
 
 
+def test_what_is_open_is_told_as_soon_as_the_collector_is_there(collector: FakeCollector, make: Make) -> None:
+    _, tracer = make(live=True)
+    collector.starts_script.extend(Reply(grpc.StatusCode.UNAVAILABLE) for _ in range(3))
+    with running(tracer):
+        assert collector.wait_for(lambda got: any(request.starts for request in got.starts))
+    assert not collector.starts_script, "it was refused three times"
+    assert [start.name for start in collector.received.starts[0].starts] == ["invoke_agent guide"]
+
+
 def test_collectors_verdicts_come_by_a_stream_that_is_opened_again(collector: FakeCollector, make: Make) -> None:
     heard: Queue[Verdict] = Queue()
     _, tracer = make(on_verdict=heard.put)

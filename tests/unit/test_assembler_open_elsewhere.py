@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from agenteval_collector.assembly import Assembler
+from agenteval_collector.assembly import Assembler, KnownTrace
 from agenteval_collector.clock import ManualClock
-from agenteval_collector.pipeline import Arrival
+from agenteval_collector.pipeline import Arrival, AssembledTrace, Death, LoggedRequest
 
-from tests.support.assembling import Counting
+from tests.support.assembling import Counting, spans_of
 from tests.support.otlp import logged, span, span_id, trace_id, traces
 
 QUIET, MAX_AGE = 2.0, 600.0
@@ -18,18 +18,30 @@ class Open:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.going_on = {trace_id(1).hex()}
+        self.deaths: dict[str, Death] = {}
+        self.known: dict[str, KnownTrace] = {}
+        self.log: dict[int, LoggedRequest] = {}
         self.arrived: list[tuple[Sequence[Arrival], int]] = []
         self.assembler = Assembler(
             self.clock,
             Counting(),
-            lambda _: {},
-            lambda _: (),
+            lambda ids: {each: self.known[each] for each in ids if each in self.known},
+            lambda offsets: (self.log[offset] for offset in offsets if offset in self.log),
             lambda arrivals, size: self.arrived.append((arrivals, size)),
             lambda trace: trace in self.going_on,
+            self.deaths.get,
             quiet_period=QUIET,
             max_age=MAX_AGE,
             max_open_bytes=1 << 30,
         )
+
+    def dies(self, number: int) -> list[AssembledTrace]:
+        trace = trace_id(number).hex()
+        self.deaths[trace] = Death(
+            reason="the agent died", session_id="s", agent="planner", service=None, started_at=1, heard_at=2,
+            open_spans=[],
+        )  # fmt: skip
+        return self.assembler.died([trace], "default")
 
     def due_after(self, seconds: float) -> list[str]:
         self.clock.advance(seconds)
@@ -62,3 +74,54 @@ def test_every_span_arrives_once_with_the_size_of_its_requests() -> None:
         ([span_id(1), span_id(2)], len(first.body)),
         ([span_id(3)], len(again.body)),
     ]
+
+
+def test_a_trace_whose_agent_died_is_complete_at_once() -> None:
+    bench = Open()
+    bench.assembler.take([logged(1, traces(span(1, 1)))])
+    [trace] = bench.dies(1)
+    assert (trace.revision, trace.complete, spans_of(trace), trace.death) == (
+        1,
+        True,
+        [1],
+        bench.deaths[trace.trace_id],
+    )
+    bench.going_on.clear()
+    assert bench.due_after(QUIET) == []
+
+
+def test_a_trace_of_which_nothing_has_arrived_is_complete_and_holds_nothing_back() -> None:
+    bench = Open()
+    bench.assembler.take([logged(1, traces(span(2, 1)))])
+    bench.due_after(QUIET)
+    bench.assembler.scored(trace_id(2).hex(), 1)
+    [trace] = bench.dies(1)
+    assert (trace.revision, spans_of(trace), trace.offsets) == (1, [], [])
+    assert bench.assembler.checkpoint() == 2
+    bench.assembler.scored(trace.trace_id, 1)
+    assert bench.assembler.peek(trace.trace_id) is None
+
+
+def test_who_was_taken_for_dead_makes_a_new_revision_when_spans_come() -> None:
+    bench = Open()
+    bench.dies(1)
+    bench.deaths.clear()
+    bench.going_on.clear()
+    bench.assembler.take([logged(1, traces(span(1, 1)))])
+    bench.clock.advance(QUIET)
+    [trace] = bench.assembler.due()
+    assert (trace.revision, spans_of(trace), trace.death) == (2, [1], None)
+
+
+def test_a_trace_that_was_scored_before_its_agent_died_is_told_again_with_all_it_had() -> None:
+    bench = Open()
+    bench.log[1] = logged(1, traces(span(1, 1)))
+    bench.known[trace_id(1).hex()] = KnownTrace(revision=1, offsets=frozenset({1}))
+    [trace] = bench.dies(1)
+    assert (trace.revision, spans_of(trace)) == (2, [1])
+
+
+def test_a_trace_that_the_log_has_forgotten_is_left_as_it_is() -> None:
+    bench = Open()
+    bench.known[trace_id(1).hex()] = KnownTrace(revision=1, offsets=frozenset({1}))
+    assert bench.dies(1) == []

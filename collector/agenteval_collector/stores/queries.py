@@ -19,6 +19,7 @@ from agenteval_collector.stores.running import (
     NOTHING_COMPLETE,
     by_session,
     read_deaths,
+    read_told,
     running_document,
     stop_reason,
     unknown_sessions,
@@ -76,7 +77,8 @@ class StoreQueries:
             )
             stored = connection.execute(query).first()
             if stored is None or (running is not None and stored.revision < running["revision"]):
-                return None if running is None else {**running, **live}
+                known = read_told(connection, TENANT, trace_id) if running is None else running
+                return None if known is None else {**known, **live}
             outcomes_of = self._outcomes(connection, Subject.TRACE, [trace_id])
             labels = read_labels(connection, TENANT, trace_id)
             document = with_outcomes(json.loads(stored.document), outcomes_of[trace_id], labels)

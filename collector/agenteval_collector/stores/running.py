@@ -8,12 +8,16 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from agenteval_collector.database import in_parts
-from agenteval_collector.documents import rfc3339
+from agenteval_collector.documents import rfc3339, trace_document
 from agenteval_collector.pipeline import Document, RunningTrace
-from agenteval_collector.stores.schema import sessions, traces
+from agenteval_collector.stores.schema import sessions, traces, verdicts
+from otel_agenteval.model import Trace
 
 NEWEST = 100
 """Traces of a session by which it is told who takes part in it."""
+
+NOT_TOLD_AGAIN = "no process has told of it since this collector was started, and none of its spans has arrived"
+"""Of a trace that was told of before."""
 
 NOTHING_COMPLETE: Mapping[str, Any] = MappingProxyType(
     {"trace_ids": [], "signals": {}, "trend": None, "interactions": None}
@@ -42,7 +46,7 @@ def unknown_sessions(
 
 
 def running_document(
-    session_id: str, running: Sequence[RunningTrace], verdicts: list[Document], *, last_seen_at: int
+    session_id: str, running: Sequence[RunningTrace], found: list[Document], *, last_seen_at: int
 ) -> Document:
     """Such a session, as an item of the listing."""
     return {
@@ -58,7 +62,7 @@ def running_document(
         "running_traces": [trace.trace_id for trace in running],
         "outcomes": [],
         "flagged_traces": [],
-        "verdicts": verdicts,
+        "verdicts": found,
     }
 
 
@@ -75,6 +79,23 @@ def read_deaths(connection: Connection, tenant: str, session_ids: Sequence[str])
         .order_by(traces.c.started_at, traces.c.trace_id)
     )
     return {row.session_id: f"trace {row.trace_id}: {row.died}" for row in connection.execute(query)}
+
+
+def read_told(connection: Connection, tenant: str, trace_id: str) -> Document | None:
+    """A trace of which nothing is known but the verdicts that its process told ahead of it; None without any."""
+    query = select(verdicts).where(verdicts.c.tenant == tenant, verdicts.c.trace_id == trace_id)
+    first = connection.execute(query.order_by(verdicts.c.found_at).limit(1)).first()
+    if first is None:
+        return None
+    told = Trace(
+        trace_id=trace_id,
+        session_id=first.session_id,
+        service=first.service,
+        agents=() if first.agent is None else (first.agent,),
+        started_at=first.found_at,
+        ended_at=first.found_at,
+    )
+    return {**trace_document(told, revision=0, complete=False), "status_reason": NOT_TOLD_AGAIN}
 
 
 def read_processes(connection: Connection, tenant: str, session_id: str) -> frozenset[str]:

@@ -7,10 +7,10 @@ They stand in the environment (`AGENTEVAL_LOOPS__IDENTICAL_CALL__REPEATS=5`) or 
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from otel_agenteval.detectors import Mode, RuleBook, Rules
+from otel_agenteval.detectors import Budget, Mode, RuleBook, Rules
 
 PREFIX: Final = "AGENTEVAL_LOOPS__"
 
@@ -20,6 +20,11 @@ _ELSEWHERE: Final = "repeated_answer"
 _AGENTS: Final = "agents"
 _UNITS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    mode: Mode = Mode.ALARM
 
 
 def rule_book(loops: Mapping[str, Any] | None, environ: Mapping[str, str]) -> RuleBook:
@@ -41,7 +46,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     for variable, text in sorted(environ.items()):
         if not variable.startswith(PREFIX):
             continue
-        *levels, last = variable.removeprefix(PREFIX).lower().split("__")
+        *levels, last = _levels(variable.removeprefix(PREFIX))
         place = values
         for level in levels:
             place = place.setdefault(level, {})
@@ -49,6 +54,13 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
                 raise ValueError(f"{variable}: {level} is set as a value of its own as well")
         place[last] = text
     return values
+
+
+def _levels(name: str) -> list[str]:
+    """The levels that a variable's name writes; an agent's name is a key, and means what it says."""
+    levels = name.split("__")
+    keep = 1 if levels[0].lower() == _AGENTS else None
+    return [level if index == keep else level.lower() for index, level in enumerate(levels)]
 
 
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,6 +76,7 @@ def _rules(where: str, rules: Rules, given: Any) -> Rules:
         raise ValueError(f"{where} is {given!r}: give a mapping of kinds of loops to their rules")
     for kind, changes in given.items():
         if kind == _ELSEWHERE and where == "loops":
+            _rule(f"{where}.{kind}", _Elsewhere(), changes)
             continue
         if kind not in _KINDS:
             raise ValueError(f"{where}.{kind} is no kind of loop: give one of {', '.join(_KINDS)}")
@@ -80,7 +93,10 @@ def _rule(where: str, rule: Any, changes: Any) -> Any:
         if name not in known:
             raise ValueError(f"{where}.{name} is no setting: give one of {', '.join(known)}")
         read[name] = _READERS[name](f"{where}.{name}", value)
-    return replace(rule, **read)
+    changed = replace(rule, **read)
+    if isinstance(changed, Budget) and changed.mode is not Mode.OFF and not changed.is_bound:
+        raise ValueError(f"{where}.mode is {changed.mode}, but nothing is bounded: give steps, tokens or seconds")
+    return changed
 
 
 def _mode(where: str, value: Any) -> Mode:

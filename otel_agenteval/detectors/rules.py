@@ -52,6 +52,11 @@ class Budget:
     tokens: int | None = None
     seconds: float | None = None
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether there is a bound to exceed."""
+        return any(bound is not None for bound in (self.steps, self.tokens, self.seconds))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:

@@ -38,6 +38,32 @@ def test_environment_means_the_same_on_both_sides(environ: dict[str, str]) -> No
     assert rule_book(None, environ) == collectors_rules(load(environ=environ).loops)
 
 
+def test_name_of_an_agent_is_a_key_as_it_is_written() -> None:
+    environ = {"AGENTEVAL_LOOPS__AGENTS__Poller_2__CYCLE__MODE": "off"}
+    for rules in (rule_book(None, environ), collectors_rules(load(environ=environ).loops)):
+        assert rules.of("Poller_2").cycle.mode is Mode.OFF
+        assert rules.of("poller_2").cycle.mode is Mode.ALARM
+
+
+@pytest.mark.parametrize(
+    ("environ", "problem"),
+    [
+        ({"BUDGET__MODE": "alarm"}, "loops.budget.*: .*nothing is bounded: give steps, tokens or seconds"),
+        ({"AGENTS__a__BUDGET__MODE": "observe"}, "loops.agents.a.budget.*: .*nothing is bounded"),
+        ({"REPEATED_ANSWER__MODE": "loud"}, "loops.repeated_answer.mode.*alarm"),
+        ({"REPEATED_ANSWER__REPEATS": "3"}, "loops.repeated_answer.repeats"),
+        ({"CYCLE__MODE": "loud"}, "loops.cycle.mode.*alarm"),
+        ({"CIRCLE__MODE": "off"}, "loops.circle"),
+        ({"AGENTS__a__CIRCLE__MODE": "off"}, "loops.agents.a.circle"),
+    ],
+)
+def test_what_says_nothing_is_named_on_both_sides(environ: dict[str, str], problem: str) -> None:
+    environ = {f"AGENTEVAL_LOOPS__{name}": value for name, value in environ.items()}
+    for read in (lambda: rule_book(None, environ), lambda: load(environ=environ)):
+        with pytest.raises(ValueError, match=problem.replace(": .*", ".*")):
+            read()
+
+
 def test_options_outrank_the_environment_setting_by_setting() -> None:
     environ = {"AGENTEVAL_LOOPS__CYCLE__REPEATS": "7", "AGENTEVAL_LOOPS__CYCLE__MODE": "observe"}
     rules = rule_book({"cycle": {"repeats": 4}, "agents": {"Poller": {"cycle": {"mode": "off"}}}}, environ)
@@ -59,6 +85,11 @@ def test_options_outrank_the_environment_setting_by_setting() -> None:
         ({"hung_span": {"after": "5 weeks"}}, "loops.hung_span.after is '5 weeks'"),
         ({"agents": {"a": {"repeated_answer": {}}}}, "loops.agents.a.repeated_answer is no kind of loop"),
         ({"agents": ["a"]}, "loops.agents is"),
+        (
+            {"repeated_answer": {"mode": "loud"}},
+            "loops.repeated_answer.mode is 'loud': give one of off, observe, alarm",
+        ),
+        ({"budget": {"mode": "alarm"}}, "loops.budget.mode is alarm, but nothing is bounded: give steps,"),
     ],
 )
 def test_what_cannot_be_meant_is_named(loops: dict[str, Any], problem: str) -> None:

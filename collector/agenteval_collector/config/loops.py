@@ -1,7 +1,7 @@
 """Settings of the loop detectors."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -43,6 +43,12 @@ class LoopBudgetConfig(LoopConfig):
     """Input and output together."""
     seconds: Seconds | None = None
     """Since the agent's first step."""
+
+    @model_validator(mode="after")
+    def _bounds_something(self) -> Self:
+        if self.mode is not Mode.OFF and self.steps is None and self.tokens is None and self.seconds is None:
+            raise ValueError(f"mode is {self.mode}, but nothing is bounded: give steps, tokens or seconds")
+        return self
 
 
 class DetectorsConfig(Section):

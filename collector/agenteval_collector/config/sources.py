@@ -16,6 +16,8 @@ PREFIX = "AGENTEVAL_"
 # Read by the client in the agent's process; not the collector's, but often in the same environment.
 CLIENT_VARIABLES = frozenset({"ENDPOINT", "HEADERS", "API_KEY", "URL", "SHARED"})
 
+_AGENTS = ("loops", "agents")
+
 
 class ConfigError(ValueError):
     """The settings do not hold; the message names every key that is wrong and where it came from."""
@@ -61,7 +63,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         name = variable.removeprefix(PREFIX)
         if name == variable or name in CLIENT_VARIABLES:
             continue
-        *levels, last = name.lower().split("__")
+        *levels, last = _levels(name)
         place = values
         for level in levels:
             place = place.setdefault(level, {})
@@ -69,6 +71,13 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
                 raise ConfigError(f"{variable}: {PREFIX}{level.upper()} is set as a value of its own as well")
         place[last] = _parse(text)
     return values
+
+
+def _levels(name: str) -> list[str]:
+    """The levels that a variable's name writes; an agent's name is a key, and means what it says."""
+    levels = name.split("__")
+    keep = len(_AGENTS) if tuple(level.lower() for level in levels[: len(_AGENTS)]) == _AGENTS else None
+    return [level if index == keep else level.lower() for index, level in enumerate(levels)]
 
 
 def _openai_environment(environ: Mapping[str, str]) -> dict[str, Any]:

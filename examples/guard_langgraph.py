@@ -9,6 +9,7 @@ passes both. The model is scripted, and the spans are made by hand, so that this
 """
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from functools import wraps
@@ -61,17 +62,19 @@ def ask(question: str) -> None:
     graph.add_edge(START, "model")
     graph.add_conditional_edges("model", tools_condition)
     graph.add_edge("tools", "model")
-    with tracer.start_as_current_span("invoke_agent seeker", attributes={"gen_ai.agent.name": "seeker"}):
+    named = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "seeker"}
+    with tracer.start_as_current_span("invoke_agent seeker", attributes=named):
         graph.compile().invoke({"messages": [("user", question)]}, {"recursion_limit": 200})
 
 
 def main() -> None:
-    otel_agenteval.attach(on_verdict=lambda verdict: print(f"verdict: {verdict.reason}"))
+    # One write a line: on_verdict is called on a thread of its own.
+    otel_agenteval.attach(on_verdict=lambda verdict: sys.stdout.write(f"verdict: {verdict.reason}\n"))
     with otel_agenteval.session("seeker-2"):
         try:
             ask("Where is the lost city?")
         except otel_agenteval.AgentLoopDetected as stopped:
-            print(f"stopped: {stopped.verdict.kind}")
+            sys.stdout.write(f"stopped: {stopped.verdict.kind}\n")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ scripted, the spans are made by hand, and the SDK's own uploader of traces is of
 import asyncio
 import itertools
 import json
+import sys
 from typing import Any
 
 from agents import Agent, Model, ModelResponse, RunHooks, Runner, Usage, function_tool, set_tracing_disabled
@@ -64,18 +65,20 @@ async def search(query: str) -> str:
 
 async def ask(question: str) -> None:
     agent = Agent(name="seeker", model=Stubborn(), tools=[search])
-    with tracer.start_as_current_span("invoke_agent seeker", attributes={"gen_ai.agent.name": "seeker"}):
+    named = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "seeker"}
+    with tracer.start_as_current_span("invoke_agent seeker", attributes=named):
         await Runner.run(agent, question, hooks=StopOnLoop(), max_turns=100)
 
 
 def main() -> None:
     set_tracing_disabled(True)
-    otel_agenteval.attach(on_verdict=lambda verdict: print(f"verdict: {verdict.reason}"))
+    # One write a line: on_verdict is called on a thread of its own.
+    otel_agenteval.attach(on_verdict=lambda verdict: sys.stdout.write(f"verdict: {verdict.reason}\n"))
     with otel_agenteval.session("seeker-3"):
         try:
             asyncio.run(ask("Where is the lost city?"))
         except otel_agenteval.AgentLoopDetected as stopped:
-            print(f"stopped: {stopped.verdict.kind}")
+            sys.stdout.write(f"stopped: {stopped.verdict.kind}\n")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ A collector is not needed: the loop is found in this process.
 """
 
 import json
+import sys
 import time
 
 from opentelemetry import trace
@@ -45,12 +46,13 @@ def ask(question: str) -> int:
 
 
 def main() -> None:
-    otel_agenteval.attach(on_verdict=lambda verdict: print(f"verdict: {verdict.reason}"))
+    # One write a line: on_verdict is called on a thread of its own.
+    otel_agenteval.attach(on_verdict=lambda verdict: sys.stdout.write(f"verdict: {verdict.reason}\n"))
     with otel_agenteval.session("seeker-1"), otel_agenteval.stop_on_loop():
         try:
             print(f"ended after {ask('the lost city')} calls")
         except otel_agenteval.AgentLoopDetected as stopped:
-            print(f"stopped: {stopped.verdict.kind}")
+            sys.stdout.write(f"stopped: {stopped.verdict.kind}\n")
 
 
 if __name__ == "__main__":

@@ -50,5 +50,4 @@ def test_looping_agent_is_stopped(name: str, needs: str | None) -> None:
         tools = [attributes(span) for span in collector.spans() if span.name == "execute_tool search"]
     carrying = [index for index, tool in enumerate(tools) if "agenteval.verdicts" in tool]
     assert carrying == [2]
-    # What began while the verdict was on its way may have ended; far more would have come without the guard.
-    assert 3 <= len(tools) <= 5
+    assert len(tools) == 3

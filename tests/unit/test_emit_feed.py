@@ -5,7 +5,7 @@ import pytest
 from agenteval_collector.emit.feed import Feed, FeedItem, Lost, Subscription
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.errors import Overloaded, Unavailable
-from agenteval_collector.pipeline import ToldVerdict
+from agenteval_collector.pipeline import FoundVerdict, ToldVerdict
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -209,3 +209,15 @@ def test_who_takes_part_is_asked_once_for_a_session_and_only_for_those_who_asked
         feed.subscribe(process_id=process_id)
     feed.tell([ToldVerdict(found_verdict(kind=kind), None) for kind in ("cycle", "no_progress")])
     assert asked == ["s-1"]
+
+
+def test_verdicts_do_not_wait_for_outcomes_nor_give_way_to_them(telemetry: TelemetryOutput) -> None:
+    feed = Feed(telemetry.collector, capacity=3)
+    watcher = feed.subscribe()
+    feed.accept([committed(revision=1)])
+    first, second = found_verdict(), found_verdict(kind="cycle")
+    feed.tell([ToldVerdict(first, None), ToldVerdict(second, None)])
+    feed.accept([committed(revision=2), committed(revision=3)])
+    assert read_all(watcher) == [Lost(2), first, second, evaluation(revision=3)]
+    feed.tell([ToldVerdict(found_verdict(span_id=f"{number:016x}"), None) for number in range(4)])
+    assert [type(item) for item in read_all(watcher)] == [Lost, FoundVerdict, FoundVerdict, FoundVerdict]

@@ -65,14 +65,15 @@ def _is_judged_alarm(evaluation: Evaluation) -> bool:
 class Subscription:
     """What one watcher has not read yet: at most `capacity` events, of which the oldest give way to new ones.
 
-    Thread-safe. To be closed when the watcher leaves; usable as a context manager.
+    Verdicts come before the outcomes that wait, which may be hundreds, and give way after them. Thread-safe. To be closed when the watcher leaves; usable as a context manager.
     """
 
     def __init__(self, feed: "Feed", interest: Interest, capacity: int) -> None:
         self._feed = feed
         self._interest = interest
         self._capacity = capacity
-        self._waiting: deque[Event] = deque()
+        self._verdicts: deque[FoundVerdict] = deque()
+        self._outcomes: deque[Evaluation] = deque()
         self._lost = 0
         self._closed = False
         self._changed = Condition()
@@ -88,11 +89,13 @@ class Subscription:
         None when nothing came within `timeout` seconds, or the subscription is closed and read to its end.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closed, timeout)
+            self._changed.wait_for(lambda: self._verdicts or self._outcomes or self._closed, timeout)
             if self._lost:
                 lost, self._lost = self._lost, 0
                 return Lost(lost)
-            return self._waiting.popleft() if self._waiting else None
+            if self._verdicts:
+                return self._verdicts.popleft()
+            return self._outcomes.popleft() if self._outcomes else None
 
     def close(self) -> None:
         """Leave the feed and wake whoever waits in `get`. May be called more than once."""
@@ -112,10 +115,14 @@ class Subscription:
         if not wanted:
             return 0
         with self._changed:
-            self._waiting.extend(wanted)
-            lost = max(0, len(self._waiting) - self._capacity)
+            self._verdicts.extend(event for event in wanted if isinstance(event, FoundVerdict))
+            self._outcomes.extend(event for event in wanted if isinstance(event, Evaluation))
+            lost = max(0, len(self._verdicts) + len(self._outcomes) - self._capacity)
             for _ in range(lost):
-                self._waiting.popleft()
+                if self._outcomes:
+                    self._outcomes.popleft()
+                else:
+                    self._verdicts.popleft()
             self._lost += lost
             self._changed.notify_all()
         return lost

@@ -110,12 +110,16 @@ class SpanStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartsReport:
-    """What a process says of what goes on in it; without anything in it, that it is alive."""
+    """What a process says of what goes on in it; without anything in it, that it is alive.
+
+    `all_open`: whatever else it has begun before has ended.
+    """
 
     process_id: str
     service: str | None
     starts: Sequence[SpanStart]
     verdicts: Sequence[Verdict]
+    all_open: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +171,14 @@ class Label:
     value: float
     author: str | None = None
     note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejudging:
+    """What came of asking the judge again: how many traces wait for it now, and whether there are more."""
+
+    traces: int
+    more: bool
 
 
 class Queries(Protocol):
@@ -230,6 +242,11 @@ class Reports(Protocol):
 
     def label(self, label: Label) -> None:
         """Keep a label instead of an earlier one of the same author."""
+        ...
+
+    def judge_again(self, trace_ids: Sequence[str], failed_since: int) -> Rejudging:
+        """Have the judge score what it has not: of these traces, or, where there are none, of all that failed or were
+        left out by the budget since that time (ns). Raises InvalidRequest where there is no judge."""
         ...
 
     def starts(self, report: StartsReport) -> None:

@@ -26,6 +26,7 @@ from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.errors import InvalidRequest, Unavailable
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.evaluation.running import RunningTraces
 from agenteval_collector.judge_wiring import judge_models, make_judge_stage, make_judging, trace_loader
@@ -41,6 +42,7 @@ from agenteval_collector.pipeline import (
     EvaluationSink,
     Label,
     LoggedRequest,
+    Rejudging,
     Reports,
     RunReport,
     StartsReport,
@@ -54,6 +56,10 @@ from agenteval_collector.stores import Store, StoreQueries
 
 logger = logging.getLogger(__name__)
 
+MOST_AGAIN = 500
+"""Traces that are judged again by one call."""
+AGAIN_WITHIN = 8.0
+"""Seconds that such a call waits for the evaluation."""
 NO_JUDGE = "this collector has no judge: see judge.base_url, judge.api_key and judge.enabled"
 """Why traces wait that an earlier run left to its judge."""
 
@@ -158,7 +164,9 @@ class Collector:
             idle=settings.session.idle,
             reliability=reliability,
         )
-        self.reports: Reports = _Reports(self.store, self.evaluation, self.open_spans, announcer)
+        self.reports: Reports = _Reports(
+            self.store, self.evaluation, self.open_spans, announcer, judged=self.judge is not None
+        )
         self._feed = feed
         self._servers = make_servers(
             settings.server,
@@ -259,7 +267,11 @@ class Collector:
 class _Reports:
     """`Reports` on the store, the evaluation and what is known of running traces."""
 
-    def __init__(self, store: Store, evaluation: EvaluationStage, open_spans: OpenSpans, announcer: Announcer) -> None:
+    def __init__(
+        self, store: Store, evaluation: EvaluationStage, open_spans: OpenSpans, announcer: Announcer, *, judged: bool
+    ) -> None:
+        """`judged`: there is a judge."""
+        self._judged = judged
         self._store = store
         self._evaluation = evaluation
         self._open_spans = open_spans
@@ -275,6 +287,18 @@ class _Reports:
 
     def label(self, label: Label) -> None:
         self._store.label(label)
+
+    def judge_again(self, trace_ids: Sequence[str], failed_since: int) -> Rejudging:
+        if not self._judged:
+            raise InvalidRequest(NO_JUDGE)
+        limit = MOST_AGAIN + 1
+        store = self._store
+        found = store.unjudged(trace_ids, limit) if trace_ids else store.failed_since(failed_since, limit)
+        try:
+            count = self._evaluation.judge_again(found[:MOST_AGAIN]).result(AGAIN_WITHIN)
+        except TimeoutError as error:
+            raise Unavailable(f"not done within {AGAIN_WITHIN:g} s; it may still be") from error
+        return Rejudging(traces=count, more=len(found) > count)
 
     def starts(self, report: StartsReport) -> None:
         found = self._open_spans.report(report)

@@ -209,6 +209,59 @@ def test_what_an_earlier_run_left_to_its_judge_says_that_there_is_none(tmp_path:
         assert all("this collector has no judge: see judge.base_url" in reason for reason in reasons(running))
 
 
+def test_what_failed_is_judged_when_somebody_asks_for_it(tmp_path: Path) -> None:
+    def ask(running: RunningCollector, *arguments: str) -> str:
+        result = CliRunner().invoke(app, ["judge", *arguments, "--grpc", f"http://{running.addresses['grpc']}"])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    with JudgeServer(then=Behaviour(status=404)) as judge, collector(tmp_path, judge) as running:
+        for number in (1, 2):
+            running.send(traces(*worked(number)))
+            assert statuses(settled(running, number)) == {"failed"}
+    with JudgeServer() as judge, collector(tmp_path, judge) as running:
+        assert ask(running, hex_id(2).upper()) == "1 trace waits for the judge.\n"
+        assert statuses(settled(running, 2)) == {"scored"}
+        assert statuses(settled(running, 1)) == {"failed"}
+        assert ask(running, "--failed", "--since", "1h") == "1 trace waits for the judge.\n"
+        assert statuses(settled(running, 1)) == {"scored"}
+        eventually(lambda: reliability(running)["coverage"] == 1.0)
+        assert "the judge has left out nothing there" in ask(running, "--failed")
+        assert "the judge has left out nothing there" in ask(running, hex_id(1), hex_id(9))
+        assert judged_outcomes(running, "confidence") == 0, "they were counted as failed"
+
+
+@pytest.mark.parametrize(
+    ("config", "status"), [({"budget": {"requests_per_day": 0}}, "over_budget"), ({"sample": 0.0}, "sampled_out")]
+)
+def test_what_was_left_out_is_judged_by_its_id(tmp_path: Path, config: dict[str, Any], status: str) -> None:
+    with JudgeServer() as judge:
+        with collector(tmp_path, judge, **config) as running:
+            running.send(traces(*worked(1)))
+            assert statuses(settled(running, 1)) == {status}
+        with collector(tmp_path, judge) as running:
+            again = CliRunner().invoke(app, ["judge", hex_id(1), "--grpc", f"http://{running.addresses['grpc']}"])
+            assert again.output == "1 trace waits for the judge.\n"
+            assert statuses(settled(running, 1)) == {"scored"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        pytest.param(("--failed",), "this collector has no judge", id="no judge"),
+        pytest.param((), "give the ids of traces, or --failed", id="nothing"),
+        pytest.param((hex_id(1), "--failed"), "give the ids of traces, or --failed", id="both"),
+        pytest.param(("12",), "trace_id is '12', not 32 hexadecimal digits", id="no trace id"),
+        pytest.param(("--failed", "--since", "yesterday"), "--since is 'yesterday', not a time", id="no time"),
+    ],
+)
+def test_what_cannot_be_judged_again_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+    with RunningCollector(tmp_path) as running:
+        result = CliRunner().invoke(app, ["judge", *arguments, "--grpc", f"http://{running.addresses['grpc']}"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert says in result.stderr
+
+
 def test_traces_wait_for_a_right_key(tmp_path: Path) -> None:
     with JudgeServer(then=Behaviour(status=401)) as judge:
         with collector(tmp_path, judge) as running:

@@ -1,10 +1,11 @@
 """`Queries` and `Reports` over dictionaries, and documents such as a small travel agent leaves behind."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agenteval_collector.errors import InvalidRequest, NotFound
-from agenteval_collector.pipeline import Document, Label, Page, RunReport, StartsReport
+from agenteval_collector.pipeline import Document, Label, Page, Rejudging, RunReport, StartsReport
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 NOW = int((START + timedelta(minutes=4)).timestamp()) * 1_000_000_000
@@ -68,6 +69,7 @@ class MemoryReports:
         self.runs: list[RunReport] = []
         self.ended: list[str] = []
         self.labels: list[Label] = []
+        self.again: list[tuple[tuple[str, ...], int]] = []
         self.started: list[StartsReport] = []
 
     def report_run(self, report: RunReport) -> None:
@@ -82,6 +84,10 @@ class MemoryReports:
 
     def label(self, label: Label) -> None:
         self.labels.append(label)
+
+    def judge_again(self, trace_ids: Sequence[str], failed_since: int) -> Rejudging:
+        self.again.append((tuple(trace_ids), failed_since))
+        return Rejudging(traces=len(trace_ids), more=bool(failed_since))
 
 
 def _list_item(session: Document) -> Document:

@@ -26,11 +26,13 @@ _STATUS = {
 _ADVICE = {
     "no_content": None,
     "not_applicable": None,
-    "sampled_out": "Raise judge.sample in the collector's settings to judge more traces.",
-    "over_budget": "Raise judge.budget in the collector's settings.",
+    "sampled_out": "Raise judge.sample in the collector's settings to judge more traces; for this one, "
+    "`agenteval judge TRACE`.",
+    "over_budget": "Raise judge.budget in the collector's settings; `agenteval judge TRACE` when there is room again.",
     "pending": "While the judge is away, traces wait for it. One that is slow gets through more with a higher "
     "judge.concurrency.",
-    "failed": "The collector's log has the details; check judge.base_url, judge.api_key and judge.model.",
+    "failed": "The collector's log has the details; check judge.base_url, judge.api_key and judge.model, then "
+    "`agenteval judge TRACE`.",
 }
 
 _ADVICE_ON_ERRORS = {

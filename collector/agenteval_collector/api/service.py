@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 import grpc
 
 from agenteval_collector.api.starts import starts_report
-from agenteval_collector.api.wire import DEFAULT_LIMIT, checked_limit, encode, found, trace_id_of
+from agenteval_collector.api.wire import DEFAULT_LIMIT, MAX_LIMIT, checked_limit, encode, found, trace_id_of
 from agenteval_collector.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
 from agenteval_collector.pipeline import Document, FoundVerdict, Label, Queries, Reports, RunReport
 from agenteval_collector.rpc import abort
@@ -116,6 +116,19 @@ class EvaluationService(EvaluationServiceServicer):
             _check_evaluator(label.name, found(self._queries.trace(label.trace_id), f"trace {label.trace_id}"))
             self._reports.label(label)
             return pb.LabelTraceResponse()
+
+        return _answered(context, answer)
+
+    def JudgeTraces(  # noqa: N802
+        self, request: pb.JudgeTracesRequest, context: grpc.ServicerContext
+    ) -> pb.JudgeTracesResponse:
+        def answer() -> pb.JudgeTracesResponse:
+            since = request.failed_since_unix_nano
+            if bool(request.trace_ids) == bool(since) or len(request.trace_ids) > MAX_LIMIT or since > LATEST:
+                raise InvalidRequest(f"give either trace_ids, at most {MAX_LIMIT}, or failed_since_unix_nano")
+            trace_ids = [trace_id_of(each) for each in request.trace_ids]
+            found = self._reports.judge_again(trace_ids, since)
+            return pb.JudgeTracesResponse(traces=found.traces, more=found.more)
 
         return _answered(context, answer)
 

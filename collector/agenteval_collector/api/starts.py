@@ -34,6 +34,7 @@ def starts_report(request: pb.ReportStartsRequest) -> StartsReport:
         service=request.service[:MAX_TEXT] or None,
         starts=[_start(each) for each in request.starts],
         verdicts=[verdict for verdict in verdicts if verdict is not None],
+        all_open=request.all_open,
     )
 
 

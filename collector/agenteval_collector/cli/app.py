@@ -4,6 +4,7 @@ import typer
 
 from agenteval_collector.cli.collector import collector
 from agenteval_collector.cli.demo import demo
+from agenteval_collector.cli.judge import judge
 from agenteval_collector.cli.label import label
 from agenteval_collector.cli.read import register
 from agenteval_collector.cli.reliability import reliability
@@ -23,6 +24,7 @@ app.command()(demo)
 app.command()(replay)
 register(app)
 app.command()(label)
+app.command()(judge)
 app.command()(reliability)
 app.command()(config)
 

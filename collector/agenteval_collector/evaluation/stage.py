@@ -4,6 +4,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
@@ -38,6 +39,8 @@ HOUSEKEEPING = 1.0
 _TAKEN_UP = Unscored(
     status=Status.PENDING, reason="waiting for the judge after all, as another trace of the session is judged"
 )
+
+_ASKED_FOR = Unscored(status=Status.PENDING, reason="waiting for the judge, as somebody asked for it")
 
 
 class EvaluationStore(Protocol):
@@ -80,6 +83,14 @@ class _Ended:
     marked: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """What somebody wants judged after all."""
+
+    found: Sequence[Sequence[Evaluation]]
+    done: Future[int]
+
+
 class EvaluationStage:
     """Commits before it tells anybody: the sink gets what the store holds, `scored` what needs no replay, `refer` what
     waits for the judge. What is pending is nobody else's business until it is found."""
@@ -105,7 +116,7 @@ class EvaluationStage:
         self._refer = refer
         self._announce = announce
         self._room = room
-        self._inbox: Inbox[AssembledTrace | Judgement | _Ended] = Inbox(CAPACITY)
+        self._inbox: Inbox[AssembledTrace | Judgement | _Ended | _Again] = Inbox(CAPACITY)
         self._whole: Recent[bool] = Recent(SESSIONS)
         self._to_resume: deque[str] = deque()
         # Where to go on with those that were pending before the start; None when all are handed over.
@@ -137,6 +148,12 @@ class EvaluationStage:
         """The session was reported ended: its scores are final once what is on the way has come. `marked`: the store
         knows that it ended; otherwise it is marked with its first trace."""
         self._inbox.put_regardless(_Ended(session_id, marked), 0)
+
+    def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]:
+        """Outcomes by trace that somebody wants judged after all; how many traces had room, once that is committed."""
+        again = _Again(found, Future())
+        self._inbox.put_regardless(again, 0)
+        return again.done
 
     def judged(self, judgement: Judgement) -> None:
         """The judge has answered; from any thread.
@@ -202,16 +219,25 @@ class EvaluationStage:
         limit = min(TAKEN_UP, self._room())
         if self._whole.get(session_id) or not limit:
             return
+        self._leave_to_judge(self._endurance.insist(lambda: self._store.sampled_out(session_id, limit)), _TAKEN_UP)
+        self._whole.put(session_id, True)
+
+    def _leave_to_judge(self, found: Sequence[Sequence[Evaluation]], outcome: Unscored) -> None:
+        """These outcomes of some traces wait for the judge after all."""
         commit, jobs = Commit(), []
-        for sampled in self._endurance.insist(lambda: self._store.sampled_out(session_id, limit)):
-            pending = [replace(each, outcome=_TAKEN_UP) for each in sampled]
+        for evaluations in found:
+            pending = [replace(each, outcome=outcome) for each in evaluations]
             self._endurance.insist(lambda: self._evaluation.take_up(pending, commit))  # noqa: B023
             jobs.append(job_of(pending))
         if jobs:
             self._emit(self._committed(commit))
         for job in jobs:
             self._refer(job)
-        self._whole.put(session_id, True)
+
+    def _judge_again(self, again: _Again) -> None:
+        some = again.found[: self._room()]
+        self._leave_to_judge(some, _ASKED_FOR)
+        again.done.set_result(len(some))
 
     def process_judgements(self, judgements: Sequence[Judgement]) -> None:
         """Keep and emit what the judge says; what the thread does with each batch."""
@@ -270,6 +296,8 @@ class EvaluationStage:
             for item in items:
                 if isinstance(item, _Ended):
                     self._endurance.survive(lambda: self._end(item))  # noqa: B023
+                elif isinstance(item, _Again):
+                    self._endurance.survive(lambda: self._judge_again(item))  # noqa: B023
             closing = self._inbox.closed and not items
             self._endurance.survive(lambda: self.finalize(self._sessions.over(closing=closing)))  # noqa: B023
             self._endurance.survive(self._resume_some)

@@ -180,7 +180,8 @@ class Store:
     def judged(self, session_id: str) -> bool:
         """Whether a trace of the session was left to the judge, whatever came of it."""
         query = select(outcomes.c.status).where(
-            *_of_judge(session_id),
+            *_OF_JUDGE,
+            outcomes.c.session_id == session_id,
             outcomes.c.status.in_((Status.PENDING, Status.SCORED, Status.OVER_BUDGET, Status.FAILED)),
         )
         with reading(self._pipeline) as connection:
@@ -188,19 +189,22 @@ class Store:
 
     def sampled_out(self, session_id: str, limit: int) -> list[list[Evaluation]]:
         """What was sampled out of the session, by trace: of its newest traces that have any, at most `limit`."""
-        newest = and_(
-            traces.c.tenant == TENANT,
-            traces.c.trace_id == outcomes.c.subject_id,
-            traces.c.revision == outcomes.c.revision,
-        )
-        sampled = (*_of_judge(session_id), outcomes.c.status == Status.SAMPLED_OUT)
-        some = select(outcomes.c.subject_id).join(traces, newest).where(*sampled)
-        some = some.group_by(outcomes.c.subject_id).order_by(traces.c.started_at.desc()).limit(limit)
-        query = select(outcomes).where(*sampled, outcomes.c.subject_id.in_(some)).order_by(outcomes.c.subject_id)
+        sampled = (outcomes.c.session_id == session_id, outcomes.c.status == Status.SAMPLED_OUT)
         with reading(self._pipeline) as connection:
-            rows = connection.execute(query).mappings().all()
-        by_trace = groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id)
-        return [list(found) for _, found in by_trace]
+            return _newest_of_judge(connection, sampled, limit)
+
+    def unjudged(self, trace_ids: Sequence[str], limit: int) -> list[list[Evaluation]]:
+        """What the judge has not scored of these traces and could, by trace; from any thread, like the next one."""
+        left_out = (Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT)
+        where = (outcomes.c.subject_id.in_(trace_ids), outcomes.c.status.in_(left_out))
+        with reading(self.engine) as connection:
+            return _newest_of_judge(connection, where, limit)
+
+    def failed_since(self, time: int, limit: int) -> list[list[Evaluation]]:
+        """What failed, or had no budget, since that time (ns), by trace: of the newest traces."""
+        where = (outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET)), outcomes.c.evaluated_at >= time)
+        with reading(self.engine) as connection:
+            return _newest_of_judge(connection, where, limit)
 
     def session(self, session_id: str) -> StoredSession | None:
         """All that is needed to go on with a session; None where it is new."""
@@ -386,14 +390,28 @@ def _outcomes_counted(connection: Connection, evaluations: Sequence[Evaluation])
     return known
 
 
-def _of_judge(session_id: str) -> tuple[ColumnElement[bool], ...]:
-    """The judged outcomes of a session's traces."""
-    return (
-        outcomes.c.tenant == TENANT,
-        outcomes.c.session_id == session_id,
-        outcomes.c.subject == Subject.TRACE,
-        outcomes.c.method == Method.LLM,
+_OF_JUDGE: tuple[ColumnElement[bool], ...] = (
+    outcomes.c.tenant == TENANT,
+    outcomes.c.subject == Subject.TRACE,
+    outcomes.c.method == Method.LLM,
+)
+
+
+def _newest_of_judge(
+    connection: Connection, where: Sequence[ColumnElement[bool]], limit: int
+) -> list[list[Evaluation]]:
+    """Judged outcomes by trace: of the newest traces that have any, at most `limit`."""
+    newest = and_(
+        traces.c.tenant == TENANT,
+        traces.c.trace_id == outcomes.c.subject_id,
+        traces.c.revision == outcomes.c.revision,
     )
+    some = select(outcomes.c.subject_id).join(traces, newest).where(*_OF_JUDGE, *where)
+    some = some.group_by(outcomes.c.subject_id).order_by(traces.c.started_at.desc()).limit(limit)
+    query = select(outcomes).where(*_OF_JUDGE, *where, outcomes.c.subject_id.in_(some)).order_by(outcomes.c.subject_id)
+    rows = connection.execute(query).mappings().all()
+    by_trace = groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id)
+    return [list(found) for _, found in by_trace]
 
 
 def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, dict[tuple[str, Method], Evaluation]]:

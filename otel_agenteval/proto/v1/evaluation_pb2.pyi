@@ -35,6 +35,22 @@ class GetTraceRequest(_message.Message):
     trace_id: str
     def __init__(self, trace_id: _Optional[str] = ...) -> None: ...
 
+class JudgeTracesRequest(_message.Message):
+    __slots__ = ["failed_since_unix_nano", "trace_ids"]
+    FAILED_SINCE_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
+    TRACE_IDS_FIELD_NUMBER: _ClassVar[int]
+    failed_since_unix_nano: int
+    trace_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, trace_ids: _Optional[_Iterable[str]] = ..., failed_since_unix_nano: _Optional[int] = ...) -> None: ...
+
+class JudgeTracesResponse(_message.Message):
+    __slots__ = ["more", "traces"]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    TRACES_FIELD_NUMBER: _ClassVar[int]
+    more: bool
+    traces: int
+    def __init__(self, traces: _Optional[int] = ..., more: bool = ...) -> None: ...
+
 class LabelTraceRequest(_message.Message):
     __slots__ = ["author", "name", "note", "trace_id", "value"]
     AUTHOR_FIELD_NUMBER: _ClassVar[int]
@@ -156,16 +172,18 @@ class ReportRunResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ReportStartsRequest(_message.Message):
-    __slots__ = ["process_id", "service", "starts", "verdicts"]
+    __slots__ = ["all_open", "process_id", "service", "starts", "verdicts"]
+    ALL_OPEN_FIELD_NUMBER: _ClassVar[int]
     PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     STARTS_FIELD_NUMBER: _ClassVar[int]
     VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    all_open: bool
     process_id: str
     service: str
     starts: _containers.RepeatedCompositeFieldContainer[SpanStart]
     verdicts: _containers.RepeatedCompositeFieldContainer[Verdict]
-    def __init__(self, process_id: _Optional[str] = ..., service: _Optional[str] = ..., starts: _Optional[_Iterable[_Union[SpanStart, _Mapping]]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, _Mapping]]] = ...) -> None: ...
+    def __init__(self, process_id: _Optional[str] = ..., service: _Optional[str] = ..., starts: _Optional[_Iterable[_Union[SpanStart, _Mapping]]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, _Mapping]]] = ..., all_open: bool = ...) -> None: ...
 
 class ReportStartsResponse(_message.Message):
     __slots__ = []

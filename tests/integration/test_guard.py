@@ -143,6 +143,24 @@ def test_plain_call_guards_the_process_until_it_is_taken_back(make: Make) -> Non
         guard.disarm()
 
 
+def test_threads_without_the_context_are_reached_by_the_plain_call_alone(make: Make) -> None:
+    _, tracer = make(NOWHERE)
+
+    def work(agent: Hasty) -> None:
+        with otel_agenteval.session("s1"), running(tracer):
+            agent.run()
+
+    with otel_agenteval.stop_on_loop(), ThreadPoolExecutor(1) as pool:
+        pool.submit(work, unguarded := Hasty(tracer)).result()
+    guard = otel_agenteval.stop_on_loop()
+    try:
+        with ThreadPoolExecutor(1) as pool, pytest.raises(otel_agenteval.AgentLoopDetected):
+            pool.submit(work, guarded := Hasty(tracer)).result()
+    finally:
+        guard.disarm()
+    assert (unguarded.calls, guarded.calls) == (100, 0), "the alarm of the trace that is over stops the next one"
+
+
 def test_only_what_runs_inside_is_guarded(make: Make) -> None:
     processor, tracer = make(NOWHERE)
     with otel_agenteval.session("s1"), running(tracer):

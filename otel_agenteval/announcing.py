@@ -57,6 +57,8 @@ class Announcements:
         self._due = _FOREVER
         self._not_before = 0.0
         self._tell_again_at = monotonic() + ALIVE
+        # Whether the collector may hold spans for open.
+        self._tells = False
         self.dropped = 0
         """Starts and verdicts that were not announced, because too many waited or the collector refused them."""
 
@@ -119,20 +121,25 @@ class Announcements:
         now = self._monotonic()
         request = pb.ReportStartsRequest(process_id=self._process_id, service=self._service)
         starts, self._starts = self._starts, {}
-        is_open = self._open.copy()
+        # Once more when nothing is open any more: not all that has ended reaches the collector.
+        is_last = False
         if now >= self._tell_again_at:
+            is_open = self._open.copy()
+            request.all_open = len(is_open) <= MAX_TOLD
             starts = {**dict(islice(is_open.items(), MAX_TOLD)), **starts}
             self._tell_again_at = now + ALIVE
+            is_last, self._tells = self._tells and not starts, False
+        self._tells = self._tells or bool(starts)
         request.starts.extend(starts.values())
         request.verdicts.extend(self._verdicts.popleft() for _ in range(len(self._verdicts)))
-        self._due = self._tell_again_at if is_open else _FOREVER
-        return request if request.starts or request.verdicts else None
+        self._due = self._tell_again_at if self._tells else _FOREVER
+        return request if request.starts or request.verdicts or is_last else None
 
     def put_off(self, request: pb.ReportStartsRequest, seconds: float) -> None:
         """The collector was not there: when it is, it is told of what is open then, and of all verdicts."""
         self._verdicts.extendleft(reversed(request.verdicts))
-        self._not_before = self._tell_again_at = self._monotonic() + seconds
-        self._due = self._not_before if request.verdicts or self._open else _FOREVER
+        self._not_before = self._tell_again_at = self._due = self._monotonic() + seconds
+        self._tells = True
 
     def give_up(self, request: pb.ReportStartsRequest) -> None:
         """The collector does not want it: it is older than we are."""

@@ -19,7 +19,7 @@ class Scene:
         self.clock = ManualClock()
         self.spans = OpenSpans(self.clock)
 
-    def start(self, *numbers: int, trace: int = 1, process: str = "p-1") -> None:
+    def start(self, *numbers: int, trace: int = 1, process: str = "p-1", all_open: bool = False) -> None:
         starts = [
             SpanStart(
                 trace_id=trace_id(trace).hex(),
@@ -31,7 +31,8 @@ class Scene:
             )
             for number in numbers
         ]
-        self.spans.report(StartsReport(process_id=process, service="shop", starts=starts, verdicts=()))
+        report = StartsReport(process_id=process, service="shop", starts=starts, verdicts=(), all_open=all_open)
+        self.spans.report(report)
 
     def open(self) -> list[str]:
         return [each["name"] for each in self.spans.of_trace(TRACE)]
@@ -161,3 +162,26 @@ def test_memory_is_bounded_and_the_trace_that_began_first_is_forgotten(scene: Sc
     scene.start(*range(1000), trace=10_000)
     assert scene.open() == []
     assert scene.spans.forgotten >= 1
+
+
+def test_what_a_process_does_not_tell_among_all_that_is_open_has_ended_though_it_never_comes(scene: Scene) -> None:
+    scene.start(1, 2)
+    scene.start(3, process="p-2")
+    scene.start(2, 4, all_open=True)
+    assert scene.open() == ["span 2", "span 3", "span 4"]
+    scene.start(all_open=True)
+    assert scene.open() == ["span 3"]
+    scene.clock.advance(module.GONE_AFTER + 1)
+    scene.start(process="p-2", all_open=True)
+    assert scene.spans.died() == [], "who has nothing open does not die in the middle"
+
+
+def test_spans_that_were_forgotten_for_room_can_be_told_as_ended(scene: Scene) -> None:
+    scene.start(1)
+    for trace in range(2, 3 + module.MAX_SPANS // 1000):
+        scene.start(*range(1000), trace=trace, process="p-2")
+    assert scene.open() == []
+    scene.start(1)
+    assert scene.open() == ["span 1"]
+    scene.start(all_open=True)
+    assert scene.open() == []

@@ -122,8 +122,15 @@ def test_process_tells_of_what_is_open_again_and_again_and_lives_by_that() -> No
     assert ids(announced.take()) == [start(1).span_id, start(2).span_id]
     announced.ended(start(1).span_id)
     announced.ended(start(2).span_id)
-    clock.now += ALIVE
+    announced.started(start(3), "t", None, "svc")
+    announced.ended(start(3).span_id)
+    clock.now += LINGER
     assert announced.take() is None
+    clock.now += ALIVE
+    last = announced.take()
+    assert ids(last) == []
+    assert last is not None
+    assert last.all_open, "and so nothing is"
     clock.now += 10 * ALIVE
     assert announced.take() is None
 
@@ -136,7 +143,10 @@ def test_no_more_than_the_oldest_are_told_again() -> None:
     clock.now += LINGER
     assert len(ids(announced.take())) == MAX_TOLD + 5
     clock.now += ALIVE
-    assert ids(announced.take()) == [start(n).span_id for n in range(MAX_TOLD)]
+    request = announced.take()
+    assert ids(request) == [start(n).span_id for n in range(MAX_TOLD)]
+    assert request is not None
+    assert not request.all_open
 
 
 def test_a_collector_that_was_away_is_told_of_all_verdicts_and_of_what_is_open_by_then() -> None:
@@ -193,5 +203,10 @@ def test_nothing_is_announced_unasked_but_hangs() -> None:
     clock.now += ALIVE
     assert ids(announced.take()) == [HUNG.span_id], "it is open until it ends"
     announced.ended(HUNG.span_id)
+    clock.now += ALIVE
+    last = announced.take()
+    assert ids(last) == []
+    assert last is not None
+    assert last.all_open
     clock.now += ALIVE
     assert announced.take() is None

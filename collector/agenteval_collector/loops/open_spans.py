@@ -40,6 +40,8 @@ class _Process:
     service: str | None = None
     heard_at: float = -math.inf
     heard_on: int = 0
+    # Its open spans, with their traces.
+    spans: dict[str, str] = field(default_factory=dict)
 
 
 class _Open(NamedTuple):
@@ -81,10 +83,15 @@ class OpenSpans:
                 if start.span_id not in spans:
                     self._count += 1
                 spans[start.span_id] = _Open(report.process_id, start)
+                process.spans[start.span_id] = start.trace_id
+            if report.all_open:
+                for span_id in process.spans.keys() - {start.span_id for start in report.starts}:
+                    self._close(process.spans[span_id], span_id)
             while self._count > MAX_SPANS:
-                _, trace = self._traces.popitem(last=False)
-                self._count -= len(trace.spans)
+                oldest, trace = next(iter(self._traces.items()))
                 self.forgotten += len(trace.spans)
+                for span_id in list(trace.spans):
+                    self._close(oldest, span_id)
             return [self._found(verdict, report) for verdict in report.verdicts]
 
     def begun(self, trace_id: str) -> Trace | None:
@@ -257,10 +264,14 @@ class OpenSpans:
 
     def _close(self, trace_id: str, span_id: str) -> None:
         trace = self._traces.get(trace_id)
-        if trace is not None and trace.spans.pop(span_id, None) is not None:
-            self._count -= 1
-            if not trace.spans:
-                del self._traces[trace_id]
+        open_span = trace.spans.pop(span_id, None) if trace is not None else None
+        if trace is None or open_span is None:
+            return
+        self._count -= 1
+        if not trace.spans:
+            del self._traces[trace_id]
+        if (process := self._processes.get(open_span.process_id)) is not None:
+            process.spans.pop(span_id, None)
 
     def _hear(self, process_id: str) -> _Process:
         process = self._processes.get(process_id)

@@ -145,6 +145,21 @@ def test_sessions_are_listed_page_by_page(stub: EvaluationServiceStub) -> None:
             id="an id of more than 1024 characters",
         ),
         pytest.param("EndSession", pb.EndSessionRequest(), "INVALID_ARGUMENT", "session_id", id="end of no session"),
+        pytest.param("JudgeTraces", pb.JudgeTracesRequest(), "INVALID_ARGUMENT", "give either", id="judge nothing"),
+        pytest.param(
+            "JudgeTraces",
+            pb.JudgeTracesRequest(trace_ids=[GOOD_TRACE], failed_since_unix_nano=1),
+            "INVALID_ARGUMENT",
+            "give either",
+            id="judge some and all",
+        ),
+        pytest.param(
+            "JudgeTraces",
+            pb.JudgeTracesRequest(trace_ids=[GOOD_TRACE] * 501),
+            "INVALID_ARGUMENT",
+            "at most 500",
+            id="judge too many",
+        ),
         pytest.param("LabelTrace", label(trace_id="0" * 32), "NOT_FOUND", "trace", id="a label of an unknown trace"),
         pytest.param("LabelTrace", label(trace_id="1"), "INVALID_ARGUMENT", "trace_id", id="a label of no trace"),
         pytest.param("LabelTrace", label(name=""), "INVALID_ARGUMENT", "name", id="a label without a name"),
@@ -192,6 +207,13 @@ def test_what_is_reported_arrives_as_it_was_said(stub: EvaluationServiceStub, re
         RunReport(task_id="refund", run_id="2", condition="fault", success=False, confidence=0.0, session_id="s-42"),
     ]
     assert reports.ended == ["s-42", "s-43"]
+
+
+def test_what_is_to_be_judged_arrives_as_it_was_given(stub: EvaluationServiceStub, reports: MemoryReports) -> None:
+    some = stub.JudgeTraces(pb.JudgeTracesRequest(trace_ids=[GOOD_TRACE.upper()]), timeout=DEADLINE)
+    failed = stub.JudgeTraces(pb.JudgeTracesRequest(failed_since_unix_nano=5), timeout=DEADLINE)
+    assert reports.again == [((GOOD_TRACE,), 0), ((), 5)]
+    assert (some.traces, some.more, failed.traces, failed.more) == (1, False, 0, True)
 
 
 def test_a_label_arrives_as_it_was_given(stub: EvaluationServiceStub, reports: MemoryReports) -> None:

@@ -35,6 +35,22 @@ class GetTraceRequest(_message.Message):
     trace_id: str
     def __init__(self, trace_id: _Optional[str] = ...) -> None: ...
 
+class JudgeTracesRequest(_message.Message):
+    __slots__ = ["failed_since_unix_nano", "trace_ids"]
+    FAILED_SINCE_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
+    TRACE_IDS_FIELD_NUMBER: _ClassVar[int]
+    failed_since_unix_nano: int
+    trace_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, trace_ids: _Optional[_Iterable[str]] = ..., failed_since_unix_nano: _Optional[int] = ...) -> None: ...
+
+class JudgeTracesResponse(_message.Message):
+    __slots__ = ["more", "traces"]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    TRACES_FIELD_NUMBER: _ClassVar[int]
+    more: bool
+    traces: int
+    def __init__(self, traces: _Optional[int] = ..., more: bool = ...) -> None: ...
+
 class LabelTraceRequest(_message.Message):
     __slots__ = ["author", "name", "note", "trace_id", "value"]
     AUTHOR_FIELD_NUMBER: _ClassVar[int]

@@ -49,6 +49,11 @@ class EvaluationServiceStub(object):
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceRequest.SerializeToString,
                 response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceResponse.FromString,
                 )
+        self.JudgeTraces = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/JudgeTraces',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesResponse.FromString,
+                )
         self.ListReliability = channel.unary_unary(
                 '/otel_agenteval.proto.v1.EvaluationService/ListReliability',
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityRequest.SerializeToString,
@@ -115,6 +120,14 @@ class EvaluationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def JudgeTraces(self, request, context):
+        """Have the judge score what it has not: outcomes that failed, or were left out by the budget or by sampling. Durable
+        once answered. INVALID_ARGUMENT where the collector has no judge.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListReliability(self, request, context):
         """Reliability over runs, by agent and version, those with the newest run first.
         """
@@ -167,6 +180,11 @@ def add_EvaluationServiceServicer_to_server(servicer, server):
                     servicer.LabelTrace,
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceRequest.FromString,
                     response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceResponse.SerializeToString,
+            ),
+            'JudgeTraces': grpc.unary_unary_rpc_method_handler(
+                    servicer.JudgeTraces,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesResponse.SerializeToString,
             ),
             'ListReliability': grpc.unary_unary_rpc_method_handler(
                     servicer.ListReliability,
@@ -304,6 +322,23 @@ class EvaluationService(object):
         return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/LabelTrace',
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceRequest.SerializeToString,
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def JudgeTraces(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/JudgeTraces',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -65,7 +65,8 @@ def _is_judged_alarm(evaluation: Evaluation) -> bool:
 class Subscription:
     """What one watcher has not read yet: at most `capacity` events, of which the oldest give way to new ones.
 
-    Verdicts come before the outcomes that wait, which may be hundreds, and give way after them. Thread-safe. To be closed when the watcher leaves; usable as a context manager.
+    Verdicts come before the outcomes that wait, which may be hundreds, and give way after them. Thread-safe. To be
+    closed when the watcher leaves; usable as a context manager.
     """
 
     def __init__(self, feed: "Feed", interest: Interest, capacity: int) -> None:

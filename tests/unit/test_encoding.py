@@ -104,7 +104,7 @@ def same_meaning(ours: ExportTraceServiceRequest, theirs: ExportTraceServiceRequ
     return ours.SerializeToString(deterministic=True) == theirs.SerializeToString(deterministic=True)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(batch=st.lists(spans, max_size=5))
 def test_request_equals_the_sdk_encoders(batch: list[ReadableSpan]) -> None:
     assert same_meaning(encoded(Encoder(), [ended(span) for span in batch]), encode_spans(batch))

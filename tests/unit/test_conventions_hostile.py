@@ -108,7 +108,7 @@ def as_json(trace: Trace) -> str:
     return json.dumps(dataclasses.asdict(trace), allow_nan=False, ensure_ascii=False)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(records=st.lists(spans(), max_size=7), logs=st.lists(LOGS, max_size=3), seed=st.integers())
 def test_nothing_raises_and_arrival_order_does_not_matter(
     records: list[SpanRecord], logs: list[LogRecord], seed: int

@@ -47,7 +47,7 @@ def stable(document: Any) -> Any:
 ANSWERS = st.lists(st.sampled_from([*SAID, None]), min_size=2, max_size=24)
 
 
-@hypothesis_settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), answers=ANSWERS)
 def test_any_order_of_arrival_gives_the_scores_of_the_order_in_time(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, answers: list[str | None]

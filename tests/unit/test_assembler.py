@@ -314,7 +314,7 @@ def lives(draw):
     return draw(st.permutations(spans)), draw(st.lists(HAPPENINGS, max_size=40))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(life=lives(), memory=st.sampled_from([1 << 30, 200]))
 def test_every_span_is_in_exactly_one_latest_revision_whatever_happens(life, memory: int) -> None:
     spans, happenings = life

@@ -96,6 +96,11 @@ class SessionScores:
         return self._flagged
 
     @property
+    def evaluated(self) -> int:
+        """How many traces have a signal of non-zero weight."""
+        return self._evaluated
+
+    @property
     def traces(self) -> int:
         """How many traces were put, with or without signals."""
         return len(self._traces)

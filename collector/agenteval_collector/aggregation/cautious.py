@@ -6,7 +6,7 @@ that are completely judged. Where none is, that highest score is all there is to
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from agenteval_collector.aggregation.signals import UNJUDGED, TraceSignals
@@ -62,10 +62,10 @@ class CautiousScores:
         self._count(signals, +1)
 
     def reliability(self) -> CautiousScore:
-        return self._lower(self._best.reliability(), self._judged.reliability())
+        return self._lower(SessionScores.reliability)
 
     def consistency(self) -> CautiousScore:
-        return self._lower(self._best.consistency(), self._judged.consistency())
+        return self._lower(SessionScores.consistency)
 
     @property
     def max_risk(self) -> float | None:
@@ -75,11 +75,7 @@ class CautiousScores:
     @property
     def flagged(self) -> tuple[int, int]:
         """How many traces have a risk above 0.5, and of how many: all, or the judged ones where that is worse."""
-        counts = [
-            (len(scores.flagged), evaluated)
-            for scores in (self._best, self._judged)
-            if (evaluated := scores.reliability().evaluated)
-        ]
+        counts = [(len(scores.flagged), scores.evaluated) for scores in (self._best, self._judged) if scores.evaluated]
         return max(counts, key=lambda count: count[0] / count[1], default=(0, 0))
 
     @property
@@ -104,7 +100,10 @@ class CautiousScores:
         if signals.unjudged is not None:
             self._why[signals.unjudged] += sign
 
-    def _lower(self, best: MetricResult, judged: MetricResult) -> CautiousScore:
+    def _lower(self, of: Callable[[SessionScores], MetricResult]) -> CautiousScore:
+        best = of(self._best)
+        # Where nothing is missing both are the same.
+        judged = of(self._judged) if any(self._why.values()) else best
         coverage = self._present / self._expected if self._expected else None
         bound = best.evaluated > 0 and not judged.evaluated
         lower = judged if judged.evaluated and _score(judged) < _score(best) else best

@@ -45,8 +45,9 @@ class SessionEvaluators:
         """The session's scores now; their events belong to the span of its last turn."""
         found: list[tuple[str, Outcome]] = []
         if RELIABILITY in self._thresholds:
-            found.append((RELIABILITY, self._outcome(RELIABILITY, scores.reliability(), NO_SIGNAL, scores.unjudged)))
-            found += _risks(scores)
+            reliability = scores.reliability()
+            found.append((RELIABILITY, self._outcome(RELIABILITY, reliability, NO_SIGNAL, scores.unjudged)))
+            found += _risks(scores, reliability)
         if CONSISTENCY in self._thresholds:
             found.append(
                 (CONSISTENCY, self._outcome(CONSISTENCY, scores.consistency(), NO_CONFIDENCE, scores.unjudged))
@@ -95,9 +96,9 @@ class SessionEvaluators:
         return Score(value=result.score, reason=reason, coverage=result.coverage, metadata=metadata)
 
 
-def _risks(scores: CautiousScores) -> list[tuple[str, Outcome]]:
+def _risks(scores: CautiousScores, reliability: CautiousScore) -> list[tuple[str, Outcome]]:
     """A risk that can only rise is one where it is above 0.5 already."""
-    reliability, unjudged, risk = scores.reliability(), scores.unjudged, scores.max_risk
+    unjudged, risk = scores.unjudged, scores.max_risk
     coverage = reliability.result.coverage
     if risk is None:
         nothing = Unscored(status=Status.NOT_APPLICABLE, reason=NO_SIGNAL, coverage=coverage)

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, insert, literal_column, select, update
 
-from agenteval_collector.database import in_parts
+from agenteval_collector.database import among
 from agenteval_collector.documents import verdict_document
 from agenteval_collector.pipeline import Document, FoundVerdict, RunningTrace, ToldVerdict, TraceNames
 from agenteval_collector.stores.access import reading, writing
@@ -31,6 +31,9 @@ class VerdictStore:
     def __init__(self, engine: Engine, tenant: str) -> None:
         self._engine = engine
         self._tenant = tenant
+        # Made once: making them costs more than running them.
+        self._on_traces = select(verdicts).where(verdicts.c.tenant == tenant, among(verdicts.c.trace_id, "ids"))
+        self._first_on_traces = self._on_traces.limit(1)
 
     def keep(
         self, found: Sequence[FoundVerdict], complete: Sequence[TraceNames] = ()
@@ -74,16 +77,12 @@ class VerdictStore:
 
     def _any(self, trace_ids: Collection[str]) -> bool:
         with reading(self._engine) as connection:
-            return any(
-                connection.execute(select(verdicts.c.kind).where(*self._on(some)).limit(1)).first() is not None
-                for some in in_parts(sorted(trace_ids))
-            )
+            return connection.execute(self._first_on_traces, _ids(trace_ids)).first() is not None
 
     def _read(self, connection: Connection, trace_ids: Collection[str]) -> "dict[_Key, _Kept]":
         return {
             (row.trace_id, row.kind, row.span_id): _Kept(_found(row), _found(row), row.counted)
-            for some in in_parts(sorted(trace_ids))
-            for row in connection.execute(select(verdicts).where(*self._on(some)))
+            for row in connection.execute(self._on_traces, _ids(trace_ids))
         }
 
     def _write(self, connection: Connection, kept: "Collection[_Kept]") -> None:
@@ -96,9 +95,6 @@ class VerdictStore:
                 changed = {name: row[name] for name in ("session_id", "agent", "service")}
                 changed["counted"] = one.counted or one.counts
                 connection.execute(update(verdicts).where(*self._is(one.found.verdict)).values(changed))
-
-    def _on(self, trace_ids: Sequence[str]) -> tuple[ColumnElement[bool], ...]:
-        return verdicts.c.tenant == self._tenant, verdicts.c.trace_id.in_(trace_ids)
 
     def _is(self, verdict: Verdict) -> tuple[ColumnElement[bool], ...]:
         key = verdicts.c.trace_id == verdict.trace_id, verdicts.c.kind == verdict.kind
@@ -147,6 +143,10 @@ def _add(kept: dict[_Key, _Kept], found: Sequence[FoundVerdict]) -> None:
         elif each.beside is None or known <= each.beside:
             kept[key] = _Kept(each)
             known.add(verdict.span_id)
+
+
+def _ids(trace_ids: Collection[str]) -> dict[str, str]:
+    return {"ids": json.dumps(sorted(trace_ids))}
 
 
 def read_verdicts(connection: Connection, tenant: str, trace_id: str) -> list[Document]:

@@ -6,6 +6,7 @@ backslash, so that content cannot be taken for a role.
 """
 
 import itertools
+import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -29,10 +30,14 @@ _MESSAGES: Final = (
     "ai.prompt.messages",
     "gcp.vertex.agent.llm_request",
 )
-_INDEXED: Final = (("llm.input_messages.", ".message."), ("gen_ai.prompt.", "."))
+_INDEXED: Final = (
+    ("llm.input_messages.0.message.role", "llm.input_messages.", ".message."),
+    ("gen_ai.prompt.0.role", "gen_ai.prompt.", "."),
+)
 _CONTENTS: Final = ("content", "contents.0.message_content.text")
 _MARK: Final = '"role"'
 _ROLE: Final = re.compile(r'"role"\s*:\s*"([\w-]{1,40})"')
+_DECODER: Final = json.JSONDecoder()
 _STRUCTURE: Final = " \t\r\n{}[],"
 _OWN: Final = frozenset(("assistant", "ai", "model", "tool-call"))
 _INSTRUCTIONS: Final = frozenset(("system", "developer"))
@@ -77,8 +82,8 @@ def _newest(last: Iterator[_Message]) -> str | None:
 
 def _messages(attributes: Mapping[str, Any]) -> tuple[Iterator[_Message], Iterator[_Message]]:
     """The messages from the first one on, and from the last one back."""
-    for prefix, infix in _INDEXED:
-        if f"{prefix}0{infix}role" in attributes:
+    for first, prefix, infix in _INDEXED:
+        if first in attributes:
             count = next(n for n in itertools.count(1) if f"{prefix}{n}{infix}role" not in attributes)
             names = [f"{prefix}{index}{infix}" for index in range(count)]
             return (_indexed(attributes, name) for name in names), (_indexed(attributes, name) for name in names[::-1])
@@ -116,9 +121,19 @@ def _written(text: str, at: _Found, after: _Found | None) -> str:
     """What stands behind the role that is `at`, up to the next one; where it is not the first field, what precedes."""
     start = at.start()
     if text[max(0, start - 2) : start].strip().endswith("{"):
-        return text[at.end() : after.start() if after else len(text)].strip(_STRUCTURE)
+        return text[at.end() : after.start() if after else _end(text, start)].strip(_STRUCTURE)
     before = _role_before(text, start)
     return text[before.end() if before else 0 : start].strip(_STRUCTURE)
+
+
+def _end(text: str, start: int) -> int:
+    """Where the last message ends: in the body of a request, its other fields may stand behind it."""
+    if text.startswith("["):
+        return len(text)
+    try:
+        return _DECODER.raw_decode(text, text.rindex("{", 0, start))[1]
+    except (ValueError, RecursionError):
+        return len(text)
 
 
 def _role_after(text: str, start: int) -> _Found | None:

@@ -68,10 +68,17 @@ def contents(said: list[tuple[str, str]]) -> str:
     return json.dumps({"model": "m", "contents": [{"parts": [{"text": text}], "role": role} for role, text in said]})
 
 
+def body(said: list[tuple[str, str]]) -> str:
+    """The form of a chat API, in which other fields stand behind the messages."""
+    sent = [{"role": role, "content": text} for role, text in said]
+    return json.dumps({"messages": sent, "tools": [{"name": "role", "parameters": {"role": {"type": "string"}}}]})
+
+
 FORMS = [
     pytest.param(lambda said: {"gen_ai.input.messages": messages(said)}, id="the conventions"),
     pytest.param(lambda said: {"gen_ai.input.messages": messages(said).replace(" ", "")}, id="without white space"),
     pytest.param(lambda said: {"gcp.vertex.agent.llm_request": contents(said)}, id="the role last"),
+    pytest.param(lambda said: {"mlflow.spanInputs": body(said)}, id="the body of a request"),
     pytest.param(lambda said: indexed(said, "llm.input_messages.", ".message."), id="OpenInference"),
     pytest.param(lambda said: indexed(said, "gen_ai.prompt.", "."), id="OpenLLMetry"),
 ]
@@ -121,6 +128,7 @@ def test_a_long_message_is_compared_by_both_of_its_ends_and_its_length() -> None
 
 @given(st.text('"role: user{}[],\\asitn', max_size=200))
 def test_hostile_content_raises_nothing(text: str) -> None:
-    for key in ("gen_ai.input.messages", "gcp.vertex.agent.llm_request", "gen_ai.prompt.0.role"):
-        found = question_of({key: text})
-        assert found is None or isinstance(found, Question)
+    for key in ("gen_ai.input.messages", "mlflow.spanInputs", "gcp.vertex.agent.llm_request", "gen_ai.prompt.0.role"):
+        for written in (text, f'{{"messages": [{{"role": "user", {text}'):
+            found = question_of({key: written})
+            assert found is None or isinstance(found, Question)

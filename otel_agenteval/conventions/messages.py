@@ -180,15 +180,17 @@ def read_message(value: Json) -> Message | None:
         return None
     message = Message(role=_ROLES.get(role, role))
     for key in ("parts", "content"):
-        _read_parts(message, fields.get(key))
+        if (parts := fields.get(key)) is not None:
+            _read_parts(message, parts)
     requests = fields.get("tool_calls")
     for request in requests if isinstance(requests, list) else ():
         if isinstance(request, dict):
             _read_request(message, request)
-    call_id = recorded(fields.get("tool_call_id"))
-    if message.role == TOOL and not message.responses and (call_id or message.texts):
-        message.responses.append(ToolResponse(result=decode_text(message.text), call_id=call_id))
-        message.texts = []
+    if message.role == TOOL and not message.responses:
+        call_id = recorded(fields.get("tool_call_id"))
+        if call_id or message.texts:
+            message.responses.append(ToolResponse(result=decode_text(message.text), call_id=call_id))
+            message.texts = []
     if text := recorded(fields.get("reasoning_content")):
         message.reasoning.append(text)
     return message

@@ -229,10 +229,6 @@ class AgentEvalSpanProcessor(SpanProcessor):
             alarm.stopped = alarm.stopped or trace_id
             return alarm
 
-    def _is_start_urgent(self) -> bool:
-        """Whether the watching thread is to look at once: starts are announced, or it has no reason to look soon."""
-        return self._live or not self._watch_thread.is_ticking
-
     def _listen(self) -> None:
         if not self._listens:
             self._listens = True
@@ -272,7 +268,12 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if identity is not None and identity.run_id is not None and (witness := witness_in(parent_context)):
                 witness.see(span.resource.attributes)
             self._sender.start()
-            if self._watches and self._watch.add(Began(span, identity)) and self._is_start_urgent():
+            # The watching thread is to look at once where starts are announced, or it has no reason to look soon.
+            if (
+                self._watches
+                and self._watch.add(Began(span, identity))
+                and (self._live or not self._watch_thread.is_ticking)
+            ):
                 self._watch_thread.start()
                 self._watch_thread.wake()
             if self._on_verdict is not None:

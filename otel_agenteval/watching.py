@@ -55,7 +55,7 @@ class Announce(Protocol):
 class _Trace:
     """A trace while it is watched."""
 
-    __slots__ = ("calls", "detectors", "named", "open", "session_id", "untold")
+    __slots__ = ("calls", "detectors", "open", "session_id", "untold")
 
     def __init__(self) -> None:
         self.detectors: Detectors | None = None
@@ -63,7 +63,6 @@ class _Trace:
         # The tool and model calls among them that began a while ago.
         self.calls: set[int] = set()
         self.session_id: str | None = None
-        self.named = False
         # Verdicts on spans that have not ended, to travel with them when they do.
         self.untold: dict[str, list[Verdict]] = {}
 
@@ -118,14 +117,13 @@ class Watch:
         if not self._looking.acquire(timeout=timeout):
             return
         try:
-            events = [self._events.popleft() for _ in range(len(self._events))]
-            over = {id(event.span.context) for event in events if isinstance(event, EndedSpan)}
-            for event in events:
+            for _ in range(len(self._events)):
+                event = self._events.popleft()
                 try:
                     if isinstance(event, EndedSpan):
                         self._ended(event)
                     else:
-                        self._began(event, is_over=id(event.span.context) in over)
+                        self._began(event)
                 except Exception as error:  # noqa: BLE001 - a bug of ours costs a step; logged and counted
                     self._fault(error)
         finally:
@@ -144,15 +142,15 @@ class Watch:
                     if int(verdict.span_id, 16) in trace.open:
                         trace.untold.setdefault(verdict.span_id, []).append(verdict)
 
-    def _began(self, event: Began, is_over: bool) -> None:
+    def _began(self, event: Began) -> None:
         span, context = event.span, event.span.get_span_context()
         if context is None:
             return
         trace = self._trace(context.trace_id)
         if len(trace.open) < MAX_OPEN:
             trace.open[context.span_id] = event
-        if is_over and not trace.calls:
-            # It cannot hang, and there is nothing around it that would hear of it.
+        if span.end_time is not None and not trace.calls:
+            # It is over: it cannot hang, and there is nothing around it that would hear of it.
             return
         attributes = _attributes(span)
         self._name(trace, event.identity, attributes)
@@ -177,7 +175,7 @@ class Watch:
             return
         trace = self._trace(context.trace_id)
         trace.open.pop(context.span_id, None)
-        span_id = format_span_id(context.span_id)
+        span_id = f"{context.span_id:016x}"
         self._announce.ended(span_id)
         if not self._detects:
             return
@@ -197,10 +195,10 @@ class Watch:
             ended_at=span.end_time,
         )
         trace.calls.discard(context.span_id)
-        verdicts = trace.untold.pop(span_id, [])
+        verdicts = trace.untold.pop(span_id, ())
         if step is not None:
             found = self._detectors(context.trace_id, trace).observe(step)
-            ended.verdicts = (*verdicts, *self._told(context.trace_id, trace, found))
+            ended.verdicts = (*verdicts, *self._told(context.trace_id, trace, found)) if found or verdicts else ()
         elif trace.detectors is not None:
             trace.detectors.observe(Step(kind=StepKind.OTHER, name=span.name, span_id=span_id, ended_at=span.end_time))
             ended.verdicts = tuple(verdicts) or None
@@ -229,9 +227,9 @@ class Watch:
     def _name(self, trace: _Trace, identity: Identity | None, attributes: Mapping[str, Any]) -> None:
         """What the application named outranks what a span names."""
         if identity is not None and identity.session_id is not None:
-            trace.session_id, trace.named = identity.session_id, True
-        elif not trace.named:
-            trace.session_id = session_of(attributes) or trace.session_id
+            trace.session_id = identity.session_id
+        elif trace.session_id is None:
+            trace.session_id = session_of(attributes)
 
     def _fault(self, error: Exception) -> None:
         self.faults += 1

@@ -114,32 +114,36 @@ class Announcements:
         """Until something is to be announced; 0 or less: now."""
         return max(self._due, self._not_before) - self._monotonic()
 
-    def take(self) -> pb.ReportStartsRequest | None:
-        """What is to be announced now; None where there is nothing."""
+    def take(self, *, delivered: bool = True) -> pb.ReportStartsRequest | None:
+        """What is to be announced now; None where there is nothing.
+
+        `delivered`: whether none of the spans that have ended is on its way; those that are must pass for open.
+        """
         if self.seconds_left() > 0:
             return None
         now = self._monotonic()
         request = pb.ReportStartsRequest(process_id=self._process_id, service=self._service)
         starts, self._starts = self._starts, {}
         # Once more when nothing is open any more: not all that has ended reaches the collector.
-        is_last = False
+        is_due = False
         if now >= self._tell_again_at:
             is_open = self._open.copy()
-            request.all_open = len(is_open) <= MAX_TOLD
+            request.all_open = delivered and len(is_open) <= MAX_TOLD
             starts = {**dict(islice(is_open.items(), MAX_TOLD)), **starts}
             self._tell_again_at = now + ALIVE
-            is_last, self._tells = self._tells and not starts, False
+            is_due, self._tells = self._tells, self._tells and not delivered
         self._tells = self._tells or bool(starts)
         request.starts.extend(starts.values())
         request.verdicts.extend(self._verdicts.popleft() for _ in range(len(self._verdicts)))
         self._due = self._tell_again_at if self._tells else _FOREVER
-        return request if request.starts or request.verdicts or is_last else None
+        return request if request.starts or request.verdicts or is_due else None
 
     def put_off(self, request: pb.ReportStartsRequest, seconds: float) -> None:
         """The collector was not there: when it is, it is told of what is open then, and of all verdicts."""
         self._verdicts.extendleft(reversed(request.verdicts))
-        self._not_before = self._tell_again_at = self._due = self._monotonic() + seconds
-        self._tells = True
+        self._not_before = self._tell_again_at = self._monotonic() + seconds
+        self._tells = bool(request.starts)
+        self._due = self._not_before if request.starts or request.verdicts else _FOREVER
 
     def give_up(self, request: pb.ReportStartsRequest) -> None:
         """The collector does not want it: it is older than we are."""

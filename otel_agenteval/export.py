@@ -293,7 +293,8 @@ class Sender:
 
     def _send_announcement(self) -> None:
         """One attempt at what was not announced yet; nothing waits for it."""
-        if (request := self._announcements.take()) is None:
+        delivered = self._buffer.settled >= self._buffer.accepted
+        if (request := self._announcements.take(delivered=delivered)) is None:
             return
         answer = self._transport.announce(request.SerializeToString(), self._time_left(ANNOUNCE_TIMEOUT))
         match answer:
@@ -325,6 +326,8 @@ class Sender:
 
         while not cut_short() and (remaining := until - self._monotonic()) > 0:
             self._log_losses()
+            # Who puts off spans is to know all the same that the process lives.
+            self._guarded(self._send_announcement)
             with self._progress:
                 self._progress.wait_for(cut_short, min(remaining, MAX_BACKOFF))
         if self._deadline is not None:

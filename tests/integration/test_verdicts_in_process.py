@@ -6,6 +6,8 @@ from queue import Queue
 
 import grpc
 import pytest
+from google.protobuf.duration_pb2 import Duration
+from google.rpc.error_details_pb2 import RetryInfo
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -213,6 +215,19 @@ def test_what_is_open_is_told_as_soon_as_the_collector_is_there(collector: FakeC
         assert collector.wait_for(lambda got: any(request.starts for request in got.starts))
     assert not collector.starts_script, "it was refused three times"
     assert [start.name for start in collector.received.starts[0].starts] == ["invoke_agent guide"]
+
+
+def test_a_collector_that_puts_off_spans_hears_that_the_process_lives(collector: FakeCollector, make: Make) -> None:
+    in_a_minute = RetryInfo(retry_delay=Duration(seconds=60)).SerializeToString()
+    later = Reply(grpc.StatusCode.RESOURCE_EXHAUSTED, trailers=(("google.rpc.retryinfo-bin", in_a_minute),))
+    collector.script.append(later)
+    _, tracer = make(live=True)
+    with running(tracer):
+        call(tracer)
+        eventually(lambda: not collector.script)
+        with tracer.start_as_current_span("chat small", attributes={"gen_ai.operation.name": "chat"}):
+            names = {"chat small"}
+            assert collector.wait_for(lambda got: any(names & {s.name for s in each.starts} for each in got.starts))
 
 
 def test_collectors_verdicts_come_by_a_stream_that_is_opened_again(collector: FakeCollector, make: Make) -> None:

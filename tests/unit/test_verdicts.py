@@ -135,6 +135,35 @@ def test_process_tells_of_what_is_open_again_and_again_and_lives_by_that() -> No
     assert announced.take() is None
 
 
+def test_what_has_ended_and_is_on_its_way_is_not_told_as_over() -> None:
+    clock = Seconds()
+    announced, _ = announcements(clock)
+    announced.started(start(1), "t", None, "svc")
+    clock.now += LINGER
+    announced.take()
+    announced.ended(start(1).span_id)
+    told = []
+    for delivered in (False, False, True, True):
+        clock.now += ALIVE
+        request = announced.take(delivered=delivered)
+        told.append(None if request is None else request.all_open)
+    assert told == [False, False, True, None]
+
+
+def test_who_has_nothing_open_leaves_a_collector_that_is_away_alone() -> None:
+    clock = Seconds()
+    announced, _ = announcements(clock)
+    announced.started(start(1), "t", None, "svc")
+    clock.now += LINGER
+    attempts = 0
+    while (request := announced.take()) is not None:
+        attempts += 1
+        announced.ended(start(1).span_id)
+        announced.put_off(request, 3.0)
+        clock.now += 3.0
+    assert attempts == 2
+
+
 def test_no_more_than_the_oldest_are_told_again() -> None:
     clock = Seconds()
     announced, _ = announcements(clock)

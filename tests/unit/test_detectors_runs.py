@@ -139,6 +139,12 @@ def a_supervisor_calls_the_same(stage: Stage) -> None:
                 stage.call(run)
 
 
+def a_transfer_of_money(stage: Stage) -> None:
+    with stage.running("clerk") as run:
+        for _ in range(3):
+            stage.call(run, "transfer_to_savings", 100, "Balance too low")
+
+
 def a_run_for_every_turn(stage: Stage) -> None:
     with stage.inside("loop", None) as loop:
         for _ in range(3):
@@ -218,6 +224,7 @@ LEGITIMATE = [
 # With what is found, and whether it is found before the trace is complete.
 LOOPING = [
     (a_supervisor_calls_the_same, "identical_call", True),
+    (a_transfer_of_money, "identical_call", True),
     (a_run_for_every_turn, "identical_call", False),
     (a_run_for_every_turn_of_a_conversation, "identical_call", False),
     (a_run_inside_the_run_for_every_turn, "identical_call", False),

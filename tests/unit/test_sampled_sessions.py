@@ -138,3 +138,22 @@ def test_a_later_revision_of_a_trace_that_was_taken_up_is_judged(scoring: Scorin
     scoring.put(replace(plain(1), revision=2))
     assert referred(scoring)[-1] == job(1)
     assert scoring.referred[-1].revision == 2
+
+
+def test_somebody_may_ask_for_what_was_left_out_where_there_is_room(scoring: Scoring) -> None:
+    scoring.put(plain(1), plain(2), plain(3))
+    ids = [trace_id(number).hex() for number in (1, 2, 9)]
+    core = scoring.core
+    stage = EvaluationStage(
+        core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
+        scoring.announce, lambda: 1,
+    )  # fmt: skip
+    stage.start()
+    found = scoring.store.unjudged(ids, 10)
+    assert sorted(each[0].subject_id for each in found) == ids[:2]
+    assert stage.judge_again(found).result(10) == 1
+    stage.shutdown()
+    [(waits, _)] = referred(scoring)
+    assert waits in ids[:2]
+    assert sorted(statuses(scoring, number) for number in (1, 2, 3)) == ["pending", "sampled_out", "sampled_out"]
+    assert scoring.store.failed_since(0, 10) == [], "sampling is no failure"

@@ -18,6 +18,7 @@ MIN_CONTENT: Final = 80
 _MAX_VALUES: Final = 1000
 _NAME_PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _NOTHING: Final = frozenset(("", "null", "none", "undefined", "n/a", "-"))
+_DONE: Final = frozenset(("completed", "created", "done", "ok", "success", "succeeded"))
 # Who searches asks the same with other words: what such a tool says is an answer in any language.
 _SEARCHES: Final = frozenset(("find", "google", "grep", "look", "lookup", "retrieve", "search"))
 # Who judges says the same of many things, and rightly.
@@ -53,8 +54,8 @@ def is_answer(tool: str, result: Json) -> bool:
 
     By its name a tool searches, judges, acts or does something else. An answer is all that a tool says which searches;
     of one that does not judge, what says that nothing was found or done: an empty list, `false`, an English word for
-    it; and of one that does not act, what is longer than `MIN_CONTENT`. Short values are none: `204`, `Clicked` and
-    `sunny` may be right for many arguments.
+    it, and no field that confirms a deed; and of one that does not act, what is longer than `MIN_CONTENT`. Short values
+    are none: `204`, `Clicked` and `sunny` may be right for many arguments.
     """
     values = list(_values(_decoded(result)))
     texts = [value.strip() for value in values if isinstance(value, str)]
@@ -62,11 +63,17 @@ def is_answer(tool: str, result: Json) -> bool:
         return False
     parts = [part.lower() for part in _NAME_PARTS.findall(tool)]
     acts, judges = not _ACTS.isdisjoint(parts), not _JUDGES.isdisjoint(parts[:1])
-    if not acts and not _SEARCHES.isdisjoint(parts):
+    if not acts and (not _SEARCHES.isdisjoint(parts) or sum(map(len, texts)) > MIN_CONTENT):
         return True
-    if not judges and (_denies(values) or any(_is_denial(text, parts) for text in texts)):
-        return True
-    return not acts and sum(map(len, texts)) > MIN_CONTENT
+    # Behind a deed that was done stands what was left undone.
+    said = (text.split(". ", 1)[0] if acts else text for text in texts)
+    denied = _denies(values) or any(_is_denial(text, parts) for text in said)
+    return denied and not judges and not (acts and _confirms(values))
+
+
+def _confirms(values: list[Json]) -> bool:
+    """Whether a field says that it was done, whatever the others add."""
+    return any(each is True or (isinstance(each, str) and each.strip().lower() in _DONE) for each in values)
 
 
 def _denies(values: list[Json]) -> bool:

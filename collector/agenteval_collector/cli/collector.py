@@ -17,8 +17,8 @@ from agenteval_collector.errors import CollectorError
 from agenteval_collector.service import Collector
 
 SWITCH_INTERVAL: Final = 0.001
-"""Seconds that a thread computes at the most while others wait for the interpreter. What arrives passes five threads, and
-each of them waits again after each call of the database; by Python's default of 5 ms it takes twice as long under load."""
+"""Seconds that a thread computes at the most while others wait for the interpreter. What arrives passes five threads,
+each of which waits again after each call of the database: Python's 5 ms make half as much again of it under load."""
 
 
 def collector(

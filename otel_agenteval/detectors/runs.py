@@ -21,6 +21,8 @@ class _Remembered:
     opening: str | None = None
     """How the conversation of the run begins; None where that was not recorded."""
     ended_at: int | None = None
+    is_guessed: bool = False
+    """Whether it is not known yet how the conversation of the newest run begins that is taken for the same."""
 
 
 class Runs:
@@ -45,6 +47,8 @@ class Runs:
             run = self._began(key, step)
         elif len(self._runs) > 1:
             self._runs.move_to_end(key)
+        if run.is_guessed and step.kind is StepKind.MODEL:
+            self._learn(run, step)
         if step.ended_at is not None and (run.ended_at is None or step.ended_at > run.ended_at):
             run.ended_at = step.ended_at
         return run.detectors
@@ -55,11 +59,24 @@ class Runs:
         run = self._runs.pop(earlier) if earlier is not None else _Remembered(RunDetectors(self._rules.of(step.agent)))
         if question is not None and run.opening is None:
             run.opening = question.opening or question.newest
+        run.is_guessed = question is None and step.run is not None
         self._runs[key] = run
         if len(self._runs) > MAX_RUNS:
             self._runs.popitem(last=False)
             self.forgotten += 1
         return run
+
+    def _learn(self, run: _Remembered, step: Step) -> None:
+        """Begin anew where `step` tells that its run has a conversation of its own."""
+        question = step.question()
+        if question is None:
+            return
+        run.is_guessed = False
+        if run.opening is not None and question.opening != run.opening:
+            run.detectors = RunDetectors(self._rules.of(step.agent))
+            run.opening = None
+        if run.opening is None:
+            run.opening = question.opening or question.newest
 
     def _earlier(self, step: Step, question: Question | None) -> _Key | None:
         """The run that the one which begins with `step` goes on with."""

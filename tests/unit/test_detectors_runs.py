@@ -92,6 +92,14 @@ def one_document_after_the_other(stage: Stage) -> None:
                 stage.call(run, "get_guidelines", None, "Be brief.")
 
 
+def one_document_after_the_other_looked_up_before_it_is_read(stage: Stage) -> None:
+    with stage.inside("batch", None) as batch:
+        for number in range(4):
+            with stage.running("reader", batch) as run:
+                stage.call(run, "get_guidelines", None, "Be brief.")
+                stage.ask(run, [("user", f"Read document {number}.")], f"It is about {number} whales in the sea.")
+
+
 def a_supervisor_that_hands_over(stage: Stage) -> None:
     with stage.running("chief") as chief:
         for _ in range(4):
@@ -216,6 +224,7 @@ LEGITIMATE = [
     a_sub_agent_again_and_again_whose_questions_are_not_recorded,
     a_sub_agent_as_a_tool_with_other_tasks,
     one_document_after_the_other,
+    one_document_after_the_other_looked_up_before_it_is_read,
     a_supervisor_that_hands_over,
     a_grader_of_documents,
     a_grader_that_is_called_for_each_document,

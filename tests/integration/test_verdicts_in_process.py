@@ -8,6 +8,7 @@ import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
+from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -348,3 +349,18 @@ def test_nobody_listens_where_nobody_asked(collector: FakeCollector, make: Make)
     assert not collector.received.watches
     assert otel_agenteval.current_verdict() is None
     assert collector.wait_for(lambda got: len(got.watches) == 1), "who asks once wants to know from here on"
+
+
+def test_call_hangs_while_other_traces_go_on(make: Make) -> None:
+    heard: Queue[Verdict] = Queue()
+    _, tracer = make(NOWHERE, on_verdict=heard.put, loops={"hung_span": {"after": 0.05}})
+    wait = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "wait"}
+    hanging = tracer.start_span("execute_tool wait", attributes=wait)
+
+    def seen() -> bool:
+        tracer.start_span("GET /", context=Context()).end()
+        return not heard.empty()
+
+    eventually(seen, every=0.01)
+    assert heard.get_nowait().span_id == format_span_id(hanging.get_span_context().span_id)
+    hanging.end()

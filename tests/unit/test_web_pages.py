@@ -303,7 +303,9 @@ def test_loops_and_what_still_runs_are_shown_before_all_else() -> None:
     shown = Elements(pages(queries).trace(GOOD_TRACE))
     text = " ".join(shown.text.split())
     assert "script" not in [name for name, _ in shown.elements]
-    assert text.index("Loops identical call <script>alert(1)</script> was called 3 times") < text.index("Scores")
+    assert text.index(
+        "Loops identical call of travel_agent: <script>alert(1)</script> was called 3 times"
+    ) < text.index("Scores")
     assert "only observed" in text
     assert text.index("Open spans the agent died in the middle") < text.index("<b>search</b>") < text.index("Scores")
     of_session = " ".join(Elements(pages(queries).session("s", older_than=None)).text.split())

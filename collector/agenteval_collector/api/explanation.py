@@ -99,7 +99,8 @@ def about_trace(trace: Document) -> list[Note]:
 def about_verdict(verdict: Document) -> Note:
     """A loop that the agent was found in."""
     observed = " (only observed)" if verdict["mode"] == "observe" else ""
-    text = f"Loop{observed}: {verdict['kind']} on span {verdict['span_id']}: {verdict['reason']}."
+    whose = f" of {verdict['agent']}" if verdict["agent"] else ""
+    text = f"Loop{whose}{observed}: {verdict['kind']} on span {verdict['span_id']}: {verdict['reason']}."
     return Note(text, f"If the agent is to do so, change loops.{verdict['kind']} in the settings, for all or for it.")
 
 

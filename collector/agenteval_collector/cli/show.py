@@ -125,7 +125,8 @@ def _show_loops(verdicts: Sequence[Document]) -> None:
     for verdict in verdicts:
         where = f" in trace {verdict['trace_id']}" if "trace_id" in verdict else ""
         observed = ", only observed" if verdict["mode"] == "observe" else ""
-        text = f"loop: {verdict['kind']} on span {verdict['span_id']}{where}{observed}: {verdict['reason']}"
+        whose = f" of {verdict['agent']}" if verdict["agent"] else ""
+        text = f"loop{whose}: {verdict['kind']} on span {verdict['span_id']}{where}{observed}: {verdict['reason']}"
         console().print(content(text, "bold red"))
 
 

@@ -146,7 +146,7 @@ def test_a_death_stands_when_spans_of_another_process_come_late(tmp_path: Path) 
         Agent(collector).report(1)
         clock.advance(GONE_AFTER + 1)
         collector.scored(trace_id(1).hex())
-        collector.send(traces(tool_span(1, 3), process="p-2"))
+        collector.send(traces(marked(tool_span(1, 3), 1), process="p-2"))
         eventually(lambda: collector.get(PATH)["span_count"] == 1)
         clock.advance(1.0)
         document = collector.scored(trace_id(1).hex(), revision=2)
@@ -178,7 +178,7 @@ def test_what_a_process_tells_again_is_known_after_a_restart_of_the_collector(tm
 
 def test_what_was_complete_as_far_as_a_new_collector_knew_runs_as_soon_as_it_is_told(tmp_path: Path) -> None:
     with RunningCollector(tmp_path) as collector:
-        collector.send(traces(tool_span(1, 2, session__id="s-1"), process="p-1"))
+        collector.send(traces(marked(tool_span(1, 2, session__id="s-1"), 1), process="p-1"))
         collector.scored(trace_id(1).hex())
         Agent(collector).report(1)
         document = collector.get(PATH)

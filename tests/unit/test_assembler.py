@@ -90,6 +90,29 @@ def test_a_span_that_has_not_ended_holds_its_trace_until_it_has() -> None:
     assert numbers(bench.advance(QUIET)) == [(1, 1, [1, 2])]
 
 
+def test_a_parent_that_a_counting_process_has_open_holds_its_trace_however_long_a_call_takes() -> None:
+    bench = Bench()
+    bench.send(traces(span(1, 3, parent=2), process="p"))
+    assert bench.advance(100) == []
+    bench.send(traces(span(1, 2, parent=1), process="p"))
+    assert bench.advance(100) == []
+    assert numbers(bench.send(traces(marked(span(1, 1), 3), process="p"))) == [(1, 1, [1, 2, 3])]
+
+
+def test_a_parent_of_another_process_holds_nothing_once_all_that_was_counted_has_come() -> None:
+    bench = Bench()
+    assert numbers(bench.send(traces(marked(span(1, 2, parent=1), 1), process="p"))) == [(1, 1, [2])]
+    bench.send(traces(span(1, 3, parent=1)))
+    assert numbers(bench.advance(QUIET)) == [(1, 2, [2, 3])]
+
+
+def test_spans_that_are_never_ended_below_a_root_that_has_come_hold_nothing() -> None:
+    bench = Bench()
+    bench.send(traces(span(1, 2, parent=1), process="p"))
+    bench.send(traces(span(1, 1), process="p"))
+    assert numbers(bench.advance(QUIET)) == [(1, 1, [1, 2])]
+
+
 def test_a_marker_does_not_complete_a_trace_with_a_span_that_has_not_ended() -> None:
     bench = Bench()
     assert bench.send(traces(span(1, 1, ended=False), marked(span(1, 2), 2), process="p")) == []

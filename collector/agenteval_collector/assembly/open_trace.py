@@ -36,6 +36,8 @@ class OpenTrace:
         self._unended: set[bytes] = set()
         self._expected: dict[str, int] = {}
         self._delivered: dict[str, int] = {}
+        # Parents that have not come, each with the processes that count their spans and have handed over a child.
+        self._awaited: dict[bytes, set[str]] = {}
         self._marked = False
         self._marked_only: set[str] = set()
         self._unattributed = 0
@@ -61,6 +63,7 @@ class OpenTrace:
 
     def died(self, offset: int) -> None:
         """Its agent died, of which the next revision tells; `offset` is that of the next request."""
+        self._awaited.clear()
         self._changed(offset)
 
     def unchanged(self) -> None:
@@ -76,8 +79,16 @@ class OpenTrace:
 
     @property
     def running(self) -> bool:
-        """Whether a span that was started is known not to have ended."""
-        return bool(self._unended)
+        """Whether a span is known not to have ended.
+
+        It came without an end, or a process that counts its spans has handed over more than its latest count, and a
+        child of one that has not come: so that one is open there, however long a call below it takes.
+        """
+        return bool(self._unended) or any(
+            self._delivered[process] > self._expected.get(process, 0)
+            for processes in self._awaited.values()
+            for process in processes
+        )
 
     @property
     def delivered(self) -> bool:
@@ -115,6 +126,9 @@ class OpenTrace:
         elif not span.end_time_unix_nano:
             self._unended.add(span.span_id)
         self.spans[span.span_id] = (raw, origin)
+        self._awaited.pop(span.span_id, None)
+        if origin.process is not None and span.parent_span_id and span.parent_span_id not in self.spans:
+            self._awaited.setdefault(span.parent_span_id, set()).add(origin.process)
         self.size += len(raw)
         self._added(offset)
         self._attribute(span, raw, origin, again=known is not None)

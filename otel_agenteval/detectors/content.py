@@ -20,8 +20,9 @@ MAX_DECODED: Final = 64 * 1024
 MAX_KEPT: Final = 2048
 """Characters of content that are kept to be read when something is compared with it; longer content is read at once."""
 
+MIN_WORDS: Final = 3
 MIN_SPEECH: Final = 24
-"""Bytes of UTF-8 that a reply must have to be speech: some words in any script."""
+"""Words, or bytes of UTF-8, that a reply must have to be speech: some scripts have no spaces between words."""
 
 MAX_ERROR: Final = 2000
 """Characters of an error that are compared; behind them stand traces of stacks."""
@@ -107,7 +108,9 @@ def is_speech(reply: Json) -> bool:
     if not isinstance(reply, str):
         return False
     text = reply.strip()
-    return len(text.encode("utf-8", "surrogatepass")) >= MIN_SPEECH and text[0] not in "{["
+    if not text or text[0] in "{[":
+        return False
+    return len(text.split(None, MIN_WORDS)) >= MIN_WORDS or len(text.encode("utf-8", "surrogatepass")) >= MIN_SPEECH
 
 
 def _canonical(text: str) -> str:

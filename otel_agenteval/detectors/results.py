@@ -1,7 +1,7 @@
 """Which results of a tool are an answer, so that the same one again and again is no progress.
 
-Three things tell an answer from a confirmation, which is the same whatever was done: whether it says that nothing was
-found or done, whether the tool searches, and how much it says. Content is hostile: nothing here raises.
+Every result is, but for three: a confirmation, which is the same whatever was done; a verdict, which may be right of
+many things; and a short value, where the tool's name says that it gets values. Content is hostile: nothing here raises.
 """
 
 import json
@@ -26,13 +26,24 @@ _JUDGES: Final = frozenset({
     "ask", "can", "check", "classify", "compare", "confirm", "contains", "does", "exists", "grade", "has", "is",
     "judge", "lint", "rate", "test", "validate", "verify",
 })  # fmt: skip
+# A value may rightly be the same for many: four cities are sunny.
+_MEASURES: Final = ("calc", "comput", "convert", "count", "get", "measure", "sum")
 # Who acts is told that it was done, however many words that takes.
 _ACTS: Final = frozenset({
-    "add", "append", "assign", "book", "cancel", "change", "click", "commit", "copy", "create", "delete", "edit",
-    "email", "fill", "insert", "log", "mark", "move", "notify", "pay", "post", "press", "publish", "push", "put",
-    "record", "remove", "rename", "replace", "reserve", "save", "schedule", "send", "set", "sleep", "store", "submit",
-    "tap", "type", "update", "upload", "wait", "write",
+    "add", "append", "approve", "archive", "assign", "book", "cancel", "change", "click", "close", "commit", "copy",
+    "create", "decline", "delete", "deploy", "disable", "edit", "email", "enable", "fill", "goto", "hover", "insert",
+    "log", "login", "mark", "merge", "move", "navigate", "notify", "pay", "post", "press", "publish", "push", "put",
+    "record", "register", "reject", "remove", "rename", "replace", "reply", "reserve", "reset", "save", "schedule",
+    "scroll", "send", "set", "sleep", "start", "stop", "store", "submit", "subscribe", "tap", "transfer", "type",
+    "update", "upload", "wait", "write",
 })  # fmt: skip
+_CONFIRMS: Final = re.compile(
+    r"\b(?:accepted|added|affected|applied|booked|completed?|confirmed|copied|created|deleted|done|finished|"
+    r"insert(?:ed)?|moved|(?:no|without) output|ok|okay|passed|posted|queued|recorded|removed|saved|scheduled|sent|set|"
+    r"stored|submitted|succeeded|success|successful|successfully|updated|uploaded|written)\b",
+    re.IGNORECASE,
+)
+_DONE_STATUSES: Final = range(200, 300)
 _DENIES: Final = re.compile(
     r"\b(?:(?:cannot|conflict|declined|denied|empty|error|errors|exceeded|expired|fail|failed|fails|failure|false|forbidden|"
     r"insufficient|invalid|low|missing|no|none|not|nothing|occupied|refused|rejected|required|retry|sorry|taken|timeout|"
@@ -50,25 +61,42 @@ _HARMLESS: Final = re.compile(
 
 
 def is_answer(tool: str, result: Json) -> bool:
-    """Whether what `tool` gave back is an answer to its arguments, and no mere confirmation or label.
+    """Whether what `tool` gave back is an answer to its arguments, and no mere confirmation, verdict or value.
 
-    By its name a tool searches, judges, acts or does something else. An answer is all that a tool says which searches;
-    of one that does not judge, what says that nothing was found or done: an empty list, `false`, an English word for
-    it, and no field that confirms a deed; and of one that does not act, what is longer than `MIN_CONTENT`. Short values
-    are none: `204`, `Clicked` and `sunny` may be right for many arguments.
+    By the first words of its name a tool searches, judges, gets values, or does something else; by any of them it acts.
+    All that a tool says which searches is an answer. What one says that acts is none, unless it denies the deed: by an
+    empty list, `false` or an English word, and no field that confirms it. Of the others, what is longer than
+    `MIN_CONTENT` is an answer, and so is a denial, but of one that judges; of one that gets values nothing else is; of
+    any other all that is no confirmation.
     """
     values = list(_values(_decoded(result)))
     texts = [value.strip() for value in values if isinstance(value, str)]
     if len(texts) == len(values) and _NOTHING.issuperset(text.lower() for text in texts):
         return False
     parts = [part.lower() for part in _NAME_PARTS.findall(tool)]
-    acts, judges = not _ACTS.isdisjoint(parts), not _JUDGES.isdisjoint(parts[:1])
-    if not acts and (not _SEARCHES.isdisjoint(parts) or sum(map(len, texts)) > MIN_CONTENT):
+    if not _ACTS.isdisjoint(parts):
+        # Behind a deed that was done stands what was left undone.
+        denied = _denies(values) or any(_is_denial(text.split(". ", 1)[0], parts) for text in texts)
+        return denied and not _confirms(values)
+    if not _SEARCHES.isdisjoint(parts) or sum(map(len, texts)) > MIN_CONTENT:
         return True
-    # Behind a deed that was done stands what was left undone.
-    said = (text.split(". ", 1)[0] if acts else text for text in texts)
-    denied = _denies(values) or any(_is_denial(text, parts) for text in said)
-    return denied and not judges and not (acts and _confirms(values))
+    if not _JUDGES.isdisjoint(parts[:1]):
+        return False
+    if _denies(values) or any(_is_denial(text, parts) for text in texts):
+        return True
+    return not (parts and parts[0].startswith(_MEASURES)) and not all(
+        _is_confirmation(value, parts) for value in values
+    )
+
+
+def _is_confirmation(value: Json, parts: list[str]) -> bool:
+    """Whether a value says no more than that all went well: `ok`, true, an exit code, an HTTP status, `gespeichert`."""
+    if isinstance(value, str):
+        said = value.strip().lower()
+        # In whatever language: the tool's own word, with another ending.
+        named = any(len(part) > 5 and part[:-2] in said for part in parts)
+        return named or said in _NOTHING or _CONFIRMS.search(said) is not None
+    return value is True or value == 0 or (isinstance(value, int) and value in _DONE_STATUSES)
 
 
 def _confirms(values: list[Json]) -> bool:

@@ -153,6 +153,8 @@ def test_errors_are_the_same_but_for_numbers_and_ids(one: str, other: str, same:
     [
         (None, False),
         ("yes", False),
+        ("not relevant", False),
+        ("Let me retry", True),
         (" " * 30, False),
         ('{"grade": "relevant", "of": "the document"}', False),
         ("Could you give me your name?", True),

@@ -52,6 +52,14 @@ ANSWERS: list[tuple[str, Json]] = [
     ("send_mail", "Unable to reach the server. " + LONG),
     ("execute_sql", "permission denied for relation users"),
     ("fetch_page", "request timed out"),
+    ("fetch_page", "the same page"),
+    ("query", "x"),
+    ("query_database", "0 rows"),
+    ("query_database", 7),
+    ("read_file", "import os"),
+    ("poll_job", "pending"),
+    ("tool", "same"),
+    ("t", {"value": "same"}),
 ]
 
 NO_ANSWERS: list[tuple[str, Json]] = [
@@ -90,6 +98,11 @@ NO_ANSWERS: list[tuple[str, Json]] = [
     ("reject_invoice", {"status": "rejected"}),
     ("lint", "No issues found"),
     ("bash", "(no output)"),
+    ("http", 204),
+    ("http", {"status": 200, "body": ""}),
+    ("invoke", "ok"),
+    ("invoke", {"ok": True}),
+    ("calculator", 42),
     ("python_repl", "Tool ran without output or errors"),
     ("run_tests", "12 passed, errors: 0"),
     ("run", {"exit_code": 0, "stdout": "", "stderr": ""}),

@@ -150,7 +150,7 @@ def test_an_end_holds_for_turns_that_were_on_the_way(tmp_path: Path) -> None:
             eventually(lambda: status() == "ended")
         assert _active(collector) == 0, "what was on the way opens no session again"
         assert _session_scores(collector) == 0
-        clock.advance(2)
+        clock.advance(62)
         eventually(lambda: _session_scores(collector) == 1)
         say(3)
         assert status() == "active"

@@ -57,8 +57,9 @@ class Announcements:
         self._due = _FOREVER
         self._not_before = 0.0
         self._tell_again_at = monotonic() + ALIVE
-        # Whether the collector may hold spans for open.
+        # Whether the collector may hold spans for open, and whether it has taken what says so.
         self._tells = False
+        self._holds = False
         self.dropped = 0
         """Starts and verdicts that were not announced, because too many waited or the collector refused them."""
 
@@ -138,12 +139,20 @@ class Announcements:
         self._due = self._tell_again_at if self._tells else _FOREVER
         return request if request.starts or request.verdicts or is_due else None
 
+    def taken(self, request: pb.ReportStartsRequest) -> None:
+        """The collector has it."""
+        self._holds = bool(request.starts) or (self._holds and not request.all_open)
+
     def put_off(self, request: pb.ReportStartsRequest, seconds: float) -> None:
         """The collector was not there: when it is, it is told of what is open then, and of all verdicts."""
-        self._verdicts.extendleft(reversed(request.verdicts))
+        for verdict in reversed(request.verdicts):
+            if len(self._verdicts) < MAX_VERDICTS:
+                self._verdicts.appendleft(verdict)
+            else:
+                self.dropped += 1
         self._not_before = self._tell_again_at = self._monotonic() + seconds
-        self._tells = bool(request.starts)
-        self._due = self._not_before if request.starts or request.verdicts else _FOREVER
+        self._tells = self._holds or bool(request.starts)
+        self._due = self._not_before if self._tells or request.verdicts else _FOREVER
 
     def give_up(self, request: pb.ReportStartsRequest) -> None:
         """The collector does not want it: it is older than we are."""

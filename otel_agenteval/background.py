@@ -1,8 +1,12 @@
-"""What threads of ours have in common: how they wait for a collector, and that nobody instruments them."""
+"""What threads of ours have in common: how they start, sleep and wait for a collector, and that nobody instruments
+them."""
 
 import random
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from queue import Empty, SimpleQueue
 from typing import Final
 
 from opentelemetry import context as context_api
@@ -14,6 +18,62 @@ FIRST_BACKOFF: Final = 0.1
 def backoff(attempt: int) -> float:
     """Seconds to wait after failed attempt number `attempt` (from 0): doubling, with jitter, at most 5."""
     return min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** min(attempt, 16)) * random.uniform(0.5, 1.0)
+
+
+class OwnThread:
+    """A daemon thread that starts when it is needed first. `wait` is for itself, the rest for others.
+
+    `wake` never waits, and is safe inside a garbage collection that interrupts any of this on the same thread.
+    """
+
+    def __init__(self, name: str, run: Callable[[], None]) -> None:
+        self._name = name
+        self._run = run
+        self._thread: threading.Thread | None = None
+        # A Condition's lock would deadlock in such a garbage collection.
+        self._tokens: SimpleQueue[None] = SimpleQueue()
+        self._token_waits = False
+
+    @property
+    def started(self) -> bool:
+        """Whether it was started."""
+        return self._thread is not None
+
+    def start(self) -> None:
+        """Start it unless it was. Raises RuntimeError where the process ends or may have no more threads."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:
+                self._thread = None
+                raise
+
+    def wake(self) -> None:
+        """End its `wait`, or the next one."""
+        if not self._token_waits:
+            self._token_waits = True
+            self._tokens.put(None)
+
+    def wait(self, timeout: float, *, gather: float = 0.0) -> bool:
+        """Sleep until it is woken, and `gather` seconds more; False where nobody did within `timeout` seconds.
+
+        What was changed before a wake is seen from here on, and a later one ends the next `wait`.
+        """
+        try:
+            self._tokens.get(timeout=timeout)
+        except Empty:
+            return False
+        if gather:
+            time.sleep(gather)
+        self._token_waits = False
+        return True
+
+    def join(self, timeout: float) -> None:
+        """Wait for its end; not where it calls this itself, nor where it does not run."""
+        thread = self._thread
+        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
+            thread.join(timeout)
 
 
 @contextmanager

@@ -5,11 +5,10 @@ import struct
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from queue import Empty, SimpleQueue
 from typing import Final
 
 from otel_agenteval.announcing import Announcements
-from otel_agenteval.background import FIRST_BACKOFF, MAX_BACKOFF, backoff, suppressing_instrumentation
+from otel_agenteval.background import FIRST_BACKOFF, MAX_BACKOFF, OwnThread, backoff, suppressing_instrumentation
 from otel_agenteval.buffer import EndedSpan, SpanBuffer
 from otel_agenteval.encoding import Encoder
 from otel_agenteval.throttle import LossLog, ThrottledLog
@@ -38,8 +37,8 @@ _logger = logging.getLogger("otel_agenteval")
 class Sender:
     """Owns the thread, the connection and everything that leaves; the buffer is shared with the agent's threads.
 
-    Producers call `wake` (never waits, and safe inside a garbage collection) after they changed the buffer.
-    `before_encoding` completes what the buffer holds. Nothing here runs on an agent's thread but `flush` and `stop`.
+    Producers call `wake` (the one of `OwnThread`) after they changed the buffer. `before_encoding` completes what the
+    buffer holds. Nothing here runs on an agent's thread but `flush` and `stop`.
     """
 
     def __init__(
@@ -59,11 +58,8 @@ class Sender:
         self._before_encoding = before_encoding
         self._log = ThrottledLog(_logger, monotonic)
         self._losses = LossLog(_logger, monotonic)
-        self._thread: threading.Thread | None = None
-        # Tokens that wake the thread. A SimpleQueue, because a span may end inside a garbage collection that
-        # interrupts this very call on the same thread, where a Condition's lock would deadlock.
-        self._tokens: SimpleQueue[None] = SimpleQueue()
-        self._token_waits = False
+        self._thread = OwnThread("agenteval-sender", self._run)
+        self.start, self.wake = self._thread.start, self._thread.wake
         # Guards nothing but the waiting of `flush`, `stop` and the pauses between attempts.
         self._progress = threading.Condition()
         self._flushes = 0
@@ -85,19 +81,6 @@ class Sender:
         self.rejected = 0
         self.dropped: Counter[str] = Counter()
         """Spans and reports given up here, by reason."""
-
-    def start(self) -> None:
-        """Start the thread unless it runs."""
-        if self._thread is None:
-            thread = threading.Thread(target=self._run, name="agenteval-sender", daemon=True)
-            thread.start()
-            self._thread = thread
-
-    def wake(self) -> None:
-        """Let the thread look at the buffer."""
-        if not self._token_waits:
-            self._token_waits = True
-            self._tokens.put(None)
 
     def wants_waking(self) -> bool:
         """Whether the span just added is the first of a batch, or fills one."""
@@ -136,7 +119,7 @@ class Sender:
                 self._grace_ends = now + min(timeout, _UNREACHABLE_GRACE)
                 self._deadline = now + timeout
             self._progress.notify_all()
-        if self._thread is None:
+        if not self._thread.started:
             # Nothing was handed over, or only at interpreter exit, when no thread can be started any more.
             self._run()
             return
@@ -197,13 +180,7 @@ class Sender:
             if timeout <= 0:
                 return
             self._log_losses()
-            try:
-                self._tokens.get(timeout=timeout)
-            except Empty:
-                continue
-            finally:
-                # Cleared before the buffer is looked at, so a change after this look brings a new token.
-                self._token_waits = False
+            self._thread.wait(timeout)
 
     def _send_batch(self) -> None:
         batch = self._buffer.take(MAX_REQUEST_SPANS, MAX_REQUEST_BYTES)
@@ -299,6 +276,7 @@ class Sender:
         answer = self._transport.announce(request.SerializeToString(), self._time_left(ANNOUNCE_TIMEOUT))
         match answer:
             case Delivered():
+                self._announcements.taken(request)
                 self._announce_attempts = 0
             case Refused():
                 self._announcements.give_up(request)

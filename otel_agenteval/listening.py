@@ -12,7 +12,7 @@ from typing import Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from otel_agenteval.background import backoff, suppressing_instrumentation
+from otel_agenteval.background import OwnThread, backoff, suppressing_instrumentation
 from otel_agenteval.config import Destination
 from otel_agenteval.detectors import Mode, Verdict
 from otel_agenteval.model import Json
@@ -48,26 +48,21 @@ class Listener:
         self._process_id = process_id
         self._publish = publish
         self._monotonic = monotonic
-        self._thread: threading.Thread | None = None
+        self._thread = OwnThread("agenteval-listener", self._run)
         self._stopping = threading.Event()
         self._channel: grpc.Channel | None = None
-        self.connections = 0
-        """Streams that brought something."""
 
     def start(self) -> None:
         """Start the thread unless it runs."""
-        if self._thread is None and not self._stopping.is_set():
-            thread = threading.Thread(target=self._run, name="agenteval-listener", daemon=True)
-            self._thread = thread
-            thread.start()
+        if not self._stopping.is_set():
+            self._thread.start()
 
     def stop(self) -> None:
         """End the stream and the thread."""
         self._stopping.set()
         if (channel := self._channel) is not None:
             channel.close()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_STOP_TIMEOUT)
+        self._thread.join(_STOP_TIMEOUT)
 
     def _run(self) -> None:
         attempt = 0
@@ -93,7 +88,6 @@ class Listener:
             if self._stopping.is_set():
                 return "stopped"
             for message in watch(request, metadata=destination.headers):
-                self.connections += 1
                 if (verdict := _verdict(message)) is not None:
                     self._publish(verdict)
             return "the collector ended the stream"

@@ -14,6 +14,7 @@ from typing import Final
 
 from opentelemetry import trace as trace_api
 
+from otel_agenteval.background import OwnThread
 from otel_agenteval.context import identity_in
 from otel_agenteval.detectors import Verdict
 from otel_agenteval.throttle import ThrottledLog
@@ -59,6 +60,7 @@ class Verdicts:
 
     def __init__(self, handler: Handler | None, monotonic: Callable[[], float]) -> None:
         self._handler = handler
+        self._stopped = False
         self._monotonic = monotonic
         self._log = ThrottledLog(_logger, monotonic)
         self._lock = threading.Lock()
@@ -66,7 +68,7 @@ class Verdicts:
         # By session and by trace. Agents' threads read it without the lock.
         self._alarms: OrderedDict[str, Alarm] = OrderedDict()
         self._waiting: queue.Queue[Verdict | None] = queue.Queue(MAX_WAITING)
-        self._thread: threading.Thread | None = None
+        self._thread = OwnThread("agenteval-verdicts", self._handle)
         self.found = 0
         """Verdicts, each counted once."""
         self.unhandled = 0
@@ -86,7 +88,7 @@ class Verdicts:
             self.found += 1
             if verdict.is_alarm:
                 self._remember(verdict)
-            if self._handler is not None:
+            if self._handler is not None and not self._stopped:
                 self._hand_over(verdict)
 
     def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
@@ -103,14 +105,14 @@ class Verdicts:
     def stop(self) -> None:
         """Let the handler have what waits for it, and end its thread; a handler that hangs is left alone."""
         with self._lock:
-            self._handler, thread = None, self._thread
-        if thread is None or thread is threading.current_thread():
+            self._stopped = True
+        if not self._thread.started:
             return
         try:
             self._waiting.put(None, timeout=_STOP_TIMEOUT)
         except queue.Full:
             return
-        thread.join(_STOP_TIMEOUT)
+        self._thread.join(_STOP_TIMEOUT)
 
     def _remember(self, verdict: Verdict) -> None:
         alarm = Alarm(verdict, self._monotonic())
@@ -127,15 +129,16 @@ class Verdicts:
             self.unhandled += 1
             self._log.warning("slow", "on_verdict is too slow: a verdict was dropped")
             return
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._handle, args=(self._handler,), name="agenteval-verdicts", daemon=True
-            )
+        try:
             self._thread.start()
+        except RuntimeError as error:
+            # The process ends, or may have no more threads: the next verdict tries again.
+            self._log.warning("thread", "on_verdict is not called: %s", error)
 
-    def _handle(self, handler: Handler) -> None:
+    def _handle(self) -> None:
+        handler = self._handler
         warnings = ThrottledLog(_logger, self._monotonic)
-        while True:
+        while handler is not None:
             try:
                 verdict = self._waiting.get(timeout=_IDLE)
             except queue.Empty:

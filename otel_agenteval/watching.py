@@ -94,6 +94,7 @@ class Watch:
         self._traces: OrderedDict[int, _Trace] = OrderedDict()
         self.unwatched = 0
         """Starts and ends that were not looked at, because too many waited."""
+        self._unwatched_before = 0
         self.faults = 0
 
     @property
@@ -131,16 +132,41 @@ class Watch:
 
     def tick(self) -> None:
         """Look for what is wrong because nothing happened."""
+        # Read first: what began before is looked at by then, and what ends from here on waits for the next tick.
+        unwatched = self.unwatched
         self.look()
         with self._looking:
             now = self._now()
             for trace_id, trace in list(self._traces.items()):
-                if trace.detectors is None or not trace.open:
-                    continue
-                for verdict in self._told(trace_id, trace, trace.detectors.tick(now)):
-                    self._announce.hung(verdict)
-                    if int(verdict.span_id, 16) in trace.open:
-                        trace.untold.setdefault(verdict.span_id, []).append(verdict)
+                try:
+                    if unwatched > self._unwatched_before:
+                        self._close_unseen(trace)
+                    if trace.detectors is not None and trace.open:
+                        self._nothing_happened(trace_id, trace, trace.detectors, now)
+                except Exception as error:  # noqa: BLE001 - a bug of ours costs a look; logged and counted
+                    self._fault(error)
+        self._unwatched_before = unwatched
+
+    def _close_unseen(self, trace: _Trace) -> None:
+        """Let no span hang, nor be told of as open, whose end was not looked at, as too many waited."""
+        for began in list(trace.open.values()):
+            span, context = began.span, began.span.get_span_context()
+            if span.end_time is None or context is None:
+                continue
+            del trace.open[context.span_id]
+            trace.calls.discard(context.span_id)
+            span_id = format_span_id(context.span_id)
+            self._announce.ended(span_id)
+            if trace.detectors is not None:
+                trace.detectors.observe(
+                    Step(kind=StepKind.OTHER, name=span.name, span_id=span_id, ended_at=span.end_time)
+                )
+
+    def _nothing_happened(self, trace_id: int, trace: _Trace, detectors: Detectors, now: int) -> None:
+        for verdict in self._told(trace_id, trace, detectors.tick(now)):
+            self._announce.hung(verdict)
+            if int(verdict.span_id, 16) in trace.open:
+                trace.untold.setdefault(verdict.span_id, []).append(verdict)
 
     def _began(self, event: Began) -> None:
         span, context = event.span, event.span.get_span_context()

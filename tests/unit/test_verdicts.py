@@ -164,6 +164,30 @@ def test_who_has_nothing_open_leaves_a_collector_that_is_away_alone() -> None:
     assert attempts == 2
 
 
+def test_a_collector_that_holds_spans_for_open_is_told_of_their_end_when_it_is_back() -> None:
+    clock = Seconds()
+    announced, _ = announcements(clock)
+    announced.started(start(1), "t", None, "svc")
+    clock.now += LINGER
+    request = announced.take()
+    assert request is not None
+    announced.taken(request)
+    announced.ended(start(1).span_id)
+    clock.now += ALIVE
+    for _ in range(3):
+        request = announced.take()
+        assert request is not None
+        assert request.all_open
+        assert not request.starts
+        announced.put_off(request, 3.0)
+        clock.now += 3.0
+    request = announced.take()
+    assert request is not None
+    announced.taken(request)
+    clock.now += 10 * ALIVE
+    assert announced.take() is None
+
+
 def test_no_more_than_the_oldest_are_told_again() -> None:
     clock = Seconds()
     announced, _ = announcements(clock)
@@ -212,6 +236,14 @@ def test_what_waits_is_bounded() -> None:
     assert request is not None
     assert (len(request.starts), len(request.verdicts)) == (MAX_STARTS, MAX_VERDICTS)
     assert announced.dropped == 10
+    newest = dataclasses.replace(VERDICT, reason="the newest")
+    announced.hung(newest)
+    announced.put_off(request, 3.0)
+    clock.now += 3.0
+    again = announced.take()
+    assert again is not None
+    assert (len(again.verdicts), again.verdicts[-1].reason) == (MAX_VERDICTS, newest.reason)
+    assert announced.dropped == 11
 
 
 def test_nothing_is_announced_unasked_but_hangs() -> None:

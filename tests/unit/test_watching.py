@@ -158,6 +158,41 @@ def test_events_beyond_the_bound_are_counted() -> None:
     assert watched.watch.add(ended_span(watched.ended[0].span, None))
 
 
+def test_what_ended_unseen_neither_hangs_nor_is_told_as_open() -> None:
+    watched = Watched(RuleBook(default=Rules(hung_span=HungSpan(after=60))), every=lambda _: None)
+    span = watched.tracer.start_span("execute_tool wait", attributes=TOOL, start_time=1)
+    for _ in range(MAX_EVENTS):
+        watched.tracer.start_span("GET /").end()
+    span.end(2)
+    assert watched.ended[-1].span.name == "execute_tool wait"
+    watched.now = 600 * SECOND
+    watched.watch.tick()
+    assert not watched.found
+    assert not watched.watch.has_open
+
+
+def test_fault_in_one_trace_costs_no_other_its_look(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(verdict: Verdict) -> None:
+        if not found:
+            found.append(verdict)
+            raise RuntimeError("can't start new thread")
+        found.append(verdict)
+
+    found: list[Verdict] = []
+    announcements = Announcements("p", False, lambda: None, lambda: 0.0, lambda: 600 * SECOND)
+    watch = Watch(
+        RuleBook(default=Rules(hung_span=HungSpan(after=60))), refuse, announcements, lambda: 0.0, lambda: 600 * SECOND
+    )
+    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("agent")
+    for _ in range(2):
+        span = tracer.start_span("execute_tool wait", attributes=TOOL, start_time=1)
+        assert isinstance(span, ReadableSpan)
+        watch.add(Began(span, None))
+    with caplog.at_level(logging.WARNING):
+        watch.tick()
+    assert (len(found), watch.faults, len(caplog.records)) == (2, 1, 1)
+
+
 class Unreadable(ReadableSpan):
     """A span of an SDK that does not keep its word."""
 

@@ -16,8 +16,9 @@ from agenteval_collector.loops.announcing import NAMED_WITHIN
 from agenteval_collector.pipeline import FoundVerdict, TraceNames
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.store import TENANT
-from agenteval_collector.stores.verdicts import MAX_SHOWN, read_verdicts
+from agenteval_collector.stores.verdicts import MAX_SHOWN, read_session_verdicts, read_verdicts
 
+from tests.support.plans import plan_of
 from tests.support.verdicts import SPAN_ID, TRACE_ID, found_verdict
 
 
@@ -133,6 +134,13 @@ def test_what_is_kept_is_shown_as_it_was_found_and_at_most_the_newest(store: Sto
         "found_at": "1970-01-01T00:00:00.000000Z",
         "metadata": {"tool": "search", "repetitions": 3},
     }
+
+
+def test_the_verdicts_of_a_session_are_looked_for_on_its_traces_alone(store: Store) -> None:
+    with store.engine.connect() as connection:
+        plan = plan_of(store.engine, lambda: read_session_verdicts(connection, TENANT, "s-1", []))
+    [of_verdicts] = [step for step in plan if "verdicts" in step]
+    assert "trace_id=?" in of_verdicts, plan
 
 
 def test_threads_that_find_the_same_tell_it_once(store: Store) -> None:

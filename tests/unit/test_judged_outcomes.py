@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.stores.judging import read_exchanges
-from sqlalchemy import Engine, event
 
 from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
 from tests.support.eventually import eventually
 from tests.support.otlp import span, trace_id, turn
+from tests.support.plans import plan_of
 from tests.support.referring import PENDING, Referring, exchange, judged, judgement
 from tests.support.scoring import Scoring, assembled
 
@@ -132,19 +132,7 @@ def test_no_more_is_referred_again_than_there_is_room_for(scoring: Scoring) -> N
 
 
 def test_looking_for_what_is_pending_does_not_read_what_is_not(scoring: Scoring) -> None:
-    asked: list[tuple[str, Any]] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
-        asked.append((statement, values))
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        scoring.store.pending_jobs(before=scoring.clock.now())
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
-    [(statement, values)] = asked
-    with scoring.store.engine.connect() as connection:
-        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)]
+    plan = plan_of(scoring.store.engine, lambda: scoring.store.pending_jobs(before=scoring.clock.now()))
     assert all("INDEX outcomes_pending" in step for step in plan if "outcomes" in step), plan
 
 

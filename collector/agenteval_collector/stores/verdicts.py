@@ -160,9 +160,10 @@ def read_session_verdicts(
 ) -> list[Document]:
     """The newest verdicts on the traces of a session, the oldest of them first; `running` are those of its traces
     that are not complete."""
-    joined = (verdicts.c.tenant == traces.c.tenant) & (verdicts.c.trace_id == traces.c.trace_id)
-    complete = select(verdicts).select_from(traces.join(verdicts, joined))
-    rows = _newest(connection, complete.where(traces.c.tenant == tenant, traces.c.session_id == session_id))
+    of_session = select(traces.c.trace_id).where(traces.c.tenant == tenant, traces.c.session_id == session_id)
+    # No join: SQLite would begin it with all verdicts there are.
+    complete = select(verdicts).where(verdicts.c.tenant == tenant, verdicts.c.trace_id.in_(of_session))
+    rows = _newest(connection, complete)
     if running:
         ids = [trace.trace_id for trace in running]
         rows += _newest(connection, select(verdicts).where(verdicts.c.tenant == tenant, verdicts.c.trace_id.in_(ids)))

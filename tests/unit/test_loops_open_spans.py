@@ -6,7 +6,9 @@ from agenteval_collector.loops import OpenSpans
 from agenteval_collector.loops import open_spans as module
 from agenteval_collector.pipeline import Arrival, Origin, SpanStart, StartsReport
 
+from otel_agenteval.model import Json
 from tests.support.otlp import START, marked, span, span_id, trace_id
+from tests.support.verdicts import found_verdict
 
 PROCESS = Origin(b"", "lib", "p-1")
 TRACE = trace_id(1).hex()
@@ -137,6 +139,34 @@ def test_it_is_known_who_takes_part_in_a_session(scene: Scene) -> None:
     scene.start(2, trace=2, process="p-2")
     assert scene.spans.processes_in("s-1") == {"p-1", "p-2"}
     assert scene.spans.processes_in("s-2") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("said", "agent"),
+    [
+        pytest.param({"agent": "clerk"}, "clerk", id="what the verdict says"),
+        pytest.param({}, "planner", id="else what the start of the span said"),
+    ],
+)
+def test_a_verdict_ahead_of_its_span_is_on_an_agent(scene: Scene, said: dict[str, Json], agent: str) -> None:
+    scene.start(1)
+    verdict = found_verdict(trace_id=TRACE, span_id=span_id(1).hex(), metadata=said).verdict
+    report = StartsReport(process_id="p-1", service="shop", starts=(), verdicts=(verdict,))
+    assert [found.agent for found in scene.spans.report(report)] == [agent]
+
+
+def test_a_verdict_on_a_span_that_is_over_is_on_the_agent_that_it_names(scene: Scene) -> None:
+    verdict = found_verdict(trace_id=TRACE, kind="budget", metadata={"agent": "clerk"}).verdict
+    report = StartsReport(process_id="p-1", service="shop", starts=(), verdicts=(verdict,))
+    assert [found.agent for found in scene.spans.report(report)] == ["clerk"]
+
+
+def test_a_span_is_open_in_the_process_that_told_of_it_first(scene: Scene) -> None:
+    scene.start(1)
+    scene.start(1, process="p-2")
+    scene.start(process="p-2", all_open=True)
+    assert scene.open() == ["span 1"]
+    assert scene.spans.processes_in("s-1") == {"p-1"}
 
 
 def test_a_trace_goes_on_while_one_of_its_processes_lives(scene: Scene) -> None:

@@ -13,6 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import rfc3339
 from agenteval_collector.pipeline import Arrival, Death, Document, FoundVerdict, RunningTrace, SpanStart, StartsReport
+from agenteval_collector.reported import agent_of
 from otel_agenteval.detectors import Verdict
 from otel_agenteval.model import Trace
 from otel_agenteval.semconv import AGENTEVAL_SPAN_COUNT
@@ -80,8 +81,11 @@ class OpenSpans:
                 if bytes.fromhex(start.span_id) in self._ended:
                     continue
                 spans = self._traces.setdefault(start.trace_id, _Trace()).spans
-                if start.span_id not in spans:
+                known = spans.get(start.span_id)
+                if known is None:
                     self._count += 1
+                elif known.process_id != report.process_id:
+                    continue  # It is open in the process that told of it first.
                 spans[start.span_id] = _Open(report.process_id, start)
                 process.spans[start.span_id] = start.trace_id
             if report.all_open:
@@ -197,7 +201,7 @@ class OpenSpans:
         open_span = trace.spans.get(verdict.span_id) if trace is not None else None
         return FoundVerdict(
             verdict=verdict,
-            agent=open_span.start.agent if open_span is not None else None,
+            agent=agent_of(verdict) or (open_span.start.agent if open_span is not None else None),
             service=report.service,
             processes=frozenset((report.process_id,)),
             found_at=self._clock.now(),

@@ -84,11 +84,10 @@ class OpenTrace:
         It came without an end, or a process that counts its spans has handed over more than its latest count, and a
         child of one that has not come: so that one is open there, however long a call below it takes.
         """
-        return bool(self._unended) or any(
-            self._delivered[process] > self._expected.get(process, 0)
-            for processes in self._awaited.values()
-            for process in processes
-        )
+        if self._unended:
+            return True
+        going_on = {process for process, count in self._delivered.items() if count > self._expected.get(process, 0)}
+        return bool(going_on) and any(not going_on.isdisjoint(processes) for processes in self._awaited.values())
 
     @property
     def delivered(self) -> bool:

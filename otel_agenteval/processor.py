@@ -113,11 +113,11 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._transport: Transport = GrpcTransport(self._resolve)
         self._encoder = Encoder(process_id())
         self.verdicts = Verdicts(self._on_verdict, self._monotonic)
-        announcements = Announcements(process_id(), self._live, self._wake_sender, self._monotonic)
-        self._watch = Watch(self._rules, self.verdicts.publish, announcements, self._monotonic)
+        self._announcements = Announcements(process_id(), self._live, self._wake_sender, self._monotonic)
+        self._watch = Watch(self._rules, self.verdicts.publish, self._announcements, self._monotonic)
         self._watch_thread = WatchThread(self._watch, self._monotonic)
         self._sender = Sender(
-            self._buffer, self._transport, self._encoder, self._monotonic, announcements, self._watch.look
+            self._buffer, self._transport, self._encoder, self._monotonic, self._announcements, self._watch.look
         )
         self._listener = Listener(self._resolve, process_id(), self.verdicts.publish, self._monotonic)
         self._listens = self._on_verdict is not None
@@ -153,6 +153,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 verdicts=self.verdicts.found,
                 unhandled_verdicts=self.verdicts.unhandled,
                 unwatched=self._watch.unwatched,
+                unannounced=self._announcements.dropped,
                 evicted=self._table.evicted_spans,
                 lost_attributes=self._encoder.lost_attributes,
                 faults=self._faults + sender.faults + self._watch.faults,

@@ -26,11 +26,13 @@ class Stats:
     reports: Mapping[str, int]
     """Run reports by what came of them: waiting, delivered, or dropped (queue_full, shutdown, refused)."""
     verdicts: int
-    """Loops found here, or told by the collector."""
+    """Loops found here, and what the collector told of: loops, and judged scores below their threshold."""
     unhandled_verdicts: int
     """Verdicts that `on_verdict` did not get, because it was too slow."""
     unwatched: int
     """Starts and ends of spans that were not looked at for loops, because too many came at once."""
+    unannounced: int
+    """Starts of spans, and hangs, that the collector was not told of, because too many waited or it refused them."""
     evicted: int
     """Open spans whose entry went because too many were open: exported without completion marker."""
     lost_attributes: int

@@ -104,7 +104,7 @@ class Collector:
             Fanout(counters, telemetry).accept,
             clock,
         )
-        self.open_spans = OpenSpans(clock)
+        self.open_spans = OpenSpans(clock, lost=lambda spans: telemetry.dropped("open_spans", spans))
         live = LiveLoops(rule_book(settings.loops), session_naming(settings), clock)
         self._participants = Participants(self.store.processes_in, live.processes_in, self.open_spans.processes_in)
         self.loops = LoopStage(

@@ -218,6 +218,13 @@ def test_what_is_open_is_told_as_soon_as_the_collector_is_there(collector: FakeC
     assert [start.name for start in collector.received.starts[0].starts] == ["invoke_agent guide"]
 
 
+def test_what_a_collector_refuses_to_hear_of_is_counted(collector: FakeCollector, make: Make) -> None:
+    processor, tracer = make(live=True)
+    collector.starts_script.append(Reply(grpc.StatusCode.UNIMPLEMENTED))
+    with running(tracer):
+        eventually(lambda: processor.stats.unannounced == 1)
+
+
 def test_a_collector_that_puts_off_spans_hears_that_the_process_lives(collector: FakeCollector, make: Make) -> None:
     in_a_minute = RetryInfo(retry_delay=Duration(seconds=60)).SerializeToString()
     later = Reply(grpc.StatusCode.RESOURCE_EXHAUSTED, trailers=(("google.rpc.retryinfo-bin", in_a_minute),))

@@ -1,6 +1,10 @@
 """What is remembered of verdicts, and for how long."""
 
 import dataclasses
+import threading
+from queue import Queue
+
+import pytest
 
 from otel_agenteval.announcing import ALIVE, LINGER, MAX_STARTS, MAX_TOLD, MAX_VERDICTS, Announcements
 from otel_agenteval.detectors import Mode, StepKind, StepStarted, Verdict
@@ -61,6 +65,21 @@ def test_the_same_loop_is_known_again() -> None:
     for _ in range(3):
         verdicts.publish(dataclasses.replace(VERDICT, reason="told elsewhere"))
     assert verdicts.found == 1
+
+
+def test_where_no_thread_can_be_started_a_verdict_waits_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    heard: Queue[Verdict] = Queue()
+    verdicts = Verdicts(heard.put, Seconds())
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        verdicts.publish(VERDICT)
+    other = dataclasses.replace(VERDICT, kind="no_progress")
+    verdicts.publish(other)
+    assert [heard.get(timeout=10) for _ in range(2)] == [VERDICT, other]
+    verdicts.stop()
 
 
 def test_memory_is_bounded() -> None:

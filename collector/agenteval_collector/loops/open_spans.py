@@ -4,7 +4,7 @@ are gone. In memory only: processes report what they have open again and again."
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -59,18 +59,20 @@ class _Trace:
 
 
 class OpenSpans:
-    """Told by the processes' reports and by the spans that arrive; asked by whoever shows what runs. Thread-safe."""
+    """Told by the processes' reports and by the spans that arrive; asked by whoever shows what runs. Thread-safe.
 
-    def __init__(self, clock: Clock) -> None:
+    `lost` is told how many spans were forgotten while they were open, for want of room.
+    """
+
+    def __init__(self, clock: Clock, lost: Callable[[int], None]) -> None:
         self._clock = clock
+        self._lost = lost
         self._processes: OrderedDict[str, _Process] = OrderedDict()
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
         self._count = 0
         # A span may arrive before the report of its start.
         self._ended: OrderedDict[bytes, None] = OrderedDict()
         self._lock = threading.Lock()
-        self.forgotten = 0
-        """Spans that were forgotten while they were open, for want of room."""
 
     def report(self, report: StartsReport) -> list[FoundVerdict]:
         """A process lives, and has begun these spans; the verdicts that it reports on spans that have not ended."""
@@ -93,7 +95,7 @@ class OpenSpans:
                     self._close(process.spans[span_id], span_id)
             while self._count > MAX_SPANS:
                 oldest, trace = next(iter(self._traces.items()))
-                self.forgotten += len(trace.spans)
+                self._lost(len(trace.spans))
                 for span_id in list(trace.spans):
                     self._close(oldest, span_id)
             return [self._found(verdict, report) for verdict in report.verdicts]

@@ -6,8 +6,9 @@ of Bedrock's and Gemini's APIs, which have no type but a field named for it.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile, takewhile
 from typing import TypeAlias, TypeGuard
 
 from otel_agenteval.conventions.decoding import (
@@ -90,20 +91,23 @@ Item: TypeAlias = "Json | Message"
 
 
 class Content:
-    """Messages as they were recorded, decoded when they are first asked for.
+    """Messages as they were recorded, decoded when they are first asked for, each for itself.
 
-    A history grows with every model call and repeats in each, while a reader needs the first and the last one.
+    A history grows with every model call and repeats in each, while a reader needs the first whole, and the end of the
+    last one.
     """
 
-    __slots__ = ("_messages", "_read", "cut", "unread")
+    __slots__ = ("_items", "_made", "_messages", "_read", "cut", "unread")
 
     def __init__(self, read: Callable[[], Sequence[Item]], *, cut: bool = False) -> None:
         self._read = read
+        self._items: Sequence[Item] | None = None
+        self._made: dict[int, Message | None] = {}
         self._messages: list[Message] | None = None
         self.cut = cut
         """Whether the recording stops in the middle: there may have been more messages."""
         self.unread = 0
-        """How many values were not messages; known once `messages` was asked for."""
+        """How many of the values that were looked at are not messages."""
 
     @classmethod
     def recorded_as(cls, value: Json, role: str) -> "Content":
@@ -119,45 +123,64 @@ class Content:
     def messages(self) -> list[Message]:
         """The messages in order; of a cut recording those that can be read."""
         if self._messages is None:
-            self._messages = []
-            for item in self._read():
-                message = item if isinstance(item, Message) else read_message(item)
-                if message is None:
-                    self.unread += 1
-                else:
-                    self._messages.append(message)
+            self._messages = [*self._of(range(self._count()))]
             if self.cut and self._messages:
                 _drop_incomplete(self._messages[-1])
         return self._messages
+
+    def first(self) -> Message | None:
+        """The first message; None without any."""
+        return next(iter(self.messages if self.cut else self._of(range(self._count()))), None)
 
     def user_text(self) -> str | None:
         """What the user said last; None where that was cut off or not recorded."""
         if self.cut:
             return None
-        for message in reversed(self.messages):
+        for message in self._backwards():
             if message.role == USER and message.text:
                 return _unwrapped_words(message.text)
         return None
 
     def answer(self) -> str | None:
         """The text of the last message, if it is an answer: from the assistant and without tool requests."""
-        if not self.messages:
-            return None
-        last = self.messages[-1]
-        return last.text if last.role == ASSISTANT and not last.requests else None
+        last = next(self._backwards(), None)
+        return last.text if last and last.role == ASSISTANT and not last.requests else None
 
     def since_user(self) -> list[Message]:
         """What came after the user's last message: the steps of the turn in which it was recorded."""
-        return self.messages[self._last_of_user() + 1 :]
+        steps = [*takewhile(lambda message: not _is_of_user(message), self._backwards())]
+        return steps[::-1]
 
     def before_user(self) -> list[Message]:
         """What came before the user's last message: the turns before the one in which it was recorded."""
-        return self.messages[: max(0, self._last_of_user())]
+        until_user = [*dropwhile(lambda message: not _is_of_user(message), self._backwards())]
+        return until_user[:0:-1]
 
-    def _last_of_user(self) -> int:
-        messages = self.messages
-        said = (index for index in range(len(messages) - 1, -1, -1) if messages[index].role == USER)
-        return next((index for index in said if messages[index].texts), -1)
+    def _backwards(self) -> Iterator[Message]:
+        if self.cut or self._messages is not None:
+            return reversed(self.messages)
+        return self._of(range(self._count() - 1, -1, -1))
+
+    def _count(self) -> int:
+        if self._items is None:
+            self._items = self._read()
+        return len(self._items)
+
+    def _of(self, positions: Iterable[int]) -> Iterator[Message]:
+        """Those of the values at these positions that are messages, made of them one after the other."""
+        return filter(None, map(self._message, positions))
+
+    def _message(self, position: int) -> Message | None:
+        if position not in self._made:
+            assert self._items is not None
+            item = self._items[position]
+            message = self._made[position] = item if isinstance(item, Message) else read_message(item)
+            self.unread += message is None
+        return self._made[position]
+
+
+def _is_of_user(message: Message) -> bool:
+    return message.role == USER and bool(message.texts)
 
 
 def _unwrapped_words(text: str) -> str:

@@ -160,7 +160,7 @@ def _instructions(facts: Iterable[SpanFacts]) -> str | None:
         if text := _text(decode_structure(each.instructions)):
             return text
         if each.role in (Role.MODEL, Role.AGENT) and each.input:
-            message = next(iter(each.input.messages), None)
+            message = each.input.first()
             if message and message.role == SYSTEM and message.text:
                 return message.text
     return None

@@ -82,6 +82,26 @@ def test_any_order_of_arrival_gives_the_scores_of_the_order_in_time(
     as_it_came.close()
 
 
+def test_a_session_is_scored_once_for_all_its_traces_of_a_batch(tmp_path_factory: pytest.TempPathFactory) -> None:
+    # The second is the first by time, so that what came before it is evaluated again.
+    order = (3, 1, 2, 5, 4)
+    traces = [assembled(said(number, SAID[number % 2], "s" if number < 5 else "other")) for number in order]
+    at_once, one_by_one = (Scoring(tmp_path_factory.mktemp("s")) for _ in range(2))
+    at_once.put(*traces)
+    for trace in traces:
+        one_by_one.put(trace)
+    for session in ("s", "other"):
+        assert stable(at_once.session(session)) == stable(one_by_one.session(session))
+    scores = [
+        (each.evaluation.session_id, each.evaluation.revision)
+        for each in at_once.emitted
+        if each.evaluation.name == "agent_reliability"
+    ]
+    assert scores == [("s", 4), ("other", 1)]
+    at_once.close()
+    one_by_one.close()
+
+
 def test_a_late_span_of_a_trace_far_back_changes_nothing_that_it_does_not_touch(scoring: Scoring) -> None:
     for number in range(1, 41):
         scoring.put(assembled(said(number, SAID[number % 2])))

@@ -83,6 +83,7 @@ class Sessions:
         self._weights = merge_weights(weights)
         self._choice = SignalChoice(self._weights, cheap)
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self._changed: dict[str, _Session] = {}
         # The session that was looked for last and is not stored: its first trace is between `previous` and `put`.
         self._absent: str | None = None
 
@@ -111,8 +112,8 @@ class Sessions:
                     found[member.trace_id] = (member, window.before(member.place))
         return list(found.values())
 
-    def put(self, session_id: str, trace: Trace, member: Member) -> SessionUpdate:
-        """Add a trace to its session, or replace it by its newer revision."""
+    def put(self, session_id: str, trace: Trace, member: Member) -> None:
+        """Add a trace to its session, or replace it by its newer revision; `updates` gives what comes of it."""
         now = self._clock.now()
         session = self._open(session_id)
         if session is None:
@@ -128,15 +129,19 @@ class Sessions:
         session.service_version = trace.service_version or session.service_version
         span_id = trace.turns[-1].span_id if trace.turns else trace.root_span_id
         session.last_turn = max(session.last_turn, (member.place, span_id), key=lambda turn: turn[0])
-        return self._update(session)
+        self._changed[session_id] = session
 
-    def rescore(self, session_id: str, member: Member) -> SessionUpdate | None:
-        """Take over changed signals of a member that `followers` gave."""
+    def rescore(self, session_id: str, member: Member) -> None:
+        """Take over changed signals of a member that `followers` gave; `updates` gives what comes of it."""
         session = self._open(session_id)
-        if session is None:
-            return None
-        session.scores.put(member.trace_id, self._choice(member.signals))
-        return self._update(session)
+        if session is not None:
+            session.scores.put(member.trace_id, self._choice(member.signals))
+            self._changed[session_id] = session
+
+    def updates(self) -> list[SessionUpdate]:
+        """The sessions that were put to or rescored since the last call, each scored once, however many traces came."""
+        changed, self._changed = self._changed, {}
+        return [self._update(session) for session in changed.values()]
 
     def judged(
         self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
@@ -164,6 +169,7 @@ class Sessions:
     def forget_all(self) -> None:
         """Memory may be ahead of the store: read every session again when it goes on."""
         self._sessions.clear()
+        self._changed.clear()
         self._absent = None
 
     def over(self, *, closing: bool = False) -> list[str]:

@@ -43,9 +43,9 @@ class SessionAggregation(Protocol):
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
     ) -> list[tuple[Member, list[LoopText | None]]]: ...
 
-    def put(self, session_id: str, trace: Trace, member: Member) -> SessionUpdate: ...
+    def put(self, session_id: str, trace: Trace, member: Member) -> None: ...
 
-    def rescore(self, session_id: str, member: Member) -> SessionUpdate | None: ...
+    def rescore(self, session_id: str, member: Member) -> None: ...
 
     def judged(
         self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
@@ -96,8 +96,9 @@ class TraceEvaluation:
         self._loops = loops
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
-        """Add to `commit` all that follows from the trace; where it stood before, if this revision has left there.
+        """Add to `commit` what follows from the trace; where it stood before, if this revision has left there.
 
+        Its session is scored when all traces of the commit are there, by whoever commits.
         `failure` is what came of an earlier attempt at the trace: it is kept as failed then, without being read.
         """
         # Everything that may have to be tried again comes before anything is changed.
@@ -120,7 +121,7 @@ class TraceEvaluation:
         commit.verdicts += [*loops, *self._loops.in_answers(evaluations, assembled)]
         # Telemetry of no agent is stored with its status, but is nobody's session.
         if trace.turns or trace.session_id is not None or assembled.death is not None:
-            commit.add(self._sessions.put(session_id, trace, member))
+            self._sessions.put(session_id, trace, member)
             stayed = before is not None and before.session_id == session_id
             places = [before.place, place] if before is not None and stayed else [place]
             self._rescore_behind(session_id, places, member, commit)
@@ -205,9 +206,7 @@ class TraceEvaluation:
             commit.evaluations.append(rescored)
             commit.verdicts += self._loops.in_answers([rescored])
             commit.risks[follower.trace_id] = self._sessions.risk(follower)
-            update = self._sessions.rescore(session_id, follower)
-            if update is not None:
-                commit.add(update)
+            self._sessions.rescore(session_id, follower)
 
 
 def _unread(assembled: AssembledTrace) -> Trace:

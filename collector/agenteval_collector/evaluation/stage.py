@@ -66,6 +66,8 @@ class SessionLifetimes(Protocol):
 
     def reload(self, session_id: str) -> SessionUpdate | None: ...
 
+    def updates(self) -> Sequence[SessionUpdate]: ...
+
     def forget_all(self) -> None: ...
 
     def over(self, *, closing: bool = False) -> list[str]: ...
@@ -338,6 +340,8 @@ class EvaluationStage:
             self._emit(self._committed(commit))
 
     def _committed(self, commit: Commit) -> list[CommittedEvaluation]:
+        for update in self._sessions.updates():
+            commit.add(update)
         if commit.verdicts or commit.traces:
             # Before the traces: what is committed is not replayed, and its loops would not be found again.
             names = [TraceNames(each.trace_id, each.session_id, each.document["agent"]) for each in commit.traces]

@@ -2,11 +2,9 @@
 
 It knows the tool and model spans of every dialect that `conventions` reads, but decodes no conversation: of a model
 call it looks at the reply alone. What stands only in messages, as tools that a model asked for and no span executed, is
-not seen here; the collector reads it. Content is hostile: nothing here raises for it, and none longer than
-`MAX_CONTENT` characters is decoded.
+not seen here; the collector reads it. Content is hostile: nothing here raises for it.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -14,12 +12,9 @@ from typing import Any, Final
 
 from otel_agenteval.detectors import Step, StepKind
 from otel_agenteval.detectors.steps import not_recorded
-from otel_agenteval.error_text import ERROR_TEXT, FAILED
+from otel_agenteval.light_content import arguments_in, decoded_json, error_in, result_in, speech_in
 from otel_agenteval.model import AgentRun, Json
 from otel_agenteval.questions import newest_of, question_of
-
-MAX_CONTENT: Final = 64 * 1024
-"""Characters of arguments, of a result or of a reply that are decoded; longer ones are compared as text."""
 
 Attributes = Mapping[str, Any]
 
@@ -112,9 +107,6 @@ _AGENT_NAMES: Final = ("gen_ai.agent.name", "agent_name", "agent.name")
 _SESSIONS: Final = ("gen_ai.conversation.id", "session.id")
 # What openai-agents-v2 calls the agent of every span that is not an agent's run.
 _NOBODY: Final = "OpenAI Agent"
-_TEXT_TYPES: Final = ("text", "output_text", None)
-_MESSAGE_TYPES: Final = ("text", "message", None)
-_INSIDE: Final = ("choices", "message", "parts", "content", "messages", "output")
 # The tool by which smolagents has its model answer.
 _ANSWER: Final = "final_answer"
 # The span by which Google ADK stands for the joined responses of parallel calls.
@@ -127,11 +119,6 @@ _DSPY_CALL: Final = ".__call__"
 # Events by which Strands tells what a tool was asked and answered, and what a model replied.
 _ASKED: Final = "gen_ai.tool.message"
 _ANSWERED: Final = "gen_ai.choice"
-_NOT_RECORDED: Final = frozenset(("", "null", "__REDACTED__", "[REDACTED]", "REDACTED"))
-
-
-# Without the search for white space that `json.loads` makes twice.
-_decode: Final = json.JSONDecoder().raw_decode
 
 
 def kind_of(name: str, attributes: Attributes) -> StepKind:
@@ -199,12 +186,12 @@ def step_of(
         answer = answer or said.get(_ANSWERED, {}).get("message")
     error = _error(attributes, said, status_message) if failed else None
     if is_tool:
-        arguments, result = _arguments(asked), _result(answer)
+        arguments, result = arguments_in(asked), result_in(answer)
         if error in (None, "error", "_OTHER"):
-            told = result if error and isinstance(result, str) else _told_error(result)
+            told = result if error and isinstance(result, str) else error_in(result)
             error = told or error
     else:
-        result, read = answer, None if text else _spoken
+        result, read = answer, None if text else speech_in
     return Step(
         kind=kind,
         name=name_of(kind, name, attributes),
@@ -242,108 +229,8 @@ def _steers(name: str, attributes: Attributes) -> bool:
     """Whether a tool's span is a framework's own: it hands over, joins results, or is not executed as a tool at all."""
     tool = attributes.get("gen_ai.tool.name")
     if _TRANSFER.fullmatch(name_of(StepKind.TOOL, name, attributes)):
-        return _arguments(_first(attributes, _ARGUMENTS)) in _NOTHING_SAID
+        return arguments_in(_first(attributes, _ARGUMENTS)) in _NOTHING_SAID
     return tool == _MERGED or (tool is None and name.startswith(_HANDOFF)) or attributes.get("tool.name") == _ANSWER
-
-
-def _arguments(value: Any) -> Json:
-    """Arguments without the wrapping of callbacks and decorators, whose ids differ from call to call."""
-    decoded = _decoded(value)
-    if isinstance(decoded, dict):
-        if "inputs" in decoded and ("kwargs" in decoded or "tags" in decoded):
-            return _arguments(decoded["inputs"])
-        if "kwargs" in decoded and ("args" in decoded or len(decoded) == 1):
-            positional, named = decoded.get("args"), decoded["kwargs"]
-            if not positional and isinstance(named, dict):
-                return named
-            if not named and isinstance(positional, list) and len(positional) == 1 and isinstance(positional[0], dict):
-                return positional[0]
-        return value if isinstance(value, str) else decoded
-    if isinstance(value, str) and value == "":
-        return {}
-    return value if _is_recorded(value) else None
-
-
-def _result(value: Any) -> Json:
-    """What a tool gave back, without the message around it, whose ids differ from call to call."""
-    decoded = _decoded(value)
-    if isinstance(decoded, dict):
-        if "output" in decoded and ("kwargs" in decoded or "tags" in decoded):
-            return _result(decoded["output"])
-        inner = decoded.get("kwargs", decoded.get("data")) if decoded.keys() & {"kwargs", "data"} else decoded
-        if isinstance(inner, dict) and "tool_call_id" in inner and "content" in inner:
-            return _result(inner["content"])
-        if "blocks" in decoded and "tool_name" in decoded:
-            return _result(decoded["blocks"])
-    elif isinstance(decoded, list) and (text := _text_of_blocks(decoded)) is not None:
-        return text
-    elif isinstance(decoded, str):
-        return decoded if _is_recorded(decoded) else None
-    return value if _is_recorded(value) else None
-
-
-def _told_error(result: Json) -> str | None:
-    """The error that a tool's result tells of, in words or by its fields; None where it tells of none."""
-    if isinstance(result, str) and ERROR_TEXT.match(result):
-        return result
-    decoded = _decoded(result)
-    if not isinstance(decoded, dict):
-        return None
-    status = decoded.get("status")
-    if decoded.get("error") or (isinstance(status, str) and status.lower() in FAILED):
-        texts = (decoded.get(key) for key in ("error", "error_message", "message", "detail"))
-        return next((text for text in texts if isinstance(text, str) and text.strip()), "error")
-    return None
-
-
-def _spoken(value: Json) -> str | None:
-    """The text of a model's reply; None where there is none, or only inside what is not decoded here."""
-    return "\n".join(_texts(_decoded(value), 6)) or None
-
-
-def _texts(value: Any, depth: int) -> list[str]:
-    """The texts of messages in any of the shapes that APIs and conventions give them; thoughts and tools are none."""
-    if isinstance(value, list) and depth:
-        return [text for item in value for text in _texts(item, depth - 1)]
-    if not isinstance(value, dict):
-        return []
-    kind = value.get("type")
-    if kind in _TEXT_TYPES and isinstance(text := value.get("text"), str):
-        return [text]
-    for key in _INSIDE:
-        inner = value.get(key)
-        if isinstance(inner, str) and key == "content" and kind in _MESSAGE_TYPES:
-            return [inner]
-        if isinstance(inner, (dict, list)) and depth:
-            return _texts(inner, depth - 1)
-    return []
-
-
-def _text_of_blocks(blocks: list[Any]) -> str | None:
-    texts = [text for block in blocks if isinstance(block, dict) and isinstance(text := block.get("text"), str)]
-    return "\n".join(texts) if texts and len(texts) == len(blocks) else None
-
-
-def _decoded(value: Any) -> Any:
-    """What JSON text writes, at most twice over; text that is none, or is too long, stays as it is."""
-    for _ in range(2):
-        if not isinstance(value, str) or len(value) > MAX_CONTENT:
-            break
-        text = value.strip()
-        if not text.startswith(("{", "[", '"')):
-            break
-        try:
-            decoded, end = _decode(text)
-        except (ValueError, RecursionError):
-            break
-        if end < len(text):
-            break
-        value = decoded
-    return value
-
-
-def _is_recorded(value: Any) -> bool:
-    return value is not None and not (isinstance(value, str) and value.strip() in _NOT_RECORDED)
 
 
 def _first(attributes: Attributes, keys: Iterable[str]) -> Any:
@@ -362,7 +249,7 @@ def _text(attributes: Attributes, keys: Iterable[str]) -> str | None:
 
 def _tokens(attributes: Attributes) -> int:
     counted = _count(attributes, _INPUT_TOKENS) + _count(attributes, _OUTPUT_TOKENS)
-    usage = None if counted else _decoded(_first(attributes, _USAGE))
+    usage = None if counted else decoded_json(_first(attributes, _USAGE))
     return sum(_count(usage, keys) for keys in _USAGE_TOKENS) if isinstance(usage, dict) else counted
 
 

@@ -86,7 +86,10 @@ def _messages(attributes: Mapping[str, Any]) -> tuple[Iterator[_Message], Iterat
         if first in attributes:
             count = next(n for n in itertools.count(1) if f"{prefix}{n}{infix}role" not in attributes)
             names = [f"{prefix}{index}{infix}" for index in range(count)]
-            return (_indexed(attributes, name) for name in names), (_indexed(attributes, name) for name in names[::-1])
+            first_ones, last_ones = names[:MAX_MESSAGES], names[-MAX_MESSAGES:][::-1]
+            return (_indexed(attributes, name) for name in first_ones), (
+                _indexed(attributes, name) for name in last_ones
+            )
     for key in _MESSAGES:
         if isinstance(text := attributes.get(key), str):
             return _forwards(text), _backwards(text)

@@ -1,6 +1,7 @@
 """The light reader against the full one: every tool that a span executed is the same step in both."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ import pytest
 from otel_agenteval.conventions import SpanRecord, read_trace
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, steps_of
 from otel_agenteval.detectors.content import fingerprint
-from otel_agenteval.light_reader import MAX_CONTENT, agent_of, kind_of, session_of, step_of
+from otel_agenteval.light_content import MAX_CONTENT, MAX_WRAPPED, arguments_in, result_in
+from otel_agenteval.light_reader import agent_of, kind_of, session_of, step_of
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
 
 RECORDINGS = [
@@ -126,6 +128,22 @@ def test_hostile_content_is_compared_and_raises_nothing(content: Any) -> None:
     assert fingerprint(step.arguments) == fingerprint(tool(**dict.fromkeys(names, content)).arguments)
     chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": content, "gen_ai.usage.input_tokens": content}
     assert step_of(span_id="1", name="c", attributes=chat) is not None
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [pytest.param(arguments_in, "inputs", id="arguments"), pytest.param(result_in, "output", id="result")],
+)
+def test_wrappings_are_taken_off_to_some_depth(read: Callable[[Any], Any], name: str) -> None:
+    def wrapped(times: int) -> Any:
+        value: Any = {"q": "a"}
+        for _ in range(times):
+            value = {name: value, "tags": []}
+        return value
+
+    assert read(wrapped(MAX_WRAPPED)) == {"q": "a"}
+    assert read(wrapped(MAX_WRAPPED + 1)) == wrapped(1)
+    assert read(wrapped(100_000)) is not None, "decoded content is nested as deeply as it likes"
 
 
 def test_ids_of_calls_do_not_tell_results_apart() -> None:

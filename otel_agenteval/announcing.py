@@ -65,9 +65,9 @@ class Announcements:
 
     def started(self, start: StepStarted, trace_id: str, session_id: str | None, service: str) -> None:
         """A span began; `service` is the `service.name` of its process."""
+        self._service = service
         if not self._live:
             return
-        self._service = service
         if len(self._starts) >= MAX_STARTS:
             self._starts.pop(next(iter(self._starts)), None)
             self.dropped += 1

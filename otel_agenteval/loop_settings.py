@@ -12,8 +12,13 @@ from typing import Any, Final
 
 from otel_agenteval.detectors import Budget, Mode, RuleBook, Rules
 
-PREFIX: Final = "AGENTEVAL_LOOPS__"
+AGENTEVAL_LOOPS: Final = "AGENTEVAL_LOOPS"
+PREFIX: Final = f"{AGENTEVAL_LOOPS}__"
 
+ONE_BY_ONE: Final = f"give each setting in a variable of its own, as {PREFIX}IDENTICAL_CALL__REPEATS=5"
+"""What to do in place of all settings in one variable."""
+
+_GIVE_KINDS: Final = 'give a mapping of kinds of loops to their rules, as {"identical_call": {"repeats": 5}}'
 _KINDS: Final = tuple(field.name for field in fields(Rules))
 # It shows across traces, so the collector alone looks for it.
 _ELSEWHERE: Final = "repeated_answer"
@@ -32,6 +37,8 @@ def rule_book(loops: Mapping[str, Any] | None, environ: Mapping[str, str]) -> Ru
 
     Raises ValueError naming the setting that cannot be meant.
     """
+    if loops is not None and not isinstance(loops, Mapping):
+        raise ValueError(f"loops is {loops!r}: {_GIVE_KINDS}")
     given = _merged(_from_environment(environ), loops or {})
     agents = given.pop(_AGENTS, {})
     if not isinstance(agents, Mapping):
@@ -42,6 +49,8 @@ def rule_book(loops: Mapping[str, Any] | None, environ: Mapping[str, str]) -> Ru
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    if AGENTEVAL_LOOPS in environ:
+        raise ValueError(f"{AGENTEVAL_LOOPS} is set: {ONE_BY_ONE}")
     values: dict[str, Any] = {}
     for variable, text in sorted(environ.items()):
         if not variable.startswith(PREFIX):
@@ -73,7 +82,7 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
 
 def _rules(where: str, rules: Rules, given: Any) -> Rules:
     if not isinstance(given, Mapping):
-        raise ValueError(f"{where} is {given!r}: give a mapping of kinds of loops to their rules")
+        raise ValueError(f"{where} is {given!r}: {_GIVE_KINDS}")
     for kind, changes in given.items():
         if kind == _ELSEWHERE and where == "loops":
             _rule(f"{where}.{kind}", _Elsewhere(), changes)

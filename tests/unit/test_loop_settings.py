@@ -64,6 +64,20 @@ def test_what_says_nothing_is_named_on_both_sides(environ: dict[str, str], probl
             read()
 
 
+@pytest.mark.parametrize("text", ['{"cycle": {"mode": "off"}}', "off", ""])
+def test_settings_in_one_variable_are_refused_on_both_sides(text: str) -> None:
+    environ = {"AGENTEVAL_LOOPS": text}
+    for read in (lambda: rule_book(None, environ), lambda: load(environ=environ)):
+        with pytest.raises(ValueError, match=r"^AGENTEVAL_LOOPS is set: .*AGENTEVAL_LOOPS__IDENTICAL_CALL__REPEATS=5$"):
+            read()
+
+
+@pytest.mark.parametrize("loops", ["x", "", [], False, 3])
+def test_settings_that_are_no_mapping_are_refused(loops: Any) -> None:
+    with pytest.raises(ValueError, match=r"^loops is .*: give a mapping of kinds of loops to their rules, as \{"):
+        rule_book(loops, {})
+
+
 def test_options_outrank_the_environment_setting_by_setting() -> None:
     environ = {"AGENTEVAL_LOOPS__CYCLE__REPEATS": "7", "AGENTEVAL_LOOPS__CYCLE__MODE": "observe"}
     rules = rule_book({"cycle": {"repeats": 4}, "agents": {"Poller": {"cycle": {"mode": "off"}}}}, environ)

@@ -276,6 +276,7 @@ def test_nothing_is_announced_unasked_but_hangs() -> None:
     clock.now += LINGER
     request = announced.take()
     assert request is not None
+    assert request.service == "svc", "whose the hang is"
     [hanging] = request.starts
     assert (hanging.trace_id, hanging.span_id, hanging.session_id) == (HUNG.trace_id, HUNG.span_id, "s")
     assert (hanging.name, hanging.kind, hanging.agent) == ("search", "tool", "guide")

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.values import merge
+from otel_agenteval.loop_settings import AGENTEVAL_LOOPS, ONE_BY_ONE
 
 PREFIX = "AGENTEVAL_"
 
@@ -58,6 +59,8 @@ def _read_yaml(file: Path) -> dict[str, Any]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    if AGENTEVAL_LOOPS in environ:
+        raise ConfigError(f"{AGENTEVAL_LOOPS} is set: {ONE_BY_ONE}")
     values: dict[str, Any] = {}
     for variable, text in sorted(environ.items()):
         name = variable.removeprefix(PREFIX)

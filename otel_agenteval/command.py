@@ -20,6 +20,7 @@ _COMMANDS: Final = {
     "trace": "show a trace with its outcomes",
     "why": "explain the outcomes of a trace",
     "label": "say what a score of a trace should have been",
+    "judge": "have the judge score what failed, or what it left out",
     "agreement": "compare scores with the labels that people gave",
     "reliability": "show figures over repeated runs of tasks, or compare two versions",
     "config": "print the effective settings",

@@ -1,11 +1,16 @@
 """The console script without the collector's packages, and what it says when misused."""
 
 import importlib.metadata
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from agenteval_collector.cli.app import app
+from typer.main import get_command
 
+README = Path(__file__).parents[2] / "README.md"
 WITHOUT_EXTRAS = (
     "import sys; sys.modules['agenteval_collector'] = None; sys.argv[0] = 'agenteval'; "
     "from otel_agenteval.command import main; main()"
@@ -18,24 +23,12 @@ def agenteval(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_help_lists_every_command_without_the_extras() -> None:
+def test_help_and_readme_list_the_commands_there_are() -> None:
     shown = agenteval("--help")
     assert shown.returncode == 0
-    for command in (
-        "collector",
-        "demo",
-        "run",
-        "replay",
-        "sessions",
-        "session",
-        "trace",
-        "why",
-        "label",
-        "agreement",
-        "reliability",
-        "config",
-    ):
-        assert f"\n  {command} " in shown.stdout
+    assert set(re.findall(r"^  ([a-z]+) ", shown.stdout, re.MULTILINE)) == set(get_command(app).commands)
+    table = re.findall(r"^\| `agenteval .*? \|", README.read_text(), re.MULTILINE)
+    assert set(re.findall(r"`(?:agenteval )?([a-z]+)", "".join(table))) == set(get_command(app).commands)
 
 
 def test_version_is_that_of_the_installed_distribution() -> None:

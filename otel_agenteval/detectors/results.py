@@ -11,46 +11,44 @@ from typing import Final
 
 from otel_agenteval.detectors.content import MAX_DECODED
 from otel_agenteval.model import Json
+from otel_agenteval.tool_names import ACTS, acts, gets_values, judges, searches, words_of
 
 MIN_CONTENT: Final = 80
 """Characters of text in a result that are content, whatever they say: values count, the names of fields do not."""
 
 _MAX_VALUES: Final = 1000
-_NAME_PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _NOTHING: Final = frozenset(("", "null", "none", "undefined", "n/a", "-"))
 _DONE: Final = frozenset(("completed", "created", "done", "ok", "success", "succeeded"))
-# Who searches asks the same with other words: what such a tool says is an answer in any language.
-_SEARCHES: Final = frozenset(("find", "google", "grep", "look", "lookup", "retrieve", "search"))
-# Who judges says the same of many things, and rightly.
-_JUDGES: Final = frozenset({
-    "ask", "can", "check", "classify", "compare", "confirm", "contains", "does", "exists", "grade", "has", "is",
-    "judge", "lint", "rate", "test", "validate", "verify",
-})  # fmt: skip
-# A value may rightly be the same for many: four cities are sunny.
-_MEASURES: Final = ("calc", "comput", "convert", "count", "get", "measure", "sum")
-# Who acts is told that it was done, however many words that takes.
-_ACTS: Final = frozenset({
-    "add", "append", "approve", "archive", "assign", "book", "cancel", "change", "click", "close", "commit", "copy",
-    "create", "decline", "delete", "deploy", "disable", "edit", "email", "enable", "fill", "goto", "hover", "insert",
-    "log", "login", "mark", "merge", "move", "navigate", "notify", "pay", "post", "press", "publish", "push", "put",
-    "record", "register", "reject", "remove", "rename", "replace", "reply", "reserve", "reset", "save", "schedule",
-    "scroll", "send", "set", "sleep", "start", "stop", "store", "submit", "subscribe", "tap", "transfer", "type",
-    "update", "upload", "wait", "write",
-})  # fmt: skip
+# Fields that say whether it was done; others that are false, as `enabled`, may be what was to be done.
+_OUTCOMES: Final = frozenset(
+    (*_DONE, "accepted", "available", "exists", "found", "paid", "sent", "successful", "valid")
+)
+_STATUSES: Final = frozenset(("state", "status"))
 _CONFIRMS: Final = re.compile(
     r"\b(?:accepted|added|affected|applied|booked|completed?|confirmed|copied|created|deleted|done|finished|"
     r"insert(?:ed)?|moved|(?:no|without) output|ok|okay|passed|posted|queued|recorded|removed|saved|scheduled|sent|set|"
-    r"stored|submitted|succeeded|success|successful|successfully|updated|uploaded|written)\b",
+    r"stored|submitted|succeeded|success|successful|successfully|taken|updated|uploaded|written)\b",
     re.IGNORECASE,
 )
 _DONE_STATUSES: Final = range(200, 300)
-_DENIES: Final = re.compile(
-    r"\b(?:(?:cannot|conflict|declined|denied|empty|error|errors|exceeded|expired|fail|failed|fails|failure|false|forbidden|"
-    r"insufficient|invalid|low|missing|no|none|not|nothing|occupied|refused|rejected|required|retry|sorry|taken|timeout|"
-    r"unable|unauthorized|unavailable|unchanged|unexpected|unknown|unsupported|without|wrong)\b|timed out\b|too \w|"
-    r"try again\b)|n['’]t\b",
+# Not what something was set to, marked as, or called.
+_REFUSES: Final = re.compile(
+    r"(?<!\bto )(?<!\bas )(?<!['\"])\b(?:(?:cannot|denied|errors?|exceeded|fail(?:ed|s|ures?)?|forbidden|insufficient|"
+    r"invalid|refused|unable|unauthorized|unavailable|unsupported|"
+    r"(?:can|could|did|does) not|not (?:allowed|exist|found|permitted|possible|\w+able))\b|sold out\b|timed out\b|"
+    r"try again\b|(?:already|are|is) (?:full|occupied|taken)\b|already exists\b)|n['’]t\b",
     re.IGNORECASE,
 )
+_NEGATES: Final = re.compile(
+    r"\b(?:empty|missing|no|none|not|nothing|sorry|timeout|unexpected|unknown)\b", re.IGNORECASE
+)
+# Behind a deed stands what was left undone, or how things are: only the first word of all denies the deed.
+_BEGINS_REFUSAL: Final = re.compile(
+    r"\W*(?:already|conflict|declined|expired|false|missing|no|none|not|nothing|occupied|rejected|retry|sorry|taken|"
+    r"timeout|too|unexpected|unknown|unchanged|wrong)\b",
+    re.IGNORECASE,
+)
+_CLAUSE_ENDS: Final = re.compile(r"[.;,](?:\s|$)")
 _FAULT: Final = r"(?:conflicts?|errors?|failures?|faults?|issues?|output|problems?|warnings?)"
 _FAULTS: Final = re.compile(_FAULT, re.IGNORECASE)
 # What is good to be without.
@@ -59,42 +57,94 @@ _HARMLESS: Final = re.compile(
     re.IGNORECASE,
 )
 
+_Field = tuple[str, Json]
+"""A value at any depth of a result, and the name of the field that it stands in; "" where it stands in none."""
+
 
 def is_answer(tool: str, result: Json) -> bool:
     """Whether what `tool` gave back is an answer to its arguments, and no mere confirmation, verdict or value.
 
-    By the first words of its name a tool searches, judges, gets values, or does something else; by any of them it acts.
-    All that a tool says which searches is an answer. What one says that acts is none, unless it denies the deed: by an
-    empty list, `false` or an English word, and no field that confirms it. Of the others, what is longer than
-    `MIN_CONTENT` is an answer, and so is a denial, but of one that judges; of one that gets values nothing else is; of
-    any other all that is no confirmation.
+    By the first words of its name a tool searches, judges, gets values, or does something else; by any of them it acts,
+    unless the first one says that it only reads. All that a tool says which searches is an answer, as long as it was
+    recorded. What one says that acts is none, unless it refuses the deed: by a field like `success` that is false, or
+    an English word, and no field that confirms it. Of the others, what is longer than `MIN_CONTENT` is an answer, but
+    nothing shorter of one that judges; of one that gets values a denial is, of more than a word; and of any other all
+    that is no confirmation.
     """
-    values = list(_values(_decoded(result)))
+    words = words_of(tool)
+    if searches(words):
+        return result is not None
+    fields = list(_fields(_decoded(result)))
+    values = [value for _, value in fields]
     texts = [value.strip() for value in values if isinstance(value, str)]
     if len(texts) == len(values) and _NOTHING.issuperset(text.lower() for text in texts):
         return False
-    parts = [part.lower() for part in _NAME_PARTS.findall(tool)]
-    if not _ACTS.isdisjoint(parts):
-        # Behind a deed that was done stands what was left undone.
-        denied = _denies(values) or any(_is_denial(text.split(". ", 1)[0], parts) for text in texts)
-        return denied and not _confirms(values)
-    if not _SEARCHES.isdisjoint(parts) or sum(map(len, texts)) > MIN_CONTENT:
-        return True
-    if not _JUDGES.isdisjoint(parts[:1]):
-        return False
-    if _denies(values) or any(_is_denial(text, parts) for text in texts):
-        return True
-    return not (parts and parts[0].startswith(_MEASURES)) and not all(
-        _is_confirmation(value, parts) for value in values
+    if acts(words):
+        return _refuses(fields, words) and not _confirms(values)
+    is_long = sum(map(len, texts)) > MIN_CONTENT
+    if is_long or judges(words):
+        return is_long
+    if gets_values(words):
+        return [] in values or _is_undone(fields, words) or any(_is_missing(field, words) for field in fields)
+    return (
+        _denies(values)
+        or any(_is_denial(text, words) for text in texts)
+        or not all(_is_confirmation(value, words) for value in values)
     )
 
 
-def _is_confirmation(value: Json, parts: list[str]) -> bool:
+def _refuses(fields: list[_Field], words: list[str]) -> bool:
+    """Whether a tool that acts says that it did not; what it was to set, as `status`, says nothing of that."""
+    texts = [value.strip() for name, value in fields if isinstance(value, str) and name not in words]
+    return _is_undone(fields, words) or any(_begins_refusal(text, words) for text in texts)
+
+
+def _begins_refusal(text: str, words: list[str]) -> bool:
+    clause = _CLAUSE_ENDS.split(_HARMLESS.sub("", text[:MIN_CONTENT]), maxsplit=1)[0]
+    first = _BEGINS_REFUSAL.match(clause)
+    return any(not _is_named(said[0], words) for said in (*_REFUSES.finditer(clause), *((first,) if first else ())))
+
+
+def _is_undone(fields: list[_Field], words: list[str]) -> bool:
+    """Whether it says by false alone, or in a field for that, that it was not done or not found."""
+    flags = [value for name, value in fields if isinstance(value, bool) and _tells_outcome(name, words)]
+    return False in flags and True not in flags
+
+
+def _tells_outcome(field: str, words: list[str]) -> bool:
+    """Whether a field says if all went well, by its name or by the verb of its tool: `booked` of `book_seat`."""
+    return not field or field in _OUTCOMES or any(word in ACTS and field.startswith(word) for word in words)
+
+
+def _is_missing(field: _Field, words: list[str]) -> bool:
+    """Whether a value that was to be got is not there, and is none itself, as a label or a status."""
+    name, value = field
+    return isinstance(value, str) and name not in _STATUSES and len(value.split()) > 1 and _is_denial(value, words)
+
+
+def _is_denial(text: str, words: list[str]) -> bool:
+    """Whether a text begins by denying something, but what its tool was to do: `failed` confirms `fail_job`."""
+    text = _HARMLESS.sub("", text[:MIN_CONTENT])
+    return any(not _is_named(said[0], words) for each in (_REFUSES, _NEGATES) for said in each.finditer(text))
+
+
+def _is_named(said: str, words: list[str]) -> bool:
+    """Whether the tool is named for what was said: `declined` confirms `decline_offer`, `denied` `deny_request`."""
+    stems = [word[:-1] if word in ACTS and len(word) > 3 else word for word in words if len(word) > 2]
+    return said.lower().startswith(tuple(stems))
+
+
+def _denies(values: list[Json]) -> bool:
+    flags = [value for value in values if isinstance(value, bool)]
+    return [] in values or (False in flags and True not in flags)
+
+
+def _is_confirmation(value: Json, words: list[str]) -> bool:
     """Whether a value says no more than that all went well: `ok`, true, an exit code, an HTTP status, `gespeichert`."""
     if isinstance(value, str):
         said = value.strip().lower()
         # In whatever language: the tool's own word, with another ending.
-        named = any(len(part) > 5 and part[:-2] in said for part in parts)
+        named = any(len(word) > 5 and word[:-2] in said for word in words)
         return named or said in _NOTHING or _CONFIRMS.search(said) is not None
     return value is True or value == 0 or (isinstance(value, int) and value in _DONE_STATUSES)
 
@@ -104,32 +154,21 @@ def _confirms(values: list[Json]) -> bool:
     return any(each is True or (isinstance(each, str) and each.strip().lower() in _DONE) for each in values)
 
 
-def _denies(values: list[Json]) -> bool:
-    flags = [value for value in values if isinstance(value, bool)]
-    return [] in values or (False in flags and True not in flags)
-
-
-def _is_denial(text: str, parts: list[str]) -> bool:
-    """Whether a text begins by denying something, but what its tool was to do: `declined` confirms `decline_offer`."""
-    said = (match[0].lower() for match in _DENIES.finditer(_HARMLESS.sub("", text[:MIN_CONTENT])))
-    return any(not any(len(part) > 2 and word.startswith(part) for part in parts) for word in said)
-
-
-def _values(decoded: Json) -> Iterator[Json]:
+def _fields(decoded: Json) -> Iterator[_Field]:
     """The values in a result, at any depth: texts, numbers, true, false, and empty lists of what was looked for."""
-    pending: list[tuple[str, Json]] = [("", decoded)]
+    pending: list[_Field] = [("", decoded)]
     count = 0
     while pending and count < _MAX_VALUES:
         count += 1
         name, value = pending.pop()
         if isinstance(value, dict):
-            pending += value.items()
+            pending += ((key.lower(), each) for key, each in value.items())
         elif isinstance(value, list) and value:
             pending += ((name, each) for each in value)
         elif value is None or (value == [] and _FAULTS.search(name)):
             continue
         else:
-            yield value
+            yield name, value
 
 
 def _decoded(result: Json) -> Json:

@@ -62,11 +62,13 @@ class OwnThread:
         """
         try:
             self._tokens.get(timeout=timeout)
+            if gather:
+                time.sleep(gather)
         except Empty:
             return False
-        if gather:
-            time.sleep(gather)
-        self._token_waits = False
+        finally:
+            # Also after a timeout: an exception in an agent's thread may have come between the two steps of a wake.
+            self._token_waits = False
         return True
 
     def join(self, timeout: float) -> None:

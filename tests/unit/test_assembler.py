@@ -127,6 +127,13 @@ def test_at_max_age_a_trace_is_scored_as_it_stands_and_counted() -> None:
     assert bench.telemetry.counts["released_early"] == 1
 
 
+def test_a_trace_that_was_complete_long_before_anybody_looked_is_not_counted_as_early() -> None:
+    bench = Bench(max_age=10)
+    bench.send(traces(span(1, 1)))
+    assert numbers(bench.advance(60)) == [(1, 1, [1])]
+    assert bench.telemetry.counts["released_early"] == 0
+
+
 def test_max_age_comes_for_a_trace_that_is_never_quiet() -> None:
     bench = Bench(max_age=10)
     completed = []
@@ -134,6 +141,7 @@ def test_max_age_comes_for_a_trace_that_is_never_quiet() -> None:
         completed += bench.send(traces(span(1, number)))
         completed += bench.advance(1)
     assert numbers(completed) == [(1, 1, list(range(1, 11)))]
+    assert bench.telemetry.counts["released_early"] == 1
 
 
 def test_repetitions_make_no_revision_before_during_and_after_scoring() -> None:

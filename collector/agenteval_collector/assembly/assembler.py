@@ -123,10 +123,11 @@ class Assembler:
             if self._due_at(trace) > now:
                 self._schedule(trace)
             elif trace.changed:
-                if now < trace.opened_at + self._max_age and self._goes_on(trace_id.hex()):
+                going_on = self._going_on(trace, now)
+                if going_on and now < trace.opened_at + self._max_age:
                     self._look_again(trace, now)
                     continue
-                if now >= trace.opened_at + self._max_age:
+                if going_on:
                     self._telemetry.released_early(1)
                 complete.append(self._complete(trace))
             else:
@@ -266,6 +267,12 @@ class Assembler:
         if trace.running or not trace.spans:
             return at_latest
         return min(trace.touched_at + self._quiet_period, at_latest)
+
+    def _going_on(self, trace: OpenTrace, now: float) -> bool:
+        """Whether there is a reason to wait, however old the trace is: an assembly that was held up finds many old ones
+        that were complete long ago."""
+        quiet = bool(trace.spans) and not trace.running and now >= trace.touched_at + self._quiet_period
+        return not quiet or self._goes_on(trace.trace_id.hex())
 
     def _complete(self, trace: OpenTrace) -> AssembledTrace:
         self._close(trace)

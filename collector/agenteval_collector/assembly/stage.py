@@ -69,6 +69,7 @@ class AssemblyStage:
         self._scored: deque[tuple[str, int]] = deque()
         self._checkpoint = 0
         self._next_housekeeping = 0.0
+        self._handing_over = False
         self._endurance = Endurance(logger)
         self._thread: threading.Thread | None = None
 
@@ -99,7 +100,8 @@ class AssemblyStage:
     def admit(self) -> None:
         """Raises Overloaded while more waits for assembly than the bound allows."""
         if self._inbox.full:
-            raise Overloaded("the collector is behind with assembling traces; send again later")
+            behind = "evaluating" if self._handing_over else "assembling"
+            raise Overloaded(f"the collector is behind with {behind} traces; send again later")
 
     @property
     def alive(self) -> bool:
@@ -160,10 +162,14 @@ class AssemblyStage:
         return min(max(due - self._clock.monotonic(), 0.0), HOUSEKEEPING)
 
     def _hand_over(self, traces: Sequence[AssembledTrace]) -> None:
-        for trace in traces:
-            while not self._evaluate(trace, HAND_OVER):
-                if self._inbox.closed:
-                    return  # It is in the log and not below the checkpoint: the next start scores it.
+        self._handing_over = True
+        try:
+            for trace in traces:
+                while not self._evaluate(trace, HAND_OVER):
+                    if self._inbox.closed:
+                        return  # It is in the log and not below the checkpoint: the next start scores it.
+        finally:
+            self._handing_over = False
 
     def _housekeeping(self) -> None:
         while self._scored:

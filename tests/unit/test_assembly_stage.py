@@ -1,0 +1,72 @@
+"""What the assembly says and does while the evaluation behind it is busy."""
+
+import threading
+from collections.abc import Iterable
+
+import pytest
+from agenteval_collector.assembly import AssemblyStage
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.errors import Overloaded
+from agenteval_collector.pipeline import AssembledTrace, LoggedRequest
+
+from tests.support.assembling import Bench
+from tests.support.otlp import logged, marked, span, traces
+
+
+class Kept:
+    """A log of requests that are held in memory."""
+
+    def __init__(self, requests: Iterable[LoggedRequest] = ()) -> None:
+        self._requests = list(requests)
+
+    def read(self, start: int) -> Iterable[LoggedRequest]:
+        return [request for request in self._requests if request.offset >= start]
+
+    def last_offset(self) -> int:
+        return max((request.offset for request in self._requests), default=0)
+
+    def trim(self, below: int, older_than: int) -> int:
+        return 0
+
+
+class Busy:
+    """An evaluation that has room once `room` is set; `asked` is set when it is offered a trace."""
+
+    def __init__(self) -> None:
+        self.asked, self.room = threading.Event(), threading.Event()
+        self.taken: list[AssembledTrace] = []
+
+    def put(self, trace: AssembledTrace, timeout: float) -> bool:
+        self.asked.set()
+        if not self.room.wait(timeout):
+            return False
+        self.taken.append(trace)
+        return True
+
+
+def stage(evaluation: Busy, log: Kept) -> AssemblyStage:
+    bench = Bench()
+    return AssemblyStage(
+        bench.assembler, log=log, evaluate=evaluation.put, save_checkpoint=lambda _offset: None, clock=ManualClock(),
+        telemetry=bench.telemetry, max_pending_bytes=1, retention=60.0,
+    )  # fmt: skip
+
+
+def complete(number: int) -> LoggedRequest:
+    return logged(number, traces(marked(span(number, 1), 1), process="p"))
+
+
+def test_a_refusal_names_what_is_behind() -> None:
+    evaluation = Busy()
+    assembly = stage(evaluation, Kept())
+    assembly.deliver(complete(1))
+    with pytest.raises(Overloaded, match="behind with assembling"):
+        assembly.admit()
+    assembly.start(1)
+    assert evaluation.asked.wait(10)
+    assembly.deliver(complete(2))
+    with pytest.raises(Overloaded, match="behind with evaluating"):
+        assembly.admit()
+    evaluation.room.set()
+    assembly.shutdown()
+    assert len(evaluation.taken) == 2

@@ -6,6 +6,7 @@ Content is hostile: nothing here raises, and what cannot be read is compared as 
 import json
 import re
 from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
 from typing import Final
 
@@ -44,8 +45,8 @@ def printable(name: str) -> str:
 def fingerprint(content: Json) -> Fingerprint | None:
     """Equal for the same content; None where nothing was recorded. A hash only where the text is too long to keep.
 
-    JSON is the same in any order of keys, any white space, as text or decoded, and 1.0 is 1. Text that is no JSON is
-    the same up to white space around it.
+    JSON is the same in any order of keys, any white space, as text or decoded, and 1.0 is 1. Text that is no JSON, or
+    has a number with more digits than a float holds, is the same up to white space around it.
     """
     if content is None:
         return None
@@ -133,4 +134,10 @@ def _decode(text: str) -> Json:
 
 def _number(text: str) -> int | float:
     number = float(text)
+    try:
+        is_exact = Decimal(repr(number)) == Decimal(text)
+    except InvalidOperation:
+        is_exact = False
+    if not is_exact:
+        raise ValueError("a number that loses digits is compared as it is written")
     return int(number) if number.is_integer() else number

@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 from otel_agenteval.background import OwnThread, backoff, suppressing_instrumentation
 from otel_agenteval.config import Destination
 from otel_agenteval.detectors import Mode, Verdict
+from otel_agenteval.forking import forks_wait
 from otel_agenteval.model import Json
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.transport import open_channel
@@ -51,6 +52,7 @@ class Listener:
         self._thread = OwnThread("agenteval-listener", self._run)
         self._stopping = threading.Event()
         self._channel: grpc.Channel | None = None
+        self._interrupted = False
 
     def start(self) -> None:
         """Start the thread unless it runs."""
@@ -60,16 +62,24 @@ class Listener:
     def stop(self) -> None:
         """End the stream and the thread."""
         self._stopping.set()
+        self._interrupt()
+        self._thread.join(_STOP_TIMEOUT)
+
+    def _interrupt(self) -> None:
+        self._interrupted = True
         if (channel := self._channel) is not None:
             channel.close()
-        self._thread.join(_STOP_TIMEOUT)
 
     def _run(self) -> None:
         attempt = 0
         with suppressing_instrumentation():
             while not self._stopping.is_set():
                 opened = self._monotonic()
-                problem = self._listen()
+                self._interrupted = False
+                with forks_wait(self._interrupt):
+                    problem = self._listen()
+                if self._interrupted:
+                    continue
                 attempt = 0 if self._monotonic() - opened > _STEADY else attempt + 1
                 _logger.debug("no verdicts from the collector for a while: %s", problem)
                 self._stopping.wait(backoff(attempt))
@@ -85,8 +95,8 @@ class Listener:
             # What comes is read here: a message that is none is an error of ours to handle, not of gRPC's.
             watch: grpc.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(WATCH_METHOD, None, None)
             request = pb.WatchRequest(process_id=self._process_id).SerializeToString()
-            if self._stopping.is_set():
-                return "stopped"
+            if self._interrupted or self._stopping.is_set():
+                return "interrupted"
             for message in watch(request, metadata=destination.headers):
                 if (verdict := _verdict(message)) is not None:
                     self._publish(verdict)

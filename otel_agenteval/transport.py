@@ -13,6 +13,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from otel_agenteval.config import Destination
+from otel_agenteval.forking import forks_wait
 
 EXPORT_METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 REPORT_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/ReportRun"
@@ -101,13 +102,16 @@ class GrpcTransport:
         self._reached = False
 
     def export(self, request: bytes, timeout: float) -> Answer:
-        return self._call(EXPORT_METHOD, request, timeout, _partial_success)
+        with forks_wait():
+            return self._call(EXPORT_METHOD, request, timeout, _partial_success)
 
     def report(self, request: bytes, timeout: float) -> Answer:
-        return self._call(REPORT_METHOD, request, timeout, lambda _: Delivered())
+        with forks_wait():
+            return self._call(REPORT_METHOD, request, timeout, lambda _: Delivered())
 
     def announce(self, request: bytes, timeout: float) -> Answer:
-        return self._call(STARTS_METHOD, request, timeout, lambda _: Delivered())
+        with forks_wait():
+            return self._call(STARTS_METHOD, request, timeout, lambda _: Delivered())
 
     def close(self) -> None:
         channel, self._channel = self._channel, None
@@ -142,7 +146,10 @@ class GrpcTransport:
 
 
 def open_channel(destination: Destination) -> grpc.Channel:
-    """A channel of its own. Raises OSError where the TLS files cannot be read."""
+    """A channel of its own; to be called where forks wait, as gRPC imports the most of itself only here.
+
+    Raises OSError where the TLS files cannot be read.
+    """
     options: list[tuple[str, int]] = [
         # Channels to one address share connections by default, and after a fork the child's would use the parent's.
         ("grpc.use_local_subchannel_pool", 1),

@@ -108,6 +108,49 @@ def test_each_process_watches_and_listens_for_itself() -> None:
     assert "Traceback" not in agent.stderr
 
 
+AT_ANY_MOMENT = """
+    import os, time
+    import otel_agenteval
+    from opentelemetry.sdk.trace import TracerProvider
+
+    provider = TracerProvider()
+    processor = otel_agenteval.AgentEvalSpanProcessor(on_verdict=print)
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer("agent")
+
+    def step():
+        tracer.start_span("step").end()
+
+    step()
+    children = []
+    for n in range(8):
+        # Another moment each time of our threads' imports, connecting, requests and streams.
+        spun = time.perf_counter() + {spin} * n
+        while time.perf_counter() < spun:
+            pass
+        step()
+        if (child := os.fork()) == 0:
+            step()
+            assert processor.force_flush(10_000), processor.stats
+            assert processor.stats.exported == 1, processor.stats
+            os._exit(0)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
+    assert processor.force_flush(10_000)
+    assert processor.stats.exported == 9, processor.stats
+"""
+
+
+@pytest.mark.parametrize("spin", [0.0, 0.001, 0.003])
+def test_a_child_inherits_nothing_half_done(spin: float) -> None:
+    with FakeCollector() as collector:
+        agent = run_agent(
+            AT_ANY_MOMENT.format(spin=spin), environ={"AGENTEVAL_ENDPOINT": collector.endpoint}, check=False
+        )
+        assert agent.returncode == 0, agent.stderr
+        assert len(collector.spans()) == 17
+
+
 def test_spans_of_a_process_that_just_ends_arrive() -> None:
     code = """
         import otel_agenteval

@@ -1,0 +1,66 @@
+"""What a fork must wait for: a child gets one thread and, from all others, whatever they had half done.
+
+A half-done import of gRPC would be the child's for good, and gRPC readies itself for a fork only while no thread is
+inside it; else the child may crash (`grpc_prefork` in its fork_posix.cc).
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+MAX_WAIT: Final = 1.0
+"""Seconds that a fork and our threads wait for each other; after that, both go on."""
+
+
+class ForkGate:
+    """Our threads do `inside` what a child must not inherit half done; a fork waits until all are out."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    @contextmanager
+    def inside(self, interrupt: Callable[[], object] | None = None) -> Iterator[None]:
+        """Keep forks waiting. What may last has an `interrupt`: a fork calls it on its own thread, to end it."""
+        token = object()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._forks, MAX_WAIT)
+            self._inside[token] = interrupt
+        try:
+            yield
+        finally:
+            with self._changed:
+                # Not in a child that this very thread forked.
+                self._inside.pop(token, None)
+                self._changed.notify_all()
+
+    def before_fork(self) -> None:
+        """Let nobody in, and wait until all are out, at most MAX_WAIT seconds."""
+        with self._changed:
+            self._forks += 1
+            interrupts = [interrupt for interrupt in self._inside.values() if interrupt is not None]
+        for interrupt in interrupts:
+            interrupt()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._inside, MAX_WAIT)
+
+    def after_fork(self) -> None:
+        """In the parent: let them in again."""
+        with self._changed:
+            self._forks -= 1
+            self._changed.notify_all()
+
+    def renew(self) -> None:
+        """In the child: nobody else is there."""
+        # Its lock is re-entrant: a signal handler may fork on a thread that holds it.
+        self._changed = threading.Condition()
+        self._inside: dict[object, Callable[[], object] | None] = {}
+        self._forks = 0
+
+
+_gate = ForkGate()
+forks_wait: Final = _gate.inside
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_gate.before_fork, after_in_parent=_gate.after_fork, after_in_child=_gate.renew)

@@ -156,8 +156,9 @@ def refused(text: str, asked: Any = CONFIDENCE) -> str:
 
 @pytest.mark.parametrize("case", vectors("session_and_trace_metrics.json")["parse_reply"], ids=lambda case: case["raw"])
 def test_replies_are_read_as_the_published_code_reads_them(case: dict[str, Any]) -> None:
-    """But for the canary that is put in, and for `true`, which is no number."""
-    text = re.sub(r"\{\s*", '{"canary": "c", ', case["raw"], count=1)
+    """But for the canary and the reason that are put in, and for `true`, which is no number."""
+    ours = '{"canary": "c", ' if '"reason"' in case["raw"] else '{"canary": "c", "reason": "r", '
+    text = re.sub(r"\{\s*", ours, case["raw"], count=1)
     if case["ok"] and "true" not in text:
         assert decode(text, CONFIDENCE, "c")["confidence"] == case["confidence"]
     else:
@@ -173,6 +174,7 @@ def test_replies_are_read_as_the_published_code_reads_them(case: dict[str, Any])
         pytest.param({"confidence": "0.8"}, 'reply.confidence must be of type number, not "0.8"', id="a string"),
         pytest.param({"confidence": None}, "reply.confidence must be of type number, not null", id="null"),
         pytest.param({"confidence": [0.5]}, "reply.confidence must be of type number, not a list", id="a list"),
+        pytest.param({"reason": None}, "reply.reason must be of type string, not null", id="a reason that is null"),
         pytest.param({"reason": 5}, "reply.reason must be of type string, not 5", id="a reason that is no text"),
         pytest.param({"reason": "\ud800"}, "half of a surrogate pair", id="text that cannot be stored"),
         pytest.param({"score": 1}, 'must not have the property "score"', id="an extra property"),
@@ -192,9 +194,13 @@ def test_the_error_says_what_is_wrong_and_where(changes: dict[str, Any], named: 
         pytest.param("", "JSON and nothing else", id="nothing"),
         pytest.param('{"canary": "c", "confidence": NaN}', "NaN is no number", id="NaN"),
         pytest.param('{"canary": "c", "confidence": -Infinity}', "-Infinity is no number", id="infinity"),
-        pytest.param('{"canary": "c", "confidence": 1e999}', "not Infinity", id="beyond floats"),
+        pytest.param('{"canary": "c", "reason": "r", "confidence": 1e999}', "not Infinity", id="beyond floats"),
         pytest.param('{"canary": "c", "confidence": ' + "9" * 5000 + "}", "too many digits", id="a huge integer"),
-        pytest.param('{"canary": "c", "confidence": ' + "9" * 400 + "}", "not 999", id="an integer beyond any float"),
+        pytest.param(
+            '{"canary": "c", "reason": "r", "confidence": ' + "9" * 400 + "}",
+            "not 999",
+            id="an integer beyond any float",
+        ),
         pytest.param('{"canary": "c", "confidence": 0.1, "confidence": 0.9}', "stands twice", id="a key twice"),
         pytest.param('{"canary": "c", "canary": "c", "confidence": 0.9}', "stands twice", id="the canary twice"),
         pytest.param("[" * 50_000, "nested too deeply", id="nested deeply"),

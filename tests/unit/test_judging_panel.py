@@ -26,7 +26,10 @@ REPLIES: Mapping[str, Any] = {
     "execution": lambda q: {name: EXECUTION[name] for name in q.schema["properties"]},
     "completion": {"verdict": 0.4, "reason": "c"},
     "plan": {"score": 0.3, "reason": "p"},
-    "tools": {"tool_correctness": {"score": 0.7, "reason": "t"}, "verdicts": {"call_1": {"verdict": "yes"}}},
+    "tools": {
+        "tool_correctness": {"score": 0.7, "reason": "t"},
+        "verdicts": {"call_1": {"verdict": "yes", "reason": "v"}},
+    },
 }
 WHOLE = trace(
     turn(
@@ -87,7 +90,7 @@ def test_every_score_says_what_it_rests_on() -> None:
         },
         "argument_correctness": {
             "user_input": "Find a flight",
-            "verdicts": [{"call": 1, "verdict": "yes", "reason": None}],
+            "verdicts": [{"call": 1, "verdict": "yes", "reason": "v"}],
             **second,
         },
         "step_efficiency": {"task": "T", **second},
@@ -119,7 +122,7 @@ def test_fewer_questions_where_fewer_are_needed(subject: Trace, wanted: Collecti
     replies = {
         **REPLIES,
         "extract": lambda q: dict.fromkeys(q.schema["properties"], "T"),
-        "tools": lambda q: {"tool_correctness": {"score": 1}},
+        "tools": lambda q: {"tool_correctness": {"score": 1, "reason": "t"}},
     }
     script = Script(replies)
     found = judged(subject, script, wanted)
@@ -315,7 +318,9 @@ def test_evaluators_with_the_same_model_share_a_question_and_others_do_not() -> 
     replies = {
         **REPLIES,
         "tools": lambda q: {
-            name: {"score": 1} if name == "tool_correctness" else {"call_1": {"verdict": "no"}}
+            name: {"score": 1, "reason": "t"}
+            if name == "tool_correctness"
+            else {"call_1": {"verdict": "no", "reason": "v"}}
             for name in q.schema["properties"]
         },
     }
@@ -335,11 +340,11 @@ def test_evaluators_with_the_same_model_share_a_question_and_others_do_not() -> 
 
 
 def test_votes_come_to_their_median_and_tell_their_spread() -> None:
-    given = ({"score": 0.2, "reason": "low"}, {"score": 0.9, "reason": "high"}, {"score": 0.7})
+    given = ({"score": 0.2, "reason": "low"}, {"score": 0.9, "reason": "high"}, {"score": 0.7, "reason": "middle"})
     votes = tuple({"confidence": vote} for vote in given)
     outcome = judged(WHOLE, Script({"execution": votes}, temperature=None), {"confidence"})["confidence"].outcome
     assert isinstance(outcome, Score)
-    assert (outcome.value, outcome.reason) == (0.7, "the judge gave no reason")
+    assert (outcome.value, outcome.reason) == (0.7, "middle")
     assert outcome.metadata == {
         "prompt_version": "2",
         "temperature": None,

@@ -2,17 +2,19 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from agenteval_collector.config import RubricConfig
+from agenteval_collector.config import DEFAULT_CONSTRAINTS, RubricConfig
 from agenteval_collector.judging import transcript
 from agenteval_collector.judging.checks import decode
 from agenteval_collector.judging.envelope import Envelope, enclose
 from agenteval_collector.judging.panel import JUDGED
 from agenteval_collector.judging.port import Malformed, Question
 from agenteval_collector.judging.questions import completion, execution, extract, plan, tools
+from agenteval_collector.judging.questions.safety import safety_question
 from agenteval_collector.judging.questions.scoring import ScoringQuestion
 from agenteval_collector.judging.rubric import rubric_question, rubric_version
 from hypothesis import given, settings
@@ -24,6 +26,8 @@ from tests.support.judging import golden, model_call, question, tool_call, trace
 SEARCHED = trace(turn(tool_calls=(tool_call(arguments={"q": "x"}, result="ok"), tool_call(at=4, error="boom"))))
 BOTH_TOOLS = {tools.TOOL_CORRECTNESS: 0.5, tools.ARGUMENT_CORRECTNESS: 0.5}
 EXECUTION = dict.fromkeys(execution.NAMES, 0.5)
+CHOSEN = {"score": 1, "reason": "r"}
+UNDECIDED = {"verdict": "idk", "reason": "r"}
 RUBRIC = RubricConfig(name="politeness", question="How polite was the agent?", scale=(1, 5))
 
 
@@ -166,7 +170,7 @@ def test_a_plan_is_not_repeated_where_it_stands_in_the_transcript(plans: tuple[s
     recorded = transcript.transcript(trace(turn("search", "book", plan=plans)), 1_000, unredacted)
     scoring = execution.execution(recorded, EXECUTION, task="T", plan=["search", "book"])
     assert scoring.question.data["plan"] == shown
-    reply = {name: {"score": 1} for name in execution.NAMES}
+    reply = {name: {"score": 1, "reason": "r"} for name in execution.NAMES}
     assert concluded(scoring, "plan_adherence", reply).metadata == {"task": "T", "plan": ["search", "book"]}
 
 
@@ -175,7 +179,11 @@ def test_a_plan_is_not_repeated_where_it_stands_in_the_transcript(plans: tuple[s
     [
         pytest.param(lambda v: v.pop("call_2"), "reply.verdicts.call_2 is missing", id="too few"),
         pytest.param(lambda v: v.update(call_3=v["call_1"]), 'must not have the property "call_3"', id="too many"),
-        pytest.param(lambda v: v.update(call_1={"verdict": "idk"}), 'must be "yes" or "no", not "idk"', id="undecided"),
+        pytest.param(
+            lambda v: v.update(call_1=UNDECIDED),
+            'must be "yes" or "no", not "idk"',
+            id="undecided",
+        ),
         pytest.param(lambda v: v.update(call_1="yes"), "reply.verdicts.call_1 must be of type object", id="bare"),
     ],
 )
@@ -193,7 +201,7 @@ def concluded(scoring: ScoringQuestion, evaluator: str, *replies: Mapping[str, A
 
 def verdicts(*given: str) -> dict[str, Any]:
     told = {f"call_{n}": {"verdict": each, "reason": f"r{n}"} for n, each in enumerate(given, 1)}
-    return {"tool_correctness": {"score": 1}, "verdicts": told}
+    return {"tool_correctness": CHOSEN, "verdicts": told}
 
 
 def test_one_call_is_not_told_of_as_many() -> None:
@@ -223,8 +231,8 @@ def test_what_is_not_shown_is_not_judged_and_lowers_the_coverage() -> None:
     many = use(trace(turn(tool_calls=tuple(tool_call(at=at, arguments={}) for at in range(40)))))
     assert many.numbers == (*range(1, 16), *range(26, 41))
     scoring = tools.tools(many, BOTH_TOOLS)
-    told = {f"call_{n}": {"verdict": "yes"} for n in many.numbers}
-    score = concluded(scoring, "argument_correctness", {"tool_correctness": {"score": 1}, "verdicts": told})
+    told = {f"call_{n}": {"verdict": "yes", "reason": "r"} for n in many.numbers}
+    score = concluded(scoring, "argument_correctness", {"tool_correctness": CHOSEN, "verdicts": told})
     assert (score.value, score.coverage) == (1.0, 30 / 40)
     assert "the other 10 were too many to be shown" in score.reason
 
@@ -287,6 +295,48 @@ def test_votes_come_to_their_median_with_a_reason_of_theirs(votes: list[float]) 
     assert abs(float(score.reason) - score.value) == min(abs(vote - score.value) for vote in votes)
 
 
+def replied(schema: Any) -> Any:
+    """A reply of that shape."""
+    match schema:
+        case {"properties": properties}:
+            return {name: replied(each) for name, each in properties.items()}
+        case {"items": items}:
+            return [replied(items)]
+        case {"enum": [first, *_]}:
+            return first
+        case {"type": "number"}:
+            return 1
+    return "text"
+
+
+def lacking(reply: Any, place: str = "reply") -> Iterator[tuple[str, Any]]:
+    """The reply without one of its properties, for each, with the place of that one."""
+    for name, each in reply.items() if isinstance(reply, dict) else ():
+        yield f"{place}.{name}", {key: value for key, value in reply.items() if key != name}
+        for inner, left in lacking(each, f"{place}.{name}"):
+            yield inner, {**reply, name: left}
+
+
+ASKED = {**QUESTIONS, "safety": safety_question(DEFAULT_CONSTRAINTS, [], 0.5).question}
+LACKING = [
+    pytest.param(asked, reply, place, id=f"{name} {place}")
+    for name, asked in ASKED.items()
+    for place, reply in lacking(replied(asked.schema))
+]
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_a_whole_reply_is_taken(asked: Question) -> None:
+    reply = replied(asked.schema)
+    assert decode(json.dumps({"canary": "c", **reply}), asked, "c") == reply
+
+
+@pytest.mark.parametrize(("asked", "reply", "place"), LACKING)
+def test_a_reply_without_one_of_its_properties_is_malformed(asked: Question, reply: Any, place: str) -> None:
+    with pytest.raises(Malformed, match=f"^{re.escape(place)} is missing$"):
+        decode(json.dumps({"canary": "c", **reply}), asked, "c")
+
+
 @pytest.mark.parametrize(
     ("scale", "given_", "value"),
     [((1, 5), 1, 0.0), ((1, 5), 5, 1.0), ((1, 5), 2, 0.25), ((10, 0), 10, 0.0), ((10, 0), 0, 1.0), ((-1, 1), 0, 0.5)],
@@ -295,7 +345,7 @@ def test_a_rubrics_scale_is_mapped_to_the_unit_interval(
     scale: tuple[float, float], given_: float, value: float
 ) -> None:
     rubric = RUBRIC.model_copy(update={"scale": scale})
-    assert concluded(rubric_question(rubric, []), "politeness", {"score": given_}).value == value
+    assert concluded(rubric_question(rubric, []), "politeness", {"score": given_, "reason": "r"}).value == value
 
 
 def test_another_question_is_another_version_of_the_rubric() -> None:

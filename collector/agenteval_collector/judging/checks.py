@@ -1,8 +1,7 @@
 """From the text of a reply to the reply: nothing is repaired, clamped or filled in.
 
 Taken is one JSON object, also in a Markdown fence that opens with ``` or ```json and may lack its end, as the published
-code takes it. A reason may be null or missing. Everything else is Malformed, with words for the judge: what is wrong
-and where.
+code takes it. Everything else is Malformed, with words for the judge: what is wrong and where.
 """
 
 import json
@@ -16,8 +15,6 @@ from otel_agenteval.model import Json
 
 CANARY = "canary"
 """The property by which a reply shows that the instructions were read."""
-REASON = "reason"
-"""The only property that a reply may lack: a score without words is a score all the same."""
 
 MAX_REPLY_CHARACTERS = 65_536
 
@@ -87,7 +84,7 @@ def _no_number(constant: str) -> NoReturn:
 
 
 def _conforming(value: Any, schema: Mapping[str, Any], place: str) -> Json:
-    """`value`, with null for a missing reason. Raises Malformed where it is not what `schema` says."""
+    """`value`. Raises Malformed where it is not what `schema` says."""
     kind = schema["type"]
     if not _IS[kind](value):
         raise Malformed(f"{place} must be of type {kind}, not {_shown(value)}")
@@ -109,12 +106,9 @@ def _conforming_object(value: dict[str, Any], schema: Mapping[str, Any], place: 
         raise Malformed(f"{place} must not have the property {_shown(unknown)}")
     found: dict[str, Json] = {}
     for key, inner in properties.items():
-        if key == REASON and value.get(key) is None:
-            found[key] = None
-        elif key not in value:
+        if key not in value:
             raise Malformed(f"{place}.{key} is missing")
-        else:
-            found[key] = _conforming(value[key], inner, f"{place}.{key}")
+        found[key] = _conforming(value[key], inner, f"{place}.{key}")
     return found
 
 

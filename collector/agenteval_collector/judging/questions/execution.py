@@ -106,7 +106,7 @@ def _score(name: str, reply: Reply) -> float:
     return number_of(part_of(reply, name), "score")
 
 
-def _reason(name: str, reply: Reply) -> str | None:
+def _reason(name: str, reply: Reply) -> str:
     return reason_of(part_of(reply, name))
 
 

@@ -89,7 +89,7 @@ class ByMedian:
     """The median of the votes, with the reason of the one nearest to it (the first of several)."""
 
     value: Callable[[Reply], float]
-    reason: Callable[[Reply], str | None]
+    reason: Callable[[Reply], str]
     metadata: Mapping[str, Json] = field(default_factory=dict)
 
     def __call__(self, replies: Sequence[Reply]) -> Score:
@@ -103,9 +103,9 @@ def number_of(reply: Mapping[str, Json], key: str) -> float:
     return float(cast("float", reply[key])) + 0.0
 
 
-def reason_of(reply: Mapping[str, Json]) -> str | None:
-    """The reason in a checked reply."""
-    return cast("str | None", reply["reason"])
+def reason_of(reply: Mapping[str, Json]) -> str:
+    """The reason in a checked reply; it may be empty."""
+    return cast("str", reply["reason"])
 
 
 def part_of(reply: Reply, key: str) -> Any:

@@ -213,7 +213,7 @@ def _score(reply: Reply) -> float:
     return number_of(part_of(reply, TOOL_CORRECTNESS), "score")
 
 
-def _reason(reply: Reply) -> str | None:
+def _reason(reply: Reply) -> str:
     return reason_of(part_of(reply, TOOL_CORRECTNESS))
 
 

@@ -76,7 +76,8 @@ class AssembledTrace:
 
     `offsets` are the requests they came in. `missing` counts spans that their sender says it handed over and that
     did not come. `complete` is False for a look at a trace that is still open. `death`: its agent died in the middle;
-    there may be no spans then.
+    there may be no spans then. `received_at` is when the newest of all this was received, or the agent last heard of
+    (ns since the Unix epoch, by the clock of the collector: those of agents may say anything).
     """
 
     trace_id: str
@@ -85,6 +86,7 @@ class AssembledTrace:
     spans: Sequence[tuple[bytes, Origin]]
     logs: Sequence[tuple[bytes, Origin]]
     offsets: Sequence[int]
+    received_at: int
     missing: int = 0
     complete: bool = True
     death: Death | None = None
@@ -291,6 +293,14 @@ class FoundVerdict:
     processes: frozenset[str]
     found_at: int
     beside: frozenset[str] | None = None
+
+
+class VerdictKey(NamedTuple):
+    """What no two verdicts have in common; `span_id` is empty where there is no span."""
+
+    trace_id: str
+    kind: str
+    span_id: str
 
 
 class ToldVerdict(NamedTuple):

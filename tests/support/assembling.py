@@ -62,7 +62,7 @@ class Bench:
         batch = []
         for request in requests:
             self._last += 1
-            self.log[self._last] = logged(self._last, request)
+            self.log[self._last] = logged(self._last, request, received_at=self.clock.now())
             batch.append(self.log[self._last])
         return self._hand(self.assembler.take(batch))
 

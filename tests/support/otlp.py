@@ -92,9 +92,11 @@ def logs(*records: LogRecord) -> ExportLogsServiceRequest:
     return request
 
 
-def logged(offset: int, request: ExportTraceServiceRequest | ExportLogsServiceRequest) -> LoggedRequest:
+def logged(
+    offset: int, request: ExportTraceServiceRequest | ExportLogsServiceRequest, *, received_at: int = START
+) -> LoggedRequest:
     signal = Signal.TRACES if isinstance(request, ExportTraceServiceRequest) else Signal.LOGS
-    return LoggedRequest(offset, "default", signal, START, request.SerializeToString())
+    return LoggedRequest(offset, "default", signal, received_at, request.SerializeToString())
 
 
 def _message(role: str, text: str) -> str:

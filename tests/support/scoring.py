@@ -1,6 +1,7 @@
 """Evaluation and sessions on a real store, a batch at a time, without threads or ports."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ IDLE = 900.0
 
 
 class Scoring:
-    """`put` evaluates a batch; `emitted` is what left; `restart` forgets all that is in memory.
+    """`put` evaluates a batch, received `ago` seconds before; `emitted` is what left; `restart` forgets all that is in memory.
 
     `judging` says what is referred to a judge, `referred` are the jobs; `plugged` are evaluators of a user's own.
     """
@@ -66,8 +67,8 @@ class Scoring:
         told, _ = self.store.verdicts.keep(found, complete)
         self.told += [each.found for each in told]
 
-    def put(self, *traces: AssembledTrace) -> None:
-        self.stage.process(traces)
+    def put(self, *traces: AssembledTrace, ago: float = 0.0) -> None:
+        self.stage.process([replace(trace, received_at=self.clock.now() - round(ago * 1e9)) for trace in traces])
 
     def trace(self, trace_id: str) -> Any:
         return self.queries.trace(trace_id)
@@ -89,4 +90,5 @@ def assembled(*spans: Span, revision: int = 1, offsets: Iterable[int] = (1,), re
         spans=[(span.SerializeToString(), origin) for span in spans],
         logs=[],
         offsets=list(offsets),
+        received_at=0,
     )

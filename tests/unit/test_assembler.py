@@ -1,12 +1,13 @@
 from collections import defaultdict
 
 import pytest
+from agenteval_collector.assembly.assembler import LogLag
 from agenteval_collector.pipeline import AssembledTrace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.assembling import Bench, spans_of
-from tests.support.otlp import log, logged, logs, marked, span, trace_id, traces
+from tests.support.otlp import START, log, logged, logs, marked, span, trace_id, traces
 
 QUIET = 2.0
 
@@ -270,6 +271,36 @@ def test_the_checkpoint_never_passes_what_is_not_scored() -> None:
     assert bench.assembler.checkpoint() == 1
     bench.score()
     assert bench.assembler.checkpoint() == 3
+
+
+def test_the_age_of_what_is_not_scored_is_counted_from_its_receipt_also_after_a_crash() -> None:
+    bench = Bench()
+    assert bench.assembler.lag() == LogLag(requests=0, oldest_age=0.0)
+    bench.send(traces(marked(span(1, 1), 1), process="p"))
+    bench.clock.advance(30)
+    bench.send(traces(marked(span(2, 1), 1), process="p"))
+    assert bench.assembler.lag() == LogLag(requests=2, oldest_age=30.0)
+    bench.clock.advance(60)
+    bench.crash()
+    assert bench.assembler.lag() == LogLag(requests=2, oldest_age=90.0)
+    bench.score(1)
+    assert bench.assembler.lag() == LogLag(requests=1, oldest_age=60.0)
+    bench.score()
+    assert bench.assembler.lag() == LogLag(requests=0, oldest_age=0.0)
+
+
+def test_a_replay_knows_from_the_times_of_receipt_what_was_quiet() -> None:
+    bench = Bench()
+    bench.send(traces(span(1, 1, parent=2)), traces(span(2, 1, ended=False)))
+    bench.clock.advance(1)
+    bench.send(traces(span(1, 2)), traces(span(3, 1)))
+    bench.clock.advance(2)
+    bench.send(traces(span(4, 1)))
+    assert bench.crash() == []
+    quiet = bench.assembler.quiet()
+    assert numbers(quiet) == [(1, 1, [1, 2]), (3, 1, [1])]
+    assert {trace.received_at - START for trace in quiet} == {10**9}
+    assert bench.assembler.quiet() == []
 
 
 def test_a_replay_skips_what_a_scored_revision_has() -> None:

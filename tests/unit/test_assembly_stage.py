@@ -10,7 +10,7 @@ from agenteval_collector.errors import Overloaded
 from agenteval_collector.pipeline import AssembledTrace, LoggedRequest
 
 from tests.support.assembling import Bench
-from tests.support.otlp import logged, marked, span, traces
+from tests.support.otlp import START, logged, marked, span, trace_id, traces
 
 
 class Kept:
@@ -54,6 +54,19 @@ def stage(evaluation: Busy, log: Kept) -> AssemblyStage:
 
 def complete(number: int) -> LoggedRequest:
     return logged(number, traces(marked(span(number, 1), 1), process="p"))
+
+
+def test_what_was_quiet_is_scored_while_the_log_is_still_read_again() -> None:
+    evaluation = Busy()
+    later = START + 3_000_000_000
+    assembly = stage(
+        evaluation, Kept([logged(1, traces(span(1, 1))), logged(2, traces(span(2, 1)), received_at=later)])
+    )
+    assembly.start(1)
+    evaluation.room.set()
+    assert evaluation.asked.wait(10)
+    assembly.shutdown()
+    assert [trace.trace_id for trace in evaluation.taken] == [trace_id(1).hex()]
 
 
 def test_a_refusal_names_what_is_behind() -> None:

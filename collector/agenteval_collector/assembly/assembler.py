@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.assembly.open_trace import OpenTrace
+from agenteval_collector.assembly.open_trace import OpenTrace, Receipt
 from agenteval_collector.assembly.restoring import KnownTrace, assembled, items_of, refill
 from agenteval_collector.clock import Clock
 from agenteval_collector.pipeline import Arrival, AssembledTrace, Death, LoggedRequest, Origin, Telemetry
@@ -28,8 +28,8 @@ from agenteval_collector.pipeline import Arrival, AssembledTrace, Death, LoggedR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLag:
-    """Requests from the oldest one that is not fully scored to the newest one, and the age in seconds of the trace
-    that has waited for longest."""
+    """Requests from the oldest one that is not fully scored to the newest one, and the seconds since that one was
+    received, by whichever run of the collector."""
 
     requests: int
     oldest_age: float
@@ -73,6 +73,7 @@ class Assembler:
         self._deadlines: list[tuple[float, bytes]] = []
         self._open_bytes = 0
         self._next_offset = 0
+        self._newest_received = 0
 
     def take(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
         """Sort the requests' spans and log records into traces; the traces that are complete by that.
@@ -91,18 +92,20 @@ class Assembler:
         forgotten: set[bytes] = set()
         arrivals: list[Arrival] = []
         for request, items in parsed:
+            receipt = Receipt(request.offset, request.received_at)
             for trace_id, item, origin in items:
                 if trace_id in forgotten:
                     trace = None
                 else:
-                    trace = self._find(trace_id, request.tenant, request.offset, known, forgotten)
+                    trace = self._find(trace_id, request.tenant, receipt, known, forgotten)
                 if trace is not None:
-                    if self._add(trace, item, origin, request.offset) and isinstance(item, Span):
+                    if self._add(trace, item, origin, receipt) and isinstance(item, Span):
                         arrivals.append(Arrival(item, origin))
                     touched[trace_id] = trace
                 elif trace_id in forgotten:
                     self._telemetry.late(1)
             self._next_offset = request.offset + 1
+            self._newest_received = max(self._newest_received, request.received_at)
         if arrivals:
             self._arrived(arrivals, sum(len(request.body) for request in requests))
         for trace in touched.values():
@@ -134,6 +137,19 @@ class Assembler:
                 self._settle(trace)
         return complete
 
+    def quiet(self) -> list[AssembledTrace]:
+        """While the log is read again: the traces of which nothing came for a quiet period, by the times of receipt.
+
+        What was received over minutes is read in a moment, so that our own time says nothing of it.
+        """
+        before = self._newest_received - round(self._quiet_period * 1e9)
+        quiet = [
+            trace
+            for trace in self._open.values()
+            if trace.received_at <= before and trace.changed and trace.spans and not trace.running
+        ]
+        return [self._complete(trace) for trace in quiet if not self._goes_on(trace.trace_id.hex())]
+
     def died(self, trace_ids: Sequence[str], tenant: str) -> list[AssembledTrace]:
         """The agents of these traces died: a revision of each that says so.
 
@@ -143,10 +159,11 @@ class Assembler:
         unseen = [key.hex() for key in keys if key not in self._open and key not in self._scoring]
         known = self._known(unseen) if unseen else {}
         complete: list[AssembledTrace] = []
+        receipt = Receipt(self._next_offset, self._clock.now())
         for key in keys:
-            trace = self._find(key, tenant, self._next_offset, known, set())
+            trace = self._find(key, tenant, receipt, known, set())
             if trace is not None:
-                trace.died(self._next_offset)
+                trace.died(receipt)
                 complete.append(self._complete(trace))
         return complete
 
@@ -171,16 +188,16 @@ class Assembler:
     def checkpoint(self) -> int:
         """The offset below which everything is scored."""
         pending = [*self._open.values(), *self._scoring.values()]
-        return min((trace.unscored_from for trace in pending), default=self._next_offset)
+        return min((trace.unscored_from.offset for trace in pending), default=self._next_offset)
 
     def lag(self) -> LogLag:
         """How far scoring is behind the log; safe from any thread."""
         pending = [*self._open.values(), *self._scoring.values()]
-        oldest = min((trace.opened_at for trace in pending), default=None)
-        return LogLag(
-            requests=self._next_offset - min((trace.unscored_from for trace in pending), default=self._next_offset),
-            oldest_age=0.0 if oldest is None else self._clock.monotonic() - oldest,
-        )
+        oldest = min((trace.unscored_from for trace in pending), default=None)
+        if oldest is None:
+            return LogLag(requests=0, oldest_age=0.0)
+        age = max(0, self._clock.now() - oldest.received_at) / 1e9
+        return LogLag(requests=self._next_offset - oldest.offset, oldest_age=age)
 
     def peek(self, trace_id: str) -> AssembledTrace | None:
         """A look at a trace that is open or being scored; safe from any thread.
@@ -205,9 +222,9 @@ class Assembler:
         return self._open_bytes
 
     def _find(
-        self, trace_id: bytes, tenant: str, offset: int, known: Mapping[str, KnownTrace], forgotten: set[bytes]
+        self, trace_id: bytes, tenant: str, receipt: Receipt, known: Mapping[str, KnownTrace], forgotten: set[bytes]
     ) -> OpenTrace | None:
-        """The open trace that items of the request at `offset` belong to; None where a scored revision has them.
+        """The open trace that items of the request at `receipt` belong to; None where a scored revision has them.
 
         Also None, and the trace is added to `forgotten`, where the log does not hold that revision any more.
         """
@@ -219,15 +236,15 @@ class Assembler:
         if trace is not None:
             trace.reopen(now)
         else:
-            trace = OpenTrace(trace_id, tenant, now=now, offset=offset)
+            trace = OpenTrace(trace_id, tenant, now=now, receipt=receipt)
             scored = known.get(trace_id.hex())
             if scored is not None:
-                if offset in scored.offsets:
+                if receipt.offset in scored.offsets:
                     return None
                 if not self._restore(trace, scored):
                     forgotten.add(trace_id)
                     return None
-                trace.unscored_from = offset
+                trace.unscored_from = receipt
         self._open[trace_id] = trace
         self._open_bytes += trace.size
         self._schedule(trace)
@@ -239,9 +256,9 @@ class Assembler:
         trace.restored(scored.revision, self._clock.monotonic())
         return whole
 
-    def _add(self, trace: OpenTrace, item: Span | bytes, origin: Origin, offset: int) -> bool:
+    def _add(self, trace: OpenTrace, item: Span | bytes, origin: Origin, receipt: Receipt) -> bool:
         before = trace.size
-        added = trace.add(item, origin, offset)
+        added = trace.add(item, origin, receipt)
         if added:
             self._open_bytes += trace.size - before
             trace.touched_at = self._clock.monotonic()

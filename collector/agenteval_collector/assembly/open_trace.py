@@ -1,6 +1,7 @@
 """A trace while its spans arrive: what came, from which process, and whether that is all."""
 
 import math
+from typing import NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -10,21 +11,29 @@ from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 _MARKER = AGENTEVAL_SPAN_COUNT.encode()
 
 
+class Receipt(NamedTuple):
+    """The offset of a request in the log, and when it was received (ns since the Unix epoch, by our own clock)."""
+
+    offset: int
+    received_at: int
+
+
 class OpenTrace:
     """The spans and log records of one trace, each kept as the bytes it came in: no decoded copy waits in memory.
 
     `revision` is the one that the next completion makes, `changed` says whether there is anything new for it, and
-    `scored` is the newest revision that is committed, 0 before the first. `unscored_from` is the offset of the first
-    request with anything that is in no committed revision yet.
+    `scored` is the newest revision that is committed, 0 before the first. `unscored_from` is the first request with
+    anything that is in no committed revision yet, `received_at` when the newest of what it has was received, 0 before.
     """
 
-    def __init__(self, trace_id: bytes, tenant: str, *, now: float, offset: int) -> None:
+    def __init__(self, trace_id: bytes, tenant: str, *, now: float, receipt: Receipt) -> None:
         self.trace_id = trace_id
         self.tenant = tenant
         self.opened_at = now
         self.touched_at = now
         self.deadline = math.inf
-        self.unscored_from = offset
+        self.unscored_from = receipt
+        self.received_at = 0
         self.revision = 1
         self.scored = 0
         self.spans: dict[bytes, tuple[bytes, Origin]] = {}
@@ -32,7 +41,7 @@ class OpenTrace:
         self.offsets: dict[int, None] = {}
         self.size = 0
         self.changed = False
-        self._new_from = offset
+        self._new_from = receipt
         self._unended: set[bytes] = set()
         self._expected: dict[str, int] = {}
         self._delivered: dict[str, int] = {}
@@ -42,11 +51,11 @@ class OpenTrace:
         self._marked_only: set[str] = set()
         self._unattributed = 0
 
-    def add(self, item: Span | bytes, origin: Origin, offset: int) -> bool:
+    def add(self, item: Span | bytes, origin: Origin, receipt: Receipt) -> bool:
         """Take a span or a serialized log record; False where it is known already (an exporter sent it again)."""
         if isinstance(item, bytes):
-            return self._add_log(item, origin, offset)
-        return self._add_span(item, origin, offset)
+            return self._add_log(item, origin, receipt)
+        return self._add_span(item, origin, receipt)
 
     def reopen(self, now: float) -> None:
         """Go on after a completion: what comes from now on makes the next revision."""
@@ -61,10 +70,10 @@ class OpenTrace:
         self.revision = self.scored = revision
         self.reopen(now)
 
-    def died(self, offset: int) -> None:
-        """Its agent died, of which the next revision tells; `offset` is that of the next request."""
+    def died(self, receipt: Receipt) -> None:
+        """Its agent died, of which the next revision tells; `receipt` is that of the next request."""
         self._awaited.clear()
-        self._changed(offset)
+        self._changed(receipt)
 
     def unchanged(self) -> None:
         """Nothing came since it was opened again: the revision before stands, as it was."""
@@ -114,7 +123,7 @@ class OpenTrace:
             missing += of_process
         return missing
 
-    def _add_span(self, span: Span, origin: Origin, offset: int) -> bool:
+    def _add_span(self, span: Span, origin: Origin, receipt: Receipt) -> bool:
         known = self.spans.get(span.span_id)
         if known is not None and (span.span_id not in self._unended or not span.end_time_unix_nano):
             return False
@@ -129,28 +138,29 @@ class OpenTrace:
         if origin.process is not None and span.parent_span_id and span.parent_span_id not in self.spans:
             self._awaited.setdefault(span.parent_span_id, set()).add(origin.process)
         self.size += len(raw)
-        self._added(offset)
+        self._added(receipt)
         self._attribute(span, raw, origin, again=known is not None)
         return True
 
-    def _add_log(self, raw: bytes, origin: Origin, offset: int) -> bool:
+    def _add_log(self, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
         if raw in self.logs:
             return False
         self.logs[raw] = origin
         self.size += len(raw)
-        self._added(offset)
+        self._added(receipt)
         return True
 
-    def _added(self, offset: int) -> None:
-        self.offsets[offset] = None
-        self._changed(offset)
+    def _added(self, receipt: Receipt) -> None:
+        self.offsets[receipt.offset] = None
+        self.received_at = max(self.received_at, receipt.received_at)
+        self._changed(receipt)
 
-    def _changed(self, offset: int) -> None:
+    def _changed(self, receipt: Receipt) -> None:
         if not self.changed:
             self.changed = True
-            self._new_from = offset
+            self._new_from = receipt
             if self.scored == self.revision - 1:
-                self.unscored_from = offset
+                self.unscored_from = receipt
 
     def _attribute(self, span: Span, raw: bytes, origin: Origin, *, again: bool) -> None:
         process = origin.process

@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.assembly.open_trace import OpenTrace
+from agenteval_collector.assembly.open_trace import OpenTrace, Receipt
 from agenteval_collector.pipeline import AssembledTrace, Death, LoggedRequest, Origin, Signal
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID
 
@@ -34,7 +34,7 @@ class KnownTrace:
 
 def reassemble(trace_id: str, tenant: str, known: KnownTrace, reload: Reload) -> AssembledTrace | None:
     """A revision that was scored, as it was; None where some of it is gone from the log."""
-    trace = OpenTrace(bytes.fromhex(trace_id), tenant, now=0.0, offset=min(known.offsets, default=0))
+    trace = OpenTrace(bytes.fromhex(trace_id), tenant, now=0.0, receipt=Receipt(min(known.offsets, default=0), 0))
     if not refill(trace, known, reload):
         return None
     trace.restored(known.revision, now=0.0)
@@ -46,9 +46,10 @@ def refill(trace: OpenTrace, known: KnownTrace, reload: Reload) -> bool:
     found = 0
     for request in reload(sorted(known.offsets)):
         found += 1
+        receipt = Receipt(request.offset, request.received_at)
         for trace_id, item, origin in items_of(request):
             if trace_id == trace.trace_id:
-                trace.add(item, origin, request.offset)
+                trace.add(item, origin, receipt)
     return found == len(known.offsets)
 
 
@@ -65,6 +66,8 @@ def assembled(trace: OpenTrace, *, complete: bool, death: Death | None = None) -
         missing=trace.missing,
         complete=complete,
         death=death,
+        # Of an agent that died nothing may have arrived.
+        received_at=trace.received_at if death is None else max(trace.received_at, death.heard_at),
     )
 
 

@@ -129,6 +129,7 @@ class AssemblyStage:
                 return
             self._telemetry.replayed(len(batch))
             self._endurance.survive(lambda: self._hand_over(self._assemble(batch)))  # noqa: B023
+            self._endurance.survive(lambda: self._hand_over(self._assembler.quiet()))
             self._endurance.survive(self._housekeeping)
             start = batch[-1].offset + 1
 

@@ -20,7 +20,8 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.sqlite import insert
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.database import among, open_database
@@ -47,6 +48,8 @@ from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Method, Status, Subject
 
 TENANT = "default"
+LEFT_TO_JUDGE = (Status.PENDING, Status.SCORED, Status.OVER_BUDGET, Status.FAILED)
+"""What a judged outcome is that the judge was to give, whatever came of that."""
 NEWEST = 16
 """Newest traces of a session whose answers are read again when the session is opened again."""
 TRIM_EXCHANGES_EVERY = 60.0
@@ -182,7 +185,7 @@ class Store:
         query = select(outcomes.c.status).where(
             *_OF_JUDGE,
             outcomes.c.session_id == session_id,
-            outcomes.c.status.in_((Status.PENDING, Status.SCORED, Status.OVER_BUDGET, Status.FAILED)),
+            outcomes.c.status.in_(LEFT_TO_JUDGE),
         )
         with reading(self._pipeline) as connection:
             return connection.execute(query.limit(1)).first() is not None
@@ -334,11 +337,15 @@ class Store:
 
 def _upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     if rows:
-        connection.execute(_UPSERTS[table.name], rows)
+        connection.exec_driver_sql(_UPSERTS[table.name], rows)
 
 
-def _upsert_statement(table: Table, keep: Sequence[str] = (), keep_true: Sequence[str] = ()) -> Insert:
-    """`keep` names columns that a newer row does not change, `keep_true` those it cannot make false again."""
+def _upsert_sql(table: Table, keep: Sequence[str] = (), keep_true: Sequence[str] = ()) -> str:
+    """`keep` names columns that a newer row does not change, `keep_true` those it cannot make false again.
+
+    SQL with a parameter for every column, by its name: rows need nothing done to them, and looking at each for what
+    might be done takes SQLAlchemy as long as SQLite takes to write it.
+    """
     statement = insert(table)
     replaced: dict[str, ColumnElement[Any]] = {
         column.name: statement.excluded[column.name]
@@ -347,7 +354,8 @@ def _upsert_statement(table: Table, keep: Sequence[str] = (), keep_true: Sequenc
     }
     for name in keep_true:
         replaced[name] = table.c[name] | statement.excluded[name]
-    return statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=replaced)
+    upsert = statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=replaced)
+    return str(upsert.compile(dialect=sqlite.dialect(paramstyle="named")))
 
 
 # Made once: making one costs more than running it.
@@ -359,16 +367,17 @@ _COUNTED = select(
     outcomes.c.subject, outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.version
 ).where(
     outcomes.c.tenant == TENANT,
-    outcomes.c.subject == bindparam("subject"),
+    # All there are: the primary key leads from there to the ids.
+    outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in Subject]),
     among(outcomes.c.subject_id, "ids"),
     outcomes.c.counted,
 )
 _UPSERTS = {
-    "traces": _upsert_statement(traces),
-    "outcomes": _upsert_statement(outcomes, keep_true=("counted",)),
+    "traces": _upsert_sql(traces),
+    "outcomes": _upsert_sql(outcomes, keep_true=("counted",)),
     # Going on is no reason to forget that a session's scores were counted, or that it was reported ended.
-    "sessions": _upsert_statement(sessions, keep=("finalized_at", "ended_at")),
-    "progress": _upsert_statement(progress),
+    "sessions": _upsert_sql(sessions, keep=("finalized_at", "ended_at")),
+    "progress": _upsert_sql(progress),
 }
 
 
@@ -381,13 +390,9 @@ def _identity(evaluation: Evaluation) -> _Identity:
 
 def _outcomes_counted(connection: Connection, evaluations: Sequence[Evaluation]) -> set[_Identity]:
     """The identities among those of `evaluations` that instruments have counted already."""
-    known: set[_Identity] = set()
-    for subject in Subject:
-        ids = sorted({each.subject_id for each in evaluations if each.subject is subject})
-        if ids:
-            rows = connection.execute(_COUNTED, {"subject": subject, "ids": json.dumps(ids)}).all()
-            known.update(tuple(row) for row in rows)
-    return known
+    ids = sorted({each.subject_id for each in evaluations})
+    rows = connection.execute(_COUNTED, {"ids": json.dumps(ids)}).all() if ids else ()
+    return {tuple(row) for row in rows}
 
 
 _OF_JUDGE: tuple[ColumnElement[bool], ...] = (

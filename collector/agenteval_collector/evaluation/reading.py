@@ -1,7 +1,9 @@
 """Serialized spans and log records to a `Trace` that can be stored and shown."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -19,8 +21,14 @@ from otel_agenteval.conventions import (
 )
 from otel_agenteval.model import Trace
 
+T = TypeVar("T")
+
 MAX_NAME = 1024
 """Characters of an id or a name; a longer one is cut, and told from others like it by a digest."""
+
+MAX_SPANS = 10_000
+"""Spans of a trace that are read: the first ones that came and, with the root among them, the last thousand."""
+_LAST_SPANS = 1000
 
 LATEST = 2**63 - 1
 """The last nanosecond that the store's integers hold, in the year 2262; OTLP has room for twice as many."""
@@ -39,7 +47,7 @@ class TraceReader:
                 assembled.trace_id,
                 [
                     span_record(Span.FromString(raw), resource_of(origin.resource), origin.scope)
-                    for raw, origin in assembled.spans
+                    for raw, origin in _within_bounds(assembled.spans)
                 ],
                 [
                     log_record(LogRecord.FromString(raw), resource_of(origin.resource), origin.scope)
@@ -51,8 +59,17 @@ class TraceReader:
         )
         if assembled.death is not None:
             trace = _storable(_completed(trace, assembled.death))
+        if len(assembled.spans) > MAX_SPANS:
+            return replace(trace, span_count=len(assembled.spans), partial=True)
         # What its sender says it handed over, and what was refused or lost on the way, was cut from the trace.
         return replace(trace, partial=True) if assembled.missing else trace
+
+
+def _within_bounds(spans: Sequence[T]) -> Sequence[T]:
+    # One trace without end must not hold up the scores of all others.
+    if len(spans) <= MAX_SPANS:
+        return spans
+    return [*spans[: MAX_SPANS - _LAST_SPANS], *spans[-_LAST_SPANS:]]
 
 
 def _completed(trace: Trace, death: Death) -> Trace:

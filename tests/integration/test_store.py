@@ -247,6 +247,43 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     assert queries(store).session("none") is None
 
 
+MALFORMED = Failure(error_type="malformed", reason="no valid reply")
+NO_TOOLS = Unscored(status=Status.NOT_APPLICABLE, reason="no tools")
+
+
+@pytest.mark.parametrize(
+    ("of_judge", "shown"),
+    [
+        pytest.param([None, None], [1.0, 1.0], id="no judge"),
+        pytest.param([0.8, 0.6], [0.8, 0.6], id="judged"),
+        pytest.param([Unscored(status=Status.PENDING, reason="down")] * 2, [None, None], id="the judge is down"),
+        pytest.param([MALFORMED, 0.8], [None, 0.8], id="malformed"),
+        pytest.param([Unscored(status=Status.OVER_BUDGET, reason="spent"), 0.8], [None, 0.8], id="over budget"),
+        pytest.param([NO_TOOLS, 0.8], [None, 0.8], id="not applicable"),
+        pytest.param([None, 0.8], [None, 0.8], id="from before there was a judge"),
+        pytest.param([Unscored(status=Status.SAMPLED_OUT, reason="10 %")] * 2, [1.0, 1.0], id="sampled out"),
+        pytest.param([Unscored(status=Status.SAMPLED_OUT, reason="10 %"), 0.8], [None, 0.8], id="in part"),
+    ],
+)
+def test_no_heuristic_stands_in_for_the_judge(store: Store, of_judge: list[Any], shown: list[float | None]) -> None:
+    commit = commit_of(1, 2)
+    for name in ("confidence", "task_completion"):
+        for number, said in enumerate(of_judge, 1):
+            cheap = Score(value=1.0, reason="no hedging")
+            commit.evaluations.append(score(number, name=name, method=Method.HEURISTIC, outcome=cheap))
+            if said is not None:
+                outcome = Score(value=said, reason="as it says") if isinstance(said, float) else said
+                commit.evaluations.append(score(number, name=name, method=Method.LLM, outcome=outcome))
+    store.commit(commit)
+    session = queries(store).session("s")
+    assert session is not None
+    assert [session["signals"][hex_id(number)].get("confidence") for number in (1, 2)] == shown
+    known = [each for each in shown if each is not None]
+    assert (session["trend"]["evaluated"], session["trend"]["last"]) == (len(known), known[-1] if known else None)
+    regressed = known[-1] < max(known) - 0.15 if len(known) > 1 else None
+    assert session["trend"]["regressed"] == regressed
+
+
 def test_pages_are_newest_first_and_stable_while_sessions_come(store: Store) -> None:
     def add(*numbers: int) -> None:
         for number in numbers:

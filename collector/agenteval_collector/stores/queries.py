@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, select, tuple_
+from sqlalchemy import Connection, Engine, Row, or_, select, tuple_
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.cursors import decode_cursor, encode_cursor, foreign_cursor
@@ -25,12 +25,13 @@ from agenteval_collector.stores.running import (
     unknown_sessions,
 )
 from agenteval_collector.stores.schema import outcomes, sessions, traces
-from agenteval_collector.stores.store import TENANT
+from agenteval_collector.stores.store import LEFT_TO_JUDGE, TENANT
 from agenteval_collector.stores.verdicts import read_session_verdicts, read_verdicts
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.metrics.session import FLAG_ABOVE
 from otel_agenteval.outcome import Method, Status, Subject
 
+COMPLETED, CORRECT = "task_completion", "tool_use_correctness"
 NEWEST = (2**63 - 1, "")
 """Before the newest session."""
 
@@ -114,25 +115,14 @@ class StoreQueries:
                 .where(traces.c.tenant == TENANT, traces.c.session_id == session_id)
                 .order_by(traces.c.started_at, traces.c.trace_id)
             ).all()
+            scores = _scores(connection, session_id, (*SIGNAL_NAMES, COMPLETED, CORRECT))
             signals: dict[str, dict[str, float]] = {member.trace_id: {} for member in members}
-            for outcome in connection.execute(
-                select(outcomes.c.subject_id, outcomes.c.name, outcomes.c.score)
-                .where(
-                    outcomes.c.tenant == TENANT,
-                    outcomes.c.session_id == session_id,
-                    outcomes.c.subject == Subject.TRACE,
-                    outcomes.c.status == Status.SCORED,
-                    outcomes.c.name.in_(SIGNAL_NAMES),
-                )
-                # The later one stands: what the judge says, and of each method the newest.
-                .order_by(outcomes.c.method == Method.LLM, outcomes.c.evaluated_at)
-            ):
-                signals.setdefault(outcome.subject_id, {})[outcome.name] = outcome.score
+            for name in SIGNAL_NAMES:
+                for trace_id, score in scores[name].items():
+                    signals.setdefault(trace_id, {})[name] = score
             document = self._session(row, running, read_deaths(connection, TENANT, [session_id]))
             del document["trace_count"]
-            completed, correct = (
-                _scores(connection, session_id, name) for name in ("task_completion", "tool_use_correctness")
-            )
+            completed, correct = scores[COMPLETED], scores[CORRECT]
             ids = [member.trace_id for member in members]
             return {
                 **document,
@@ -236,17 +226,30 @@ class StoreQueries:
         return "idle" if self._clock.now() - row.last_seen_at >= self._idle else "active"
 
 
-def _scores(connection: Connection, session_id: str, name: str) -> dict[str, float]:
-    """The score `name` of each trace of a session that has one: the judge's, where it gave one."""
-    query = select(outcomes.c.subject_id, outcomes.c.score).where(
+def _scores(connection: Connection, session_id: str, names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """By name, the score of each trace of a session that has one. Where a trace of it was left to the judge, whatever
+    came of that, only the judge's: two methods of one name are not to be compared, nor does one stand in for the other."""
+    query = select(
+        outcomes.c.name, outcomes.c.method, outcomes.c.status, outcomes.c.subject_id, outcomes.c.score
+    ).where(
         outcomes.c.tenant == TENANT,
         outcomes.c.session_id == session_id,
         outcomes.c.subject == Subject.TRACE,
-        outcomes.c.status == Status.SCORED,
-        outcomes.c.name == name,
+        outcomes.c.name.in_(names),
+        or_(outcomes.c.status == Status.SCORED, outcomes.c.method == Method.LLM),
+        outcomes.c.status != Status.SAMPLED_OUT,
     )
-    rows = connection.execute(query.order_by(outcomes.c.method == Method.LLM, outcomes.c.method)).all()
-    return {row.subject_id: row.score for row in rows}
+    # The later one stands: what the judge says, and of each method the newest.
+    rows = connection.execute(query.order_by(outcomes.c.method == Method.LLM, outcomes.c.evaluated_at)).all()
+    judged = {row.name for row in rows if row.method == Method.LLM and row.status in LEFT_TO_JUDGE}
+    found: dict[str, dict[str, float | None]] = {name: {} for name in names}
+    for row in rows:
+        if row.method == Method.LLM or row.name not in judged:
+            found[row.name][row.subject_id] = row.score
+    return {
+        name: {trace_id: score for trace_id, score in scores.items() if score is not None}
+        for name, scores in found.items()
+    }
 
 
 def _place(cursor: str) -> tuple[int, str]:

@@ -47,6 +47,7 @@ from agenteval_collector.pipeline import (
     RunReport,
     StartsReport,
     Telemetry,
+    VerdictKey,
 )
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
@@ -60,6 +61,8 @@ MOST_AGAIN = 500
 """Traces that are judged again by one call."""
 AGAIN_WITHIN = 8.0
 """Seconds that such a call waits for the evaluation."""
+EXPORTED_AGAIN = 24 * 3600 * 1_000_000_000
+"""Nanoseconds for which a loop's event that has not left is kept for the next start."""
 NO_JUDGE = "this collector has no judge: see judge.base_url, judge.api_key and judge.enabled"
 """Why traces wait that an earlier run left to its judge."""
 
@@ -85,6 +88,7 @@ class Collector:
             version=version("otel-agenteval"),
             instance_id=str(uuid.uuid4()),
             push=_push_target(settings),
+            exported=self._exported,
         )
         telemetry = self.output.collector
         feed = Feed(telemetry, self._processes_in, watchers=WATCH_THREADS)
@@ -196,6 +200,9 @@ class Collector:
         """Take up what the last run left, then open the ports; their addresses by name (grpc, http, web)."""
         if self.judge is not None:
             self.judge.start()
+        if self.output.events is not None:
+            # What the last run counted and could not export any more.
+            self.output.events.tell(self.store.verdicts.unexported(self._clock.now() - EXPORTED_AGAIN))
         self.evaluation.start(pending_before=self._clock.now() if self.judge is not None else None)
         self.loops.start()
         self.assembly.start(self.store.checkpoint())
@@ -229,6 +236,12 @@ class Collector:
     # The feed is made before the store, the log and the evaluation before the stage that they report to.
     def _processes_in(self, session_id: str) -> frozenset[str]:
         return self._participants(session_id)
+
+    def _exported(self, keys: Sequence[VerdictKey]) -> None:
+        try:
+            self.store.verdicts.exported(keys)
+        except Unavailable as error:
+            logger.warning("%d events of loops have left, and will again after a restart: %s", len(keys), error)
 
     def _deliver(self, request: LoggedRequest) -> None:
         self.assembly.deliver(request)

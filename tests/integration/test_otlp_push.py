@@ -7,19 +7,25 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
+from signal import SIGKILL, SIGTERM
 from typing import Any
 
 import grpc
 import pytest
 from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.pipeline import VerdictKey
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service_pb2_grpc
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric
 
+from tests.support.crashing import CollectorProcess
 from tests.support.evaluations import SPAN_ID, TRACE_ID, committed
 from tests.support.eventually import eventually
+from tests.support.looping import tool_span
+from tests.support.otlp import traces
+from tests.support.verdicts import found_verdict
 
 
 class Backend:
@@ -92,6 +98,20 @@ def attributes(pairs: Any) -> dict[str, Any]:
         return getattr(pair.value, str(pair.value.WhichOneof("value")))
 
     return {pair.key: value(pair) for pair in pairs}
+
+
+def loop_kinds(backend: Backend) -> list[str]:
+    """The kinds of the loops in the next request with events."""
+    request, _ = backend.logs.get(timeout=20)
+    records = [
+        each for resource in request.resource_logs for scope in resource.scope_logs for each in scope.log_records
+    ]
+    said = [attributes(each.attributes) for each in records]
+    return [each["agenteval.loop.kind"] for each in said if "agenteval.loop.kind" in each]
+
+
+def loop_kinds_so_far(backend: Backend) -> list[str]:
+    return [kind for _ in range(backend.logs.qsize()) for kind in loop_kinds(backend)]
 
 
 def metrics_by_name(request: metrics_service_pb2.ExportMetricsServiceRequest) -> dict[str, Metric]:
@@ -188,6 +208,38 @@ def test_the_environment_of_the_agents_has_no_effect(backend: Backend, monkeypat
     assert vendor.metrics.empty()
     assert vendor.logs.empty()
     vendor.stop()
+
+
+def test_a_loop_is_exported_once_it_was_taken_and_a_score_never(backend: Backend) -> None:
+    exported: list[VerdictKey] = []
+    target = PushTarget(endpoint=backend.endpoint)
+    telemetry = TelemetryOutput(version="9.8.7", instance_id="i-1", push=target, exported=exported.extend)
+    assert telemetry.events is not None
+    emit(telemetry)
+    telemetry.events.tell([found_verdict(), found_verdict(kind="repeated_answer", span_id="")])
+    telemetry.shutdown(timeout=10)
+    assert exported == [
+        VerdictKey(TRACE_ID, "identical_call", SPAN_ID), VerdictKey(TRACE_ID, "repeated_answer", ""),
+    ]  # fmt: skip
+
+
+def test_the_event_of_a_loop_survives_a_kill_before_it_was_taken_and_leaves_once(
+    backend: Backend, tmp_path: Path
+) -> None:
+    backend.answers.clear()
+    environ = {"AGENTEVAL_EXPORT__ENDPOINT": backend.endpoint}
+    collector = CollectorProcess(tmp_path, environ)
+    for number in (2, 3, 4):
+        collector.send(traces(tool_span(1, number)))
+    assert loop_kinds(backend) == ["identical_call"]
+    collector.stop(SIGKILL)
+    backend.answers.set()
+    collector.start(environ)
+    assert loop_kinds(backend) == ["identical_call"]
+    collector.stop(SIGTERM)
+    collector.start(environ)
+    collector.stop(SIGTERM)
+    assert loop_kinds_so_far(backend) == []
 
 
 def test_delivered_events_leave_the_queue(backend: Backend) -> None:

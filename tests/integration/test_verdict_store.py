@@ -13,7 +13,7 @@ from agenteval_collector.clock import ManualClock
 from agenteval_collector.errors import Unavailable
 from agenteval_collector.loops import Announcer
 from agenteval_collector.loops.announcing import NAMED_WITHIN
-from agenteval_collector.pipeline import FoundVerdict, TraceNames
+from agenteval_collector.pipeline import FoundVerdict, TraceNames, VerdictKey
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.store import TENANT
 from agenteval_collector.stores.verdicts import MAX_SHOWN, read_session_verdicts, read_verdicts
@@ -116,6 +116,18 @@ def test_what_nobody_names_counts_after_a_while_and_once(store: Store) -> None:
     assert [(each.verdict.kind, each.agent) for each in counted] == [("identical_call", None)]
     announcer.announce([found_verdict()])
     assert len(counted) == 1
+
+
+def test_what_counts_is_unexported_until_its_event_has_left(store: Store) -> None:
+    early, *late = [replace(found_verdict(span_id=f"{number:016x}"), found_at=number) for number in (1, 5, 7)]
+    keep(store, late[1], early, late[0], replace(unnamed(kind="cycle"), found_at=8))
+    assert [each.found_at for each in store.verdicts.unexported(5)] == [5, 7]
+    store.verdicts.exported([VerdictKey(TRACE_ID, "identical_call", late[0].verdict.span_id)])
+    assert [each.found_at for each in store.verdicts.unexported(0)] == [1, 7]
+    # It counts without a name too, and what is found again is no other loop.
+    store.verdicts.overdue(9)
+    keep(store, *late)
+    assert [each.found_at for each in store.verdicts.unexported(5)] == [7, 8]
 
 
 def test_what_is_kept_is_shown_as_it_was_found_and_at_most_the_newest(store: Store) -> None:

@@ -13,7 +13,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 
 from agenteval_collector.emit.instruments import score_label
 from agenteval_collector.emit.labels import clean
-from agenteval_collector.pipeline import CommittedEvaluation, FoundVerdict
+from agenteval_collector.pipeline import CommittedEvaluation, FoundVerdict, VerdictKey
 from otel_agenteval import semconv
 from otel_agenteval.outcome import Evaluation, Failure, Score
 
@@ -52,6 +52,15 @@ class EvaluationEvents:
                 attributes=attributes,
             )
         )
+
+
+def verdict_key(record: LogRecord) -> VerdictKey | None:
+    """Of which verdict an event of `EvaluationEvents` tells; None where it is an evaluation's."""
+    kind = (record.attributes or {}).get(semconv.AGENTEVAL_LOOP_KIND)
+    if kind is None:
+        return None
+    span_id = format(record.span_id, "016x") if record.span_id else ""
+    return VerdictKey(format(record.trace_id or 0, "032x"), str(kind), span_id)
 
 
 def _context(trace_id: str | None, span_id: str | None) -> Context:

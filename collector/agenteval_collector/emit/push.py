@@ -5,7 +5,7 @@ queue, every call has a timeout, and what fails is counted.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final, Literal
@@ -19,6 +19,8 @@ from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExp
 from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData, PeriodicExportingMetricReader
 
 from agenteval_collector.emit.collector import CollectorTelemetry
+from agenteval_collector.emit.events import verdict_key
+from agenteval_collector.pipeline import VerdictKey
 
 _EVENTS_QUEUE: Final = "events"
 _EVENTS_CAPACITY: Final = 8192
@@ -98,9 +100,12 @@ class MetricPush:
 class EventPush:
     """Pushes evaluation events in batches; when too many wait, new ones are dropped and counted."""
 
-    def __init__(self, target: PushTarget, telemetry: CollectorTelemetry) -> None:
+    def __init__(
+        self, target: PushTarget, telemetry: CollectorTelemetry, exported: Callable[[Sequence[VerdictKey]], None]
+    ) -> None:
+        """`exported` is told the verdicts whose events the endpoint has taken, by the thread that pushes them."""
         backlog = _Backlog(_EVENTS_CAPACITY)
-        self._exporter = _EventExporter(target, backlog)
+        self._exporter = _EventExporter(target, backlog, exported)
         self.processor: LogRecordProcessor = _EventProcessor(self._exporter, backlog, telemetry)
         telemetry.observe_queue(_EVENTS_QUEUE, backlog.size)
 
@@ -159,9 +164,10 @@ class _EventProcessor(BatchLogRecordProcessor):
 
 
 class _EventExporter(OTLPLogExporter):
-    def __init__(self, target: PushTarget, backlog: _Backlog) -> None:
+    def __init__(self, target: PushTarget, backlog: _Backlog, exported: Callable[[Sequence[VerdictKey]], None]) -> None:
         super().__init__(**target.exporter_arguments())
         self._backlog = backlog
+        self._exported = exported
         self.failures = 0
 
     def export(
@@ -175,6 +181,9 @@ class _EventExporter(OTLPLogExporter):
         finally:
             self._backlog.release(len(batch))
             self.failures += not delivered
+            keys = [key for each in batch if (key := verdict_key(each.log_record)) is not None] if delivered else []
+            if keys:
+                self._exported(keys)
 
 
 class _MetricExporter(OTLPMetricExporter):

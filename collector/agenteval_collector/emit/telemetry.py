@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock, Thread
 from typing import Final
@@ -25,6 +25,7 @@ from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.emit.loops import LoopInstruments
 from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
 from agenteval_collector.emit.reliability import Reliability, ReliabilityInstruments
+from agenteval_collector.pipeline import VerdictKey
 
 _SCOPE: Final = "agenteval_collector"
 _SERVICE: Final = "otel-agenteval-collector"
@@ -39,8 +40,8 @@ class TelemetryOutput:
     """The collector's instruments and events, and the ways they leave.
 
     `version` is the collector's, `instance_id` tells it from other collectors at one backend. Without `push`
-    nothing is pushed and `events` is None. The environment has no say: `OTEL_*` variables on this machine are meant
-    for the agents, and might carry another backend's key.
+    nothing is pushed and `events` is None; `exported` is told the verdicts whose events were taken. The environment
+    has no say: `OTEL_*` variables on this machine are meant for the agents, and might carry another backend's key.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class TelemetryOutput:
         version: str,
         instance_id: str,
         push: PushTarget | None = None,
+        exported: Callable[[Sequence[VerdictKey]], None] = lambda _keys: None,
         labels: IdentityLabels | None = None,
     ) -> None:
         labels = self._labels = labels or IdentityLabels()
@@ -88,7 +90,7 @@ class TelemetryOutput:
             self.events: EvaluationEvents | None = None
             self._event_push: EventPush | None = None
             if push and metric_push:
-                event_push = self._event_push = EventPush(push, self.collector)
+                event_push = self._event_push = EventPush(push, self.collector, exported)
                 self._loggers.add_log_record_processor(event_push.processor)
                 self.events = EvaluationEvents(self._loggers.get_logger(_SCOPE, version))
                 self.collector.observe_push_failures(

@@ -213,6 +213,8 @@ verdicts = Table(
         server_default=true(),
         comment="whether instruments and events have told of it",
     ),
+    Column("exported", Boolean, nullable=False, server_default=true(), comment="whether its event has left"),
     PrimaryKeyConstraint("tenant", "trace_id", "kind", "span_id"),
     Index("verdicts_uncounted", "tenant", "found_at", sqlite_where=text("counted = 0")),
+    Index("verdicts_unexported", "tenant", "found_at", sqlite_where=text("exported = 0")),
 )

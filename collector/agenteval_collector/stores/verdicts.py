@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, insert, l
 
 from agenteval_collector.database import among
 from agenteval_collector.documents import verdict_document
-from agenteval_collector.pipeline import Document, FoundVerdict, RunningTrace, ToldVerdict, TraceNames
+from agenteval_collector.pipeline import Document, FoundVerdict, RunningTrace, ToldVerdict, TraceNames, VerdictKey
 from agenteval_collector.stores.access import reading, writing
 from agenteval_collector.stores.schema import traces, verdicts
 from otel_agenteval.detectors import Mode, Verdict
@@ -18,6 +18,8 @@ MAX_SHOWN = 50
 """Verdicts of a trace or a session that are read, the newest."""
 MAX_OVERDUE: Final = 500
 """Verdicts that are counted at a time without a known agent."""
+MAX_UNEXPORTED: Final = 4096
+"""Verdicts whose events leave again, the newest."""
 
 _Key: TypeAlias = tuple[str, str | None, str]
 
@@ -75,6 +77,24 @@ class VerdictStore:
                 connection.execute(update(verdicts).where(*self._is(each.verdict)).values(counted=True))
         return found
 
+    def unexported(self, since: int) -> list[FoundVerdict]:
+        """Those found after that time (ns) that count, and whose events have not left, the oldest first."""
+        query = select(verdicts).where(
+            verdicts.c.tenant == self._tenant,
+            literal_column("verdicts.exported = 0"),
+            verdicts.c.counted,
+            verdicts.c.found_at >= since,
+        )
+        query = query.order_by(verdicts.c.found_at.desc()).limit(MAX_UNEXPORTED)
+        with reading(self._engine) as connection:
+            return [_found(row) for row in reversed(connection.execute(query).all())]
+
+    def exported(self, keys: Sequence[VerdictKey]) -> None:
+        """The events of these verdicts have left."""
+        with writing(self._engine) as connection:
+            for key in keys:
+                connection.execute(update(verdicts).where(*self._is(key)).values(exported=True))
+
     def _any(self, trace_ids: Collection[str]) -> bool:
         with reading(self._engine) as connection:
             return connection.execute(self._first_on_traces, _ids(trace_ids)).first() is not None
@@ -96,7 +116,7 @@ class VerdictStore:
                 changed["counted"] = one.counted or one.counts
                 connection.execute(update(verdicts).where(*self._is(one.found.verdict)).values(changed))
 
-    def _is(self, verdict: Verdict) -> tuple[ColumnElement[bool], ...]:
+    def _is(self, verdict: Verdict | VerdictKey) -> tuple[ColumnElement[bool], ...]:
         key = verdicts.c.trace_id == verdict.trace_id, verdicts.c.kind == verdict.kind
         return verdicts.c.tenant == self._tenant, *key, verdicts.c.span_id == verdict.span_id
 
@@ -193,6 +213,7 @@ def _row(tenant: str, found: FoundVerdict) -> dict[str, Any]:
         "metadata": json.dumps(dict(verdict.metadata)),
         "found_at": found.found_at,
         "counted": found.agent is not None,
+        "exported": False,
     }
 
 

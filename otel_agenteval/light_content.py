@@ -6,7 +6,7 @@ Content is hostile: nothing here raises for it, and none longer than `MAX_CONTEN
 import json
 from typing import Any, Final
 
-from otel_agenteval.error_text import ERROR_TEXT, FAILED
+from otel_agenteval.error_text import ERROR_TEXT, tells_failure
 from otel_agenteval.model import Json
 
 MAX_CONTENT: Final = 64 * 1024
@@ -59,15 +59,14 @@ def result_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
     return value if _is_recorded(value) else None
 
 
-def error_in(result: Json) -> str | None:
-    """The error that a tool's result tells of, in words or by its fields; None where it tells of none."""
+def error_in(result: Json, tool: str) -> str | None:
+    """The error that a result of `tool` tells of, in words or by its fields; None where it tells of none."""
     if isinstance(result, str) and ERROR_TEXT.match(result):
         return result
     decoded = decoded_json(result)
     if not isinstance(decoded, dict):
         return None
-    status = decoded.get("status")
-    if decoded.get("error") or (isinstance(status, str) and status.lower() in FAILED):
+    if decoded.get("error") or tells_failure(decoded.get("status"), tool):
         texts = (decoded.get(key) for key in ("error", "error_message", "message", "detail"))
         return next((text for text in texts if isinstance(text, str) and text.strip()), "error")
     return None

@@ -188,7 +188,8 @@ def step_of(
     if is_tool:
         arguments, result = arguments_in(asked), result_in(answer)
         if error in (None, "error", "_OTHER"):
-            told = result if error and isinstance(result, str) else error_in(result)
+            named = name_of(kind, name, attributes)
+            told = result if error and isinstance(result, str) else error_in(result, named)
             error = told or error
     else:
         result, read = answer, None if text else speech_in
@@ -204,6 +205,7 @@ def step_of(
         asked=not_recorded if is_tool else partial(newest_of, attributes),
         question=not_recorded if is_tool else partial(question_of, attributes),
         error=error,
+        is_error_read=error is not None and not failed and "error.type" not in attributes,
         tokens=_tokens(attributes) if kind is StepKind.MODEL else 0,
         started_at=started_at,
         ended_at=ended_at,

@@ -42,14 +42,15 @@ class ToolCall:
     """One call of a tool of the user's: requested by the model, and executed where a tool span says so.
 
     `arguments` are decoded JSON, or the raw text where it is not JSON. `error` is the error's text; a call that
-    failed without any text has the error type, and without that `"error"`. `agent` is the one of several that called,
-    in its `run`.
+    failed without any text has the error type, and without that `"error"`. `is_error_read`: nothing but the result
+    tells of it. `agent` is the one of several that called, in its `run`.
     """
 
     name: str
     arguments: Json = None
     result: Json = None
     error: str | None = None
+    is_error_read: bool = False
     call_id: str | None = None
     span_id: str | None = None
     agent: str | None = None

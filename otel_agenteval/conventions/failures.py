@@ -5,7 +5,7 @@ import re
 from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_structure, recorded
 from otel_agenteval.conventions.records import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
-from otel_agenteval.error_text import ERROR_TEXT, FAILED
+from otel_agenteval.error_text import ERROR_TEXT, tells_failure
 from otel_agenteval.model import Json
 
 _WITHHELD = re.compile(r"\bredacted\b", re.IGNORECASE)
@@ -41,8 +41,8 @@ def tells_of(span: SpanRecord, text: str) -> bool:
     return status == text or status.endswith(f": {text}") or any(_message(event) == text for event in span.events)
 
 
-def result_error(result: Json) -> str | None:
-    """The error that a tool's result tells of, as {"status": "error"}, {"error": ...} or "Error: ..."; else None."""
+def result_error(result: Json, tool: str) -> str | None:
+    """The error that a result of `tool` tells of, as {"status": "error"}, {"error": ...} or "Error: ..."; else None."""
     if isinstance(result, str):
         if ERROR_TEXT.match(result):
             return result
@@ -51,8 +51,7 @@ def result_error(result: Json) -> str | None:
         result = decode_structure(result)
     if not isinstance(result, dict):
         return None
-    status = result.get("status")
-    if result.get("error") or (isinstance(status, str) and status.lower() in FAILED):
+    if result.get("error") or tells_failure(result.get("status"), tool):
         texts = (recorded(result.get(key)) for key in _ERROR_TEXTS)
         return next(filter(None, texts), "error")
     return None

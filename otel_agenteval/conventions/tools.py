@@ -124,16 +124,18 @@ def _request(node: Node) -> ToolRequest:
 
 def _execution(node: Node) -> ToolCall:
     facts = node.facts or SpanFacts()
-    error = span_error(node.span) or facts.error
+    name = facts.tool or node.span.name
+    own = error = span_error(node.span) or facts.error
     if error in (None, "error", "_OTHER"):
         # The span has no words of its own; what the model was told may have.
-        told = facts.result if error and isinstance(facts.result, str) else result_error(facts.result)
+        told = facts.result if error and isinstance(facts.result, str) else result_error(facts.result, name)
         error = told or error
     return ToolCall(
-        name=facts.tool or node.span.name,
+        name=name,
         arguments=facts.arguments,
         result=facts.result,
         error=error,
+        is_error_read=own is None and error is not None,
         call_id=facts.call_id,
         span_id=node.id,
         agent=node.agent,
@@ -193,10 +195,10 @@ def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCal
     for index in open_calls:
         response = by_id.get(calls[index].call_id or "") or told.get(index)
         if response is not None:
-            error = result_error(response.result)
-            if error is None and response.failed:
-                error = _words(response)
-            calls[index] = replace(calls[index], result=response.result, error=error)
+            read = result_error(response.result, calls[index].name)
+            error = _words(response) if read is None and response.failed else read
+            is_read = read is not None and not response.failed
+            calls[index] = replace(calls[index], result=response.result, error=error, is_error_read=is_read)
     return calls
 
 

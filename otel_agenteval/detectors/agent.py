@@ -11,6 +11,8 @@ from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.verdict import Loop
 from otel_agenteval.model import Json
 
+_Failure = Fingerprint | Compared
+
 
 class _Call(NamedTuple):
     """A tool call, and what of it is compared."""
@@ -18,7 +20,7 @@ class _Call(NamedTuple):
     step: Step
     arguments: Compared | None
     result: Compared | None
-    failure: Fingerprint | None
+    failure: _Failure | None
 
 
 class RunDetectors:
@@ -35,7 +37,7 @@ class RunDetectors:
 
     def observe(self, step: Step) -> Iterator[Loop]:
         """The loops that `step`, a tool or model call, completes."""
-        arguments, failure = _compared(step.arguments), error_fingerprint(step.error)
+        arguments, failure = _compared(step.arguments), _failure(step)
         yield from self._failed_again(step, arguments, failure)
         if step.kind is StepKind.TOOL:
             self._same_reply.clear()
@@ -98,7 +100,7 @@ class RunDetectors:
             reason = f"the model said the same{to_what} {rule.repeats} times, and no tool was called in between"
             yield from _repeated(Kind.REPEATED_OUTPUT, rule, step, row, reason)
 
-    def _failed_again(self, step: Step, arguments: Compared | None, failure: Fingerprint | None) -> Iterator[Loop]:
+    def _failed_again(self, step: Step, arguments: Compared | None, failure: _Failure | None) -> Iterator[Loop]:
         rule = self._rules.error_storm
         row = self._failures[step.kind].add(arguments, failure, step)
         if row is not None and row.count == rule.repeats:
@@ -112,6 +114,16 @@ def _compared(content: Json) -> Compared | None:
     compared = Compared(content)
     # Decoded content that cannot be written is as good as not recorded.
     return compared if isinstance(content, str) or compared.fingerprint is not None else None
+
+
+def _failure(step: Step) -> _Failure | None:
+    """What is the same where a step fails in the same way; None where it does not fail.
+
+    A failure that is only read out of a result may be what was asked about, as a line of a log: it is the same where
+    the whole result is.
+    """
+    told = _compared(step.result) if step.is_error_read else None
+    return error_fingerprint(step.error) if told is None else told
 
 
 def _repeated(kind: Kind, rule: Repetition, step: Step, row: Row, reason: str) -> Iterator[Loop]:

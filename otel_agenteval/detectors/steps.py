@@ -43,7 +43,8 @@ class Step:
 
     `name` is the tool's or the model's. `arguments` are a tool call's, as JSON text or decoded. `result` is what the
     tool gave back, or a model's reply: its text, or what `read` gets the text out of when it is needed. `question` gets
-    what the model was asked, and `asked` the newest of it alone. A failed step has an `error`, be it empty text.
+    what the model was asked, and `asked` the newest of it alone. A failed step has an `error`, be it empty text;
+    `is_error_read` where nothing but its result tells of that.
     `tokens` are the input and output of a model call. `agent` names whose step it is, and `run` in which of its runs,
     both the same for the tool and the model calls there: each run of an agent is looked at on its own. Where it is not
     known, `run` is None.
@@ -60,6 +61,7 @@ class Step:
     asked: Callable[[], str | None] = not_recorded
     question: Callable[[], Question | None] = not_recorded
     error: str | None = None
+    is_error_read: bool = False
     tokens: int = 0
     started_at: int | None = None
     ended_at: int | None = None
@@ -98,6 +100,7 @@ def _timed(turn: Turn) -> list[tuple[int, Step]]:
             arguments=call.arguments,
             result=call.result,
             error=call.error,
+            is_error_read=call.is_error_read,
             started_at=call.started_at,
             ended_at=call.ended_at,
         )

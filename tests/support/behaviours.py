@@ -3,6 +3,7 @@
     ## What the agent does, in a sentence
     planner: search({"q": "a"}) -> 3 hits      a tool call of the agent `planner`, with arguments and result
     search(?) !! timeout                       one that failed, its arguments not recorded; no agent is named
+    search({"q": "a"}) !> Error: timeout       one that failed, which nothing but its result tells
     & search({"q": "b"}) -> 3 hits             begins with the line above, before that is over
     planner#2: search({"q": "a"}) -> 3 hits    one in the second of the agent's runs, which another agent called
     says: Good morning!                        a reply of the model; `says !! overloaded` is one that failed
@@ -30,7 +31,7 @@ from tests.support.recordings import DATA
 SECOND: Final = 1_000_000_000
 BEHAVIOURS: Final = DATA / "behaviours"
 
-_CALL = re.compile(r"(?P<tool>\w+)\((?P<arguments>.*)\)(?: (?P<sign>->|!!) (?P<outcome>.*))?")
+_CALL = re.compile(r"(?P<tool>\w+)\((?P<arguments>.*)\)(?: (?P<sign>->|!!|!>) (?P<outcome>.*))?")
 _SAYS = re.compile(r"says(?: to (?P<asked>[^:]*))?(?:: (?P<reply>.*)| !! (?P<error>.*))")
 _OPEN = re.compile(r"(?P<verb>open|node|close) (?P<name>\w+)(?: in (?P<parent>\w+))?")
 
@@ -112,8 +113,9 @@ def _event(text: str, span_id: str, begun: int, ended: int) -> StepStarted | Ste
         agent=agent,
         run=run,
         arguments=None if match["arguments"] == "?" else match["arguments"],
-        result=match["outcome"] if match["sign"] == "->" else None,
-        error=match["outcome"] if match["sign"] == "!!" else None,
+        result=match["outcome"] if match["sign"] in ("->", "!>") else None,
+        error=match["outcome"] if match["sign"] in ("!!", "!>") else None,
+        is_error_read=match["sign"] == "!>",
         started_at=begun,
         ended_at=ended,
     )

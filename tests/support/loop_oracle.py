@@ -110,7 +110,11 @@ def _is_after(step: Step, counted: Sequence[Step]) -> bool:
 
 def _fail_alike(one: Step, other: Step) -> bool:
     same_call = one.arguments is not None and fingerprint(one.arguments) == fingerprint(other.arguments)
-    return same_call or error_fingerprint(one.error) == error_fingerprint(other.error)
+    return same_call or _failure(one) == _failure(other)
+
+
+def _failure(step: Step) -> object:
+    return ("read", fingerprint(step.result)) if step.is_error_read else error_fingerprint(step.error)
 
 
 def _last(steps: Sequence[Step], matches: Callable[[Step], bool]) -> list[Step]:
@@ -135,4 +139,4 @@ def _reply(step: Step) -> object:
 
 
 def _call(step: Step) -> object:
-    return step.name, fingerprint(step.arguments), fingerprint(step.result), error_fingerprint(step.error)
+    return step.name, fingerprint(step.arguments), fingerprint(step.result), _failure(step)

@@ -176,7 +176,13 @@ def test_the_error_of_a_call(record: SpanRecord, error: str | None) -> None:
     ],
 )
 def test_results_that_tell_of_an_error(result: Any, is_error: bool) -> None:
-    assert (result_error(result) is not None) is is_error
+    assert (result_error(result, "order") is not None) is is_error
+
+
+@pytest.mark.parametrize("tool", ["get_order_status", "getCIJob", "list_jobs", "read_job", "check_job"])
+def test_a_status_of_what_was_asked_about_is_no_failure(tool: str) -> None:
+    assert result_error({"status": "failed"}, tool) is None
+    assert result_error({"status": "failed", "error": "no such order"}, tool) == "no such order"
 
 
 def offered(**attributes: Any) -> list[str]:

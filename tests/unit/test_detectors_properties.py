@@ -27,6 +27,16 @@ CALLS = st.builds(
     result=st.sampled_from(["no results", "sent", None]),
     error=st.sampled_from([None, None, "timeout 1", "timeout 2", "refused"]),
 )
+TOLD_FAILURES = st.builds(
+    Step,
+    kind=st.just(StepKind.TOOL),
+    name=st.sampled_from(["search", "book"]),
+    span_id=st.just(""),
+    arguments=st.sampled_from(['{"a": 1}', '{"a": 2}', None]),
+    result=st.sampled_from(["Error: timeout 1", "Error: timeout 2"]),
+    error=st.just("timeout 1"),
+    is_error_read=st.just(True),
+)
 REPLIES = st.builds(
     Step,
     kind=st.just(StepKind.MODEL),
@@ -36,7 +46,7 @@ REPLIES = st.builds(
     result=st.sampled_from(["Could you tell me your name again?", "Let me look that up for you.", "yes", None]),
     error=st.sampled_from([None, None, None, "overloaded"]),
 )
-ROUNDS = st.builds(list.__mul__, st.lists(CALLS | REPLIES, min_size=1, max_size=4), st.integers(1, 5))
+ROUNDS = st.builds(list.__mul__, st.lists(CALLS | TOLD_FAILURES | REPLIES, min_size=1, max_size=4), st.integers(1, 5))
 SWEEPS = st.builds(
     lambda call, ways: [replace(call, arguments=f'{{"a": {way}}}', result="no results", error=None) for way in ways],
     CALLS,

@@ -13,7 +13,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(otel_agenteval/proto/v1/evaluation.proto\x12\x17otel_agenteval.proto.v1\"#\n\x0fGetTraceRequest\x12\x10\n\x08trace_id\x18\x01 \x01(\t\"\'\n\x11GetSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\x18\n\x08\x44ocument\x12\x0c\n\x04json\x18\x01 \x01(\x0c\"C\n\x13ListSessionsRequest\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\r\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\"?\n\x14ListSessionsResponse\x12\x12\n\nitems_json\x18\x01 \x03(\x0c\x12\x13\n\x0bnext_cursor\x18\x02 \x01(\t\"E\n\x0cWatchRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\r\n\x05names\x18\x02 \x03(\t\x12\x12\n\nprocess_id\x18\x03 \x01(\t\"\x92\x01\n\rWatchResponse\x12\x33\n\x07outcome\x18\x01 \x01(\x0b\x32 .otel_agenteval.proto.v1.OutcomeH\x00\x12\x33\n\x07verdict\x18\x03 \x01(\x0b\x32 .otel_agenteval.proto.v1.VerdictH\x00\x12\x0e\n\x04lost\x18\x02 \x01(\x04H\x00\x42\x07\n\x05\x65vent\"\xad\x01\n\x07Verdict\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x10\n\x08trace_id\x18\x04 \x01(\t\x12\x0f\n\x07span_id\x18\x05 \x01(\t\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x0c\n\x04mode\x18\x07 \x01(\t\x12\x1a\n\x12\x66ound_at_unix_nano\x18\x08 \x01(\x06\x12\x15\n\rmetadata_json\x18\t \x01(\x0c\"\xb4\x01\n\x13ReportStartsRequest\x12\x12\n\nprocess_id\x18\x01 \x01(\t\x12\x0f\n\x07service\x18\x02 \x01(\t\x12\x32\n\x06starts\x18\x03 \x03(\x0b\x32\".otel_agenteval.proto.v1.SpanStart\x12\x32\n\x08verdicts\x18\x04 \x03(\x0b\x32 .otel_agenteval.proto.v1.Verdict\x12\x10\n\x08\x61ll_open\x18\x05 \x01(\x08\"\x16\n\x14ReportStartsResponse\"\xa3\x01\n\tSpanStart\x12\x10\n\x08trace_id\x18\x01 \x01(\t\x12\x0f\n\x07span_id\x18\x02 \x01(\t\x12\x16\n\x0eparent_span_id\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0c\n\x04kind\x18\x05 \x01(\t\x12\x12\n\nsession_id\x18\x06 \x01(\t\x12\r\n\x05\x61gent\x18\x07 \x01(\t\x12\x1c\n\x14started_at_unix_nano\x18\x08 \x01(\x06\"\xfa\x02\n\x07Outcome\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x12\n\nsubject_id\x18\x03 \x01(\t\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12\x10\n\x08trace_id\x18\x05 \x01(\t\x12\x0f\n\x07span_id\x18\x06 \x01(\t\x12\x0e\n\x06status\x18\x07 \x01(\t\x12\x12\n\x05score\x18\x08 \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x07success\x18\t \x01(\x08H\x01\x88\x01\x01\x12\x16\n\tthreshold\x18\n \x01(\x01H\x02\x88\x01\x01\x12\x0e\n\x06reason\x18\x0b \x01(\t\x12\x0e\n\x06method\x18\x0c \x01(\t\x12\x15\n\x08\x63overage\x18\r \x01(\x01H\x03\x88\x01\x01\x12\x19\n\x11\x65valuator_version\x18\x0e \x01(\t\x12\x10\n\x08revision\x18\x0f \x01(\r\x12\x1e\n\x16\x65valuated_at_unix_nano\x18\x10 \x01(\x06\x42\x08\n\x06_scoreB\n\n\x08_successB\x0c\n\n_thresholdB\x0b\n\t_coverage\"\xeb\x01\n\x10ReportRunRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x11\n\tcondition\x18\x03 \x01(\t\x12\x14\n\x07success\x18\x04 \x01(\x08H\x00\x88\x01\x01\x12\x17\n\nconfidence\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x12\n\nsession_id\x18\x06 \x01(\t\x12\r\n\x05\x61gent\x18\x07 \x01(\t\x12\x17\n\x0fservice_version\x18\x08 \x01(\t\x12\x1d\n\x15reported_at_unix_nano\x18\t \x01(\x06\x42\n\n\x08_successB\r\n\x0b_confidence\"\x13\n\x11ReportRunResponse\"\'\n\x11\x45ndSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"#\n\x12\x45ndSessionResponse\x12\r\n\x05known\x18\x01 \x01(\x08\"o\n\x11LabelTraceRequest\x12\x10\n\x08trace_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\x05value\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x0e\n\x06\x61uthor\x18\x04 \x01(\t\x12\x0c\n\x04note\x18\x05 \x01(\tB\x08\n\x06_value\"\x14\n\x12LabelTraceResponse\"G\n\x12JudgeTracesRequest\x12\x11\n\ttrace_ids\x18\x01 \x03(\t\x12\x1e\n\x16\x66\x61iled_since_unix_nano\x18\x02 \x01(\x06\"3\n\x13JudgeTracesResponse\x12\x0e\n\x06traces\x18\x01 \x01(\r\x12\x0c\n\x04more\x18\x02 \x01(\x08\"h\n\x16ListReliabilityRequest\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0f\n\x07variant\x18\x03 \x01(\t\x12\r\n\x05limit\x18\x04 \x01(\r\x12\x0e\n\x06\x63ursor\x18\x05 \x01(\t\"B\n\x17ListReliabilityResponse\x12\x12\n\nitems_json\x18\x01 \x03(\x0c\x12\x13\n\x0bnext_cursor\x18\x02 \x01(\t2\x8f\x08\n\x11\x45valuationService\x12W\n\x08GetTrace\x12(.otel_agenteval.proto.v1.GetTraceRequest\x1a!.otel_agenteval.proto.v1.Document\x12[\n\nGetSession\x12*.otel_agenteval.proto.v1.GetSessionRequest\x1a!.otel_agenteval.proto.v1.Document\x12k\n\x0cListSessions\x12,.otel_agenteval.proto.v1.ListSessionsRequest\x1a-.otel_agenteval.proto.v1.ListSessionsResponse\x12X\n\x05Watch\x12%.otel_agenteval.proto.v1.WatchRequest\x1a&.otel_agenteval.proto.v1.WatchResponse0\x01\x12k\n\x0cReportStarts\x12,.otel_agenteval.proto.v1.ReportStartsRequest\x1a-.otel_agenteval.proto.v1.ReportStartsResponse\x12\x62\n\tReportRun\x12).otel_agenteval.proto.v1.ReportRunRequest\x1a*.otel_agenteval.proto.v1.ReportRunResponse\x12\x65\n\nLabelTrace\x12*.otel_agenteval.proto.v1.LabelTraceRequest\x1a+.otel_agenteval.proto.v1.LabelTraceResponse\x12h\n\x0bJudgeTraces\x12+.otel_agenteval.proto.v1.JudgeTracesRequest\x1a,.otel_agenteval.proto.v1.JudgeTracesResponse\x12t\n\x0fListReliability\x12/.otel_agenteval.proto.v1.ListReliabilityRequest\x1a\x30.otel_agenteval.proto.v1.ListReliabilityResponse\x12\x65\n\nEndSession\x12*.otel_agenteval.proto.v1.EndSessionRequest\x1a+.otel_agenteval.proto.v1.EndSessionResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(otel_agenteval/proto/v1/evaluation.proto\x12\x17otel_agenteval.proto.v1\"#\n\x0fGetTraceRequest\x12\x10\n\x08trace_id\x18\x01 \x01(\t\"\'\n\x11GetSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"\x18\n\x08\x44ocument\x12\x0c\n\x04json\x18\x01 \x01(\x0c\"C\n\x13ListSessionsRequest\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\r\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\"?\n\x14ListSessionsResponse\x12\x12\n\nitems_json\x18\x01 \x03(\x0c\x12\x13\n\x0bnext_cursor\x18\x02 \x01(\t\"]\n\x0cWatchRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\r\n\x05names\x18\x02 \x03(\t\x12\x12\n\nprocess_id\x18\x03 \x01(\t\x12\x16\n\x0emissed_seconds\x18\x04 \x01(\x01\"\x92\x01\n\rWatchResponse\x12\x33\n\x07outcome\x18\x01 \x01(\x0b\x32 .otel_agenteval.proto.v1.OutcomeH\x00\x12\x33\n\x07verdict\x18\x03 \x01(\x0b\x32 .otel_agenteval.proto.v1.VerdictH\x00\x12\x0e\n\x04lost\x18\x02 \x01(\x04H\x00\x42\x07\n\x05\x65vent\"\xad\x01\n\x07Verdict\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x10\n\x08trace_id\x18\x04 \x01(\t\x12\x0f\n\x07span_id\x18\x05 \x01(\t\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x0c\n\x04mode\x18\x07 \x01(\t\x12\x1a\n\x12\x66ound_at_unix_nano\x18\x08 \x01(\x06\x12\x15\n\rmetadata_json\x18\t \x01(\x0c\"\xb4\x01\n\x13ReportStartsRequest\x12\x12\n\nprocess_id\x18\x01 \x01(\t\x12\x0f\n\x07service\x18\x02 \x01(\t\x12\x32\n\x06starts\x18\x03 \x03(\x0b\x32\".otel_agenteval.proto.v1.SpanStart\x12\x32\n\x08verdicts\x18\x04 \x03(\x0b\x32 .otel_agenteval.proto.v1.Verdict\x12\x10\n\x08\x61ll_open\x18\x05 \x01(\x08\"\x16\n\x14ReportStartsResponse\"\xa3\x01\n\tSpanStart\x12\x10\n\x08trace_id\x18\x01 \x01(\t\x12\x0f\n\x07span_id\x18\x02 \x01(\t\x12\x16\n\x0eparent_span_id\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0c\n\x04kind\x18\x05 \x01(\t\x12\x12\n\nsession_id\x18\x06 \x01(\t\x12\r\n\x05\x61gent\x18\x07 \x01(\t\x12\x1c\n\x14started_at_unix_nano\x18\x08 \x01(\x06\"\xfa\x02\n\x07Outcome\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x12\n\nsubject_id\x18\x03 \x01(\t\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12\x10\n\x08trace_id\x18\x05 \x01(\t\x12\x0f\n\x07span_id\x18\x06 \x01(\t\x12\x0e\n\x06status\x18\x07 \x01(\t\x12\x12\n\x05score\x18\x08 \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x07success\x18\t \x01(\x08H\x01\x88\x01\x01\x12\x16\n\tthreshold\x18\n \x01(\x01H\x02\x88\x01\x01\x12\x0e\n\x06reason\x18\x0b \x01(\t\x12\x0e\n\x06method\x18\x0c \x01(\t\x12\x15\n\x08\x63overage\x18\r \x01(\x01H\x03\x88\x01\x01\x12\x19\n\x11\x65valuator_version\x18\x0e \x01(\t\x12\x10\n\x08revision\x18\x0f \x01(\r\x12\x1e\n\x16\x65valuated_at_unix_nano\x18\x10 \x01(\x06\x42\x08\n\x06_scoreB\n\n\x08_successB\x0c\n\n_thresholdB\x0b\n\t_coverage\"\xeb\x01\n\x10ReportRunRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x11\n\tcondition\x18\x03 \x01(\t\x12\x14\n\x07success\x18\x04 \x01(\x08H\x00\x88\x01\x01\x12\x17\n\nconfidence\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x12\n\nsession_id\x18\x06 \x01(\t\x12\r\n\x05\x61gent\x18\x07 \x01(\t\x12\x17\n\x0fservice_version\x18\x08 \x01(\t\x12\x1d\n\x15reported_at_unix_nano\x18\t \x01(\x06\x42\n\n\x08_successB\r\n\x0b_confidence\"\x13\n\x11ReportRunResponse\"\'\n\x11\x45ndSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"#\n\x12\x45ndSessionResponse\x12\r\n\x05known\x18\x01 \x01(\x08\"o\n\x11LabelTraceRequest\x12\x10\n\x08trace_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\x05value\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x0e\n\x06\x61uthor\x18\x04 \x01(\t\x12\x0c\n\x04note\x18\x05 \x01(\tB\x08\n\x06_value\"\x14\n\x12LabelTraceResponse\"G\n\x12JudgeTracesRequest\x12\x11\n\ttrace_ids\x18\x01 \x03(\t\x12\x1e\n\x16\x66\x61iled_since_unix_nano\x18\x02 \x01(\x06\"3\n\x13JudgeTracesResponse\x12\x0e\n\x06traces\x18\x01 \x01(\r\x12\x0c\n\x04more\x18\x02 \x01(\x08\"h\n\x16ListReliabilityRequest\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0f\n\x07variant\x18\x03 \x01(\t\x12\r\n\x05limit\x18\x04 \x01(\r\x12\x0e\n\x06\x63ursor\x18\x05 \x01(\t\"B\n\x17ListReliabilityResponse\x12\x12\n\nitems_json\x18\x01 \x03(\x0c\x12\x13\n\x0bnext_cursor\x18\x02 \x01(\t2\x8f\x08\n\x11\x45valuationService\x12W\n\x08GetTrace\x12(.otel_agenteval.proto.v1.GetTraceRequest\x1a!.otel_agenteval.proto.v1.Document\x12[\n\nGetSession\x12*.otel_agenteval.proto.v1.GetSessionRequest\x1a!.otel_agenteval.proto.v1.Document\x12k\n\x0cListSessions\x12,.otel_agenteval.proto.v1.ListSessionsRequest\x1a-.otel_agenteval.proto.v1.ListSessionsResponse\x12X\n\x05Watch\x12%.otel_agenteval.proto.v1.WatchRequest\x1a&.otel_agenteval.proto.v1.WatchResponse0\x01\x12k\n\x0cReportStarts\x12,.otel_agenteval.proto.v1.ReportStartsRequest\x1a-.otel_agenteval.proto.v1.ReportStartsResponse\x12\x62\n\tReportRun\x12).otel_agenteval.proto.v1.ReportRunRequest\x1a*.otel_agenteval.proto.v1.ReportRunResponse\x12\x65\n\nLabelTrace\x12*.otel_agenteval.proto.v1.LabelTraceRequest\x1a+.otel_agenteval.proto.v1.LabelTraceResponse\x12h\n\x0bJudgeTraces\x12+.otel_agenteval.proto.v1.JudgeTracesRequest\x1a,.otel_agenteval.proto.v1.JudgeTracesResponse\x12t\n\x0fListReliability\x12/.otel_agenteval.proto.v1.ListReliabilityRequest\x1a\x30.otel_agenteval.proto.v1.ListReliabilityResponse\x12\x65\n\nEndSession\x12*.otel_agenteval.proto.v1.EndSessionRequest\x1a+.otel_agenteval.proto.v1.EndSessionResponseb\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'otel_agenteval.proto.v1.evaluation_pb2', globals())
@@ -31,39 +31,39 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _LISTSESSIONSRESPONSE._serialized_start=242
   _LISTSESSIONSRESPONSE._serialized_end=305
   _WATCHREQUEST._serialized_start=307
-  _WATCHREQUEST._serialized_end=376
-  _WATCHRESPONSE._serialized_start=379
-  _WATCHRESPONSE._serialized_end=525
-  _VERDICT._serialized_start=528
-  _VERDICT._serialized_end=701
-  _REPORTSTARTSREQUEST._serialized_start=704
-  _REPORTSTARTSREQUEST._serialized_end=884
-  _REPORTSTARTSRESPONSE._serialized_start=886
-  _REPORTSTARTSRESPONSE._serialized_end=908
-  _SPANSTART._serialized_start=911
-  _SPANSTART._serialized_end=1074
-  _OUTCOME._serialized_start=1077
-  _OUTCOME._serialized_end=1455
-  _REPORTRUNREQUEST._serialized_start=1458
-  _REPORTRUNREQUEST._serialized_end=1693
-  _REPORTRUNRESPONSE._serialized_start=1695
-  _REPORTRUNRESPONSE._serialized_end=1714
-  _ENDSESSIONREQUEST._serialized_start=1716
-  _ENDSESSIONREQUEST._serialized_end=1755
-  _ENDSESSIONRESPONSE._serialized_start=1757
-  _ENDSESSIONRESPONSE._serialized_end=1792
-  _LABELTRACEREQUEST._serialized_start=1794
-  _LABELTRACEREQUEST._serialized_end=1905
-  _LABELTRACERESPONSE._serialized_start=1907
-  _LABELTRACERESPONSE._serialized_end=1927
-  _JUDGETRACESREQUEST._serialized_start=1929
-  _JUDGETRACESREQUEST._serialized_end=2000
-  _JUDGETRACESRESPONSE._serialized_start=2002
-  _JUDGETRACESRESPONSE._serialized_end=2053
-  _LISTRELIABILITYREQUEST._serialized_start=2055
-  _LISTRELIABILITYREQUEST._serialized_end=2159
-  _LISTRELIABILITYRESPONSE._serialized_start=2161
-  _LISTRELIABILITYRESPONSE._serialized_end=2227
-  _EVALUATIONSERVICE._serialized_start=2230
-  _EVALUATIONSERVICE._serialized_end=3269
+  _WATCHREQUEST._serialized_end=400
+  _WATCHRESPONSE._serialized_start=403
+  _WATCHRESPONSE._serialized_end=549
+  _VERDICT._serialized_start=552
+  _VERDICT._serialized_end=725
+  _REPORTSTARTSREQUEST._serialized_start=728
+  _REPORTSTARTSREQUEST._serialized_end=908
+  _REPORTSTARTSRESPONSE._serialized_start=910
+  _REPORTSTARTSRESPONSE._serialized_end=932
+  _SPANSTART._serialized_start=935
+  _SPANSTART._serialized_end=1098
+  _OUTCOME._serialized_start=1101
+  _OUTCOME._serialized_end=1479
+  _REPORTRUNREQUEST._serialized_start=1482
+  _REPORTRUNREQUEST._serialized_end=1717
+  _REPORTRUNRESPONSE._serialized_start=1719
+  _REPORTRUNRESPONSE._serialized_end=1738
+  _ENDSESSIONREQUEST._serialized_start=1740
+  _ENDSESSIONREQUEST._serialized_end=1779
+  _ENDSESSIONRESPONSE._serialized_start=1781
+  _ENDSESSIONRESPONSE._serialized_end=1816
+  _LABELTRACEREQUEST._serialized_start=1818
+  _LABELTRACEREQUEST._serialized_end=1929
+  _LABELTRACERESPONSE._serialized_start=1931
+  _LABELTRACERESPONSE._serialized_end=1951
+  _JUDGETRACESREQUEST._serialized_start=1953
+  _JUDGETRACESREQUEST._serialized_end=2024
+  _JUDGETRACESRESPONSE._serialized_start=2026
+  _JUDGETRACESRESPONSE._serialized_end=2077
+  _LISTRELIABILITYREQUEST._serialized_start=2079
+  _LISTRELIABILITYREQUEST._serialized_end=2183
+  _LISTRELIABILITYRESPONSE._serialized_start=2185
+  _LISTRELIABILITYRESPONSE._serialized_end=2251
+  _EVALUATIONSERVICE._serialized_start=2254
+  _EVALUATIONSERVICE._serialized_end=3293
 # @@protoc_insertion_point(module_scope)

@@ -232,14 +232,16 @@ class Verdict(_message.Message):
     def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., reason: _Optional[str] = ..., mode: _Optional[str] = ..., found_at_unix_nano: _Optional[int] = ..., metadata_json: _Optional[bytes] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
-    __slots__ = ["names", "process_id", "session_id"]
+    __slots__ = ["missed_seconds", "names", "process_id", "session_id"]
+    MISSED_SECONDS_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    missed_seconds: float
     names: _containers.RepeatedScalarFieldContainer[str]
     process_id: str
     session_id: str
-    def __init__(self, session_id: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., process_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., process_id: _Optional[str] = ..., missed_seconds: _Optional[float] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
     __slots__ = ["lost", "outcome", "verdict"]

@@ -228,7 +228,7 @@ class StoreQueries:
 
 def _scores(connection: Connection, session_id: str, names: Sequence[str]) -> dict[str, dict[str, float]]:
     """By name, the score of each trace of a session that has one. Where a trace of it was left to the judge, whatever
-    came of that, only the judge's: two methods of one name are not to be compared, nor does one stand in for the other."""
+    came of that, only the judge's: scores of two methods are not to be compared, nor does one stand in for another."""
     query = select(
         outcomes.c.name, outcomes.c.method, outcomes.c.status, outcomes.c.subject_id, outcomes.c.score
     ).where(

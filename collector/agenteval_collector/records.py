@@ -125,7 +125,8 @@ class StrayReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:
-    """A session as it is after its newest trace. Times in nanoseconds since the Unix epoch."""
+    """A session as it is after its newest trace. Times in nanoseconds since the Unix epoch; `last_seen_at` is when the
+    newest of its telemetry was received."""
 
     session_id: str
     user_id: str | None

@@ -22,7 +22,7 @@ IDLE = 900.0
 
 
 class Scoring:
-    """`put` evaluates a batch, received `ago` seconds before; `emitted` is what left; `restart` forgets all that is in memory.
+    """`put` evaluates a batch, received `ago` seconds before; `emitted` is what left; `restart` forgets all in memory.
 
     `judging` says what is referred to a judge, `referred` are the jobs; `plugged` are evaluators of a user's own.
     """

@@ -8,6 +8,7 @@ import pytest
 from agenteval_collector import plugins
 from agenteval_collector.aggregation import LiveSessions
 from agenteval_collector.clock import ManualClock
+from agenteval_collector.documents import rfc3339
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.coherence import Coherence
 from hypothesis import HealthCheck, given
@@ -111,6 +112,25 @@ def test_a_late_span_of_a_trace_far_back_changes_nothing_that_it_does_not_touch(
     late.start_time_unix_nano = late.end_time_unix_nano = said(5, "").end_time_unix_nano
     scoring.put(assembled(said(5, SAID[1]), late, revision=2))
     assert {n: scoring.trace(trace_id(n).hex())["outcomes"] for n in range(1, 41)} == before
+
+
+def test_a_session_was_last_seen_when_its_newest_trace_was_received_not_when_it_was_scored(scoring: Scoring) -> None:
+    begin = scoring.clock.now()
+    scoring.clock.advance(24 * 60)
+    scoring.put(assembled(said(1, SAID[0])), ago=24 * 60)
+    assert scoring.session("s")["last_seen_at"] == rfc3339(begin)
+    assert scoring.session("s")["status"] == "idle"
+    scoring.put(assembled(said(2, SAID[2])), ago=23 * 60)
+    scoring.put(assembled(said(3, SAID[3])), ago=24 * 60)
+    assert scoring.session("s")["last_seen_at"] == rfc3339(begin + 60 * 10**9)
+
+
+def test_scores_of_a_backlog_are_not_final_before_the_rest_of_it_had_its_turn(scoring: Scoring) -> None:
+    scoring.clock.advance(2 * IDLE)
+    scoring.put(assembled(said(1, SAID[0])), ago=2 * IDLE)
+    assert scoring.core.sessions.over() == []
+    scoring.clock.advance(IDLE)
+    assert scoring.core.sessions.over() == ["s"]
 
 
 def test_a_session_out_of_memory_goes_on_with_the_same_scores(scoring: Scoring) -> None:

@@ -51,11 +51,13 @@ class LiveSessions:
     def seen(
         self, session_id: str, *, agent: str | None, service: str | None, scores: dict[str, bool], now: float
     ) -> None:
-        """A trace of the session was scored at `now` (monotonic); `scores` says by evaluator whether it is low."""
+        """The session goes on, quiet since `now` (monotonic) at the earliest; `scores` says by evaluator whether it is
+        low."""
         known = self._sessions.pop(session_id, None)
         if known is not None:
             self._count(known, -1)
-        live = _Live(agent, service, scores, now + self._idle)
+        idle_at = now + self._idle
+        live = _Live(agent, service, scores, idle_at if known is None else max(idle_at, known.idle_at))
         self._sessions[session_id] = live
         self._count(live, +1)
         if known is None:

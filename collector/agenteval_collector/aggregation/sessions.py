@@ -112,12 +112,17 @@ class Sessions:
                     found[member.trace_id] = (member, window.before(member.place))
         return list(found.values())
 
-    def put(self, session_id: str, trace: Trace, member: Member) -> None:
-        """Add a trace to its session, or replace it by its newer revision; `updates` gives what comes of it."""
-        now = self._clock.now()
+    def put(self, session_id: str, trace: Trace, member: Member, received_at: int) -> None:
+        """Add a trace to its session, or replace it by its newer revision; `updates` gives what comes of it.
+
+        The session was seen last when the newest of its traces was received: not when it got its turn to be scored, and
+        not when the trace says that it ended.
+        """
         session = self._open(session_id)
         if session is None:
-            session = _Session(_new_record(session_id, trace, now), CautiousScores(self._weights), AnswerWindow())
+            session = _Session(
+                _new_record(session_id, trace, received_at), CautiousScores(self._weights), AnswerWindow()
+            )
             self._sessions[session_id] = session
             self._absent = None
             self._bound()
@@ -125,7 +130,7 @@ class Sessions:
         session.scores.put(member.trace_id, self._choice(member.signals))
         session.met(trace.agent, member.place)
         agent = session.first_agent[1] if session.first_agent else None
-        session.record = _seen(session.record, trace, agent, session.scores.traces, now)
+        session.record = _seen(session.record, trace, agent, session.scores.traces, received_at)
         session.service_version = trace.service_version or session.service_version
         span_id = trace.turns[-1].span_id if trace.turns else trace.root_span_id
         session.last_turn = max(session.last_turn, (member.place, span_id), key=lambda turn: turn[0])
@@ -141,7 +146,8 @@ class Sessions:
     def updates(self) -> list[SessionUpdate]:
         """The sessions that were put to or rescored since the last call, each scored once, however many traces came."""
         changed, self._changed = self._changed, {}
-        return [self._update(session) for session in changed.values()]
+        # More of a session may be on the way when it is scored late: it is quiet from now on, not since the receipt.
+        return [self._update(session, seen=self._clock.monotonic()) for session in changed.values()]
 
     def judged(
         self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
@@ -190,8 +196,9 @@ class Sessions:
         """The trace's step risk, in [0, 1]; None where no signal of it is there."""
         return contribution(self._choice(member.signals).values, self._weights, member.trace_id).risk
 
-    def _update(self, session: _Session, *, revive: bool = True) -> SessionUpdate:
-        """The session's scores now. Without `revive` a session that was over stays over."""
+    def _update(self, session: _Session, *, revive: bool = True, seen: float | None = None) -> SessionUpdate:
+        """The session's scores now. Without `revive` a session that was over stays over. `seen`: since when it is quiet,
+        on the monotonic clock; by default since its newest trace was received."""
         (_, trace_id), span_id = session.last_turn
         evaluations = self._evaluators.evaluate(
             session.record, session.scores, trace_id=trace_id or None, span_id=span_id,
@@ -199,12 +206,14 @@ class Sessions:
         )  # fmt: skip
         session_id = session.record.session_id
         if (revive or session_id in self._live) and session_id not in self._endings:
+            if seen is None:
+                seen = self._clock.monotonic() - max(0, self._clock.now() - session.record.last_seen_at) / 1e9
             self._live.seen(
                 session_id,
                 agent=session.record.agent,
                 service=session.record.services[0] if session.record.services else None,
                 scores=self._evaluators.levels(evaluations),
-                now=self._clock.monotonic() - max(0, self._clock.now() - session.record.last_seen_at) / 1e9,
+                now=seen,
             )
         return SessionUpdate(record=session.record, evaluations=evaluations)
 
@@ -259,19 +268,19 @@ class Sessions:
             self._sessions.popitem(last=False)
 
 
-def _new_record(session_id: str, trace: Trace, now: int) -> SessionRecord:
+def _new_record(session_id: str, trace: Trace, received_at: int) -> SessionRecord:
     return SessionRecord(
         session_id=session_id,
         user_id=None,
         agent=None,
         services=(),
         started_at=trace.started_at,
-        last_seen_at=now,
+        last_seen_at=received_at,
         trace_count=0,
     )
 
 
-def _seen(record: SessionRecord, trace: Trace, agent: str | None, trace_count: int, now: int) -> SessionRecord:
+def _seen(record: SessionRecord, trace: Trace, agent: str | None, trace_count: int, received_at: int) -> SessionRecord:
     services = list(record.services)
     if trace.service is not None and trace.service not in services and len(services) < MAX_SERVICES:
         services.append(trace.service)
@@ -281,6 +290,6 @@ def _seen(record: SessionRecord, trace: Trace, agent: str | None, trace_count: i
         agent=agent or record.agent,
         services=services,
         started_at=min(record.started_at, trace.started_at),
-        last_seen_at=now,
+        last_seen_at=max(record.last_seen_at, received_at),
         trace_count=trace_count,
     )

@@ -43,7 +43,7 @@ class SessionAggregation(Protocol):
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
     ) -> list[tuple[Member, list[LoopText | None]]]: ...
 
-    def put(self, session_id: str, trace: Trace, member: Member) -> None: ...
+    def put(self, session_id: str, trace: Trace, member: Member, received_at: int) -> None: ...
 
     def rescore(self, session_id: str, member: Member) -> None: ...
 
@@ -121,7 +121,7 @@ class TraceEvaluation:
         commit.verdicts += [*loops, *self._loops.in_answers(evaluations, assembled)]
         # Telemetry of no agent is stored with its status, but is nobody's session.
         if trace.turns or trace.session_id is not None or assembled.death is not None:
-            self._sessions.put(session_id, trace, member)
+            self._sessions.put(session_id, trace, member, assembled.received_at)
             stayed = before is not None and before.session_id == session_id
             places = [before.place, place] if before is not None and stayed else [place]
             self._rescore_behind(session_id, places, member, commit)

@@ -31,6 +31,8 @@ _TRACE_ID: Final = re.compile("[0-9a-f]{32}")
 _STEADY: Final = 10.0
 """Seconds after which a stream that broke was a good one: the next is opened without much ado."""
 _STOP_TIMEOUT: Final = 1.0
+_OVERLAP: Final = 10.0
+"""Seconds before a stream broke from which on the next one tells again: what was on its way is known here, or not."""
 
 _logger = logging.getLogger("otel_agenteval")
 
@@ -53,6 +55,7 @@ class Listener:
         self._stopping = threading.Event()
         self._channel: grpc.Channel | None = None
         self._interrupted = False
+        self._heard_until = 0.0
 
     def start(self) -> None:
         """Start the thread unless it runs."""
@@ -72,6 +75,7 @@ class Listener:
 
     def _run(self) -> None:
         attempt = 0
+        self._heard_until = self._monotonic()
         with suppressing_instrumentation():
             while not self._stopping.is_set():
                 opened = self._monotonic()
@@ -87,6 +91,7 @@ class Listener:
     def _listen(self) -> str:
         """Take what one stream brings; why it ended."""
         destination = self._destination()
+        is_heard = False
         try:
             self._channel = open_channel(destination)
         except OSError as error:
@@ -94,10 +99,15 @@ class Listener:
         try:
             # What comes is read here: a message that is none is an error of ours to handle, not of gRPC's.
             watch: grpc.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(WATCH_METHOD, None, None)
-            request = pb.WatchRequest(process_id=self._process_id).SerializeToString()
+            missed = self._monotonic() - self._heard_until
+            request = pb.WatchRequest(process_id=self._process_id, missed_seconds=missed).SerializeToString()
             if self._interrupted or self._stopping.is_set():
                 return "interrupted"
-            for message in watch(request, metadata=destination.headers):
+            stream = watch(request, metadata=destination.headers)
+            # It comes as soon as nothing can pass us by unnoticed.
+            stream.initial_metadata()
+            is_heard = stream.is_active()
+            for message in stream:
                 if (verdict := _verdict(message)) is not None:
                     self._publish(verdict)
             return "the collector ended the stream"
@@ -106,6 +116,8 @@ class Listener:
             return str(error)
         finally:
             self._channel.close()
+            if is_heard:
+                self._heard_until = max(self._heard_until, self._monotonic() - _OVERLAP)
 
 
 def _verdict(message: bytes) -> Verdict | None:

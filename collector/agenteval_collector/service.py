@@ -23,6 +23,7 @@ from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.core import EvaluationCore, reliability_reports, session_naming
 from agenteval_collector.documents import trace_document
 from agenteval_collector.emit.fanout import Fanout
+from agenteval_collector.emit.alarms import MAX_ALARMS
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
@@ -91,7 +92,7 @@ class Collector:
             exported=self._exported,
         )
         telemetry = self.output.collector
-        feed = Feed(telemetry, self._processes_in, watchers=WATCH_THREADS)
+        feed = Feed(telemetry, self._processes_in, clock, watchers=WATCH_THREADS)
         sinks: dict[str, EvaluationSink] = {"instruments": self.output.evaluations, "feed": feed}
         counters = {"loops": self.output.loops.tell}
         if self.output.events is not None:
@@ -203,6 +204,8 @@ class Collector:
         if self.output.events is not None:
             # What the last run counted and could not export any more.
             self.output.events.tell(self.store.verdicts.unexported(self._clock.now() - EXPORTED_AGAIN))
+        # What the last run found and could not tell any more.
+        self._feed.remember(self.store.verdicts.newest(MAX_ALARMS))
         self.evaluation.start(pending_before=self._clock.now() if self.judge is not None else None)
         self.loops.start()
         self.assembly.start(self.store.checkpoint())

@@ -65,7 +65,7 @@ class FakeCollector:
         self.report_script: deque[Reply] = deque()
         self._arrived = threading.Condition()
         self._server = grpc.server(
-            ThreadPoolExecutor(4),
+            ThreadPoolExecutor(16),
             options=[("grpc.max_receive_message_length", max_message_bytes), ("grpc.so_reuseport", 0)],
         )
         self.starts_script: deque[Reply] = deque()

@@ -18,6 +18,7 @@ from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceService
 CONDITIONS = ("baseline", "fault", "structural", "prompt")
 MAX_ID_LENGTH = 1024
 MAX_NOTE_LENGTH = 10_000
+MAX_MISSED_SECONDS = 1e9
 LATEST = 2**63 - 1
 """The last nanosecond that the store's integers hold."""
 _WAKE_SECONDS = 1.0
@@ -47,7 +48,7 @@ class Feed(Protocol):
     """Where subscriptions come from."""
 
     def subscribe(
-        self, session_id: str | None = None, names: Collection[str] = (), process_id: str | None = None
+        self, session_id: str | None, names: Collection[str], process_id: str | None, missed_seconds: float
     ) -> Subscription: ...
 
 
@@ -166,7 +167,10 @@ class EvaluationService(EvaluationServiceServicer):
             subscription = _answered(
                 context,
                 lambda: self._feed.subscribe(
-                    request.session_id or None, tuple(request.names), request.process_id or None
+                    request.session_id or None,
+                    tuple(request.names),
+                    request.process_id or None,
+                    _missed_seconds(request),
                 ),
             )
             try:
@@ -247,6 +251,13 @@ def _answered(context: grpc.ServicerContext, answer: Callable[[], Response]) -> 
         return answer()
     except CollectorError as error:
         abort(context, error)
+
+
+def _missed_seconds(request: pb.WatchRequest) -> float:
+    seconds: float = request.missed_seconds
+    if not 0.0 <= seconds <= MAX_MISSED_SECONDS:
+        raise InvalidRequest(f"missed_seconds is {seconds}, not a number from 0 to {MAX_MISSED_SECONDS:g}")
+    return seconds
 
 
 def _run_report(request: pb.ReportRunRequest) -> RunReport:

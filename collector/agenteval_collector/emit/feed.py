@@ -1,18 +1,24 @@
-"""The watch feed: every committed evaluation and every verdict, to whoever listens at that moment."""
+"""The watch feed: every committed evaluation and every verdict, to whoever listens at that moment; and what was wrong
+lately, to whoever was away."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from threading import Condition, Lock
 from types import TracebackType
 from typing import Final, Self, TypeAlias
 
+from agenteval_collector.clock import Clock, SystemClock
+from agenteval_collector.emit.alarms import Event, RecentAlarms, is_alarm
 from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.errors import Overloaded, Unavailable
 from agenteval_collector.pipeline import CommittedEvaluation, FoundVerdict, ToldVerdict
-from otel_agenteval.outcome import Evaluation, Method, Subject
+from otel_agenteval.outcome import Evaluation
 
+MAX_MISSED: Final = 256
+"""Alarms that a watcher is told of that it missed, the newest."""
 _QUEUE: Final = "watch"
 
 
@@ -23,7 +29,6 @@ class Lost:
     count: int
 
 
-Event: TypeAlias = Evaluation | FoundVerdict
 FeedItem: TypeAlias = Event | Lost
 Participants: TypeAlias = Callable[[str], Container[str]]
 _News: TypeAlias = tuple[Event, FoundVerdict | None]
@@ -46,20 +51,15 @@ class Interest:
         """Whether the watcher wants the event."""
         if isinstance(event, FoundVerdict):
             session_id, name = event.verdict.session_id, event.verdict.name
-            takes_part, is_wrong = self.process_id in event.processes, True
+            takes_part = self.process_id in event.processes
         else:
             session_id, name = event.session_id, event.name
-            takes_part, is_wrong = False, _is_judged_alarm(event)
+            takes_part = False
         if self.session_id not in (None, session_id) or (self.names and name not in self.names):
             return False
         if self.process_id is None:
             return True
-        return is_wrong and (takes_part or self.process_id in participants(session_id))
-
-
-def _is_judged_alarm(evaluation: Evaluation) -> bool:
-    is_judged = evaluation.method is Method.LLM and evaluation.subject is Subject.TRACE
-    return is_judged and evaluation.success is False
+        return is_alarm(event) and (takes_part or self.process_id in participants(session_id))
 
 
 class Subscription:
@@ -128,6 +128,17 @@ class Subscription:
             self._changed.notify_all()
         return lost
 
+    def _catch_up(self, missed: Sequence[Event], participants: Participants) -> None:
+        """Put those of `missed`, the newest first, that the watcher asked for before what it was told meanwhile."""
+        wanted = islice((event for event in missed if self._interest.covers(event, participants)), MAX_MISSED)
+        with self._changed:
+            room = self._capacity - len(self._verdicts) - len(self._outcomes)
+            for event in islice(wanted, room):
+                if isinstance(event, FoundVerdict):
+                    self._verdicts.appendleft(event)
+                else:
+                    self._outcomes.appendleft(event)
+
     def __enter__(self) -> Self:
         return self
 
@@ -151,6 +162,7 @@ class Feed:
         self,
         telemetry: CollectorTelemetry,
         participants: Participants = lambda _session_id: frozenset(),
+        clock: Clock | None = None,
         *,
         capacity: int = 1024,
         watchers: int = 100,
@@ -159,17 +171,30 @@ class Feed:
             raise ValueError(f"capacity {capacity} and watchers {watchers} must be at least 1")
         self._telemetry = telemetry
         self._participants = participants
+        self._clock = clock or SystemClock()
         self._capacity = capacity
         self._watchers = watchers
+        self._alarms = RecentAlarms()
         self._subscriptions: set[Subscription] = set()
         self._closed = False
-        # Guards the set against watchers that come and go while evaluations are handed out.
+        # Guards the set and the alarms against watchers that come and go while evaluations are handed out.
         self._lock = Lock()
 
+    def remember(self, verdicts: Sequence[FoundVerdict]) -> None:
+        """Take these, the oldest first, for told when they were found: by an earlier run."""
+        with self._lock:
+            for found in verdicts:
+                self._alarms.add(found, found.found_at)
+
     def subscribe(
-        self, session_id: str | None = None, names: Collection[str] = (), process_id: str | None = None
+        self,
+        session_id: str | None = None,
+        names: Collection[str] = (),
+        process_id: str | None = None,
+        missed_seconds: float = 0.0,
     ) -> Subscription:
-        """Watch from now on what `Interest` says of these.
+        """Watch from now on what `Interest` says of these; with `missed_seconds` first of all, the oldest first, the
+        alarms of so much time past, as far as they are remembered.
 
         Raises Overloaded when there are too many watchers, Unavailable once the feed is closed.
         """
@@ -181,6 +206,8 @@ class Feed:
             if len(self._subscriptions) >= self._watchers:
                 raise Overloaded(f"{self._watchers} watchers are connected already, no more are allowed")
             self._subscriptions.add(subscription)
+            missed = self._alarms.since(self._clock.now() - round(missed_seconds * 1e9)) if missed_seconds else []
+        subscription._catch_up(missed, cache(self._participants))
         return subscription
 
     def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
@@ -202,6 +229,10 @@ class Feed:
 
     def _offer(self, events: Sequence[_News]) -> None:
         with self._lock:
+            now = self._clock.now()
+            for event, _ in events:
+                if is_alarm(event):
+                    self._alarms.add(event, now)
             subscriptions = list(self._subscriptions)
         # Asked once for each session, and only where a watcher is interested.
         participants = cache(self._participants)

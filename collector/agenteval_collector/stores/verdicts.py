@@ -59,6 +59,13 @@ class VerdictStore:
         told = [ToldVerdict(one.found, one.before) for one in kept.values() if one.is_told]
         return told, [one.found for one in kept.values() if one.counts]
 
+    def newest(self, limit: int) -> list[FoundVerdict]:
+        """So many that were found last, the oldest of them first. Reads all there are."""
+        query = select(verdicts).where(verdicts.c.tenant == self._tenant)
+        query = query.order_by(verdicts.c.found_at.desc()).limit(limit)
+        with reading(self._engine) as connection:
+            return [_found(row) for row in reversed(connection.execute(query).all())]
+
     def overdue(self, before: int) -> list[FoundVerdict]:
         """Those found before that time (ns) whose agent is not known yet, the oldest: they count now all the same."""
         query = select(verdicts).where(

@@ -22,8 +22,8 @@ from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.core import EvaluationCore, reliability_reports, session_naming
 from agenteval_collector.documents import trace_document
-from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.alarms import MAX_ALARMS
+from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput

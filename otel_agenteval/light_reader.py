@@ -5,7 +5,6 @@ call it looks at the reply alone. What stands only in messages, as tools that a 
 not seen here; the collector reads it. Content is hostile: nothing here raises for it.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -15,6 +14,7 @@ from otel_agenteval.detectors.steps import not_recorded
 from otel_agenteval.light_content import arguments_in, decoded_json, error_in, result_in, speech_in
 from otel_agenteval.model import AgentRun, Json
 from otel_agenteval.questions import newest_of, question_of
+from otel_agenteval.tool_names import only_hands_over, receiver_in
 
 Attributes = Mapping[str, Any]
 
@@ -112,9 +112,6 @@ _ANSWER: Final = "final_answer"
 # The span by which Google ADK stands for the joined responses of parallel calls.
 _MERGED: Final = "(merged tools)"
 _HANDOFF: Final = "handoff to "
-# Tools by which a model hands the conversation to another agent, saying nothing but its name in theirs.
-_TRANSFER: Final = re.compile(r"(?:transfer|hand_?off|delegate)_(?:back_)?to_\w+", re.IGNORECASE)
-_NOTHING_SAID: Final[tuple[Json, ...]] = (None, "", "{}", {})
 _DSPY_CALL: Final = ".__call__"
 # Events by which Strands tells what a tool was asked and answered, and what a model replied.
 _ASKED: Final = "gen_ai.tool.message"
@@ -230,8 +227,10 @@ def _error(attributes: Attributes, events: Mapping[str, Attributes], status_mess
 def _steers(name: str, attributes: Attributes) -> bool:
     """Whether a tool's span is a framework's own: it hands over, joins results, or is not executed as a tool at all."""
     tool = attributes.get("gen_ai.tool.name")
-    if _TRANSFER.fullmatch(name_of(StepKind.TOOL, name, attributes)):
-        return arguments_in(_first(attributes, _ARGUMENTS)) in _NOTHING_SAID
+    called = name_of(StepKind.TOOL, name, attributes)
+    # Arguments are read of few tools only.
+    if receiver_in(called) is not None and only_hands_over(called, arguments_in(_first(attributes, _ARGUMENTS))):
+        return True
     return tool == _MERGED or (tool is None and name.startswith(_HANDOFF)) or attributes.get("tool.name") == _ANSWER
 
 

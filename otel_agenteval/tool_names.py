@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from otel_agenteval.model import Json
+
 # Who tells of something does nothing to it: what is said describes what was asked about.
 _READS: Final = frozenset(("check", "count", "describe", "fetch", "get", "list", "read", "show", "view"))
 # Who searches asks the same with other words: what such a tool says is an answer in any language.
@@ -30,6 +32,24 @@ ACTS: Final = frozenset({
 # Elsewhere in a name these are things.
 _ACTS_FIRST: Final = frozenset(("open", "order"))
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+# Separators are whatever is neither a letter nor a digit, as in "Transfer to Writer".
+_HANDS_OVER: Final = re.compile(
+    r"[\W_]*(?:transfer|hand[\W_]?off|delegate)[\W_]+(?:back[\W_]+)?to[\W_]+(.+)", re.IGNORECASE | re.DOTALL
+)
+_NOTHING_SAID: Final[tuple[Json, ...]] = (None, "", "{}", "null", {})
+
+
+def receiver_in(tool: str) -> str | None:
+    """Whom a tool by its name hands the conversation to, as it is written there; None where it hands nothing over."""
+    match = _HANDS_OVER.fullmatch(tool)
+    return match[1] if match else None
+
+
+def only_hands_over(tool: str, arguments: Json) -> bool:
+    """Whether a call says nothing but the name of an agent, in the tool's: it is no step, whatever agents there are."""
+    return arguments in _NOTHING_SAID and receiver_in(tool) is not None
 
 
 def words_of(tool: str) -> list[str]:

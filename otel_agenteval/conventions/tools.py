@@ -18,17 +18,17 @@ from otel_agenteval.conventions.failures import result_error, span_error
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import Json, Tool, ToolCall
+from otel_agenteval.tool_names import receiver_in
 
 _FINAL_ANSWER = "final_answer"
-_TRANSFER = re.compile(r"(?:transfer|hand_?off|delegate)_(?:back_)?to_(.+)")
 
 
 def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:
     """The agent of `agents` that `request` hands the conversation to; None where it is no hand-off."""
-    match = _TRANSFER.fullmatch(_slug(request.name))
-    if match is None:
+    receiver = receiver_in(request.name)
+    if receiver is None:
         return None
-    named = {match[1]}
+    named = {_slug(receiver)}
     if isinstance(request.arguments, dict):
         named.update(_slug(value) for value in request.arguments.values() if isinstance(value, str))
     return next((agent for agent in agents if _slug(agent) in named), None)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import partial
 
 from otel_agenteval.model import AgentRun, Json, ModelCall, Question, Trace, Turn
+from otel_agenteval.tool_names import only_hands_over
 
 
 class StepKind(StrEnum):
@@ -80,7 +81,7 @@ class Step:
 
 
 def steps_of(trace: Trace) -> list[Step]:
-    """The tool and model calls of a trace in the order in which they ended."""
+    """The tool and model calls of a trace in the order in which they ended, without those that only hand over."""
     timed = [pair for turn in trace.turns for pair in _timed(turn)]
     return [step for _, step in sorted(timed, key=lambda pair: pair[0])]
 
@@ -91,6 +92,8 @@ def _timed(turn: Turn) -> list[tuple[int, Step]]:
     at = turn.started_at
     for call in turn.tool_calls:
         at = call.ended_at if call.ended_at is not None else at
+        if only_hands_over(call.name, call.arguments):
+            continue
         step = Step(
             kind=StepKind.TOOL,
             name=call.name,

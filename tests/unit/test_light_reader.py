@@ -97,6 +97,18 @@ def test_replies_are_those_of_the_full_reader_or_none() -> None:
             "handoff to b", {"openinference.span.kind": "TOOL"}, StepKind.OTHER, id="a hand-off to another agent"
         ),
         pytest.param(
+            "transfer_to_b",
+            {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.arguments": "null"},
+            StepKind.OTHER,
+            id="a tool that only hands over",
+        ),
+        pytest.param(
+            "transfer_to_savings",
+            {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.arguments": '{"eur": 5}'},
+            StepKind.TOOL,
+            id="a tool of the user's that is called as those are",
+        ),
+        pytest.param(
             "FinalAnswerTool",
             {"openinference.span.kind": "TOOL", "tool.name": "final_answer"},
             StepKind.OTHER,

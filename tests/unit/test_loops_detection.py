@@ -13,8 +13,8 @@ from agenteval_collector.replay import read_recording
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from otel_agenteval.conventions import BY_CONVENTION
-from otel_agenteval.detectors import RuleBook
+from otel_agenteval.conventions import BY_CONVENTION, read_trace, span_record
+from otel_agenteval.detectors import Detectors, RuleBook, steps_of
 from tests.support.eventually import eventually
 from tests.support.looping import root_span, tool_span
 from tests.support.otlp import span, span_id
@@ -169,3 +169,28 @@ def test_what_finds_no_room_is_counted_and_breaks_no_row() -> None:
     stage.arrived(calls[4], 1)
     stage.shutdown()
     assert kinds(announced) == ["identical_call"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("transfer_to_writer", "{}", []),
+        ("transfer_to_writer", "null", []),
+        ("Hand-off to Writer", "{}", []),
+        ("transfer_to_savings", '{"eur": 5}', ["identical_call"]),
+    ],
+)
+def test_whoever_is_handed_over_to_live_and_complete_detection_agree(
+    tool: str, arguments: str, told: list[str]
+) -> None:
+    said = {"gen_ai__tool__name": tool, "gen_ai__tool__call__arguments": arguments, "gen_ai__tool__call__result": "ok"}
+    calls = [span(1, number, parent=1, gen_ai__operation__name="execute_tool", **said) for number in (2, 3, 4)]
+    for number, call in enumerate(calls):
+        call.start_time_unix_nano += number * 1_000_000
+        call.end_time_unix_nano = call.start_time_unix_nano + 500_000
+    arrived = [Arrival(each, FOREIGN) for each in [*calls, root_span(1)]]
+    assert kinds(live().observe(arrived[:-1])) == told
+    records = [span_record(each, {}, "lib") for each in [*calls, root_span(1)]]
+    detectors = Detectors("s", "t", RuleBook())
+    steps = steps_of(read_trace("t", records, ()))
+    assert [verdict.kind for step in steps for verdict in detectors.observe(step)] == told

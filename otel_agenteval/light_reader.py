@@ -13,7 +13,7 @@ from otel_agenteval.detectors import Step, StepKind
 from otel_agenteval.detectors.steps import not_recorded
 from otel_agenteval.light_content import arguments_in, decoded_json, error_in, result_in, speech_in
 from otel_agenteval.model import AgentRun, Json
-from otel_agenteval.questions import newest_of, question_of
+from otel_agenteval.questions import newest_of, question_of, sent_of
 from otel_agenteval.tool_names import only_hands_over, receiver_in
 
 Attributes = Mapping[str, Any]
@@ -201,6 +201,7 @@ def step_of(
         read=read,
         asked=not_recorded if is_tool else partial(newest_of, attributes),
         question=not_recorded if is_tool else partial(question_of, attributes),
+        sent=not_recorded if is_tool else partial(sent_of, attributes),
         error=error,
         is_error_read=error is not None and not failed and "error.type" not in attributes,
         tokens=_tokens(attributes) if kind is StepKind.MODEL else 0,

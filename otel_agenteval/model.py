@@ -70,13 +70,14 @@ class Usage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
     """One logical model call. `output` is the text of its reply, None where none was recorded; `agent` is the one of
-    several that called, in its `run`."""
+    several that called, in its `run`. `sent` is a fingerprint of all that it was sent but its own words."""
 
     span_id: str
     model: str | None = None
     agent: str | None = None
     run: AgentRun | None = None
     question: Question | None = None
+    sent: bytes | None = None
     output: str | None = None
     usage: Usage | None = None
     error: str | None = None

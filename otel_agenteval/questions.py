@@ -2,13 +2,15 @@
 
 No conversation is decoded, because a history is long, grows with every call, and is most often asked for in vain: in
 message JSON the roles are looked for from both ends. Inside a JSON string every quotation mark stands behind a
-backslash, so that content cannot be taken for a role.
+backslash, so that content cannot be taken for a role. Where excerpts are the same, a fingerprint of all that was sent
+tells whether it was another question.
 """
 
 import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final
 
@@ -35,6 +37,9 @@ _INDEXED: Final = (
     ("gen_ai.prompt.0.role", "gen_ai.prompt.", "."),
 )
 _CONTENTS: Final = ("content", "contents.0.message_content.text")
+_SYSTEM: Final = "gen_ai.system_instructions"
+_PIECE: Final = 64 * 1024
+_DIGEST: Final = 16
 _MARK: Final = '"role"'
 _ROLE: Final = re.compile(r'"role"\s*:\s*"([\w-]{1,40})"')
 _DECODER: Final = json.JSONDecoder()
@@ -65,12 +70,56 @@ def newest_of(attributes: Mapping[str, Any]) -> str | None:
     return None if newest is None else excerpt(newest)
 
 
+def sent_of(attributes: Mapping[str, Any]) -> bytes | None:
+    """A fingerprint of all that the model was sent but its own words, each once; None where nothing is recorded."""
+    if next(_messages(attributes)[1], None) is None:
+        return None
+    said = {_digest(each) for each in _sent(attributes)}
+    return blake2b(b"".join(sorted(said)), digest_size=_DIGEST).digest()
+
+
 def excerpt(message: str) -> str:
     """A text that is compared in place of a message."""
     if len(message) <= MAX_EXCERPT:
         return message
     half = MAX_EXCERPT // 2
     return f"{message[:half]}{message[-half:]}{len(message)}"
+
+
+def _sent(attributes: Mapping[str, Any]) -> Iterator[str]:
+    """The texts of instructions, and of the messages that the model did not write."""
+    if isinstance(system := attributes.get(_SYSTEM), str):
+        yield system
+    for first, prefix, infix in _INDEXED:
+        if first in attributes:
+            yield from _indexed_contents(attributes, prefix, infix)
+            return
+    text = next(text for key in _MESSAGES if isinstance(text := attributes.get(key), str))
+    first_role, last_role = _role_after(text, 0), _role_before(text, len(text))
+    if first_role is None or last_role is None:
+        return
+    if _is_first_field(text, first_role):
+        yield text[: first_role.start()].strip(_STRUCTURE)
+        yield text[_end(text, last_role.start()) :].strip(_STRUCTURE)
+    else:
+        yield text[last_role.end() :].strip(_STRUCTURE)
+    yield from (said for role, said in _forwards(text) if role not in _OWN)
+
+
+def _indexed_contents(attributes: Mapping[str, Any], prefix: str, infix: str) -> Iterator[str]:
+    """All texts in the contents of messages, as one has several of some APIs."""
+    for key, said in attributes.items():
+        if isinstance(said, str) and key.startswith(prefix):
+            index, _, field = key.removeprefix(prefix).partition(infix)
+            if field.startswith("content") and attributes.get(f"{prefix}{index}{infix}role") not in _OWN:
+                yield said
+
+
+def _digest(text: str) -> bytes:
+    written = blake2b(digest_size=_DIGEST)
+    for start in range(0, len(text), _PIECE):
+        written.update(text[start : start + _PIECE].encode("utf-8", "surrogatepass"))
+    return written.digest()
 
 
 def _newest(last: Iterator[_Message]) -> str | None:
@@ -92,7 +141,7 @@ def _messages(attributes: Mapping[str, Any]) -> tuple[Iterator[_Message], Iterat
             )
     for key in _MESSAGES:
         if isinstance(text := attributes.get(key), str):
-            return _forwards(text), _backwards(text)
+            return islice(_forwards(text), MAX_MESSAGES), _backwards(text)
     return iter(()), iter(())
 
 
@@ -103,9 +152,7 @@ def _indexed(attributes: Mapping[str, Any], name: str) -> _Message:
 
 def _forwards(text: str) -> Iterator[_Message]:
     at = _role_after(text, 0)
-    for _ in range(MAX_MESSAGES):
-        if at is None:
-            return
+    while at is not None:
         after = _role_after(text, at.end())
         yield at[1], _written(text, at, after)
         at = after
@@ -123,10 +170,14 @@ def _backwards(text: str) -> Iterator[_Message]:
 def _written(text: str, at: _Found, after: _Found | None) -> str:
     """What stands behind the role that is `at`, up to the next one; where it is not the first field, what precedes."""
     start = at.start()
-    if text[max(0, start - 2) : start].strip().endswith("{"):
+    if _is_first_field(text, at):
         return text[at.end() : after.start() if after else _end(text, start)].strip(_STRUCTURE)
     before = _role_before(text, start)
     return text[before.end() if before else 0 : start].strip(_STRUCTURE)
+
+
+def _is_first_field(text: str, at: _Found) -> bool:
+    return text[max(0, at.start() - 2) : at.start()].strip().endswith("{")
 
 
 def _end(text: str, start: int) -> int:

@@ -10,7 +10,7 @@ from otel_agenteval.conventions.records import STATUS_ERROR
 from otel_agenteval.conventions.tools import tool_calls
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import ModelCall, Turn
-from otel_agenteval.questions import question_of
+from otel_agenteval.questions import question_of, sent_of
 
 _TOOL_REASONS = frozenset({"tool_calls", "tool_call", "tool-calls", "tool_use", "function_call"})
 
@@ -111,6 +111,7 @@ def _model_call(node: Node) -> ModelCall:
         agent=node.agent,
         run=node.run,
         question=question_of(span.attributes),
+        sent=sent_of(span.attributes),
         output=_text(node),
         usage=facts.usage,
         error=span_error(span),

@@ -32,6 +32,7 @@ class RunDetectors:
         self._same_result = Attempts(rules.no_progress.repeats)
         self._same_reply = Row()
         self._asked: str | None = None
+        self._sent: bytes | None = None
         self._cycles = Cycles()
         self._failures = {StepKind.TOOL: Failures(), StepKind.MODEL: Failures()}
 
@@ -95,10 +96,23 @@ class RunDetectors:
         if row.count and asked == self._asked and not row.is_of(said) and said[1].fingerprint is None:
             return
         self._asked = asked
+        self._compare_all_sent(step, is_again=row.is_of(said))
         if row.add(said, step) and row.count == rule.repeats and is_speech(step.reply):
             to_what = "" if asked is None else " to the same"
             reason = f"the model said the same{to_what} {rule.repeats} times, and no tool was called in between"
             yield from _repeated(Kind.REPEATED_OUTPUT, rule, step, row, reason)
+
+    def _compare_all_sent(self, step: Step, *, is_again: bool) -> None:
+        """Begin anew where the model was sent something else than the time before, which its newest message hides.
+
+        All that it was sent is long, and it is looked at only where the same was said again; what was sent the first
+        time is not known then, and taken for the same, unless the second time is enough for a loop.
+        """
+        is_needed = is_again or self._rules.repeated_output.repeats == 2
+        sent = step.sent() if is_needed else None
+        if is_again and None not in (sent, self._sent) and sent != self._sent:
+            self._same_reply.clear()
+        self._sent = sent
 
     def _failed_again(self, step: Step, arguments: Compared | None, failure: _Failure | None) -> Iterator[Loop]:
         rule = self._rules.error_storm

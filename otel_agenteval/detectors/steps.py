@@ -44,8 +44,8 @@ class Step:
 
     `name` is the tool's or the model's. `arguments` are a tool call's, as JSON text or decoded. `result` is what the
     tool gave back, or a model's reply: its text, or what `read` gets the text out of when it is needed. `question` gets
-    what the model was asked, and `asked` the newest of it alone. A failed step has an `error`, be it empty text;
-    `is_error_read` where nothing but its result tells of that.
+    what the model was asked, `asked` the newest of it alone, and `sent` a fingerprint of all that it was sent but its
+    own words. A failed step has an `error`, be it empty text; `is_error_read` where nothing but its result tells of it.
     `tokens` are the input and output of a model call. `agent` names whose step it is, and `run` in which of its runs,
     both the same for the tool and the model calls there: each run of an agent is looked at on its own. Where it is not
     known, `run` is None.
@@ -61,6 +61,7 @@ class Step:
     read: Callable[[Json], Json] | None = None
     asked: Callable[[], str | None] = not_recorded
     question: Callable[[], Question | None] = not_recorded
+    sent: Callable[[], bytes | None] = not_recorded
     error: str | None = None
     is_error_read: bool = False
     tokens: int = 0
@@ -121,6 +122,7 @@ def _timed(turn: Turn) -> list[tuple[int, Step]]:
             result=said,
             asked=partial(_asked, reply),
             question=partial(_question, reply),
+            sent=partial(_sent, reply),
             error=reply.error,
             tokens=reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0,
             started_at=reply.started_at,
@@ -136,3 +138,7 @@ def _asked(call: ModelCall) -> str | None:
 
 def _question(call: ModelCall) -> Question | None:
     return call.question
+
+
+def _sent(call: ModelCall) -> bytes | None:
+    return call.sent

@@ -8,6 +8,7 @@
     planner#2: search({"q": "a"}) -> 3 hits    one in the second of the agent's runs, which another agent called
     says: Good morning!                        a reply of the model; `says !! overloaded` is one that failed
     says to Hello?: Good morning!              one to a recorded question
+    says to Hello? [in May]: Good morning!     one to a recorded question, and what else it was sent
     open search                                a call begins; `open search in outer` inside another, `node` is no call
     close search                               it ends
     wait 10m                                   nothing happens for so long
@@ -32,7 +33,7 @@ SECOND: Final = 1_000_000_000
 BEHAVIOURS: Final = DATA / "behaviours"
 
 _CALL = re.compile(r"(?P<tool>\w+)\((?P<arguments>.*)\)(?: (?P<sign>->|!!|!>) (?P<outcome>.*))?")
-_SAYS = re.compile(r"says(?: to (?P<asked>[^:]*))?(?:: (?P<reply>.*)| !! (?P<error>.*))")
+_SAYS = re.compile(r"says(?: to (?P<asked>[^:\[]*)(?: \[(?P<sent>[^\]]*)\])?)?(?:: (?P<reply>.*)| !! (?P<error>.*))")
 _OPEN = re.compile(r"(?P<verb>open|node|close) (?P<name>\w+)(?: in (?P<parent>\w+))?")
 
 
@@ -98,6 +99,7 @@ def _event(text: str, span_id: str, begun: int, ended: int) -> StepStarted | Ste
             agent=agent,
             run=run,
             asked=partial(str, asked) if (asked := match["asked"]) else not_recorded,
+            sent=partial(str.encode, sent) if (sent := match["sent"]) else not_recorded,
             result=match["reply"],
             error=match["error"],
             started_at=begun,

@@ -77,7 +77,18 @@ def _repeated_output(history: Sequence[Step]) -> bool:
     last = history[-1]
     said = [step for step in history if _is_tool(step) or (step.error is None and step.result is not None)]
     row = _last(said, lambda step: not _is_tool(step) and _reply(step) == _reply(last))
+    row = row[_last_other_sent(row) :]
     return last.error is None and is_speech(last.result) and _completes(row, ROUNDS) and row[-1] is last
+
+
+def _last_other_sent(row: Sequence[Step]) -> int:
+    """Where in a row of replies the last one stands whose model was sent something else than the time before.
+
+    What was sent the first time is taken for the same.
+    """
+    sent = [step.sent() for step in row]
+    others = [at for at in range(2, len(row)) if None not in sent[at - 1 : at + 1] and sent[at] != sent[at - 1]]
+    return max(others, default=0)
 
 
 def _again(calls: Sequence[Step], period: int) -> int:

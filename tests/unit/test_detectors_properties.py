@@ -43,6 +43,7 @@ REPLIES = st.builds(
     name=st.just("gpt"),
     span_id=st.just(""),
     asked=st.sampled_from([not_recorded, partial(str, "Can you help me?"), partial(str, "And now?")]),
+    sent=st.sampled_from([not_recorded, partial(str.encode, "May"), partial(str.encode, "June")]),
     result=st.sampled_from(["Could you tell me your name again?", "Let me look that up for you.", "yes", None]),
     error=st.sampled_from([None, None, None, "overloaded"]),
 )

@@ -114,6 +114,18 @@ def a_grader_of_documents(stage: Stage) -> None:
             stage.ask(run, [("system", "Grade."), ("user", f"Document {number}: {'x' * 5000}")], NOT_RELEVANT)
 
 
+def a_grader_of_documents_in_its_instructions(stage: Stage) -> None:
+    with stage.running("grader") as run:
+        for number in range(4):
+            stage.ask(run, [("system", f"Document {number}"), ("user", "Is it relevant?")], NOT_RELEVANT)
+
+
+def a_grader_of_documents_in_the_middle_of_a_prompt(stage: Stage) -> None:
+    with stage.running("grader") as run:
+        for number in range(4):
+            stage.ask(run, [("user", f"{'x' * 5000}{number}{'x' * 5000}")], NOT_RELEVANT)
+
+
 def a_grader_that_is_called_for_each_document(stage: Stage) -> None:
     with stage.running("chief") as chief:
         for number in range(4):
@@ -227,6 +239,8 @@ LEGITIMATE = [
     one_document_after_the_other_looked_up_before_it_is_read,
     a_supervisor_that_hands_over,
     a_grader_of_documents,
+    a_grader_of_documents_in_its_instructions,
+    a_grader_of_documents_in_the_middle_of_a_prompt,
     a_grader_that_is_called_for_each_document,
     an_answer_to_other_questions,
 ]

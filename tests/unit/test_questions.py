@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from otel_agenteval.conventions import Role, read_span
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Message
 from otel_agenteval.model import Question
-from otel_agenteval.questions import MAX_EXCERPT, excerpt, question_of
+from otel_agenteval.questions import MAX_EXCERPT, excerpt, question_of, sent_of
 from tests.support.agent_runs import messages
 from tests.support.recordings import DATA, recorded_spans
 
@@ -105,6 +105,48 @@ def test_what_is_new_is_another_question(form: Any) -> None:
     assert goes_on.opening not in (None, asked.newest)
 
 
+GRADED = [("system", "Document 1."), ("user", "Look at it."), ("user", "Is it relevant?")]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_that_was_sent_is_the_same_whatever_the_model_said(form: Any) -> None:
+    sent = sent_of(form(GRADED))
+    own = [("assistant", "I will see."), ("assistant", "I will look again.")]
+    assert sent is not None
+    assert sent_of(form([*GRADED, *own])) == sent
+    assert sent_of(form([*GRADED[:2], *own, GRADED[2]])) == sent
+    assert sent_of(form([*GRADED, *own, GRADED[2]])) == sent
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param([("system", "Document 2."), *GRADED[1:]], id="in the instructions"),
+        pytest.param([GRADED[0], ("user", "Look at this."), GRADED[2]], id="in an earlier message"),
+        pytest.param([*GRADED[:2], ("assistant", "Hm."), ("user", "Why?"), GRADED[2]], id="between its own words"),
+    ],
+)
+def test_what_stands_before_the_newest_message_is_sent_too(form: Any, other: list[tuple[str, str]]) -> None:
+    assert sent_of(form(GRADED)) != sent_of(form(other))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_middle_of_a_long_message_is_sent_too(form: Any) -> None:
+    one, other = ([("user", "a" * 100_000 + which + "b" * 100_000)] for which in "xy")
+    assert question_of(form(one)) == question_of(form(other))
+    assert sent_of(form(one)) != sent_of(form(other))
+
+
+def test_instructions_beside_the_messages_are_sent_too() -> None:
+    asked = {"gen_ai.input.messages": messages(ASKED)}
+    one, other = ({**asked, "gen_ai.system_instructions": f'[{{"content": "Document {n}."}}]'} for n in (1, 2))
+    assert len({sent_of(each) for each in (asked, one, other)}) == 3
+    # The form of Anthropic's API.
+    body = [{"mlflow.spanInputs": f'{{"system": "Document {n}", "messages": [{{"role": "user"}}]}}'} for n in (1, 2)]
+    assert sent_of(body[0]) != sent_of(body[1])
+
+
 @pytest.mark.parametrize(
     "attributes",
     [
@@ -132,3 +174,4 @@ def test_hostile_content_raises_nothing(text: str) -> None:
         for written in (text, f'{{"messages": [{{"role": "user", {text}'):
             found = question_of({key: written})
             assert found is None or isinstance(found, Question)
+            assert (found is None) or isinstance(sent_of({key: written}), bytes)

@@ -257,6 +257,14 @@ def test_retryable_errors_say_when_to_come_back(
     assert retry.retry_delay.ToNanoseconds() / 1e9 == seconds
 
 
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf"), 1e10])
+def test_a_time_that_none_can_have_missed_is_refused(stub: EvaluationServiceStub, seconds: float) -> None:
+    with pytest.raises(grpc.RpcError) as error:
+        next(stub.Watch(pb.WatchRequest(missed_seconds=seconds), timeout=DEADLINE))
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert f"missed_seconds is {seconds}" in error.value.details()
+
+
 def test_a_watcher_gets_what_is_committed_after_it_came(stub: EvaluationServiceStub, feed: Feed) -> None:
     call = watch(stub)
     feed.accept([committed(revision=7)])

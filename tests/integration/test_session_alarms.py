@@ -20,9 +20,10 @@ from tests.support.running_collector import RunningCollector
 SAME = "I can only help with orders of our own shop."
 
 
-def watch(collector: RunningCollector, process_id: str) -> grpc.Call:
+def watch(collector: RunningCollector, process_id: str, missed_seconds: float = 0.0) -> grpc.Call:
     """A watch that is known to have begun."""
-    call = EvaluationServiceStub(collector.channel).Watch(pb.WatchRequest(process_id=process_id), timeout=20)
+    request = pb.WatchRequest(process_id=process_id, missed_seconds=missed_seconds)
+    call = EvaluationServiceStub(collector.channel).Watch(request, timeout=20)
     call.initial_metadata()
     return call
 
@@ -73,6 +74,19 @@ def test_a_process_hears_of_the_traces_of_others_in_its_session(tmp_path: Path) 
         collector.scored(trace_id(3).hex())
         say(collector, 4, SAME, "p-3")
         assert next_alarm(stranger).verdict.trace_id == trace_id(4).hex(), "and of nothing before it took part"
+
+
+def test_who_was_away_hears_what_was_found_also_by_an_earlier_run(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path) as collector:
+        for number, process in ((1, "p-1"), (2, "p-2"), (3, "p-3")):
+            say(collector, number, SAME, process)
+        back = watch(collector, "p-1", missed_seconds=60)
+        assert [next_alarm(back).verdict.trace_id for _ in (2, 3)] == [trace_id(2).hex(), trace_id(3).hex()]
+    with RunningCollector(tmp_path) as collector:
+        back, new = watch(collector, "p-1", missed_seconds=60), watch(collector, "p-1")
+        say(collector, 4, SAME, "p-1")
+        assert [next_alarm(back).verdict.trace_id for _ in (2, 3, 4)] == [trace_id(n).hex() for n in (2, 3, 4)]
+        assert next_alarm(new).verdict.trace_id == trace_id(4).hex()
 
 
 def test_who_takes_part_is_known_after_a_restart_of_the_collector(tmp_path: Path) -> None:

@@ -301,6 +301,23 @@ def test_judged_alarm_is_observed_once_and_stops_nobody(collector: FakeCollector
         call(tracer)
 
 
+def test_who_listens_again_asks_for_what_it_missed_and_tells_it_once(collector: FakeCollector, make: Make) -> None:
+    heard: Queue[Verdict] = Queue()
+    processor, tracer = make(on_verdict=heard.put)
+    with running(tracer):
+        pass
+    collector.tell(told())
+    assert heard.get(timeout=5).kind == "repeated_answer"
+    collector.break_stream()
+    assert collector.wait_for(lambda got: len(got.watches) == 2)
+    first, second = collector.received.watches
+    assert 0.0 <= first.missed_seconds < second.missed_seconds < 20.0
+    collector.tell(told())
+    collector.tell(told(kind="budget"))
+    assert heard.get(timeout=5).kind == "budget"
+    assert processor.stats.verdicts == 2
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -1,8 +1,12 @@
+from collections.abc import Iterable
+from dataclasses import replace
 from threading import Thread
 from typing import Any
 
 import pytest
-from agenteval_collector.emit.feed import Feed, FeedItem, Lost, Subscription
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.emit.alarms import MAX_ALARMS
+from agenteval_collector.emit.feed import MAX_MISSED, Feed, FeedItem, Lost, Subscription
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.errors import Overloaded, Unavailable
 from agenteval_collector.pipeline import FoundVerdict, ToldVerdict
@@ -221,3 +225,72 @@ def test_verdicts_do_not_wait_for_outcomes_nor_give_way_to_them(telemetry: Telem
     assert read_all(watcher) == [Lost(2), first, second, evaluation(revision=3)]
     feed.tell([ToldVerdict(found_verdict(span_id=f"{number:016x}"), None) for number in range(4)])
     assert [type(item) for item in read_all(watcher)] == [Lost, FoundVerdict, FoundVerdict, FoundVerdict]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def timed(telemetry: TelemetryOutput, clock: ManualClock) -> Feed:
+    return Feed(telemetry.collector, lambda session_id: {"p"} if session_id == "s-1" else set(), clock)
+
+
+def verdicts(numbers: Iterable[int], session_id: str = "s-1") -> list[FoundVerdict]:
+    return [found_verdict(span_id=f"{n:016x}", session_id=session_id, processes=frozenset()) for n in numbers]
+
+
+def tell(feed: Feed, *found: FoundVerdict) -> None:
+    feed.tell([ToldVerdict(each, None) for each in found])
+
+
+def test_who_was_away_is_told_of_the_alarms_since_then_before_what_comes(timed: Feed, clock: ManualClock) -> None:
+    long_ago, first, second, third = verdicts(range(4))
+    low = committed(method=Method.LLM, outcome=Score(value=0.2, reason="half of it"), threshold=0.5)
+    tell(timed, long_ago)
+    clock.advance(60)
+    tell(timed, first, *verdicts([9], "s-2"))
+    timed.accept([low, committed(name="no alarm")])
+    clock.advance(20)
+    tell(timed, second)
+    back, new = timed.subscribe(process_id="p", missed_seconds=30.0), timed.subscribe(process_id="p")
+    tell(timed, third)
+    assert read_all(back) == [first, second, third, low.evaluation]
+    assert read_all(new) == [third]
+
+
+def test_an_alarm_that_is_told_anew_was_missed_once(timed: Feed) -> None:
+    early, named = found_verdict(session_id=TRACE_ID), found_verdict(session_id="s-1")
+    timed.tell([ToldVerdict(early, None)])
+    timed.tell([ToldVerdict(named, early)])
+    assert read_all(timed.subscribe(missed_seconds=1.0)) == [named]
+
+
+def test_what_an_earlier_run_found_was_told_when_it_was_found(timed: Feed, clock: ManualClock) -> None:
+    found = [
+        replace(each, found_at=clock.now() - ago * 1_000_000_000)
+        for ago, each in zip((50, 20), verdicts(range(2)), strict=True)
+    ]
+    timed.remember(found)
+    assert read_all(timed.subscribe(process_id="p", missed_seconds=30.0)) == found[1:]
+
+
+def test_alarms_that_were_missed_are_bounded(timed: Feed, clock: ManualClock, telemetry: TelemetryOutput) -> None:
+    own = verdicts(range(MAX_MISSED + 1))
+    tell(timed, *own)
+    assert read_all(timed.subscribe(missed_seconds=1.0)) == own[1:]
+    tell(timed, *verdicts(range(1000, 1000 + MAX_ALARMS - 1), "s-2"))
+    assert read_all(timed.subscribe(process_id="p", missed_seconds=1.0)) == own[-1:]
+    small = Feed(telemetry.collector, clock=clock, capacity=2)
+    tell(small, *own)
+    assert read_all(small.subscribe(missed_seconds=1.0)) == own[-2:]
+
+
+def test_nothing_is_missed_or_told_twice_while_a_watcher_comes(timed: Feed) -> None:
+    found = verdicts(range(200))
+    telling = Thread(target=lambda: [tell(timed, each) for each in found])
+    telling.start()
+    watcher = timed.subscribe(process_id="p", missed_seconds=3600.0)
+    telling.join()
+    assert read_all(watcher) == found

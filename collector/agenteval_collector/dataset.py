@@ -83,7 +83,9 @@ def read_dataset(path: Path) -> Dataset:
 def _lines(path: Path) -> Iterator[tuple[int, _Line]]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise InvalidRequest(f"{path}: cannot be read as text: {error}") from error
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():

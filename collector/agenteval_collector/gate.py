@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import fsum
 
+from agenteval_collector.config import EvaluatorsConfig
 from agenteval_collector.errors import InvalidRequest
 from agenteval_collector.pipeline import Document
 from agenteval_collector.records import Stray
@@ -55,6 +56,17 @@ def shortfalls(document: Document, wanted: Sequence[Least]) -> list[Shortfall]:
         for of, found, reason in _found(document, least.name)
         if found is None or found < least.value - TOLERANCE
     ]
+
+
+def refuse_unknown(document: Document, wanted: Sequence[Least]) -> None:
+    """Raises InvalidRequest where a name is that of no figure: neither of runs, nor of an evaluator, nor one that the
+    document has an outcome of."""
+    outcomes = [each for of in ("traces", "sessions") for subject in document[of] for each in subject["outcomes"]]
+    scores = {*EvaluatorsConfig.model_fields, *(each["name"] for each in outcomes)}
+    for least in wanted:
+        if least.name not in {*scores, *RELIABILITY_METRICS} and not _PASS_K.fullmatch(least.name):
+            there_are = ", ".join([*sorted(scores), *RELIABILITY_METRICS, "pass^1", "pass@1"])
+            raise InvalidRequest(f"--fail-under: nothing is called {least.name!r}; there are {there_are} and so on")
 
 
 def _found(document: Document, name: str) -> Iterator[tuple[str, float | None, str]]:

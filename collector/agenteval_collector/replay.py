@@ -160,7 +160,9 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def _json(path: Path) -> Iterator[Recorded]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise InvalidRequest(f"{path}: cannot be read as text: {error}") from error
     try:
         documents = [json.loads(text)]

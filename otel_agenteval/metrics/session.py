@@ -128,9 +128,10 @@ def reliability_result(
         return _nothing_evaluated(basis, weights, details)
     mean_top_k_risk = tail_sum / tail_size(basis.scored)
     risk = (1.0 - MAX_RISK_SHARE) * mean_top_k_risk + MAX_RISK_SHARE * max_risk
+    share = f"{flagged} of {basis.evaluated} traces with signals above risk {FLAG_ABOVE}"
     return MetricResult(
         score=clamp(1.0 - risk),
-        reason=f"{flagged} of {basis.evaluated} traces above risk {FLAG_ABOVE}, the largest is {max_risk:.4f}",
+        reason=f"{share}, the largest is {max_risk:.4f}",
         evaluated=basis.evaluated,
         coverage=basis.coverage,
         metadata={

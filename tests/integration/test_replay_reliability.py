@@ -86,7 +86,7 @@ def test_runs_of_the_dataset_that_have_no_trace_are_named(recording: Path, tmp_p
 
 
 def test_a_gate_that_falls_short_says_by_how_much_and_what_is_undefined(recording: Path, dataset: Path) -> None:
-    gates = ("pass^1=1", "R_rob=0.5", "loop_detection=0.1", "coherance=0.1")
+    gates = ("pass^1=1", "R_rob=0.5", "loop_detection=0.1", "agent_consistency=1")
     short = agenteval(
         "replay",
         recording,
@@ -98,7 +98,7 @@ def test_a_gate_that_falls_short_says_by_how_much_and_what_is_undefined(recordin
     assert short.returncode == 1
     assert json.loads(short.stdout)["reliability"]
     told = " ".join(short.stderr.split())
-    for said in ("pass^1 airline", "R_rob airline", "undefined: none of R_fault", "coherance nothing"):
+    for said in ("pass^1 airline", "R_rob airline", "undefined: none of R_fault", "agent_consistency"):
         assert said in told
     assert "loop_detection" not in short.stderr
 
@@ -107,6 +107,7 @@ def test_a_gate_that_falls_short_says_by_how_much_and_what_is_undefined(recordin
     ("arguments", "message"),
     [
         pytest.param(("--fail-under", "R"), "--fail-under 'R' is not NAME=VALUE", id="no value"),
+        pytest.param(("--fail-under", "coherance=0.1"), "nothing is called 'coherance'", id="a misspelt figure"),
         pytest.param(("--dataset", "absent.jsonl"), "absent.jsonl: cannot be read", id="no dataset"),
         pytest.param(
             ("--endpoint", "http://127.0.0.1:1", "--fail-under", "R=1"),

@@ -69,5 +69,5 @@ def test_what_is_wrong_with_a_line_is_named(tmp_path: Path, line: str, message: 
 
 
 def test_a_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match=r"absent\.jsonl: cannot be read as text"):
+    with pytest.raises(InvalidRequest, match=r"absent\.jsonl: cannot be read: No such file"):
         read_dataset(tmp_path / "absent.jsonl")

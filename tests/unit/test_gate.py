@@ -1,10 +1,11 @@
 """Least values that a replay has to reach."""
 
+import re
 from typing import Any
 
 import pytest
 from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.gate import Least, read_least, shortfalls
+from agenteval_collector.gate import Least, read_least, refuse_unknown, shortfalls
 from agenteval_collector.records import Stray
 from agenteval_collector.reliability.runs import NO_OUTCOME
 
@@ -109,3 +110,14 @@ def test_read_least(text: str, least: Least) -> None:
 def test_what_is_no_least_value_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="is not NAME=VALUE with a value from 0 to 1"):
         read_least(text)
+
+
+@pytest.mark.parametrize("name", ["R", "pass^3", "pass_at_k:2", "polite", "coherence", "agent_reliability"])
+def test_a_figure_that_can_be_there_is_known(name: str) -> None:
+    refuse_unknown(document(traces=scored("polite", 1.0)), [Least(name, 0.5)])
+
+
+@pytest.mark.parametrize("name", ["nonsense", "polite ", "pass^0", "pass"])
+def test_a_name_that_no_figure_has_is_refused_with_those_there_are(name: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"called {re.escape(repr(name))}; there are .*coherence.*polite.*R_con"):
+        refuse_unknown(document(traces=scored("polite", 1.0)), [Least(name, 0.5)])

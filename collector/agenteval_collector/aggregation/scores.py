@@ -108,8 +108,8 @@ def _risks(scores: CautiousScores, reliability: CautiousScore) -> list[tuple[str
         return [(MAX_RISK, missing), (FLAGGED_SHARE, _missing("no trace is flagged yet", unjudged, coverage))]
     flagged, evaluated = scores.flagged
     metadata = _pending(unjudged)
-    riskiest = f"the riskiest of {evaluated} traces has a risk of {risk:.4f}"
-    share = f"{flagged} of {evaluated} traces above risk {FLAG_ABOVE}"
+    riskiest = f"the riskiest of {evaluated} traces with signals has a risk of {risk:.4f}"
+    share = f"{flagged} of {evaluated} traces with signals above risk {FLAG_ABOVE}"
     return [
         (MAX_RISK, Score(value=risk, reason=_and(riskiest, unjudged), coverage=coverage, metadata=metadata)),
         (

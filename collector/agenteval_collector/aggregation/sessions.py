@@ -197,8 +197,8 @@ class Sessions:
         return contribution(self._choice(member.signals).values, self._weights, member.trace_id).risk
 
     def _update(self, session: _Session, *, revive: bool = True, seen: float | None = None) -> SessionUpdate:
-        """The session's scores now. Without `revive` a session that was over stays over. `seen`: since when it is quiet,
-        on the monotonic clock; by default since its newest trace was received."""
+        """The session's scores now. Without `revive` a session that was over stays over. `seen`: since when it is
+        quiet, on the monotonic clock; by default since its newest trace was received."""
         (_, trace_id), span_id = session.last_turn
         evaluations = self._evaluators.evaluate(
             session.record, session.scores, trace_id=trace_id or None, span_id=span_id,

@@ -16,7 +16,12 @@ TIMEOUT_SECONDS = 10.0
 SERVICE = pb.DESCRIPTOR.services_by_name["EvaluationService"]
 DEFAULT_GRPC = "http://127.0.0.1:4317"
 
-Address = Annotated[str, typer.Option("--grpc", metavar="URL", help="The collector's gRPC port.")]
+Address = Annotated[
+    str,
+    typer.Option(
+        "--grpc", metavar="URL", help="The collector's gRPC port. Commands that only read take its web port, as --url."
+    ),
+]
 
 
 def call(method: str, request: Message, address: str, key: str | None) -> Any:

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from agenteval_collector.cli.settings import effective, fail
 from agenteval_collector.cli.tables import session_table, trace_table
+from agenteval_collector.cli.terminal import console
 from agenteval_collector.clock import SystemClock
 from agenteval_collector.config import ConfigError, ServerConfig
 from agenteval_collector.demo.agents import play
@@ -48,7 +49,7 @@ def demo(
     Where OPENAI_BASE_URL or OPENAI_API_KEY is set, a judge scores them too.
     """
     logging.basicConfig(force=True, stream=sys.stderr, level=logging.WARNING)
-    console = Console(stderr=as_json)
+    out = console(stderr=as_json)
     with tempfile.TemporaryDirectory(prefix="agenteval-demo-") as folder:
         settings = effective(None, {"data_dir": folder, "server": _addresses()})
         try:
@@ -57,12 +58,12 @@ def demo(
             fail(str(error))
         try:
             addresses = collector.start()
-            _watch_agents(collector, addresses, console)
+            _watch_agents(collector, addresses, out)
             result = _result(collector, addresses)
             if as_json:
                 print(json.dumps(result), flush=True)
             else:
-                console.print(Text(_where_next(addresses, serving=_stays(once))), soft_wrap=True)
+                out.print(Text(_where_next(addresses, serving=_stays(once))), soft_wrap=True)
                 if _stays(once):
                     _until_interrupted()
         finally:
@@ -83,30 +84,30 @@ def _free(address: str) -> bool:
         return False
 
 
-def _watch_agents(collector: Collector, addresses: Mapping[str, str], console: Console) -> None:
+def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Console) -> None:
     """Run the sample agents side by side, and show what the collector says of them meanwhile."""
     endpoint = f"http://{addresses['grpc']}"
     with (
         ThreadPoolExecutor(len(SCRIPTS), "sample-agent") as pool,
-        Live(console=console, auto_refresh=False) as live,
+        Live(console=out, auto_refresh=False) as live,
     ):
         playing = [pool.submit(play, script, endpoint, time.sleep) for script in SCRIPTS]
         while wait(playing, timeout=REFRESH).not_done:
-            live.update(_view(collector, console.width), refresh=True)
+            live.update(_view(collector, out.width), refresh=True)
         expected = sum(done.result() for done in playing)
         deadline = time.monotonic() + SCORED_WITHIN
         while len(_traces(collector)) < expected:
             if time.monotonic() > deadline:
                 fail(f"only {len(_traces(collector))} of {expected} traces were scored within {SCORED_WITHIN:.0f} s")
             time.sleep(REFRESH)
-            live.update(_view(collector, console.width), refresh=True)
+            live.update(_view(collector, out.width), refresh=True)
         deadline = time.monotonic() + JUDGED_WITHIN
         while any(trace["status"] == "pending" for trace in _traces(collector)) and time.monotonic() < deadline:
             time.sleep(REFRESH)
-            live.update(_view(collector, console.width), refresh=True)
+            live.update(_view(collector, out.width), refresh=True)
         for script in SCRIPTS:
             collector.reports.end_session(script.session)
-        live.update(_view(collector, console.width), refresh=True)
+        live.update(_view(collector, out.width), refresh=True)
 
 
 def _view(collector: Collector, width: int) -> Group:

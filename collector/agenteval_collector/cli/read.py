@@ -14,7 +14,14 @@ from agenteval_collector.cli.show_judging import show_agreement, show_judgements
 from agenteval_collector.cli.terminal import clean
 from agenteval_collector.clock import SystemClock
 
-Url = Annotated[str, typer.Option("--url", envvar="AGENTEVAL_URL", help="The collector's web port.")]
+Url = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        envvar="AGENTEVAL_URL",
+        help="The collector's web port; `label` and `judge` take its gRPC port, as --grpc.",
+    ),
+]
 Key = Annotated[
     str | None,
     typer.Option(

@@ -18,7 +18,7 @@ from agenteval_collector.clock import SystemClock
 from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.dataset import Dataset, read_dataset
 from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.gate import read_least, shortfalls
+from agenteval_collector.gate import read_least, refuse_unknown, shortfalls
 from agenteval_collector.pipeline import Document
 from agenteval_collector.receiver.grpc import SERVICES
 from agenteval_collector.replay import Recorded, read_recording
@@ -57,6 +57,7 @@ def replay(
             _send(files, endpoint)
             return
         document = _evaluate(files, effective(file), truth)
+        refuse_unknown(document, wanted)
     except (InvalidRequest, ConfigError) as error:
         fail(str(error))
     _show(document, as_json=as_json)

@@ -24,8 +24,9 @@ def content(text: str, style: str = "") -> Text:
     return Text(clean(text), style)
 
 
-def console() -> Console:
-    """Standard output. Markup is off: styles are given to `Text`, never written into strings."""
+def console(*, stderr: bool = False) -> Console:
+    """Standard output, or standard error. Markup is off: styles are given to `Text`, never written into strings."""
     # A pipe has no width; rich would fold ids at 80 columns, which then no grep finds.
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(markup=False, highlight=False, emoji=False, width=width)
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)

@@ -70,7 +70,9 @@ class Endpoint:
 def _host(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{parts.scheme}://{parts.hostname or ''} is no http or https address")
+        # Whatever else it holds may be secret.
+        shown = "it" if "@" in url else repr(url.partition("?")[0])
+        raise ValueError(f"{shown} is no address such as http://127.0.0.1:11434/v1")
     if parts.username or parts.password:
         raise ValueError("it holds a user or a password; give the key as judge.api_key")
     return parts.netloc

@@ -61,13 +61,14 @@ def make_judge_stage(
     evaluators = _evaluators(settings)
     models = judge_models(settings)
     prices = Prices(config.prices)
+    ledger = Ledger(config.budget, prices, ledger_store, clock, models)
     try:
         judge = OpenAIJudge(
             base_url=config.base_url,
             api_key=config.api_key.get_secret_value() if config.api_key else None,
             timeout=config.timeout,
             concurrency=config.concurrency,
-            spending=Ledger(config.budget, prices, ledger_store, clock, models),
+            spending=ledger,
             clock=clock,
             requested=telemetry.requested,
         )
@@ -92,6 +93,7 @@ def make_judge_stage(
         rubrics=config.rubrics,
         constraints=settings.reliability.safety.constraints,
         redactor=(lambda: Redactor().redact) if config.redact else (lambda: _as_it_is),
+        room=lambda questions: ledger.room(questions * config.votes),
     )
     logger.info("%s", _describe(settings, sorted(models), prices))
     return JudgeStage(

@@ -1,7 +1,9 @@
 import asyncio
+import contextvars
 import logging
 from collections import defaultdict
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -240,6 +242,73 @@ def test_one_at_a_time_many_go_through_a_narrow_budget() -> None:
             spending.settle(asked, reply(100, 20))
 
         await asyncio.gather(*(go() for _ in range(24)))
+
+    asyncio.run(scenario())
+
+
+def whole_traces(limit: int, traces: int, questions: int, most: int) -> tuple[list[int], int]:
+    """Traces at once that ask so many questions, and may ask `most`: how many requests each got, and all of them."""
+
+    async def scenario() -> tuple[list[int], int]:
+        table = Table()
+        spending = ledger(table, ManualClock(), requests_per_hour=limit)
+        got = [0] * traces
+
+        async def ask(trace: int) -> None:
+            asked = request()
+            await spending.reserve(asked)
+            await asyncio.sleep(0)
+            spending.settle(asked, reply())
+            got[trace] += 1
+
+        async def judge(trace: int) -> None:
+            with suppress(OverBudget):
+                async with spending.room(most):
+                    await asyncio.gather(*(ask(trace) for _ in range(min(2, questions))))
+                    for _ in range(questions - 2):
+                        await ask(trace)
+
+        async with asyncio.timeout(10):
+            await asyncio.gather(*(judge(trace) for trace in range(traces)))
+        return got, table.spent_since(0).requests
+
+    return asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "judged"),
+    [
+        pytest.param(30, 4, 7, id="a burst"),
+        pytest.param(30, 5, 7, id="what is kept and not used is free again"),
+        pytest.param(100, 5, 16, id="room for all"),
+        pytest.param(3, 4, 0, id="too little for one"),
+    ],
+)
+def test_traces_of_a_burst_are_asked_all_or_nothing(limit: int, most: int, judged: int) -> None:
+    got, spent = whole_traces(limit, traces=16, questions=4, most=most)
+    assert sorted(got) == [0] * (16 - judged) + [4] * judged
+    assert spent == 4 * judged
+
+
+@given(limit=st.integers(0, 40), traces=st.integers(1, 12), questions=st.integers(1, 6), more=st.integers(0, 3))
+def test_no_trace_is_asked_in_part_and_no_bound_is_broken(limit: int, traces: int, questions: int, more: int) -> None:
+    got, spent = whole_traces(limit, traces, questions, questions + more)
+    assert set(got) <= {0, questions}
+    assert spent <= limit
+    assert 0 not in got or spent + questions + more > limit
+
+
+def test_who_asks_for_more_than_is_kept_does_not_take_what_is_kept_for_others() -> None:
+    async def scenario() -> None:
+        spending = ledger(Table(), ManualClock(), requests_per_hour=2)
+        mine, more, of_other = request(), request(), request()
+        async with spending.room(1):
+            await spending.reserve(mine)
+            spending.settle(mine, reply())
+            async with spending.room(1):
+                with pytest.raises(OverBudget):
+                    await contextvars.Context().run(asyncio.create_task, spending.reserve(more))
+                await spending.reserve(of_other)
 
     asyncio.run(scenario())
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -262,6 +263,41 @@ def test_over_budget_is_no_failure() -> None:
     expected = Unscored(status=Status.OVER_BUDGET, reason="10 requests an hour, free at 11:00")
     assert found["task_completion"].outcome == expected
     assert len(scores(found)) == 6
+
+
+def test_a_trace_without_room_for_all_its_questions_is_asked_none() -> None:
+    kept: list[int] = []
+
+    def room(questions: int) -> Any:
+        kept.append(questions)
+        raise OverBudget("30 requests an hour, free at 11:00")
+
+    script = Script(REPLIES)
+    found = judged(WHOLE, script, room=room)
+    expected = Unscored(status=Status.OVER_BUDGET, reason="30 requests an hour, free at 11:00")
+    assert {name: each.outcome for name, each in found.items()} == dict.fromkeys(JUDGED, expected)
+    assert (script.asked, kept) == ([], [5])
+
+
+@pytest.mark.parametrize("subject", [WHOLE, ONE_TURN, REASONED, trace(turn(plan=("a plan",)))])
+@pytest.mark.parametrize("wanted", [JUDGED, {"confidence"}, {"tool_correctness"}, {"plan_quality", "confidence"}])
+@pytest.mark.parametrize("models", [{}, {"confidence": "x", "argument_correctness": "big", "task_completion": "big"}])
+def test_no_trace_asks_more_questions_than_room_is_kept_for(
+    subject: Trace, wanted: Collection[str], models: dict[str, str]
+) -> None:
+    kept: list[int] = []
+
+    def room(questions: int) -> Any:
+        kept.append(questions)
+        return nullcontext()
+
+    replies = {
+        "extract": lambda q: {name: ["a"] if name == "plan" else "T" for name in q.schema["properties"]},
+        "tools": lambda q: {name: REPLIES["tools"][name] for name in q.schema["properties"]},
+    }
+    script = Script({**REPLIES, **replies})
+    judged(subject, script, wanted, models=models, room=room)
+    assert kept == [len(script.asked)]
 
 
 @pytest.mark.parametrize("question", list(REPLIES))

@@ -3,14 +3,17 @@
 Everything is reserved before it leaves and corrected when the reply is there, so that a crash in between counts too
 much and never too little. A request that came back without a usage keeps its estimate: it may have been billed; not so
 one with an error status. What is only reserved keeps nobody out for good: a request that has no room beside it waits
-until it is settled.
+until it is settled. Room for all the requests of a trace is kept from its first one on, so that a burst of traces does
+not spend a budget on first questions. Of tokens and money none is kept: estimates are several times what is used.
 """
 
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -72,6 +75,16 @@ class _Reservation:
     estimate: Spend
 
 
+@dataclass(slots=True, eq=False)
+class _Room:
+    """Requests that are kept for one trace, and have not been made."""
+
+    left: int
+
+
+_room: ContextVar[_Room | None] = ContextVar("agenteval_judge_room", default=None)
+
+
 class Ledger:
     """The `Spending` of a judge under a budget of whole hours and days of UTC.
 
@@ -90,11 +103,32 @@ class Ledger:
         self._clock = clock
         self._bounds = _bounds(budget, prices.unknown(models))
         self._reserved: dict[int, _Reservation] = {}
+        self._rooms: set[_Room] = set()
         self._settled = asyncio.Event()
+
+    @asynccontextmanager
+    async def room(self, requests: int) -> AsyncIterator[None]:
+        """Keep room for that many requests, for whoever asks inside; what is not used is free again at the end.
+
+        Waits for room beside what is under way and kept. Raises OverBudget where what is used up leaves none.
+        """
+        while not self._fits(Spend(requests=requests)):
+            await self._settled.wait()
+        room = _Room(requests)
+        self._rooms.add(room)
+        token = _room.set(room)
+        try:
+            yield
+        finally:
+            _room.reset(token)
+            self._rooms.remove(room)
+            # A request that others wait for, too, may go on.
+            room.left = 0
+            self._wake()
 
     async def reserve(self, request: JudgeRequest) -> None:
         """Account for a request that is about to leave, once there is room beside those under way: these end within
-        their timeout. Raises OverBudget where what is used up leaves no room."""
+        their timeout. Raises OverBudget where what is used up, or kept for other traces, leaves no room."""
         input_tokens = estimated_tokens(request)
         estimate = Spend(
             requests=1,
@@ -102,14 +136,22 @@ class Ledger:
             output_tokens=_OUTPUT_TOKENS,
             usd=self._prices.usd(request.model, input_tokens, _OUTPUT_TOKENS) or 0.0,
         )
-        while not self._fits(estimate):
+        room = _room.get() or _Room(0)
+        # Whoever asks beyond the own room holds a place that those may need for whom room is kept: no waiting for them.
+        while not self._fits(replace(estimate, requests=0 if room.left else 1), gone=self._kept):
             await self._settled.wait()
+        room.left = max(room.left - 1, 0)
         hour = self._hour()
         self._store.spend(hour, request.model, estimate)
         self._reserved[id(request)] = _Reservation(request=request, hour=hour, estimate=estimate)
 
-    def _fits(self, estimate: Spend) -> bool:
-        """Whether there is room now; there may be later where it does not raise OverBudget."""
+    @property
+    def _kept(self) -> int:
+        return sum(room.left for room in self._rooms)
+
+    def _fits(self, estimate: Spend, *, gone: int = 0) -> bool:
+        """Whether there is room now; there may be later where it does not raise OverBudget. `gone` are requests that
+        are as good as used up."""
         hour = self._hour()
         starts = {hours: hour - hour % hours for hours in {bound.hours for bound in self._bounds}}
         spent = {hours: self._store.spent_since(start) for hours, start in starts.items()}
@@ -118,8 +160,10 @@ class Ledger:
             measure, start = _MEASURES[bound.measure], starts[bound.hours]
             taken = measure(spent[bound.hours])
             reserved = sum(measure(each.estimate) for each in self._reserved.values() if each.hour >= start)
-            _hold(bound, taken - reserved, measure(estimate), free_at=start + bound.hours)
-            fits = fits and taken + measure(estimate) <= bound.limit
+            kept = measure(Spend(requests=self._kept))
+            used = taken - reserved + measure(Spend(requests=gone))
+            _hold(bound, used, measure(estimate), free_at=start + bound.hours)
+            fits = fits and taken + kept + measure(estimate) <= bound.limit
         return fits
 
     def _hour(self) -> int:
@@ -143,8 +187,7 @@ class Ledger:
     def _correct(self, request: JudgeRequest, requests: int, input_tokens: int, output_tokens: int) -> None:
         """What was used up takes the place of the reservation."""
         # Whoever waits runs only after the correction is made: there is nothing to wait for in between.
-        self._settled.set()
-        self._settled = asyncio.Event()
+        self._wake()
         reservation = self._reserved.pop(id(request))
         estimate = reservation.estimate
         correction = Spend(
@@ -156,6 +199,10 @@ class Ledger:
         if correction != Spend():
             self._store.spend(reservation.hour, request.model, correction)
 
+    def _wake(self) -> None:
+        self._settled.set()
+        self._settled = asyncio.Event()
+
 
 def _hold(bound: _Bound, used: float, needed: float, *, free_at: int) -> None:
     """Raises OverBudget where the estimate does not fit; `free_at` is the hour in which the next period begins."""
@@ -163,6 +210,8 @@ def _hold(bound: _Bound, used: float, needed: float, *, free_at: int) -> None:
         return
     says = f"judge.budget.{bound.key} is {bound.limit:.10g}"
     if needed > bound.limit:
+        if bound.measure == "requests":
+            raise OverBudget(f"{says}, too little for the {needed:.10g} requests of a trace")
         raise OverBudget(f"{says}, too little for a single request of about {needed:.10g}")
     free = datetime.fromtimestamp(free_at * _SECONDS_PER_HOUR, UTC).isoformat().replace("+00:00", "Z")
     raise OverBudget(f"{says}, {used:.10g} of it used up; free again at {free}")

@@ -11,6 +11,7 @@ asked at once, and where the extraction fails, alone.
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeVar, cast
@@ -61,7 +62,8 @@ class Panel:
     """Who judges what, and by which measure.
 
     `model` judges what neither `models`, by evaluator, nor a rubric itself names another for. `redactor` makes a
-    redaction for one trace: it may remember what it replaced, so that equal values stay recognisable.
+    redaction for one trace: it may remember what it replaced, so that equal values stay recognisable. `room` keeps what
+    so many questions need, and raises OverBudget where there is too little: a trace is judged whole or not at all.
     """
 
     model: str
@@ -71,6 +73,7 @@ class Panel:
     rubrics: tuple[RubricConfig, ...] = ()
     constraints: tuple[ConstraintConfig, ...] = ()
     redactor: Callable[[], Redact]
+    room: Callable[[int], AbstractAsyncContextManager[None]] = field(default=lambda _questions: nullcontext())
 
     async def judge(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
         """An outcome for each of `wanted` that the panel knows: a threshold, or a rubric of its name.
@@ -81,7 +84,12 @@ class Panel:
         asked = names.intersection(wanted)
         precluded = {name: Judged(outcome=reason) for name in asked if (reason := preclude(trace, name))}
         sitting = _Sitting(self, trace, frozenset(asked - precluded.keys()), ask)
-        return precluded | await sitting.outcomes()
+        try:
+            async with self.room(sitting.most):
+                return precluded | await sitting.outcomes()
+        except OverBudget as bound:
+            spent = Judged(outcome=Unscored(status=Status.OVER_BUDGET, reason=str(bound)))
+            return precluded | dict.fromkeys(sitting.asked, spent)
 
 
 @dataclass(frozen=True)
@@ -101,13 +109,22 @@ class _Sitting:
     def transcript(self) -> list[Json]:
         return transcript(self.trace, self.panel.trace_tokens, self.redact)
 
+    @property
+    def most(self) -> int:
+        """How many questions there may be."""
+        names = self.asked.intersection(_FROM_EXTRACT)
+        groups = self.by_model(name for name in execution.NAMES if name in names | self.sharing)
+        rest = names.intersection(("task_completion", "plan_quality"))
+        return len(self.at_once) + bool(names) + len(groups) + len(rest)
+
     async def outcomes(self) -> dict[str, Judged]:
         parts: list[Coroutine[Any, Any, dict[str, Judged]]] = []
         if self.asked.intersection(_FROM_EXTRACT):
             parts.append(self.from_extract())
-        parts += [self.score(question) for question in self.at_once()]
+        parts += [self.score(question) for question in self.at_once]
         return _merged(await _together(parts))
 
+    @cached_property
     def at_once(self) -> list[ScoringQuestion]:
         """The questions that need no extraction."""
         questions = self.tool_questions()

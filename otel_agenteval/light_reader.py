@@ -39,14 +39,6 @@ _KINDS: Final[Mapping[str, Mapping[str, StepKind]]] = {
         "ai.streamObject.doStream": StepKind.MODEL,
     },
 }
-_RUNS: Final[Mapping[str, frozenset[str]]] = {
-    "gen_ai.operation.name": frozenset(("invoke_agent",)),
-    "openinference.span.kind": frozenset(("AGENT",)),
-    "traceloop.span.kind": frozenset(("agent",)),
-    "langfuse.observation.type": frozenset(("agent",)),
-    "mlflow.spanType": frozenset(('"AGENT"',)),
-    "ai.operationId": frozenset(("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject")),
-}
 # What Pydantic AI, Google ADK and Logfire wrote before they named operations.
 _MARKS: Final = (
     ("tool_arguments", StepKind.TOOL),
@@ -103,10 +95,7 @@ _OUTPUT_TOKENS: Final = (
 )
 _USAGE: Final = ("langfuse.observation.usage_details", "mlflow.chat.tokenUsage")
 _USAGE_TOKENS: Final = (("input", "input_tokens", "prompt_tokens"), ("output", "output_tokens", "completion_tokens"))
-_AGENT_NAMES: Final = ("gen_ai.agent.name", "agent_name", "agent.name")
 _SESSIONS: Final = ("gen_ai.conversation.id", "session.id")
-# What openai-agents-v2 calls the agent of every span that is not an agent's run.
-_NOBODY: Final = "OpenAI Agent"
 # The tool by which smolagents has its model answer.
 _ANSWER: Final = "final_answer"
 # The span by which Google ADK stands for the joined responses of parallel calls.
@@ -127,20 +116,6 @@ def kind_of(name: str, attributes: Attributes) -> StepKind:
 def name_of(kind: StepKind, name: str, attributes: Attributes) -> str:
     """The tool's or the model's name, else the span's."""
     return _text(attributes, _TOOL_NAMES if kind is StepKind.TOOL else _MODEL_NAMES) or name.removesuffix(_DSPY_CALL)
-
-
-def agent_of(attributes: Attributes) -> str | None:
-    """The agent that a span names; None where it names none."""
-    name = _text(attributes, _AGENT_NAMES)
-    return None if name == _NOBODY else name
-
-
-def is_run(attributes: Attributes) -> bool:
-    """Whether a span stands for a run of an agent."""
-    for key, runs in _RUNS.items():
-        if isinstance(value := attributes.get(key), str):
-            return value in runs
-    return "agent_name" in attributes
 
 
 def session_of(attributes: Attributes) -> str | None:

@@ -14,10 +14,10 @@ from opentelemetry.trace import StatusCode, format_span_id, format_trace_id
 from otel_agenteval.buffer import EndedSpan
 from otel_agenteval.context import Identity
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted, Verdict
-from otel_agenteval.light_reader import agent_of, kind_of, name_of, session_of, step_of
+from otel_agenteval.light_reader import kind_of, name_of, session_of, step_of
 from otel_agenteval.semconv import SERVICE_NAME
 from otel_agenteval.throttle import ThrottledLog
-from otel_agenteval.whose import Whose, whose
+from otel_agenteval.whose import Whose, agent_named, whose
 
 MAX_EVENTS: Final = 8192
 """Starts and ends that may wait to be looked at; those that come on top of them are not watched."""
@@ -185,7 +185,7 @@ class Watch:
             name=span.name if kind is StepKind.OTHER else name_of(kind, span.name, attributes),
             span_id=format_span_id(context.span_id),
             parent_id=format_span_id(span.parent.span_id) if span.parent is not None else None,
-            agent=whose(span, trace.open).agent or agent_of(attributes),
+            agent=whose(span, trace.open).agent or agent_named(span, attributes),
             at=span.start_time or 0,
         )
         service = str(span.resource.attributes.get(SERVICE_NAME, ""))
@@ -215,7 +215,7 @@ class Watch:
             events=_events(ended),
             failed=span.status.status_code is StatusCode.ERROR,
             status_message=span.status.description,
-            agent=around.agent or agent_of(attributes),
+            agent=around.agent or agent_named(span, attributes),
             run=around.run,
             started_at=span.start_time,
             ended_at=span.end_time,

@@ -6,8 +6,9 @@ from typing import Final, NamedTuple, Protocol
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import format_span_id
 
+from otel_agenteval.agent_names import Attributes, agent_of, is_run
 from otel_agenteval.detectors import StepKind
-from otel_agenteval.light_reader import agent_of, is_run, kind_of
+from otel_agenteval.light_reader import kind_of
 from otel_agenteval.model import AgentRun
 
 MAX_DEPTH: Final = 32
@@ -59,16 +60,23 @@ def whose(span: ReadableSpan, spans: Mapping[int, Around]) -> Whose:
     return found
 
 
+def agent_named(span: ReadableSpan, attributes: Attributes) -> str | None:
+    """The agent that `span` itself names by its `attributes` or its name; None where it names none."""
+    scope = span.instrumentation_scope
+    return agent_of(span.name, attributes, scope.name if scope is not None else "")
+
+
 def _inside(around: Around, outer: Whose, spans: Mapping[int, Around]) -> Whose:
     span = around.span
     attributes = span.attributes
     said = attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
-    agent = agent_of(said) or outer.agent
+    named = agent_named(span, said)
+    agent = named or outer.agent
     if kind_of(span.name, said) is StepKind.TOOL:
         return outer._replace(agent=agent, in_tool=True)
-    if not is_run(said):
+    if not is_run(span.name, said):
         return outer._replace(agent=agent)
-    label = agent_of(said) or span.name
+    label = named or span.name
     if label == outer.label and not outer.in_tool:
         # One run, recorded twice or anew in every turn of it.
         return outer

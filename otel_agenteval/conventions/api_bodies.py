@@ -12,7 +12,6 @@ from otel_agenteval.conventions.decoding import (
     decode_structure,
     decode_text,
     is_cut,
-    recorded,
 )
 from otel_agenteval.conventions.messages import (
     ASSISTANT,
@@ -26,6 +25,7 @@ from otel_agenteval.conventions.messages import (
     read_message,
 )
 from otel_agenteval.model import Json, Usage
+from otel_agenteval.recorded import recorded
 
 _INPUT_TOKENS = ("input_tokens", "prompt_tokens", "input", "inputTokens", "promptTokens")
 _OUTPUT_TOKENS = ("output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens")

@@ -6,11 +6,12 @@ A crew at work is one turn, however many agents it has: it was asked what its fi
 import re
 from collections.abc import Sequence
 
-from otel_agenteval.conventions.decoding import decode_structure, recorded
+from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 _TASKS = ("crew_tasks", "crewai.crew.tasks")
 _RESULT = "crewai.crew.result"

@@ -8,6 +8,7 @@ import math
 import re
 
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 MAX_DEPTH = 64
 """Levels of arrays and objects that a value we pass on may have: whoever writes it as JSON recurses."""
@@ -16,12 +17,6 @@ _ESCAPED_SURROGATES = re.compile(r"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\
 _BEGINNING = re.compile(r'\{\s*(?:["}]|\Z)|\[\s*(?:[\[\]{"\d-]|\Z)')
 _TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _DANGLING_ESCAPE = re.compile(r"(?:\\u[dD][89abAB]\w\w)?\\(?:u\w{0,3})?\Z|\\u[dD][89abAB]\w\w\Z")
-_REDACTED = re.compile(
-    r"__REDACTED__|[\[<(]?REDACTED[\])>]?|readacted|<not (?:specified|serializable)>|\[Scrubbed due to .*", re.DOTALL
-)
-
-_REDACTED_BEGINS = frozenset("_[<(Rr")
-"""What every redaction begins with, and few other texts: looked at first, as there are many of them."""
 
 
 def decode_json(text: str) -> Json:
@@ -71,17 +66,6 @@ def is_cut(value: Json) -> bool:
     if not isinstance(value, str) or value[:1] not in ("[", "{") or value.rstrip()[-1:] in ("]", "}"):
         return False
     return _BEGINNING.match(value) is not None
-
-
-def recorded(text: Json) -> str | None:
-    """`text` if it says anything: None for other types, blank text, and what a redaction left in its place."""
-    if not isinstance(text, str):
-        return None
-    # Expressions with blanks at both ends take time that grows with the square of how many there are.
-    said = text.strip()
-    if not said or (said[0] in _REDACTED_BEGINS and _REDACTED.fullmatch(said)):
-        return None
-    return text
 
 
 def decode_arguments(value: Json) -> Json:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+from otel_agenteval.agent_names import agent_of
 from otel_agenteval.conventions.crewai import CrewAI
 from otel_agenteval.conventions.facts import Dialect, SpanFacts
 from otel_agenteval.conventions.google_adk import GoogleADK
@@ -63,4 +64,6 @@ def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> tuple[SpanFac
                 facts = more
             else:
                 facts.complete_with(more)
+    if facts is not None:
+        facts.agent = agent_of(span.name, span.attributes, span.scope)
     return facts, names

@@ -3,10 +3,11 @@
 import re
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_structure, recorded
+from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.records import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
 from otel_agenteval.error_text import ERROR_TEXT, tells_failure
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 _WITHHELD = re.compile(r"\bredacted\b", re.IGNORECASE)
 _ERROR_TEXTS = ("error", "error_message", "message", "detail")

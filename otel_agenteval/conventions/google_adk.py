@@ -4,24 +4,18 @@ A model call carries the request and the response of Gemini's API as JSON, a too
 Where content is switched off, each of them is `{}` or missing.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import (
-    decode_arguments,
-    decode_prefix,
-    decode_structure,
-    decode_text,
-    is_cut,
-    recorded,
-)
+from otel_agenteval.agent_names import adk_agent
+from otel_agenteval.conventions.decoding import decode_arguments, decode_prefix, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Content, Item
 from otel_agenteval.conventions.otel_genai import read_model
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 _REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
 _ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
@@ -30,9 +24,6 @@ _MARKS = frozenset((_REQUEST, _RESPONSE, _ARGUMENTS, _RESULT, _INVOCATION))
 _NO_CONTENT = "{}"
 # Stands where the joined responses of parallel calls are recorded once more.
 _NO_ARGUMENTS = "N/A"
-# Agents' runs of the first versions have a name and nothing else.
-_RUN = re.compile(r"agent_run \[(.+)\]", re.DOTALL)
-_RUN_BEGINS = "agent_run ["
 
 
 class GoogleADK:
@@ -46,12 +37,12 @@ class GoogleADK:
     )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return not _MARKS.isdisjoint(span.attributes) or span.name.startswith(_RUN_BEGINS)
+        return not _MARKS.isdisjoint(span.attributes) or adk_agent(span.name) is not None
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        if run := _RUN.fullmatch(span.name):
-            return SpanFacts(role=Role.AGENT, agent=run[1])
+        if adk_agent(span.name) is not None:
+            return SpanFacts(role=Role.AGENT)
         if attributes.get(_ARGUMENTS) == _NO_ARGUMENTS:
             return SpanFacts()
         if semconv.GEN_AI_TOOL_NAME in attributes:

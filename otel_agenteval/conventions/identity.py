@@ -5,8 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_json, decode_structure, recorded
+from otel_agenteval.conventions.decoding import decode_json, decode_structure
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 SESSION_KEYS = (
     semconv.AGENTEVAL_SESSION_ID,

@@ -7,12 +7,13 @@ return value, of a generation the request and the message that a model API answe
 from collections.abc import Sequence
 
 from otel_agenteval.conventions import api_bodies
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, recorded
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import Content
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.conventions.spoken import answered, asked, langchain_message
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 _TYPE = "langfuse.observation.type"
 _INPUT, _OUTPUT = "langfuse.observation.input", "langfuse.observation.output"
@@ -64,8 +65,6 @@ class Langfuse:
         elif facts.role in (Role.AGENT, Role.CHAIN):
             facts.input = asked(attributes.get(_TRACE_INPUT)) or asked(given)
             facts.output = answered(attributes.get(_TRACE_OUTPUT)) or answered(returned)
-            if facts.role is Role.AGENT:
-                facts.agent = recorded(span.name)
         if attributes.get(_LEVEL) == "ERROR":
             facts.error = recorded(attributes.get(_STATUS_MESSAGE)) or "error"
         return facts

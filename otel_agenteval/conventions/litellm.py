@@ -8,7 +8,7 @@ only there stands what the model thought.
 from collections.abc import Callable, Mapping, Sequence
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_arguments, recorded
+from otel_agenteval.conventions.decoding import decode_arguments
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.conventions.messages import (
@@ -23,6 +23,7 @@ from otel_agenteval.conventions.messages import (
 from otel_agenteval.conventions.python_repr import decode_repr
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 _CALL_ID = "litellm.call_id"
 _COMPLETION = "gen_ai.completion"

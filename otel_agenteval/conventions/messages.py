@@ -11,15 +11,9 @@ from dataclasses import dataclass, field
 from itertools import dropwhile, takewhile
 from typing import TypeAlias, TypeGuard
 
-from otel_agenteval.conventions.decoding import (
-    decode_arguments,
-    decode_json,
-    decode_prefix,
-    decode_text,
-    is_cut,
-    recorded,
-)
+from otel_agenteval.conventions.decoding import decode_arguments, decode_json, decode_prefix, decode_text, is_cut
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
 

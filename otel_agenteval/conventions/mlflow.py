@@ -8,12 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from otel_agenteval.conventions import api_bodies
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, recorded
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import Content
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.conventions.spoken import answered, asked, langchain_message
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 _TYPE = "mlflow.spanType"
 _INPUTS, _OUTPUTS = "mlflow.spanInputs", "mlflow.spanOutputs"
@@ -32,8 +33,6 @@ _ROLES = {
     "UNKNOWN": Role.CHAIN,
     "RETRIEVER": Role.RETRIEVAL,
 }
-# Automatic tracing of a library names its spans after methods: `Agent.run` is nobody's name.
-_METHOD = re.compile(r"\w+\.\w+")
 _NUMBERED = re.compile(r"(.+)_\d+")
 
 
@@ -66,8 +65,6 @@ class MLflow:
                 facts.result, facts.call_id = message.responses[0].result, message.responses[0].call_id
         elif facts.role in (Role.AGENT, Role.CHAIN):
             facts.input, facts.output = _asked(given), answered(returned)
-            if facts.role is Role.AGENT and not _METHOD.fullmatch(span.name):
-                facts.agent = recorded(span.name)
         return facts
 
 

@@ -8,19 +8,14 @@ shapes known to hold the user's words or the answer are read, since a wrong text
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from otel_agenteval.conventions.decoding import (
-    decode_arguments,
-    decode_structure,
-    decode_text,
-    is_cut,
-    recorded,
-)
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, Message, read_message
 from otel_agenteval.conventions.records import STATUS_ERROR, LogRecord, SpanRecord
 from otel_agenteval.conventions.spoken import answered, asked, langchain_message
 from otel_agenteval.model import Json, Usage
+from otel_agenteval.recorded import recorded
 
 _KIND = "openinference.span.kind"
 _ROLES = {
@@ -40,10 +35,8 @@ _TOOLS = "llm.tools"
 _FIRST_TOOL = "llm.tools.0.tool.json_schema"
 _TOOL_NAME = "tool.name"
 _TOOL_CALL_ID = "tool_call.id"
-_AGENT_NAMES = ("agent.name", "graph.node.id")
 _SMOLAGENTS_TOOLS = "smolagents.tools_names"
 
-_METHOD = re.compile(r"\.a?(?:run|invoke)\w*$")
 # DSPy names the span of a tool after the method that ran it, and ends its loop by a tool of its own.
 _CALLED = ".__call__"
 _DSPY_END = ("finish", "Completed.")
@@ -81,21 +74,12 @@ class OpenInference:
             facts.input = _said(attributes, _INPUT)
             facts.output = _said(attributes, _OUTPUT)
             if facts.role is Role.AGENT:
-                _read_agent(facts, span)
+                facts.tool_names = _tool_names(attributes.get(_SMOLAGENTS_TOOLS))
         return facts
 
 
-def _read_agent(facts: SpanFacts, span: SpanRecord) -> None:
-    attributes = span.attributes
-    names = (recorded(attributes.get(key)) for key in _AGENT_NAMES)
-    facts.agent = next(filter(None, names), None)
-    if facts.agent is None and _INPUT in attributes:
-        # A library that records what the run was asked names the span after the agent; one that does not
-        # (openai-agents) opens a span of this kind for the workflow as well.
-        facts.agent = _METHOD.sub("", span.name) or None
-    names_of_tools = attributes.get(_SMOLAGENTS_TOOLS)
-    if isinstance(names_of_tools, list):
-        facts.tool_names = tuple(name for name in names_of_tools if isinstance(name, str))
+def _tool_names(names: Json) -> tuple[str, ...] | None:
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else None
 
 
 def _read_model(facts: SpanFacts, span: SpanRecord) -> None:

@@ -8,11 +8,12 @@ nothing says which of them is a turn or a tool.
 from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_structure, recorded
+from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Content, Message, ToolRequest
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 _REASONING = "gen_ai.content.reasoning"
 # In the conventions this is a metric; as an attribute, nobody else has it.

@@ -8,14 +8,7 @@ kind of span it is stands in attributes that the current conventions still have,
 from collections.abc import Callable, Mapping, Sequence
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import (
-    decode_arguments,
-    decode_prefix,
-    decode_structure,
-    decode_text,
-    is_cut,
-    recorded,
-)
+from otel_agenteval.conventions.decoding import decode_arguments, decode_prefix, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import (
     ASSISTANT,
@@ -33,6 +26,7 @@ from otel_agenteval.conventions.messages import (
 from otel_agenteval.conventions.otel_genai import read_model
 from otel_agenteval.conventions.records import EventRecord, LogRecord, SpanRecord
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 _CHOICE = "gen_ai.choice"
 _TOOL_MESSAGE = "gen_ai.tool.message"

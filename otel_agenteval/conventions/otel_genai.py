@@ -7,11 +7,12 @@ Content is taken from the span's attributes; what they lack, from the event
 from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, recorded
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.model import Json, Usage
+from otel_agenteval.recorded import recorded
 
 _ROLES = {
     "chat": Role.MODEL,
@@ -37,8 +38,6 @@ _TOOL_STATUS = "gen_ai.tool.status"
 _MCP_METHOD = "mcp.method.name"
 # The name Google ADK gives to the span that stands for the joined responses of parallel calls.
 _MERGED_TOOLS = "(merged tools)"
-# What openai-agents-v2 calls the agent of every span that is not an agent's run.
-_NOBODY = "OpenAI Agent"
 _HANDOFF_TARGET = "gen_ai.handoff.to_agent"
 # Spellings of 2024 that live on beside the current ones.
 _OLD_INPUT_TOKENS = "gen_ai.usage.prompt_tokens"
@@ -68,7 +67,6 @@ class OtelGenAI:
         content = _content(span, logs)
         facts = SpanFacts(
             role=_role(attributes),
-            agent=_agent(attributes),
             hands_over_to=recorded(attributes.get(_HANDOFF_TARGET)),
             cut=any(map(is_cut, content.values())),
         )
@@ -101,11 +99,6 @@ def _role(attributes: Mapping[str, Json]) -> Role | None:
     if semconv.GEN_AI_RESPONSE_ID in attributes or _FINISH_REASONS in attributes:
         return Role.MODEL
     return None
-
-
-def _agent(attributes: Mapping[str, Json]) -> str | None:
-    name = recorded(attributes.get(semconv.GEN_AI_AGENT_NAME))
-    return None if name == _NOBODY else name
 
 
 def _content(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:

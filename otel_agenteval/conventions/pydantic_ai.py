@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, recorded
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, read_message
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 _AGENT_NAME = "agent_name"
 _ALL_MESSAGES = "pydantic_ai.all_messages"
@@ -51,7 +52,7 @@ class PydanticAI:
 
 
 def _read_run(attributes: Mapping[str, Json]) -> SpanFacts:
-    facts = SpanFacts(role=Role.AGENT, agent=recorded(attributes.get(_AGENT_NAME)))
+    facts = SpanFacts(role=Role.AGENT)
     facts.instructions = attributes.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)
     conversation = attributes.get(_ALL_MESSAGES, attributes.get(_ALL_EVENTS))
     facts.cut = is_cut(conversation)

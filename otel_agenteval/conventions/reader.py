@@ -7,7 +7,7 @@ from itertools import groupby, islice
 from otel_agenteval import semconv
 from otel_agenteval.conventions import identity, runs
 from otel_agenteval.conventions.agent_runs import tell_runs_apart
-from otel_agenteval.conventions.decoding import decode_structure, recorded
+from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.dialects import DIALECTS, read_span
 from otel_agenteval.conventions.exchanges import exchanges
 from otel_agenteval.conventions.facts import Role, SpanFacts
@@ -19,6 +19,7 @@ from otel_agenteval.conventions.tools import available_tools
 from otel_agenteval.conventions.tree import Node, grow, in_order
 from otel_agenteval.conventions.turns import read_turn
 from otel_agenteval.model import Json, Trace, Turn
+from otel_agenteval.recorded import recorded
 
 MAX_SERVICE_VERSIONS = 16
 """Versions of services that are read of one trace."""

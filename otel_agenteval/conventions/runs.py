@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_structure, recorded
+from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.identity import Carriers, first_id
 from otel_agenteval.model import ExpectedTool, Json, RunIdentity, RunOutcome
+from otel_agenteval.recorded import recorded
 
 EXPECTED_TOOLS = "expected_tools"
 """What `Trace.unread` calls ground truth that is not in the form it has to have."""

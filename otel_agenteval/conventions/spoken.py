@@ -5,9 +5,10 @@ Only shapes known to hold the user's words or the answer are read, since a wrong
 
 from contextlib import suppress
 
-from otel_agenteval.conventions.decoding import decode_json, decode_structure, is_cut, recorded
+from otel_agenteval.conventions.decoding import decode_json, decode_structure, is_cut
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Message, read_message
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 _ASKED = ("task", "input", "question", "query", "prompt", "user_input", "message")
 _ANSWERED = ("output", "answer", "result", "response", "final_output")

@@ -12,12 +12,13 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from otel_agenteval.conventions.decoding import are_positional, decode_prefix, decode_structure, is_cut, recorded
+from otel_agenteval.conventions.decoding import are_positional, decode_prefix, decode_structure, is_cut
 from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.failures import result_error, span_error
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import Json, Tool, ToolCall
+from otel_agenteval.recorded import recorded
 from otel_agenteval.tool_names import receiver_in
 
 _FINAL_ANSWER = "final_answer"

@@ -8,7 +8,7 @@ span is. `task` is a step of a framework or a program, never a turn.
 from collections.abc import Callable, Mapping, Sequence
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, recorded
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, are_parts
@@ -16,6 +16,7 @@ from otel_agenteval.conventions.otel_genai import read_model
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.conventions.spoken import answered, asked, langchain_message
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 
 _KIND = "traceloop.span.kind"
 _ROLES = {
@@ -70,8 +71,6 @@ class Traceloop:
             facts.input = asked(_unwrapped(given, "inputs"))
             facts.output = answered(_unwrapped(returned, "outputs"))
             facts.cut = is_cut(given) or is_cut(returned)
-        if kind == "agent":
-            facts.agent = recorded(attributes.get(semconv.GEN_AI_AGENT_NAME)) or recorded(attributes.get(_NAME))
         return facts
 
 

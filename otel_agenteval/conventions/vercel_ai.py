@@ -7,11 +7,12 @@ messages have parts of kinds of their own. The sum of tokens stands on the run, 
 from collections.abc import Callable, Mapping, Sequence
 
 from otel_agenteval.conventions import api_bodies
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut, recorded
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, Content, Item, Message, read_message
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.model import Json, Usage
+from otel_agenteval.recorded import recorded
 
 _OPERATION = "ai.operationId"
 _ROLES = {
@@ -25,8 +26,6 @@ _ROLES = {
     "ai.streamObject.doStream": Role.MODEL,
     "ai.toolCall": Role.TOOL,
 }
-_FUNCTION_ID = "ai.telemetry.functionId"
-_RESOURCE = "resource.name"
 _PROMPT, _MESSAGES, _TOOLS = "ai.prompt", "ai.prompt.messages", "ai.prompt.tools"
 _TEXT, _OBJECT = "ai.response.text", "ai.response.object"
 _CALLS, _REASONING = "ai.response.toolCalls", "ai.response.reasoning"
@@ -60,8 +59,6 @@ class VercelAI:
             facts.input = _content(attributes, _PROMPT)
             if text := recorded(attributes.get(_TEXT)) or recorded(attributes.get(_OBJECT)):
                 facts.output = Content.text(text, ASSISTANT)
-            if facts.role is Role.AGENT:
-                facts.agent = recorded(attributes.get(_FUNCTION_ID)) or recorded(attributes.get(_RESOURCE))
         facts.cut = facts.cut or bool(facts.input and facts.input.cut)
         return facts
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from otel_agenteval.agent_names import agent_of
 from otel_agenteval.conventions import SpanRecord, read_trace
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, steps_of
 from otel_agenteval.detectors.content import fingerprint
 from otel_agenteval.light_content import MAX_CONTENT, MAX_WRAPPED, arguments_in, result_in
-from otel_agenteval.light_reader import agent_of, kind_of, session_of, step_of
+from otel_agenteval.light_reader import kind_of, session_of, step_of
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
 
 RECORDINGS = [
@@ -182,8 +183,8 @@ def test_failed_span_says_why() -> None:
 
 
 def test_agents_and_sessions_by_name() -> None:
-    assert agent_of({"gen_ai.agent.name": "planner"}) == "planner"
-    assert agent_of({"gen_ai.agent.name": "OpenAI Agent"}) is None
+    assert agent_of("chat m", {"gen_ai.agent.name": "planner"}) == "planner"
+    assert agent_of("chat m", {"gen_ai.agent.name": "OpenAI Agent"}) is None
     assert session_of({"session.id": "s", "gen_ai.conversation.id": "c"}) == "c"
     assert session_of({"session.id": 7}) is None
 

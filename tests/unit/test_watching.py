@@ -5,47 +5,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from opentelemetry.context import Context
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
-from opentelemetry.trace import Tracer, format_span_id, set_span_in_context
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.trace import format_span_id, set_span_in_context
 
 from otel_agenteval.announcing import Announcements
-from otel_agenteval.buffer import EndedSpan, ended_span
+from otel_agenteval.buffer import ended_span
 from otel_agenteval.context import Identity
 from otel_agenteval.detectors import HungSpan, Repetition, RuleBook, Rules, Verdict
 from otel_agenteval.watching import MAX_EVENTS, MAX_TRACES, Began, Watch
 from tests.support.agent_spans import ask, call, running
+from tests.support.watched import Watched
 
 SECOND = 1_000_000_000
 TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "wait"}
-
-
-class Watched(SpanProcessor):
-    """Hands a provider's spans to a watch, and keeps what it finds; time is what `now` says."""
-
-    def __init__(self, rules: RuleBook | None = None, every: Callable[[Watch], None] = Watch.look) -> None:
-        self.found: list[Verdict] = []
-        self.ended: list[EndedSpan] = []
-        self.now = 0
-        self.identity: Identity | None = None
-        self._every = every
-        announcements = Announcements("p", False, lambda: None, lambda: 0.0, lambda: self.now)
-        self.watch = Watch(rules or RuleBook(), self.found.append, announcements, lambda: 0.0, lambda: self.now)
-        provider = TracerProvider(shutdown_on_exit=False)
-        provider.add_span_processor(self)
-        self.tracer: Tracer = provider.get_tracer("agent")
-
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        self.watch.add(Began(span, self.identity))
-        self._every(self.watch)
-
-    def on_end(self, span: ReadableSpan) -> None:
-        self.ended.append(ended_span(span, self.identity))
-        self.watch.add(self.ended[-1])
-        self._every(self.watch)
-
-    def kinds(self) -> list[str]:
-        return [verdict.kind for verdict in self.found]
 
 
 @pytest.mark.parametrize("every", [Watch.look, lambda _: None], ids=["span by span", "all at once"])

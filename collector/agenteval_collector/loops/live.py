@@ -17,12 +17,13 @@ from agenteval_collector.loops.live_trace import LiveTrace
 from agenteval_collector.loops.steps import live_step
 from agenteval_collector.pipeline import Arrival, FoundVerdict, Origin
 from agenteval_collector.resources import resource_of
+from otel_agenteval.agent_names import agent_of
 from otel_agenteval.conventions import SessionNaming, attributes
-from otel_agenteval.conventions.decoding import recorded
 from otel_agenteval.conventions.identity import session_id as named_session
 from otel_agenteval.detectors import RuleBook, StepKind, Verdict
-from otel_agenteval.light_reader import agent_of, kind_of
+from otel_agenteval.light_reader import kind_of
 from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
 from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME
 
 MAX_TRACES: Final = 2048
@@ -70,7 +71,7 @@ class LiveLoops:
             session_id = named_session([said]) or self._naming.session_id([said, resource], service)
             # A longer one is shortened when the trace is read.
             trace.session_id = session_id if session_id is not None and len(session_id) <= MAX_SESSION_ID else None
-        named = agent_of(said)
+        named = agent_of(span.name, said, origin.scope)
         if named is not None:
             is_step = kind_of(span.name, said) is not StepKind.OTHER
             trace.agents.heard(named, span.span_id, span.parent_span_id, is_step=is_step)

@@ -1,0 +1,48 @@
+"""What is watched beside the agent: spans of a real SDK, looked at without threads."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+from opentelemetry.trace import Tracer
+
+from otel_agenteval.announcing import Announcements
+from otel_agenteval.buffer import EndedSpan, ended_span
+from otel_agenteval.context import Identity
+from otel_agenteval.detectors import RuleBook, Verdict
+from otel_agenteval.watching import Began, Watch
+
+
+class Watched(SpanProcessor):
+    """Hands a provider's spans to a watch, and keeps what it finds; time is what `now` says."""
+
+    def __init__(self, rules: RuleBook | None = None, every: Callable[[Watch], None] = Watch.look) -> None:
+        self.found: list[Verdict] = []
+        self.ended: list[EndedSpan] = []
+        self.now = 0
+        self.identity: Identity | None = None
+        self._every = every
+        announcements = Announcements("p", False, lambda: None, lambda: 0.0, lambda: self.now)
+        self.watch = Watch(rules or RuleBook(), self.found.append, announcements, lambda: 0.0, lambda: self.now)
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(self)
+        self.tracer: Tracer = provider.get_tracer("agent")
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        self.watch.add(Began(span, self.identity))
+        self._every(self.watch)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self.ended.append(ended_span(span, self.identity))
+        self.watch.add(self.ended[-1])
+        self._every(self.watch)
+
+    def kinds(self) -> list[str]:
+        return [verdict.kind for verdict in self.found]
+
+    @contextmanager
+    def within(self, name: str, attributes: Mapping[str, str]) -> Iterator[None]:
+        """A span around what is done meanwhile."""
+        with self.tracer.start_as_current_span(name, attributes=attributes):
+            yield

@@ -72,7 +72,7 @@ def _host(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         # Whatever else it holds may be secret.
         shown = "it" if "@" in url else repr(url.partition("?")[0])
-        raise ValueError(f"{shown} is no address such as http://127.0.0.1:11434/v1")
+        raise ValueError(f"{shown} is no http or https address, such as http://127.0.0.1:11434/v1")
     if parts.username or parts.password:
         raise ValueError("it holds a user or a password; give the key as judge.api_key")
     return parts.netloc

@@ -29,7 +29,7 @@ from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.errors import InvalidRequest, Unavailable
 from agenteval_collector.evaluation import EvaluationStage
-from agenteval_collector.evaluation.running import RunningTraces
+from agenteval_collector.evaluation.running import RunningTraces, completed
 from agenteval_collector.judge_wiring import judge_models, make_judge_stage, make_judging, trace_loader
 from agenteval_collector.judging.stage import JudgeStage
 from agenteval_collector.log import RequestLog
@@ -273,10 +273,11 @@ class Collector:
 
     def _running(self, trace_id: str) -> Document | None:
         open_trace = self.assembler.peek(trace_id)
+        begun = self.open_spans.begun(trace_id)
         if open_trace is None:
-            begun = self.open_spans.begun(trace_id)
             return None if begun is None else trace_document(begun, revision=0, complete=False)
-        trace = self._read(open_trace)
+        arrived = self._read(open_trace)
+        trace = arrived if begun is None else completed(arrived, begun)
         return trace_document(trace, revision=open_trace.revision, complete=False, death=open_trace.death)
 
 

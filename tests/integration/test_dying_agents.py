@@ -18,7 +18,7 @@ from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.eventually import eventually
 from tests.support.looping import root_span, tool_span
-from tests.support.otlp import START, marked, span_id, trace_id, traces
+from tests.support.otlp import START, marked, span, span_id, trace_id, traces
 from tests.support.running_collector import RunningCollector
 
 DIED = (
@@ -134,10 +134,24 @@ def test_an_agent_that_was_only_suspended_goes_on(tmp_path: Path) -> None:
         assert (document["status"], document["status_reason"], document["complete"]) == ("running", None, False)
         session = collector.get("/api/v1/sessions/s-1")
         assert (session["status"], session["running_traces"]) == ("running", [trace_id(1).hex()])
+        assert session["status_reason"] is None
+        [listed] = collector.get("/api/v1/sessions")["items"]
+        assert (listed["status"], listed["status_reason"]) == ("running", None)
         collector.send(traces(tool_span(1, 2), marked(root_span(1, session="s-1"), 2, "p-1"), process="p-1"))
         document = collector.scored(trace_id(1).hex(), revision=2)
         assert (document["status_reason"], document["open_spans"], document["partial"]) == (None, [], False)
         assert collector.get("/api/v1/sessions/s-1")["status_reason"] is None
+
+
+def test_a_running_trace_is_of_the_agent_whose_span_is_open(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path, **OPEN) as collector:
+        Agent(collector).report(1)
+        assert collector.get(PATH)["agent"] == "planner"
+        collector.send(traces(span(1, 2, parent=1, gen_ai__operation__name="execute_tool"), process="p-1"))
+        document = eventually(lambda: found if (found := collector.get(PATH))["span_count"] == 1 else None)
+        assert (document["agent"], document["session_id"], document["service"]) == ("planner", "s-1", "shop")
+        [session] = collector.get("/api/v1/sessions")["items"]
+        assert (session["agent"], session["session_id"]) == ("planner", "s-1")
 
 
 def test_a_death_stands_when_spans_of_another_process_come_late(tmp_path: Path) -> None:

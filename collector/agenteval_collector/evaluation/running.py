@@ -38,6 +38,18 @@ class RunningTraces:
         return list(reported.values())
 
 
+def completed(arrived: Trace, begun: Trace) -> Trace:
+    """What has arrived of a trace, with whose it is as far as only the spans say that are open."""
+    return replace(
+        arrived,
+        session_id=arrived.session_id or begun.session_id,
+        service=arrived.service or begun.service,
+        # The outermost agent ends last.
+        agents=tuple(dict.fromkeys((*begun.agents, *arrived.agents))),
+        started_at=min(arrived.started_at, begun.started_at),
+    )
+
+
 def _running(trace: Trace) -> RunningTrace:
     return RunningTrace(
         trace_id=trace.trace_id,
@@ -56,7 +68,7 @@ def _joined(arrived: RunningTrace, reported: RunningTrace | None) -> RunningTrac
     return replace(
         arrived,
         session_id=arrived.session_id if arrived.session_id != arrived.trace_id else reported.session_id,
-        agent=arrived.agent or reported.agent,
+        agent=reported.agent or arrived.agent,
         service=arrived.service or reported.service,
         started_at=min(arrived.started_at, reported.started_at),
         stopped=reported.stopped,

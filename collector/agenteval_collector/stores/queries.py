@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, or_, select, tuple_
@@ -120,7 +121,7 @@ class StoreQueries:
             for name in SIGNAL_NAMES:
                 for trace_id, score in scores[name].items():
                     signals.setdefault(trace_id, {})[name] = score
-            document = self._session(row, running, read_deaths(connection, TENANT, [session_id]))
+            document = self._session(row, running, read_deaths(connection, TENANT, [session_id], running))
             del document["trace_count"]
             completed, correct = scores[COMPLETED], scores[CORRECT]
             ids = [member.trace_id for member in members]
@@ -154,7 +155,7 @@ class StoreQueries:
                 session_id: read_session_verdicts(connection, TENANT, session_id, running.get(session_id, []))
                 for session_id in [*new, *ids]
             }
-            deaths = read_deaths(connection, TENANT, ids)
+            deaths = read_deaths(connection, TENANT, ids, chain.from_iterable(running.values()))
             found = self._outcomes(connection, Subject.SESSION, ids)
             flagged: dict[str, list[str]] = {session_id: [] for session_id in ids}
             for member in connection.execute(

@@ -71,14 +71,19 @@ def stop_reason(running: Iterable[RunningTrace]) -> str | None:
     return next((f"trace {trace.trace_id}: {trace.stopped}" for trace in running if trace.stopped), None)
 
 
-def read_deaths(connection: Connection, tenant: str, session_ids: Sequence[str]) -> dict[str, str]:
-    """How the newest trace in which an agent died came to its end, by session; without those where none died."""
+def read_deaths(
+    connection: Connection, tenant: str, session_ids: Sequence[str], running: Iterable[RunningTrace]
+) -> dict[str, str]:
+    """How the newest trace in which an agent died came to its end, by session; without those where none died, and
+    without traces that go on: their processes were heard of again."""
+    going_on = {trace.trace_id for trace in running if trace.stopped is None}
     query = (
         select(traces.c.session_id, traces.c.trace_id, traces.c.died)
         .where(traces.c.tenant == tenant, traces.c.session_id.in_(session_ids), traces.c.died.is_not(None))
         .order_by(traces.c.started_at, traces.c.trace_id)
     )
-    return {row.session_id: f"trace {row.trace_id}: {row.died}" for row in connection.execute(query)}
+    rows = [row for row in connection.execute(query) if row.trace_id not in going_on]
+    return {row.session_id: f"trace {row.trace_id}: {row.died}" for row in rows}
 
 
 def read_told(connection: Connection, tenant: str, trace_id: str) -> Document | None:

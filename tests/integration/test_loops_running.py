@@ -86,6 +86,17 @@ def test_a_loop_in_foreign_telemetry_is_told_while_its_trace_runs(collector: Run
     assert loops(collector) == {"identical_call": 1}
 
 
+def test_a_loop_that_is_found_at_completion_counts_for_the_service_that_it_is_in(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path) as collector:
+        # In this order none of them is looked at before the trace is complete.
+        for number in (4, 3, 2):
+            collector.send(traces(tool_span(1, number), service="other"))
+        collector.send(traces(root_span(1), service="shop"))
+        collector.scored(trace_id(1).hex())
+        [line] = [line for line in collector.get("/metrics").splitlines() if line.startswith("agenteval_loops_total{")]
+    assert 'service_name="other"' in line
+
+
 def test_a_loop_that_was_told_live_is_not_told_again_when_the_trace_is_complete(collector: RunningCollector) -> None:
     call = watch(collector)
     for number in (2, 3, 4):

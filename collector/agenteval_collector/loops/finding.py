@@ -1,6 +1,6 @@
 """Loops in what is complete: the full reading of a trace, and its answers beside those before it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import (
@@ -13,10 +13,12 @@ from agenteval_collector.clock import Clock
 from agenteval_collector.loops.watched import carries_verdicts, is_watched
 from agenteval_collector.pipeline import AssembledTrace, FoundVerdict
 from agenteval_collector.reported import REPEATED_ANSWER, agent_of, verdicts_on
+from agenteval_collector.resources import resource_of
 from otel_agenteval.conventions import attributes
 from otel_agenteval.detectors import Detectors, Mode, RuleBook, Verdict, steps_of
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Score, Subject
+from otel_agenteval.semconv import SERVICE_NAME
 
 _REMOTE_PARENT: Final = SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK
 
@@ -47,19 +49,21 @@ class TraceLoops:
         for verdict in found:
             spans.setdefault(verdict.kind, set()).add(verdict.span_id)
         beside = {kind: frozenset(span_ids) for kind, span_ids in spans.items()}
+        carried = _carried(assembled, session_id)
+        services = _services(assembled, {verdict.span_id for verdict in (*found, *carried)})
         processes = _processes(assembled)
         return [
             FoundVerdict(
                 verdict=verdict,
                 agent=agent_of(verdict) or trace.agent,
-                service=trace.service,
+                service=services.get(verdict.span_id, trace.service),
                 processes=processes,
                 found_at=self._clock.now(),
                 beside=read_beside,
             )
             for verdict, read_beside in [
                 *((verdict, beside[verdict.kind]) for verdict in found),
-                *((verdict, None) for verdict in _carried(assembled, session_id)),
+                *((verdict, None) for verdict in carried),
             ]
         ]
 
@@ -105,6 +109,17 @@ def _carried(assembled: AssembledTrace, session_id: str) -> list[Verdict]:
             attributes(span.attributes), trace_id=assembled.trace_id, span_id=span.span_id.hex(), session_id=session_id
         )
     ]
+
+
+def _services(assembled: AssembledTrace, span_ids: Collection[str]) -> dict[str, str]:
+    """The services that these spans are of, as far as they are named: sub-agents may run in others than the root."""
+    found = {}
+    for raw, origin in assembled.spans if span_ids else ():
+        span_id = Span.FromString(raw).span_id.hex()
+        service = resource_of(origin.resource).get(SERVICE_NAME)
+        if span_id in span_ids and isinstance(service, str) and service.strip():
+            found[span_id] = service
+    return found
 
 
 def _misses_its_root(assembled: AssembledTrace) -> bool:

@@ -12,6 +12,9 @@ from otel_agenteval.metrics import Agreement, Half
 from otel_agenteval.model import ToolCall, Trace
 from otel_agenteval.outcome import Status
 
+JUDGE_TROUBLE = "judge_trouble"
+"""In the metadata of an outcome that waits for the judge: what is wrong with it now."""
+
 
 def trace_document(trace: Trace, *, revision: int, complete: bool, death: Death | None = None) -> Document:
     """A trace without what changes later: its status and outcomes are added by `with_outcomes`."""
@@ -87,7 +90,16 @@ def outcome_document(row: Mapping[str, Any]) -> Document:
 def with_trouble(outcome: Document, trouble: str | None) -> Document:
     """An outcome that waits for the judge, or rests on traces that do, with what is wrong with the judge now."""
     waits = outcome["status"] == Status.PENDING or PENDING_TRACES in outcome["metadata"]
-    return {**outcome, "reason": f"{outcome['reason']}; {trouble}"} if trouble is not None and waits else outcome
+    if trouble is None or not waits:
+        return outcome
+    metadata = {**outcome["metadata"], JUDGE_TROUBLE: trouble}
+    return {**outcome, "reason": f"{outcome['reason']}; {trouble}", "metadata": metadata}
+
+
+def judge_trouble(sessions: Iterable[Document]) -> str | None:
+    """What is wrong with the judge that a score of these waits for; None where nothing is, or nothing waits."""
+    outcomes = (outcome for session in sessions for outcome in session["outcomes"])
+    return next((each["metadata"][JUDGE_TROUBLE] for each in outcomes if JUDGE_TROUBLE in each["metadata"]), None)
 
 
 def verdict_document(row: Mapping[str, Any]) -> Document:

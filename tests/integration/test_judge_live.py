@@ -186,8 +186,11 @@ def test_what_waits_says_what_is_wrong_with_the_judge_now(tmp_path: Path) -> Non
         [item] = running.get("/api/v1/sessions")["items"]
         assert all(wrong.search(each["reason"]) for each in item["outcomes"])
         why = CliRunner().invoke(app, ["why", hex_id(1), "--url", f"http://{running.addresses['web']}"])
+        listed = CliRunner().invoke(app, ["sessions", "--url", f"http://{running.addresses['web']}"])
+        for shown in (running.get("/"), listed.output):
+            assert "Scores wait: the judge has not answered since" in shown
         page = running.get(f"/traces/{hex_id(1)}")
-        for shown in (why.output, page):
+        for shown in (why.output, page, listed.output):
             assert f"127.0.0.1:{port}: refuses connections" in " ".join(shown.split())
             assert "sk-secret" not in shown
         with JudgeServer(port=port):

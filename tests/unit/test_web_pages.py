@@ -5,7 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 from agenteval_collector.clock import ManualClock
+from agenteval_collector.documents import with_trouble
 from agenteval_collector.errors import InvalidRequest, NotFound
+from agenteval_collector.records import PENDING_TRACES
 from agenteval_collector.web import formats
 from agenteval_collector.web.pages import Pages
 from hypothesis import given, settings
@@ -179,6 +181,17 @@ def test_a_missing_score_says_why_and_never_looks_like_a_number() -> None:
     assert "no content" in text
     assert "the answer was not recorded; set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY" in text
     assert "0.00" not in text
+
+
+def test_the_list_says_what_is_wrong_with_a_judge_that_scores_wait_for() -> None:
+    waiting = outcome("agent_reliability", None, "29 of 29 traces are not judged", metadata={PENDING_TRACES: 29})
+    queries = MemoryQueries()
+    said = trace(GOOD_TRACE, "s", turn("hi", "ok"), began=0)
+    queries.add(session("s", said, outcomes=[with_trouble(waiting, None)]), said)
+    assert "Scores wait" not in pages(queries).sessions(agent=None, cursor=None)
+    queries.add(session("s", said, outcomes=[with_trouble(waiting, "the judge <b> is away")]), said)
+    page = pages(queries).sessions(agent=None, cursor=None)
+    assert "Scores wait: the judge &lt;b&gt; is away." in page
 
 
 def test_a_session_outlives_its_traces() -> None:

@@ -9,6 +9,7 @@ from rich.text import Text
 from agenteval_collector.api.explanation import Note
 from agenteval_collector.cli.tables import score, session_table
 from agenteval_collector.cli.terminal import console, content
+from agenteval_collector.documents import judge_trouble
 from agenteval_collector.pipeline import Document
 from agenteval_collector.web.formats import between, moment, number, percent, readable
 
@@ -23,6 +24,8 @@ def show_sessions(page: Document, *, now: int) -> None:
     for session in page["items"]:
         if session["status_reason"] is not None:
             out.print(content(f"{session['session_id']}: {session['status_reason']}", "bold red"))
+    if trouble := judge_trouble(page["items"]):
+        out.print(content(f"Scores wait: {trouble}.", "yellow"))
     if page["next_cursor"]:
         out.print(Text("There are older ones: raise --limit, or follow next_cursor in the API.", "dim"))
 

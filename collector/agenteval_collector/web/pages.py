@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from agenteval_collector.api.explanation import about_label, about_outcome, about_trace, asks_judge
 from agenteval_collector.api.wire import found
 from agenteval_collector.clock import Clock
+from agenteval_collector.documents import judge_trouble
 from agenteval_collector.errors import InvalidRequest
 from agenteval_collector.pipeline import Document, Queries
 from agenteval_collector.web import formats
@@ -62,6 +63,7 @@ class Pages:
             refresh=None if cursor else REFRESH_SECONDS,
             grpc_endpoint=self._grpc_endpoint,
             sessions=page.items,
+            trouble=judge_trouble(page.items),
             agent=agent,
             older="/?" + urlencode(older, errors="replace") if older else None,
             newest=cursor is None,

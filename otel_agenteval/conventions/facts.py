@@ -29,6 +29,8 @@ class Role(Enum):
 class SpanFacts:
     """The facts of one span; None means not recorded. Dialects fill what their span says, and nothing else.
 
+    `agent` is not the dialects' to fill: `agent_names` reads it of all of them, here and beside the agent.
+
     On a model span `input` and `output` are the messages of the call. On an agent, workflow or chain they are what
     the span itself says it was asked and answered. `tool_definitions` and `instructions` stay as recorded, since the
     same text repeats on every model span of a trace. `answer_tools` are tools by which a framework has the model

@@ -74,6 +74,22 @@ def test_loop_across_traces_reaches_the_agent(collector: RunningCollector) -> No
     agent.processor.shutdown()
 
 
+def test_loop_found_while_the_stream_is_away_reaches_the_agent_once(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path) as collector:
+        agent = Agent(collector)
+        collector.scored(agent.answer("Where is my booking?"))
+        address = collector.addresses["grpc"]
+    again = agent.answer("Is it under Miller?")
+    with RunningCollector(tmp_path, server={"grpc_address": address}) as collector:
+        collector.scored(again)
+        verdict = agent.heard.get(timeout=20)
+        assert (verdict.kind, verdict.trace_id) == ("repeated_answer", again)
+        collector.scored(agent.answer("Then try Smith."))
+        assert agent.heard.get(timeout=20).trace_id != again
+        assert agent.heard.empty()
+        agent.processor.shutdown()
+
+
 def test_running_trace_is_seen_before_any_span_of_it_ends(collector: RunningCollector) -> None:
     agent = Agent(collector)
     with otel_agenteval.session("s1"), running(agent.tracer) as root:

@@ -70,7 +70,8 @@ class Usage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
     """One logical model call. `output` is the text of its reply, None where none was recorded; `agent` is the one of
-    several that called, in its `run`. `sent` is a fingerprint of all that it was sent but its own words."""
+    several that called, in its `run`. `sent` is a fingerprint of all that it was sent but its own words; None where
+    that is not recorded, and where the turn has no earlier call with the same reply to the same newest message."""
 
     span_id: str
     model: str | None = None

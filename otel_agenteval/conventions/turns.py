@@ -1,6 +1,7 @@
 """A turn from its spans: what the user asked, what the agent did, what it answered."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from otel_agenteval.conventions.exchanges import Exchange, speakers
 from otel_agenteval.conventions.facts import SpanFacts
@@ -28,7 +29,7 @@ def read_turn(exchange: Exchange, agents: Sequence[str]) -> Turn:
         agent=next((facts.agent for facts in _facts(_voices(exchange) + models) if facts.agent), None),
         error=_error(exchange) if output is None else None,
         tool_calls=tool_calls(models, exchange.tools, agents),
-        model_calls=tuple(map(_model_call, models)),
+        model_calls=tuple(_model_calls(models)),
         reasoning=_reasoning(models),
         plan=_plan(exchange),
         started_at=started_at,
@@ -102,6 +103,19 @@ def _error(exchange: Exchange) -> str | None:
     return next((error for node in nodes if (error := span_error(node.span))), None)
 
 
+def _model_calls(models: Sequence[Node]) -> Iterator[ModelCall]:
+    """All that was sent is read only for a reply that was given to the same before: a history is long."""
+    given: set[tuple[str | None, str]] = set()
+    for node in models:
+        call = _model_call(node)
+        if call.output is not None:
+            exchanged = (call.question.newest if call.question else None, call.output)
+            if exchanged in given:
+                call = replace(call, sent=sent_of(node.span.attributes))
+            given.add(exchanged)
+        yield call
+
+
 def _model_call(node: Node) -> ModelCall:
     facts = node.facts or SpanFacts()
     span = node.span
@@ -111,7 +125,6 @@ def _model_call(node: Node) -> ModelCall:
         agent=node.agent,
         run=node.run,
         question=question_of(span.attributes),
-        sent=sent_of(span.attributes),
         output=_text(node),
         usage=facts.usage,
         error=span_error(span),

@@ -266,9 +266,9 @@ class EvaluationSink(Protocol):
 class CommittedEvaluation:
     """An evaluation that the store holds now.
 
-    `first` is True at the first outcome of its (subject, evaluator, version): only then do instruments count it;
-    events are emitted for every revision. `final` marks a session's score at the moment the session became idle
-    or was ended for the first time: only then does a session score enter the score histogram.
+    `first` is True at the first outcome of its (trace, evaluator, version): only then do instruments count it;
+    events are emitted for every revision. `final` marks a session's score, once: when the session is idle or was
+    ended, and none of its traces waits for the judge. Only then does a session score enter the score histogram.
     """
 
     evaluation: Evaluation

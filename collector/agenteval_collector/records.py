@@ -19,6 +19,11 @@ PENDING_TRACES = "pending_traces"
 """In the metadata of a session's outcome: how many of its traces wait for the judge, where any does."""
 
 
+def waits_for_judge(outcome: Outcome) -> bool:
+    """Whether it is pending, or rests on traces that are."""
+    return outcome.status is Status.PENDING or PENDING_TRACES in outcome.metadata
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRecord:
     """A scored trace. `risk` is its step risk in the session, None where nothing of it has weight there.

@@ -329,7 +329,7 @@ def test_a_session_is_active_then_idle_and_ended_when_it_was_reported(store: Sto
     assert store.end_session("s")
     assert status() == "ended"
     assert not store.end_session("none")
-    assert (store.finalize(["s", "none"]), store.finalize(["s"])) == (["s"], [])
+    assert ([each.subject_id for each in store.finalize(["s", "none"])], store.finalize(["s"])) == (["s"], [])
     store.commit(Commit(sessions={"s": session_update(last_seen_at=2**62)}))
     assert store.finalize(["s"]) == [], "going on does not make it count again"
     assert store.live_sessions() == []

@@ -6,7 +6,7 @@ import pytest
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.stores.judging import read_exchanges
 
-from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
+from otel_agenteval.outcome import Failure, Outcome, Status, Subject, Unscored
 from tests.support.eventually import eventually
 from tests.support.otlp import span, trace_id, turn
 from tests.support.plans import plan_of
@@ -156,29 +156,63 @@ def test_a_judge_that_goes_away_lowers_coverage_and_raises_nothing(scoring: Scor
     assert pending["confidence"] == 0.75
 
 
-def test_a_session_of_which_nothing_is_judged_has_no_score_and_counts_as_what_it_is(scoring: Scoring) -> None:
+def test_a_session_of_which_nothing_is_judged_has_no_score(scoring: Scoring) -> None:
     put(scoring, 1)
     found = reliability(scoring)
     assert (found["score"], found["success"], found["status"]) == (None, None, "pending")
     assert found["reason"].endswith("at most 1.00: 1 of 1 traces are not judged (1 pending)")
     assert {each.low for each in scoring.core.live.session_levels()} == {0}
     assert not [each for each in scoring.emitted if each.evaluation.name == "agent_reliability"]
-    scoring.stage.finalize(["s"])
-    [final] = [each for each in scoring.emitted if each.evaluation.name == "agent_reliability"]
-    assert final.final
-    assert final.evaluation.outcome.status is Status.PENDING
     # What waits for the judge are traces; a session is not a job.
     [job] = scoring.store.pending_jobs(before=scoring.clock.now() + 1)
     assert job.trace_id == trace_id(1).hex()
 
 
-def test_while_the_judge_is_awaited_a_session_shows_the_cheap_scores(scoring: Scoring) -> None:
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_session_that_is_over_counts_once_when_none_of_its_traces_waits_for_the_judge(
+    scoring: Scoring, restarted: bool
+) -> None:
+    put(scoring, 1, 2)
+    scoring.stage.finalize(["s"])
+    jobs = list(scoring.referred)
+    if restarted:
+        scoring.restart()
+
+    def counted() -> list[Any]:
+        final = [each.evaluation for each in scoring.emitted if each.final]
+        assert all(each.subject is Subject.SESSION for each in final)
+        return [each.outcome for each in final if each.name == "agent_reliability"]
+
+    assert counted() == []
+    scoring.stage.process_judgements([judgement(jobs[0], judged(0.75))])
+    assert reliability(scoring)["status"] == "scored"
+    assert counted() == [], "one trace still waits"
+    scoring.stage.process_judgements([judgement(jobs[1], judged(0.25))])
+    [outcome] = counted()
+    assert outcome.value == reliability(scoring)["score"]
+    scoring.stage.process_judgements([judgement(jobs[1], judged(0.5))])
+    put(scoring, 3)
+    scoring.stage.finalize(["s"])
+    scoring.stage.process_judgements([judgement(scoring.referred[-1], judged(0.5))])
+    assert len(counted()) == 1
+
+
+def test_a_session_that_goes_on_does_not_count_with_its_judgements(scoring: Scoring) -> None:
+    put(scoring, 1)
+    scoring.stage.process_judgements([judgement(scoring.referred[0], judged(0.75))])
+    assert not [each for each in scoring.emitted if each.final]
+    scoring.stage.finalize(["s"])
+    assert [each for each in scoring.emitted if each.final]
+
+
+def test_while_the_judge_is_awaited_a_session_shows_no_cheap_score_in_its_place(scoring: Scoring) -> None:
     put(scoring, 1)
     [cheap] = [
         each for each in scoring.trace(trace_id(1).hex())["outcomes"]
         if each["name"] == "confidence" and each["method"] != "llm"
     ]  # fmt: skip
-    assert scoring.session("s")["signals"][trace_id(1).hex()]["confidence"] == cheap["score"]
+    assert cheap["status"] == "scored"
+    assert "confidence" not in scoring.session("s")["signals"][trace_id(1).hex()]
 
 
 def test_jobs_are_taken_up_in_parts_and_none_of_an_old_revision(scoring: Scoring) -> None:

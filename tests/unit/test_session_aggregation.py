@@ -228,19 +228,14 @@ def test_scores_are_final_once_whether_idle_ended_or_reopened(scoring: Scoring) 
     assert finals() == 1
 
 
-def test_an_outcome_is_first_once_over_revisions_restarts_and_kinds_of_subject(scoring: Scoring) -> None:
+def test_a_traces_outcome_is_first_once_over_revisions_and_restarts(scoring: Scoring) -> None:
     scoring.put(assembled(said(1, "b")), assembled(said(2, "c")))
     scoring.put(assembled(said(1, "b"), span(1, 2), revision=2))
     scoring.restart()
     scoring.put(assembled(said(1, "b"), span(1, 2), span(1, 3), revision=3), assembled(said(3, "d")))
     firsts = [(e.evaluation.subject_id, e.evaluation.name) for e in scoring.emitted if e.first]
     assert len(firsts) == len(set(firsts))
-    assert {name for subject, name in firsts if subject == "s"} == {
-        "agent_reliability",
-        "agent_consistency",
-        "max_risk",
-        "flagged_share",
-    }
+    assert {subject for subject, _ in firsts} == {trace_id(number).hex() for number in (1, 2, 3)}
 
 
 class Broken:

@@ -48,11 +48,9 @@ class EvaluationStore(Protocol):
 
     def commit(self, commit: Commit) -> list[CommittedEvaluation]: ...
 
-    def finalize(self, session_ids: Sequence[str]) -> list[str]: ...
+    def finalize(self, session_ids: Sequence[str]) -> list[Evaluation]: ...
 
     def end_session(self, session_id: str) -> bool: ...
-
-    def session_evaluations(self, session_id: str) -> list[Evaluation]: ...
 
     def live_sessions(self) -> list[str]: ...
 
@@ -264,16 +262,12 @@ class EvaluationStage:
         return False
 
     def finalize(self, session_ids: Sequence[str]) -> None:
-        """The sessions are idle or ended: their scores count, if they have not counted before."""
+        """The sessions are idle or ended: their scores count, if they have not counted before, and once none of their
+        traces waits for the judge."""
         if not session_ids:
             return
-        final: list[CommittedEvaluation] = []
-        for session_id in self._endurance.insist(lambda: self._store.finalize(session_ids)):
-            final += [
-                CommittedEvaluation(evaluation=each, first=False, final=True)
-                for each in self._endurance.insist(lambda: self._store.session_evaluations(session_id))  # noqa: B023
-            ]
-        self._emit(final)
+        final = self._endurance.insist(lambda: self._store.finalize(session_ids))
+        self._emit([CommittedEvaluation(evaluation=each, first=False, final=True) for each in final])
 
     def _run(self) -> None:
         try:
@@ -349,6 +343,6 @@ class EvaluationStage:
         return self._endurance.insist(lambda: self._store.commit(commit))
 
     def _emit(self, committed: Sequence[CommittedEvaluation]) -> None:
-        found = [each for each in committed if each.final or each.evaluation.outcome.status is not Status.PENDING]
+        found = [each for each in committed if each.evaluation.outcome.status is not Status.PENDING]
         if found:
             self._sink.accept(found)

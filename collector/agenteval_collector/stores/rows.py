@@ -54,8 +54,13 @@ def outcome_row(tenant: str, evaluation: Evaluation) -> dict[str, Any]:
         "metadata": json.dumps(dict(outcome.metadata)),
         "model": evaluation.model,
         "evaluated_at": evaluation.evaluated_at,
-        "counted": outcome.status is not Status.PENDING,
+        "counted": counts_at_once(evaluation),
     }
+
+
+def counts_at_once(evaluation: Evaluation) -> bool:
+    """Whether instruments count it with its commit: not what is pending, nor a session before it is over."""
+    return evaluation.subject is not Subject.SESSION and evaluation.outcome.status is not Status.PENDING
 
 
 def evaluation_of(row: Mapping[Any, Any]) -> Evaluation:

@@ -73,7 +73,7 @@ outcomes = Table(
         Boolean,
         nullable=False,
         server_default=true(),
-        comment="whether instruments have counted it: not while it is pending for the first time",
+        comment="whether instruments have counted it: not while it is first pending, or of a session that goes on",
     ),
     # A later revision supersedes the row; the same revision twice is one row.
     PrimaryKeyConstraint("tenant", "subject", "subject_id", "name", "method", "version"),
@@ -92,7 +92,7 @@ sessions = Table(
     Column("started_at", BigInteger, nullable=False),
     Column("last_seen_at", BigInteger, nullable=False, comment="when its newest trace was scored"),
     Column("trace_count", Integer, nullable=False),
-    Column("finalized_at", BigInteger, comment="when its scores entered the histogram, once and for all"),
+    Column("finalized_at", BigInteger, comment="when it was over for the first time"),
     Column("ended_at", BigInteger, comment="when it was reported ended"),
     PrimaryKeyConstraint("tenant", "session_id"),
     Index("sessions_by_last_seen", "tenant", "last_seen_at", "session_id"),

@@ -34,12 +34,20 @@ from agenteval_collector.records import (
     StoredTrace,
     TraceRecord,
     job_of,
+    waits_for_judge,
 )
 from agenteval_collector.stores.access import reading, writing
 from agenteval_collector.stores.judging import JudgeLedgerStore, trim_exchanges, write_exchanges
 from agenteval_collector.stores.labels import write_label
 from agenteval_collector.stores.migration import migrate
-from agenteval_collector.stores.rows import evaluation_of, outcome_row, session_record, session_row, trace_row
+from agenteval_collector.stores.rows import (
+    counts_at_once,
+    evaluation_of,
+    outcome_row,
+    session_record,
+    session_row,
+    trace_row,
+)
 from agenteval_collector.stores.run_rows import trim_run_reports, write_run_report, write_run_traces
 from agenteval_collector.stores.running import read_processes
 from agenteval_collector.stores.schema import outcomes, progress, sessions, traces
@@ -93,7 +101,8 @@ class Store:
             engine.dispose()
 
     def commit(self, commit: Commit) -> list[CommittedEvaluation]:
-        """Keep all of `commit`; its evaluations, each with whether it is its subject's first that is not pending."""
+        """Keep all of `commit`; its evaluations, each with whether it is its trace's first that is not pending, and the
+        scores of sessions that are over and have waited for its judgements."""
         evaluations = list(commit.evaluations)
         for session in commit.sessions.values():
             evaluations += session.evaluations
@@ -118,14 +127,15 @@ class Store:
             if commit.judgements or self._clock.monotonic() >= self._trim_exchanges_at:
                 self._trim_exchanges_at = self._clock.monotonic() + TRIM_EXCHANGES_EVERY
                 trim_exchanges(connection, TENANT, before=self._clock.now() - self._retention)
+            final = _count_sessions(connection, list(commit.sessions)) if commit.judgements else []
         committed = []
         for each in evaluations:
             identity = _identity(each)
-            counts = each.outcome.status is not Status.PENDING and identity not in known
+            counts = counts_at_once(each) and identity not in known
             committed.append(CommittedEvaluation(evaluation=each, first=counts))
             if counts:
                 known.add(identity)
-        return committed
+        return committed + [CommittedEvaluation(evaluation=each, first=False, final=True) for each in final]
 
     def save_checkpoint(self, offset: int) -> None:
         """The offset of the log below which everything is scored."""
@@ -265,39 +275,27 @@ class Store:
         with reading(self._pipeline) as connection:
             return read_processes(connection, TENANT, session_id)
 
-    def session_evaluations(self, session_id: str) -> list[Evaluation]:
-        """The newest scores of a session."""
-        with reading(self._pipeline) as connection:
-            query = select(outcomes).where(
-                outcomes.c.tenant == TENANT,
-                outcomes.c.subject == Subject.SESSION,
-                outcomes.c.subject_id == session_id,
-            )
-            return [evaluation_of(row) for row in connection.execute(query).mappings().all()]
-
     def live_sessions(self) -> list[str]:
-        """Ids of the sessions whose scores have not entered the histogram yet."""
+        """Ids of the sessions that have not been over yet."""
         with reading(self._pipeline) as connection:
             query = select(sessions.c.session_id).where(sessions.c.tenant == TENANT, sessions.c.finalized_at.is_(None))
             return list(connection.execute(query).scalars().all())
 
-    def finalize(self, session_ids: Sequence[str]) -> list[str]:
-        """Mark that the sessions' scores enter the histogram now; those of them for which that is the first time."""
-        marked: list[str] = []
+    def finalize(self, session_ids: Sequence[str]) -> list[Evaluation]:
+        """Mark that the sessions are over; their scores that enter the histogram now. Those of a session that waits for
+        the judge do with the commit of the last judgement that it waits for."""
+        ended = (
+            update(sessions)
+            .where(
+                sessions.c.tenant == TENANT,
+                among(sessions.c.session_id, "ids"),
+                sessions.c.finalized_at.is_(None),
+            )
+            .values(finalized_at=self._clock.now())
+        )
         with self._writing() as connection:
-            for session_id in session_ids:
-                statement = (
-                    update(sessions)
-                    .where(
-                        sessions.c.tenant == TENANT,
-                        sessions.c.session_id == session_id,
-                        sessions.c.finalized_at.is_(None),
-                    )
-                    .values(finalized_at=self._clock.now())
-                )
-                if connection.execute(statement).rowcount:
-                    marked.append(session_id)
-        return marked
+            connection.execute(ended, {"ids": json.dumps(list(session_ids))})
+            return _count_sessions(connection, session_ids)
 
     def report_run(self, report: RunReport) -> None:
         """Keep what came of a run, as of now where the report says no time. A repeated report changes nothing."""
@@ -393,6 +391,40 @@ def _outcomes_counted(connection: Connection, evaluations: Sequence[Evaluation])
     ids = sorted({each.subject_id for each in evaluations})
     rows = connection.execute(_COUNTED, {"ids": json.dumps(ids)}).all() if ids else ()
     return {tuple(row) for row in rows}
+
+
+_UNCOUNTED_SESSIONS = (
+    select(outcomes)
+    .join(sessions, and_(sessions.c.tenant == outcomes.c.tenant, sessions.c.session_id == outcomes.c.subject_id))
+    .where(
+        outcomes.c.tenant == TENANT,
+        outcomes.c.subject == literal_column(f"'{Subject.SESSION}'"),
+        among(outcomes.c.subject_id, "ids"),
+        ~outcomes.c.counted,
+        sessions.c.finalized_at.is_not(None),
+    )
+)
+_COUNT_SESSIONS = (
+    update(outcomes)
+    .where(
+        outcomes.c.tenant == TENANT,
+        outcomes.c.subject == literal_column(f"'{Subject.SESSION}'"),
+        among(outcomes.c.subject_id, "ids"),
+    )
+    .values(counted=True)
+)
+
+
+def _count_sessions(connection: Connection, session_ids: Sequence[str]) -> list[Evaluation]:
+    """Mark as counted what was not of those of the sessions that are over and wait for no judgement; these scores."""
+    rows = connection.execute(_UNCOUNTED_SESSIONS, {"ids": json.dumps(list(session_ids))}).mappings().all()
+    uncounted = [evaluation_of(row) for row in rows]
+    waiting = {each.subject_id for each in uncounted if waits_for_judge(each.outcome)}
+    counted = [each for each in uncounted if each.subject_id not in waiting]
+    if counted:
+        ids = sorted({each.subject_id for each in counted})
+        connection.execute(_COUNT_SESSIONS, {"ids": json.dumps(ids)})
+    return counted
 
 
 _OF_JUDGE: tuple[ColumnElement[bool], ...] = (

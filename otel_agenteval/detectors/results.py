@@ -44,7 +44,7 @@ _NEGATES: Final = re.compile(
 )
 # Behind a deed stands what was left undone, or how things are: only the first word of all denies the deed.
 _BEGINS_REFUSAL: Final = re.compile(
-    r"\W*(?:already|conflict|declined|expired|false|missing|no|none|not|nothing|occupied|rejected|retry|sorry|taken|"
+    r"\W*(?:already|conflict|declined|expired|false|incorrect|missing|no|none|not|nothing|occupied|rejected|retry|sorry|taken|"
     r"timeout|too|unexpected|unknown|unchanged|wrong)\b",
     re.IGNORECASE,
 )

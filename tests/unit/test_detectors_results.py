@@ -70,6 +70,7 @@ ANSWERS: list[tuple[str, Json]] = [
     ("login", "Access denied"),
     ("write_file", "Permission denied"),
     ("submit_answer", "Wrong, try again"),
+    ("submit_answer", "Incorrect, try again"),
     ("clear_cart", "Failed to clear the cart"),
     ("turn_on_light", {"success": False}),
     ("turn_on_light", {"ok": False, "on": False}),

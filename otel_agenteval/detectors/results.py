@@ -88,7 +88,7 @@ def is_answer(tool: str, result: Json) -> bool:
         return [] in values or _is_undone(fields, words) or any(_is_missing(field, words) for field in fields)
     return (
         _denies(values)
-        or any(_is_denial(text, words) for text in texts)
+        or any(_is_denial(text, words) or _begins_refusal(text, words) for text in texts)
         or not all(_is_confirmation(value, words) for value in values)
     )
 

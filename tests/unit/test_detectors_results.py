@@ -95,6 +95,8 @@ ANSWERS: list[tuple[str, Json]] = [
     ("fetch", "HTTP 404"),
     ("fetch", {"status": 404}),
     ("query", "incorrect"),
+    ("try_password", "wrong password"),
+    ("tool", "taken"),
     ("query", "rate limited"),
     ("query", "(0 rows)"),
     ("get_customer", {"found": False}),

@@ -17,7 +17,7 @@ from agenteval_collector.errors import InvalidRequest, PermanentError, Unavailab
 from agenteval_collector.pipeline import RunReport
 from agenteval_collector.records import Commit, SessionRecord, SessionUpdate, Standing, TraceRecord
 from agenteval_collector.stores import Store, StoreQueries
-from agenteval_collector.stores.rows import outcome_row
+from agenteval_collector.stores.rows import outcome_row, session_row
 from agenteval_collector.stores.schema import metadata
 from alembic import command
 from alembic.autogenerate import compare_metadata
@@ -163,8 +163,28 @@ def test_outcomes_that_an_older_version_stored_are_counted(tmp_path: Path) -> No
     store.shutdown()
 
 
+def test_sessions_of_an_older_version_that_were_not_over_count_when_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "agenteval.db"
+    engine = older(path, "0008")
+    with engine.begin() as connection:
+        for session_id, finalized_at in (("over", 7), ("open", None)):
+            update = session_update(session_id)
+            rows = {
+                "outcomes": {**outcome_row("default", update.evaluations[0]), "counted": True},
+                "sessions": {**session_row("default", update.record), "finalized_at": finalized_at},
+            }
+            for table, row in rows.items():
+                columns, places = ", ".join(row), ", ".join(f":{key}" for key in row)
+                connection.execute(text(f"INSERT INTO {table} ({columns}) VALUES ({places})"), row)
+    engine.dispose()
+    store = Store(path, ManualClock())
+    assert [each.subject_id for each in store.finalize(["over", "open"])] == ["open"]
+    store.shutdown()
+
+
 def test_committing_twice_is_committing_once_and_first_only_the_first_time(store: Store) -> None:
-    assert all(each.first for each in store.commit(commit_of(1, 2)))
+    first = [each.evaluation.subject_id for each in store.commit(commit_of(1, 2)) if each.first]
+    assert first == [hex_id(1), hex_id(2)], "a session counts when it is over"
     before = queries(store).session("s"), queries(store).trace(hex_id(1))
     assert not any(each.first for each in store.commit(commit_of(1, 2)))
     assert (queries(store).session("s"), queries(store).trace(hex_id(1))) == before

@@ -90,7 +90,7 @@ sessions = Table(
     Column("agent", String),
     Column("services", Text, nullable=False, comment="JSON: names, in order of appearance"),
     Column("started_at", BigInteger, nullable=False),
-    Column("last_seen_at", BigInteger, nullable=False, comment="when its newest trace was scored"),
+    Column("last_seen_at", BigInteger, nullable=False, comment="when its newest telemetry was received"),
     Column("trace_count", Integer, nullable=False),
     Column("finalized_at", BigInteger, comment="when it was over for the first time"),
     Column("ended_at", BigInteger, comment="when it was reported ended"),

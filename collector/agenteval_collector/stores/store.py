@@ -15,6 +15,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    exists,
     literal_column,
     select,
     tuple_,
@@ -202,22 +203,24 @@ class Store:
 
     def sampled_out(self, session_id: str, limit: int) -> list[list[Evaluation]]:
         """What was sampled out of the session, by trace: of its newest traces that have any, at most `limit`."""
-        sampled = (outcomes.c.session_id == session_id, outcomes.c.status == Status.SAMPLED_OUT)
         with reading(self._pipeline) as connection:
-            return _newest_of_judge(connection, sampled, limit)
+            return _newest_of_judge(
+                connection, [traces.c.session_id == session_id], [outcomes.c.status == Status.SAMPLED_OUT], limit
+            )
 
     def unjudged(self, trace_ids: Sequence[str], limit: int) -> list[list[Evaluation]]:
         """What the judge has not scored of these traces and could, by trace; from any thread, like the next one."""
         left_out = (Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT)
-        where = (outcomes.c.subject_id.in_(trace_ids), outcomes.c.status.in_(left_out))
         with reading(self.engine) as connection:
-            return _newest_of_judge(connection, where, limit)
+            return _newest_of_judge(
+                connection, [traces.c.trace_id.in_(trace_ids)], [outcomes.c.status.in_(left_out)], limit
+            )
 
     def failed_since(self, time: int, limit: int) -> list[list[Evaluation]]:
         """What failed, or had no budget, since that time (ns), by trace: of the newest traces."""
-        where = (outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET)), outcomes.c.evaluated_at >= time)
+        where = [outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET)), outcomes.c.evaluated_at >= time]
         with reading(self.engine) as connection:
-            return _newest_of_judge(connection, where, limit)
+            return _newest_of_judge(connection, [], where, limit)
 
     def session(self, session_id: str) -> StoredSession | None:
         """All that is needed to go on with a session; None where it is new."""
@@ -435,17 +438,20 @@ _OF_JUDGE: tuple[ColumnElement[bool], ...] = (
 
 
 def _newest_of_judge(
-    connection: Connection, where: Sequence[ColumnElement[bool]], limit: int
+    connection: Connection,
+    of_trace: Sequence[ColumnElement[bool]],
+    of_outcome: Sequence[ColumnElement[bool]],
+    limit: int,
 ) -> list[list[Evaluation]]:
-    """Judged outcomes by trace: of the newest traces that have any, at most `limit`."""
-    newest = and_(
-        traces.c.tenant == TENANT,
-        traces.c.trace_id == outcomes.c.subject_id,
-        traces.c.revision == outcomes.c.revision,
+    """Judged outcomes by trace: of the newest of these traces that have any, at most `limit`."""
+    newest = (outcomes.c.subject_id == traces.c.trace_id, outcomes.c.revision == traces.c.revision)
+    # By the traces: grouped outcomes would have SQLite walk those of all traces there are.
+    some = select(traces.c.trace_id).where(
+        traces.c.tenant == TENANT, *of_trace, exists().where(*_OF_JUDGE, *of_outcome, *newest)
     )
-    some = select(outcomes.c.subject_id).join(traces, newest).where(*_OF_JUDGE, *where)
-    some = some.group_by(outcomes.c.subject_id).order_by(traces.c.started_at.desc()).limit(limit)
-    query = select(outcomes).where(*_OF_JUDGE, *where, outcomes.c.subject_id.in_(some)).order_by(outcomes.c.subject_id)
+    some = some.order_by(traces.c.started_at.desc()).limit(limit)
+    query = select(outcomes).where(*_OF_JUDGE, *of_outcome, outcomes.c.subject_id.in_(some))
+    query = query.order_by(outcomes.c.subject_id)
     rows = connection.execute(query).mappings().all()
     by_trace = groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id)
     return [list(found) for _, found in by_trace]

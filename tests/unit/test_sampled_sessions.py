@@ -14,6 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from tests.support.eventually import eventually
 from tests.support.otlp import trace_id, turn
+from tests.support.plans import plan_of
 from tests.support.referring import judged, judgement
 from tests.support.scoring import Scoring, assembled
 
@@ -157,3 +158,9 @@ def test_somebody_may_ask_for_what_was_left_out_where_there_is_room(scoring: Sco
     assert waits in ids[:2]
     assert sorted(statuses(scoring, number) for number in (1, 2, 3)) == ["pending", "sampled_out", "sampled_out"]
     assert scoring.store.failed_since(0, 10) == [], "sampling is no failure"
+
+
+def test_what_was_sampled_out_is_looked_for_among_the_traces_of_the_session(scoring: Scoring) -> None:
+    plan = plan_of(scoring.store.engine, lambda: scoring.store.sampled_out("s", 10))
+    assert any("traces_by_session" in step for step in plan)
+    assert all("subject_id=?" in step for step in plan if " outcomes " in step)

@@ -14,6 +14,7 @@ from agenteval_collector.pipeline import Document, Page, RunningTrace
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.reliability.conversations import interactions_document, trend_document
 from agenteval_collector.stores.access import snapshot
+from agenteval_collector.stores.judged_rows import LEFT_TO_JUDGE
 from agenteval_collector.stores.judging import read_exchanges
 from agenteval_collector.stores.labels import read_agreement, read_labels
 from agenteval_collector.stores.running import (
@@ -26,7 +27,7 @@ from agenteval_collector.stores.running import (
     unknown_sessions,
 )
 from agenteval_collector.stores.schema import outcomes, sessions, traces
-from agenteval_collector.stores.store import LEFT_TO_JUDGE, TENANT
+from agenteval_collector.stores.store import TENANT
 from agenteval_collector.stores.verdicts import read_session_verdicts, read_verdicts
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.metrics.session import FLAG_ABOVE

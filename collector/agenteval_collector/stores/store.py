@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,7 +14,6 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
-    exists,
     literal_column,
     select,
     tuple_,
@@ -34,10 +32,10 @@ from agenteval_collector.records import (
     StoredSession,
     StoredTrace,
     TraceRecord,
-    job_of,
     waits_for_judge,
 )
 from agenteval_collector.stores.access import reading, writing
+from agenteval_collector.stores.judged_rows import is_left_to_judge, read_judged, read_pending
 from agenteval_collector.stores.judging import JudgeLedgerStore, trim_exchanges, write_exchanges
 from agenteval_collector.stores.labels import write_label
 from agenteval_collector.stores.migration import migrate
@@ -57,8 +55,6 @@ from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Method, Status, Subject
 
 TENANT = "default"
-LEFT_TO_JUDGE = (Status.PENDING, Status.SCORED, Status.OVER_BUDGET, Status.FAILED)
-"""What a judged outcome is that the judge was to give, whatever came of that."""
 NEWEST = 16
 """Newest traces of a session whose answers are read again when the session is opened again."""
 TRIM_EXCHANGES_EVERY = 60.0
@@ -170,57 +166,31 @@ class Store:
 
     def pending_jobs(self, *, before: int, after: str = "", limit: int = 64) -> list[JudgeJob]:
         """The newest revisions that wait for the judge since before that time (ns), by trace id from `after` on."""
-        waiting: tuple[ColumnElement[bool], ...] = (
-            outcomes.c.tenant == TENANT,
-            outcomes.c.subject == Subject.TRACE,
-            # As the index of pending outcomes has it, which SQLite takes for a constant only.
-            literal_column("outcomes.status = 'pending'"),
-            outcomes.c.evaluated_at < before,
-        )
-        newest = and_(
-            traces.c.tenant == TENANT,
-            traces.c.trace_id == outcomes.c.subject_id,
-            traces.c.revision == outcomes.c.revision,
-        )
-        some = select(outcomes.c.subject_id).distinct().join(traces, newest)
-        some = some.where(*waiting, outcomes.c.subject_id > after).order_by(outcomes.c.subject_id).limit(limit)
-        query = select(outcomes).join(traces, newest).where(*waiting, outcomes.c.subject_id.in_(some))
-        query = query.order_by(outcomes.c.subject_id)
         with reading(self._pipeline) as connection:
-            rows = connection.execute(query).mappings().all()
-        by_trace = groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id)
-        return [job_of(list(pending)) for _, pending in by_trace]
+            return read_pending(connection, TENANT, before, after, limit)
 
     def judged(self, session_id: str) -> bool:
         """Whether a trace of the session was left to the judge, whatever came of it."""
-        query = select(outcomes.c.status).where(
-            *_OF_JUDGE,
-            outcomes.c.session_id == session_id,
-            outcomes.c.status.in_(LEFT_TO_JUDGE),
-        )
         with reading(self._pipeline) as connection:
-            return connection.execute(query.limit(1)).first() is not None
+            return is_left_to_judge(connection, TENANT, session_id)
 
     def sampled_out(self, session_id: str, limit: int) -> list[list[Evaluation]]:
         """What was sampled out of the session, by trace: of its newest traces that have any, at most `limit`."""
+        of_session, sampled_out = traces.c.session_id == session_id, outcomes.c.status == Status.SAMPLED_OUT
         with reading(self._pipeline) as connection:
-            return _newest_of_judge(
-                connection, [traces.c.session_id == session_id], [outcomes.c.status == Status.SAMPLED_OUT], limit
-            )
+            return read_judged(connection, TENANT, [of_session], [sampled_out], limit)
 
     def unjudged(self, trace_ids: Sequence[str], limit: int) -> list[list[Evaluation]]:
         """What the judge has not scored of these traces and could, by trace; from any thread, like the next one."""
-        left_out = (Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT)
+        left_out = outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT))
         with reading(self.engine) as connection:
-            return _newest_of_judge(
-                connection, [traces.c.trace_id.in_(trace_ids)], [outcomes.c.status.in_(left_out)], limit
-            )
+            return read_judged(connection, TENANT, [traces.c.trace_id.in_(trace_ids)], [left_out], limit)
 
     def failed_since(self, time: int, limit: int) -> list[list[Evaluation]]:
         """What failed, or had no budget, since that time (ns), by trace: of the newest traces."""
-        where = [outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET)), outcomes.c.evaluated_at >= time]
+        failed = [outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET)), outcomes.c.evaluated_at >= time]
         with reading(self.engine) as connection:
-            return _newest_of_judge(connection, [], where, limit)
+            return read_judged(connection, TENANT, [], failed, limit)
 
     def session(self, session_id: str) -> StoredSession | None:
         """All that is needed to go on with a session; None where it is new."""
@@ -428,33 +398,6 @@ def _count_sessions(connection: Connection, session_ids: Sequence[str]) -> list[
         ids = sorted({each.subject_id for each in counted})
         connection.execute(_COUNT_SESSIONS, {"ids": json.dumps(ids)})
     return counted
-
-
-_OF_JUDGE: tuple[ColumnElement[bool], ...] = (
-    outcomes.c.tenant == TENANT,
-    outcomes.c.subject == Subject.TRACE,
-    outcomes.c.method == Method.LLM,
-)
-
-
-def _newest_of_judge(
-    connection: Connection,
-    of_trace: Sequence[ColumnElement[bool]],
-    of_outcome: Sequence[ColumnElement[bool]],
-    limit: int,
-) -> list[list[Evaluation]]:
-    """Judged outcomes by trace: of the newest of these traces that have any, at most `limit`."""
-    newest = (outcomes.c.subject_id == traces.c.trace_id, outcomes.c.revision == traces.c.revision)
-    # By the traces: grouped outcomes would have SQLite walk those of all traces there are.
-    some = select(traces.c.trace_id).where(
-        traces.c.tenant == TENANT, *of_trace, exists().where(*_OF_JUDGE, *of_outcome, *newest)
-    )
-    some = some.order_by(traces.c.started_at.desc()).limit(limit)
-    query = select(outcomes).where(*_OF_JUDGE, *of_outcome, outcomes.c.subject_id.in_(some))
-    query = query.order_by(outcomes.c.subject_id)
-    rows = connection.execute(query).mappings().all()
-    by_trace = groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id)
-    return [list(found) for _, found in by_trace]
 
 
 def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, dict[tuple[str, Method], Evaluation]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.errors import Unavailable
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.evaluation.stage import TAKEN_UP
 from agenteval_collector.judge_wiring import make_judging
@@ -158,6 +159,31 @@ def test_somebody_may_ask_for_what_was_left_out_where_there_is_room(scoring: Sco
     assert waits in ids[:2]
     assert sorted(statuses(scoring, number) for number in (1, 2, 3)) == ["pending", "sampled_out", "sampled_out"]
     assert scoring.store.failed_since(0, 10) == [], "sampling is no failure"
+
+
+def test_a_trace_that_has_changed_since_it_was_looked_for_is_not_judged_again_as_it_was(scoring: Scoring) -> None:
+    scoring.put(plain(1))
+    found = scoring.store.unjudged([trace_id(1).hex()], 10)
+    scoring.put(replace(plain(1), revision=2))
+    scoring.stage.start()
+    assert scoring.stage.judge_again(found).result(10) == 0
+    scoring.stage.shutdown()
+    assert (scoring.referred, statuses(scoring, 1)) == ([], "sampled_out")
+
+
+def test_whoever_asks_hears_of_it_when_it_cannot_be_done(scoring: Scoring) -> None:
+    def no_room() -> int:
+        raise RuntimeError("a defect of ours")
+
+    core = scoring.core
+    stage = EvaluationStage(
+        core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
+        scoring.announce, no_room,
+    )  # fmt: skip
+    stage.start()
+    with pytest.raises(Unavailable, match="the log says why"):
+        stage.judge_again([]).result(10)
+    stage.shutdown()
 
 
 def test_what_was_sampled_out_is_looked_for_among_the_traces_of_the_session(scoring: Scoring) -> None:

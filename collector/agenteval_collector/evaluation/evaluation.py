@@ -150,9 +150,9 @@ class TraceEvaluation:
         if self._replace(judgement.job.trace_id, judgement.job.revision, judgement.evaluations, commit):
             commit.judgements.append(judgement)
 
-    def take_up(self, pending: Sequence[Evaluation], commit: Commit) -> None:
-        """Add to `commit` what one trace waits for after all."""
-        self._replace(pending[0].subject_id, pending[0].revision, pending, commit)
+    def take_up(self, pending: Sequence[Evaluation], commit: Commit) -> bool:
+        """Add to `commit` what one trace waits for after all; False where another revision of it stands by now."""
+        return self._replace(pending[0].subject_id, pending[0].revision, pending, commit)
 
     def _replace(self, trace_id: str, revision: int, evaluations: Sequence[Evaluation], commit: Commit) -> bool:
         """Whether that revision of the trace still stands, and its judged outcomes were replaced."""

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Protocol
 
 from agenteval_collector.endurance import Endurance
-from agenteval_collector.errors import RetryableError
+from agenteval_collector.errors import RetryableError, Unavailable
 from agenteval_collector.evaluation.evaluation import TraceEvaluation
 from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.inbox import Inbox
@@ -222,22 +222,27 @@ class EvaluationStage:
         self._leave_to_judge(self._endurance.insist(lambda: self._store.sampled_out(session_id, limit)), _TAKEN_UP)
         self._whole.put(session_id, True)
 
-    def _leave_to_judge(self, found: Sequence[Sequence[Evaluation]], outcome: Unscored) -> None:
-        """These outcomes of some traces wait for the judge after all."""
+    def _leave_to_judge(self, found: Sequence[Sequence[Evaluation]], outcome: Unscored) -> int:
+        """These outcomes of some traces wait for the judge after all; of how many traces: others have changed since."""
         commit, jobs = Commit(), []
         for evaluations in found:
             pending = [replace(each, outcome=outcome) for each in evaluations]
-            self._endurance.insist(lambda: self._evaluation.take_up(pending, commit))  # noqa: B023
-            jobs.append(job_of(pending))
+            if self._endurance.insist(lambda: self._evaluation.take_up(pending, commit)):  # noqa: B023
+                jobs.append(job_of(pending))
         if jobs:
             self._emit(self._committed(commit))
         for job in jobs:
             self._refer(job)
+        return len(jobs)
 
     def _judge_again(self, again: _Again) -> None:
-        some = again.found[: self._room()]
-        self._leave_to_judge(some, _ASKED_FOR)
-        again.done.set_result(len(some))
+        try:
+            count = self._leave_to_judge(again.found[: self._room()], _ASKED_FOR)
+        except Exception:
+            # Whoever waits for it hears of it, too.
+            again.done.set_exception(Unavailable("the traces could not be left to the judge; the log says why"))
+            raise
+        again.done.set_result(count)
 
     def process_judgements(self, judgements: Sequence[Judgement]) -> None:
         """Keep and emit what the judge says; what the thread does with each batch."""

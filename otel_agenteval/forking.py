@@ -15,9 +15,13 @@ MAX_WAIT: Final = 1.0
 
 
 class ForkGate:
-    """Our threads do `inside` what a child must not inherit half done; a fork waits until all are out."""
+    """Our threads do `inside` what a child must not inherit half done; a fork waits until all are out.
 
-    def __init__(self) -> None:
+    Neither waits for the other more than `max_wait` seconds.
+    """
+
+    def __init__(self, max_wait: float = MAX_WAIT) -> None:
+        self._max_wait = max_wait
         self.renew()
 
     @contextmanager
@@ -25,7 +29,7 @@ class ForkGate:
         """Keep forks waiting. What may last has an `interrupt`: a fork calls it on its own thread, to end it."""
         token = object()
         with self._changed:
-            self._changed.wait_for(lambda: not self._forks, MAX_WAIT)
+            self._changed.wait_for(lambda: not self._forks, self._max_wait)
             self._inside[token] = interrupt
         try:
             yield
@@ -36,14 +40,14 @@ class ForkGate:
                 self._changed.notify_all()
 
     def before_fork(self) -> None:
-        """Let nobody in, and wait until all are out, at most MAX_WAIT seconds."""
+        """Let nobody in, and wait until all are out, at most `max_wait` seconds."""
         with self._changed:
             self._forks += 1
             interrupts = [interrupt for interrupt in self._inside.values() if interrupt is not None]
         for interrupt in interrupts:
             interrupt()
         with self._changed:
-            self._changed.wait_for(lambda: not self._inside, MAX_WAIT)
+            self._changed.wait_for(lambda: not self._inside, self._max_wait)
 
     def after_fork(self) -> None:
         """In the parent: let them in again."""

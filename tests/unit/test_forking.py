@@ -5,17 +5,15 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
-from otel_agenteval import forking
 from otel_agenteval.forking import ForkGate
 
 TIMEOUT = 10.0
 
 
 @pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> ForkGate:
+def gate() -> ForkGate:
     # Whoever waits for the bound instead of for each other fails by the timeouts below.
-    monkeypatch.setattr(forking, "MAX_WAIT", 10 * TIMEOUT)
-    return ForkGate()
+    return ForkGate(max_wait=10 * TIMEOUT)
 
 
 def test_a_fork_waits_until_all_are_out(gate: ForkGate) -> None:
@@ -61,9 +59,8 @@ def test_nobody_gets_in_before_every_fork_is_done(gate: ForkGate) -> None:
         entering.result(TIMEOUT)
 
 
-def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forking, "MAX_WAIT", 0.01)
-    gate = ForkGate()
+def test_nobody_waits_for_ever() -> None:
+    gate = ForkGate(max_wait=0.01)
     with gate.inside():
         gate.before_fork()
         with gate.inside():

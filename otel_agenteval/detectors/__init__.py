@@ -7,9 +7,10 @@
 """
 
 from otel_agenteval.detectors.detectors import Detectors
-from otel_agenteval.detectors.rules import Budget, HungSpan, Kind, Mode, Repetition, RuleBook, Rules
+from otel_agenteval.detectors.rules import Budget, HungSpan, Kind, Repetition, RuleBook, Rules
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted, steps_of
 from otel_agenteval.detectors.verdict import Verdict
+from otel_agenteval.finding import Mode
 
 __all__ = [
     "Budget",

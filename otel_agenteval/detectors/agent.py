@@ -6,9 +6,10 @@ from typing import NamedTuple
 from otel_agenteval.detectors.content import Compared, Fingerprint, error_fingerprint, is_speech
 from otel_agenteval.detectors.repetition import Attempts, Cycles, Failures, Row
 from otel_agenteval.detectors.results import is_answer
-from otel_agenteval.detectors.rules import Kind, Mode, Repetition, Rules
+from otel_agenteval.detectors.rules import Kind, Repetition, Rules
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.verdict import Loop
+from otel_agenteval.finding import Mode
 from otel_agenteval.model import Json
 
 _Failure = Fingerprint | Compared

@@ -7,11 +7,12 @@ from typing import Final
 
 from otel_agenteval.detectors.content import printable
 from otel_agenteval.detectors.open_spans import OpenSpans
-from otel_agenteval.detectors.rules import Kind, Mode, RuleBook
+from otel_agenteval.detectors.rules import Kind, RuleBook
 from otel_agenteval.detectors.runs import Runs
 from otel_agenteval.detectors.spending import NANOSECONDS, Spending
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
 from otel_agenteval.detectors.verdict import EVALUATOR, Loop, Verdict
+from otel_agenteval.finding import Mode
 from otel_agenteval.model import Json
 
 MAX_AGENTS: Final = 64

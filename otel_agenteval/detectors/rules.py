@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from otel_agenteval.finding import Mode
+
 
 class Kind(StrEnum):
     """The kinds of loops that steps show."""
@@ -15,16 +17,6 @@ class Kind(StrEnum):
     REPEATED_OUTPUT = "repeated_output"
     HUNG_SPAN = "hung_span"
     BUDGET = "budget"
-
-
-class Mode(StrEnum):
-    """What is done about a loop."""
-
-    OFF = "off"
-    OBSERVE = "observe"
-    """It is told of and stored."""
-    ALARM = "alarm"
-    """It is also counted, and stops an agent under guard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from otel_agenteval.detectors.rules import Kind, Mode
+from otel_agenteval.detectors.rules import Kind
+from otel_agenteval.finding import Mode
 from otel_agenteval.model import Json
 
 EVALUATOR: Final = "loop_detection"

@@ -7,23 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector import stores
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import Settings
 from agenteval_collector.core import reliability_reports
-from agenteval_collector.database import open_database
 from agenteval_collector.documents import trace_document
 from agenteval_collector.errors import InvalidRequest, PermanentError, Unavailable
 from agenteval_collector.pipeline import RunReport
 from agenteval_collector.records import Commit, SessionRecord, SessionUpdate, Standing, TraceRecord
 from agenteval_collector.stores import Store, StoreQueries
-from agenteval_collector.stores.rows import outcome_row, session_row
 from agenteval_collector.stores.schema import metadata
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, text
 
 from otel_agenteval.model import Tool, ToolCall, Trace, Turn
 from otel_agenteval.outcome import Failure, Method, Score, Status, Subject, Unscored
@@ -114,72 +108,15 @@ def test_the_migrations_make_the_tables_of_the_schema(store: Store) -> None:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
-def test_a_store_opens_again_and_one_of_a_newer_version_does_not(tmp_path: Path) -> None:
+def test_a_store_opens_again_and_one_of_another_version_does_not(tmp_path: Path) -> None:
     path = tmp_path / "agenteval.db"
     for _ in range(2):
         Store(path, ManualClock()).shutdown()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
         connection.commit()
-    with pytest.raises(PermanentError, match=r"agenteval\.db cannot be used.*newer version"):
+    with pytest.raises(PermanentError, match=r"agenteval\.db cannot be used.*another version"):
         Store(path, ManualClock())
-
-
-def older(path: Path, version: str) -> Engine:
-    """A database as an older version made it."""
-    engine = open_database(path, synchronous="NORMAL")
-    config = Config()
-    config.set_main_option("script_location", str(Path(stores.__file__).parent / "migrations"))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, version)
-    return engine
-
-
-def test_reports_that_an_older_version_stored_are_kept(tmp_path: Path) -> None:
-    path = tmp_path / "agenteval.db"
-    engine = older(path, "0004")
-    with engine.begin() as connection:
-        connection.exec_driver_sql("INSERT INTO runs VALUES ('default', 't', '1', 'baseline', 1, 0.5, 's', 7)")
-    engine.dispose()
-    store = Store(path, ManualClock())
-    with store.engine.connect() as connection:
-        rows = connection.exec_driver_sql("SELECT * FROM run_reports").all()
-    assert [tuple(row) for row in rows] == [("default", "t", "1", "baseline", "", "", 7, 1, 0.5, "s")]
-    store.shutdown()
-
-
-def test_outcomes_that_an_older_version_stored_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "agenteval.db"
-    engine = older(path, "0001")
-    row = {key: value for key, value in outcome_row("default", score(1)).items() if key != "counted"}
-    columns, places = ", ".join(row), ", ".join(f":{key}" for key in row)
-    with engine.begin() as connection:
-        connection.execute(text(f"INSERT INTO outcomes ({columns}) VALUES ({places})"), row)
-    engine.dispose()
-    store = Store(path, ManualClock())
-    [again] = store.commit(Commit(evaluations=[score(1, revision=2)]))
-    assert not again.first
-    store.shutdown()
-
-
-def test_sessions_of_an_older_version_that_were_not_over_count_when_they_are(tmp_path: Path) -> None:
-    path = tmp_path / "agenteval.db"
-    engine = older(path, "0008")
-    with engine.begin() as connection:
-        for session_id, finalized_at in (("over", 7), ("open", None)):
-            update = session_update(session_id)
-            rows = {
-                "outcomes": {**outcome_row("default", update.evaluations[0]), "counted": True},
-                "sessions": {**session_row("default", update.record), "finalized_at": finalized_at},
-            }
-            for table, row in rows.items():
-                columns, places = ", ".join(row), ", ".join(f":{key}" for key in row)
-                connection.execute(text(f"INSERT INTO {table} ({columns}) VALUES ({places})"), row)
-    engine.dispose()
-    store = Store(path, ManualClock())
-    assert [each.subject_id for each in store.finalize(["over", "open"])] == ["open"]
-    store.shutdown()
 
 
 def test_committing_twice_is_committing_once_and_first_only_the_first_time(store: Store) -> None:

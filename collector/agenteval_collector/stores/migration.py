@@ -15,7 +15,7 @@ from agenteval_collector.errors import PermanentError
 def migrate(engine: Engine) -> None:
     """Run every migration that the database has not seen.
 
-    Raises PermanentError where the file is no database of ours, or one of a newer version.
+    Raises PermanentError where the file is no database of ours, or one of another version.
     """
     # Alembic reports each step of every start at INFO; what matters of it is raised.
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -27,6 +27,6 @@ def migrate(engine: Engine) -> None:
             command.upgrade(config, "head")
     except (CommandError, SQLAlchemyError) as error:
         raise PermanentError(
-            f"{engine.url.database} cannot be used: {error}; was it written by a newer version? "
+            f"{engine.url.database} cannot be used: {error}; was it written by another version? "
             "Give another --data-dir, or install that version"
         ) from error

@@ -1,0 +1,101 @@
+"""What was observed in an agent's telemetry, as opposed to what an evaluator judged: one `Finding`, loops included.
+
+A finding is a fact that anybody can check on the span it names. Its `kind` is a stable name, its `reason` one sentence
+of evidence. Findings make no score.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from otel_agenteval.model import Json
+
+
+class Severity(StrEnum):
+    """How bad a finding is by itself. An error flags its trace."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Mode(StrEnum):
+    """What is done about a finding that is told live."""
+
+    OFF = "off"
+    """It is not looked for."""
+    OBSERVE = "observe"
+    """It is stored, counted and told."""
+    ALARM = "alarm"
+    """It also stops an agent under guard."""
+
+
+class FindingKind(StrEnum):
+    """Every kind of finding that is not a loop; `detectors.Kind` names the loops of a trace."""
+
+    TURN_FAILED = "turn_failed"
+    NO_ANSWER = "no_answer"
+    AGENT_DIED = "agent_died"
+    TOOL_CALL_AS_TEXT = "tool_call_as_text"
+    MODEL_FAILED = "model_failed"
+    TOOL_FAILED = "tool_failed"
+    UNKNOWN_TOOL = "unknown_tool"
+    INVALID_ARGUMENTS = "invalid_arguments"
+    ANSWER_CUT = "answer_cut"
+    VALUE_NOT_SAID = "value_not_said"
+    REPEATED_CALL = "repeated_call"
+    UNUSUAL_EFFORT = "unusual_effort"
+    REPEATED_ANSWER = "repeated_answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One observation.
+
+    `turn` counts from 0, None where it is the whole trace's, or not known yet. `span_id` is the span that shows it,
+    None where there is none. `mode` is None for what is found in complete traces only. `metadata` holds what the
+    finding rests on. `found_at` is in nanoseconds since the Unix epoch.
+    """
+
+    kind: str
+    severity: Severity
+    reason: str
+    trace_id: str
+    session_id: str
+    span_id: str | None = None
+    turn: int | None = None
+    agent: str | None = None
+    tool: str | None = None
+    service: str | None = None
+    service_version: str | None = None
+    mode: Mode | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    found_at: int = 0
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether it may stop the agent."""
+        return self.mode is Mode.ALARM
+
+
+class Sight(StrEnum):
+    """How much of one sort of fact a trace shows."""
+
+    ALL = "all"
+    SOME = "some"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What could be looked for in a trace; None where there was nothing to see, as the arguments of no call.
+
+    `answers` of its turns, `arguments` and `results` of its tool calls, `finish_reasons` of its model calls, `history`:
+    what was said before it in its session.
+    """
+
+    answers: Sight | None = None
+    arguments: Sight | None = None
+    results: Sight | None = None
+    finish_reasons: Sight | None = None
+    history: Sight | None = None

@@ -13,7 +13,7 @@ demo: $(VENV)/.collector  ## a collector, four sample agents and their scores, l
 	$(BIN)/agenteval demo
 
 test: $(VENV)/.dev lint   ## what every commit must pass
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 lint: $(VENV)/.dev        ## style, types, import directions
 	$(BIN)/ruff check
@@ -26,7 +26,7 @@ test-lowest: $(VENV)/.dev ## the tests with the oldest versions that pyproject.t
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)-lowest
 	$(BIN)/uv pip install --quiet --python $(VENV)-lowest --resolution lowest-direct --editable '.[collector]'
 	$(BIN)/uv pip install --quiet --python $(VENV)-lowest --group dev
-	$(VENV)-lowest/bin/pytest tests/unit
+	$(VENV)-lowest/bin/pytest -n auto --dist loadfile tests/unit
 
 test-frameworks: $(VENV)/.dev ## the guard in LangGraph and OpenAI Agents, in an environment of its own
 	$(BIN)/python -m pip install --quiet uv

@@ -13,7 +13,6 @@ class Method(StrEnum):
 
     EXACT = "exact"
     EMBEDDING = "embedding"
-    HEURISTIC = "heuristic"
     LLM = "llm"
 
 
@@ -31,6 +30,7 @@ class Status(StrEnum):
     SCORED = "scored"
     NOT_APPLICABLE = "not_applicable"
     NO_CONTENT = "no_content"
+    NO_JUDGE = "no_judge"
     SAMPLED_OUT = "sampled_out"
     OVER_BUDGET = "over_budget"
     PENDING = "pending"

@@ -7,18 +7,18 @@ from importlib.metadata import EntryPoint
 from agenteval_collector import plugins
 from agenteval_collector.aggregation import LiveSessions, SessionEvaluators, Sessions
 from agenteval_collector.clock import Clock
-from agenteval_collector.config import ConfigError, EvaluatorConfig, EvaluatorsConfig, JudgedSignalConfig, Settings
+from agenteval_collector.config import (
+    ConfigError,
+    EmbeddingConfig,
+    EvaluatorConfig,
+    EvaluatorsConfig,
+    Settings,
+)
 from agenteval_collector.dataset import Dataset
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluation import Judging, TraceEvaluation, TraceOutcomes
 from agenteval_collector.evaluation.reading import TraceReader
-from agenteval_collector.evaluators import (
-    EMBEDDED_WEIGHTS,
-    TRACE_EVALUATORS,
-    TRUTH_EVALUATORS,
-    TraceEvaluator,
-    comparable,
-)
+from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable
 from agenteval_collector.loop_rules import rule_book
 from agenteval_collector.loops import TraceLoops
 from agenteval_collector.pipeline import AssembledTrace, Telemetry
@@ -28,10 +28,8 @@ from agenteval_collector.stores import Store
 from agenteval_collector.stores.runs import StoredRuns
 from agenteval_collector.stores.store import TENANT
 from otel_agenteval.conventions import RunNaming, SessionNaming
-from otel_agenteval.metrics import DEFAULT_WEIGHTS
+from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Trace
-
-SESSION_EVALUATORS = ("agent_reliability", "agent_consistency")
 
 EVALUATED_WITHIN = 1.0
 """Seconds from a trace's last span, or its quiet period, to its scores; more only where much waits."""
@@ -60,16 +58,15 @@ class EvaluationCore:
         evaluators = [
             each for each in _evaluators(settings, plugged) if evaluator_config(configured, each.name).enabled
         ]
-        weights, cheap = _weights(settings)
+        weights = _weights(configured)
         self.live = LiveSessions(settings.session.idle)
         self.sessions = Sessions(
             store,
             self.live,
-            SessionEvaluators(_session_thresholds(configured), settings.session.min_coverage),
+            SessionEvaluators(_session_thresholds(configured), settings.session.min_coverage, _weightless(settings)),
             lambda output: comparable(output, embedder.embed),
             clock,
             weights,
-            cheap,
             hold=settings.assembly.quiet_period + EVALUATED_WITHIN,
         )
         with_truth = [kind() for kind in TRUTH_EVALUATORS if evaluator_config(configured, kind.name).enabled]
@@ -125,10 +122,10 @@ def session_naming(settings: Settings) -> SessionNaming:
     return SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by)
 
 
-def evaluator_config(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig:
+def evaluator_config(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig | EmbeddingConfig:
     """The settings of an evaluator; the defaults where it is one of a user's that has none."""
     config = getattr(configured, name, EvaluatorConfig())
-    assert isinstance(config, EvaluatorConfig)
+    assert isinstance(config, EvaluatorConfig | EmbeddingConfig)
     return config
 
 
@@ -153,30 +150,24 @@ def _evaluators(settings: Settings, plugged: Iterable[EntryPoint] | None) -> lis
 
 def _session_thresholds(configured: EvaluatorsConfig) -> dict[str, float]:
     """Of those that are on."""
-    enabled = {name: evaluator_config(configured, name) for name in SESSION_EVALUATORS}
-    return {name: config.threshold for name, config in enabled.items() if config.enabled}
+    configs = {"agent_reliability": configured.agent_reliability, "agent_consistency": configured.agent_consistency}
+    return {name: config.threshold for name, config in configs.items() if config.enabled}
 
 
-def _weights(settings: Settings) -> tuple[dict[str, float], set[str]]:
-    """The weights of the signals over the published ones, and which signals count without a judge.
+def _weights(configured: EvaluatorsConfig) -> dict[str, float]:
+    """The weights of the signals in session scores; a signal that is off has none."""
+    configs = {name: getattr(configured, name) for name in SIGNAL_NAMES}
+    return {name: config.weight if config.enabled else 0.0 for name, config in configs.items()}
 
-    What is off cannot be expected: weight 0. The judge's scores have the published weights, and cheap scores of the
-    same name what they were measured to be worth, unless the settings give both another one.
-    """
-    configured = settings.evaluators
-    weights = {
-        "coherence": configured.coherence.weight if configured.coherence.enabled else 0.0,
-        "loop_detection": configured.loop_detection.weight if configured.loop_detection.enabled else 0.0,
-    }
-    cheap = {*weights}
-    judged: dict[str, JudgedSignalConfig] = {
-        "confidence": configured.confidence,
-        "tool_correctness": configured.tool_correctness,
-    }
-    for name, config in judged.items():
-        embedded = EMBEDDED_WEIGHTS.get(name, 0.0) if config.weight is None else config.weight
-        published = DEFAULT_WEIGHTS[name] if config.weight is None else config.weight
-        weights[name] = (published if settings.judge.on else embedded) if config.enabled else 0.0
-        if embedded > 0.0:
-            cheap.add(name)
-    return weights, cheap
+
+def _weightless(settings: Settings) -> dict[str, str]:
+    """By signal without a weight in session scores, a sentence that says why it has none."""
+    found = {}
+    for name, weight in _weights(settings.evaluators).items():
+        if not evaluator_config(settings.evaluators, name).enabled:
+            found[name] = f"{name} is off"
+        elif not weight and name == "coherence":
+            found[name] = f"coherence has weight 0 with the {settings.embedder.type} embedder"
+        elif not weight:
+            found[name] = f"{name} has weight 0"
+    return found

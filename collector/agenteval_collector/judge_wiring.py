@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from agenteval_collector.assembly import KnownTrace, Reload, reassemble
 from agenteval_collector.clock import Clock
 from agenteval_collector.config import ConfigError, JudgedConfig, Settings
-from agenteval_collector.evaluation import Judging, NoJudge
+from agenteval_collector.evaluation import Judging
 from agenteval_collector.judges.openai_client import OPENAI, OpenAIJudge
 from agenteval_collector.judging.asking import Asking
 from agenteval_collector.judging.judgements import Judgements, Load
@@ -19,7 +19,7 @@ from agenteval_collector.judging.ledger import Ledger, Prices
 from agenteval_collector.judging.panel import JUDGED, Panel
 from agenteval_collector.judging.port import JudgeTelemetry, LedgerStore
 from agenteval_collector.judging.questions.safety import SAFETY, safety_version
-from agenteval_collector.judging.referrals import JudgedEvaluator, Referrals
+from agenteval_collector.judging.referrals import JudgedEvaluator, NoJudge, Referrals
 from agenteval_collector.judging.rubric import rubric_version
 from agenteval_collector.judging.stage import JudgeStage
 from agenteval_collector.pipeline import AssembledTrace
@@ -35,10 +35,9 @@ TRACES_PER_REQUEST = 2
 
 
 def make_judging(settings: Settings, store: Store) -> Judging:
-    """What is left to the judge; nothing where there is none."""
-    if not settings.judge.on:
-        return NoJudge()
-    return Referrals(_evaluators(settings), settings.judge.sample, store.judged)
+    """Make what decides which outcomes are left to the judge; where there is none, it says so of all."""
+    evaluators = _evaluators(settings)
+    return Referrals(evaluators, settings.judge.sample, store.judged) if settings.judge.on else NoJudge(evaluators)
 
 
 def make_judge_stage(

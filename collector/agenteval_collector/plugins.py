@@ -22,7 +22,8 @@ from otel_agenteval.model import Json
 from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Unscored
 
 GROUP = "otel_agenteval.evaluators"
-METHODS = (Method.EXACT, Method.EMBEDDING, Method.HEURISTIC)
+METHODS = (Method.EXACT, Method.EMBEDDING)
+"""`llm` is the judge's: its outcomes are sampled, waited for and asked again."""
 REASONS_FOR_NONE = (Status.NOT_APPLICABLE, Status.NO_CONTENT)
 """Statuses of an outcome without a score; the others are the collector's to give."""
 
@@ -89,7 +90,7 @@ def _problem(evaluator: object, taken: set[str]) -> str | None:
         return f"its version is {version!r}, not a text"
     method = getattr(evaluator, "method", None)
     if method not in METHODS:
-        return f"its method is {method!r}, not one of exact, embedding and heuristic"
+        return f"its method is {method!r}, not {' or '.join(METHODS)}"
     if not callable(getattr(evaluator, "evaluate", None)):
         return "it has no method evaluate(context)"
     return None

@@ -7,10 +7,10 @@ from enum import StrEnum
 from agenteval_collector.pipeline import Document, FoundVerdict, RunReport
 from otel_agenteval.metrics import LoopText
 from otel_agenteval.model import RunIdentity
-from otel_agenteval.outcome import Evaluation, Method, Outcome, Status
+from otel_agenteval.outcome import Evaluation, Outcome, Status
 
-Signals = Mapping[tuple[str, Method], Evaluation]
-"""Outcomes of one trace that may be signals of session scores, by name and method."""
+Signals = Mapping[str, Evaluation]
+"""Outcomes of one trace that may be signals of session scores, by name."""
 
 URGENT = "urgent"
 """In the metadata of a pending outcome: true where its trace is judged before others."""
@@ -26,7 +26,7 @@ def waits_for_judge(outcome: Outcome) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRecord:
-    """A scored trace. `risk` is its step risk in the session, None where nothing of it has weight there.
+    """A scored trace.
 
     `died` says that its agent died in the middle, None where it did not. `processes` are those that it has spans of.
     """
@@ -37,7 +37,6 @@ class TraceRecord:
     revision: int
     document: Document
     offsets: Sequence[int]
-    risk: float | None
     run: RunIdentity | None
     run_trace: "RunTrace | None" = None
     died: str | None = None
@@ -94,8 +93,8 @@ class StoredRun:
 
     `success` and `confidence` are as reported. `completed` says by trace whether task_completion reached its
     threshold, `confidences` holds the scores of the evaluator confidence by trace, and `judged` the violations that the
-    judge found in a trace, none for one that it found safe. Where there is a judge, only its word is in them:
-    `unjudged` says why a trace has none on task_completion, `unsure` on confidence.
+    judge found in a trace, none for one that it found safe. `unjudged` says why a trace has no score of
+    task_completion, `unsure` why it has none of confidence.
     """
 
     run: RunIdentity
@@ -159,7 +158,7 @@ class StoredTrace:
 
     trace_id: str
     started_at: int
-    signals: dict[tuple[str, Method], Evaluation]
+    signals: dict[str, Evaluation]
     answers: Sequence[str | None] | None = None
 
 
@@ -178,7 +177,7 @@ class Member:
     trace_id: str
     started_at: int
     answers: Sequence[LoopText | None]
-    signals: dict[tuple[str, Method], Evaluation] = field(default_factory=dict)
+    signals: dict[str, Evaluation] = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[int, str]:
@@ -198,15 +197,14 @@ class SessionUpdate:
 class Commit:
     """Everything that one pass of the evaluation found, to be kept together or not at all.
 
-    `risks` are changed step risks of traces that were kept before. `emptied` are sessions whose only trace turned
-    out to belong to another session. `judgements` are those whose outcomes are among the evaluations: what they cost
-    is not found again for nothing, so with any of them all is on disk when it is committed.
+    `emptied` are sessions whose only trace turned out to belong to another session. `judgements` are those whose
+    outcomes are among the evaluations: what they cost is not found again for nothing, so with any of them all is on
+    disk when it is committed.
     """
 
     traces: list[TraceRecord] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
     sessions: dict[str, SessionUpdate] = field(default_factory=dict)
-    risks: dict[str, float | None] = field(default_factory=dict)
     emptied: set[str] = field(default_factory=set)
     judgements: list["Judgement"] = field(default_factory=list)
     verdicts: list[FoundVerdict] = field(default_factory=list)

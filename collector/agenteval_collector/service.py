@@ -19,7 +19,7 @@ from agenteval_collector.api.security import is_loopback
 from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.assembly import Assembler, AssemblyStage, KnownTrace
 from agenteval_collector.clock import Clock, SystemClock
-from agenteval_collector.config import ConfigError, Settings
+from agenteval_collector.config import NO_JUDGE, ConfigError, Settings
 from agenteval_collector.core import EvaluationCore, reliability_reports, session_naming
 from agenteval_collector.documents import trace_document
 from agenteval_collector.emit.alarms import MAX_ALARMS
@@ -64,8 +64,6 @@ AGAIN_WITHIN = 8.0
 """Seconds that such a call waits for the evaluation."""
 EXPORTED_AGAIN = 24 * 3600 * 1_000_000_000
 """Nanoseconds for which a loop's event that has not left is kept for the next start."""
-NO_JUDGE = "this collector has no judge: see judge.base_url, judge.api_key and judge.enabled"
-"""Why traces wait that an earlier run left to its judge."""
 
 
 class Collector:

@@ -16,7 +16,7 @@ from otel_agenteval.metrics.session import (
     consistency_result,
     reliability_result,
 )
-from otel_agenteval.metrics.signals import Contribution, Signals, contribution, merge_weights
+from otel_agenteval.metrics.signals import SIGNAL_NAMES, Contribution, Signals, contribution, merge_weights
 from otel_agenteval.metrics.tail import ExactSum, TailRisk
 
 
@@ -107,13 +107,11 @@ class SessionScores:
 
     def _read(self, trace_id: str, signals: Signals, not_applicable: Collection[str]) -> "_Entry":
         part = contribution(signals, self._weights, trace_id)
-        expected = 0
-        for name, weight in self._weights.items():
-            if name not in not_applicable:
-                expected += weight > 0.0
-            elif signals.get(name) is not None:
+        expected = [name for name in SIGNAL_NAMES if name not in not_applicable]
+        for name in SIGNAL_NAMES:
+            if name not in expected and signals.get(name) is not None:
                 raise ValueError(f"{name} of trace {trace_id!r} is both present and not applicable")
-        return _Entry(part, expected)
+        return _Entry(part, len(expected))
 
     def _count(self, entry: "_Entry", sign: int) -> None:
         part = entry.part

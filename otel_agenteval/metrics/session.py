@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from otel_agenteval.metrics.result import MetricResult, clamp
-from otel_agenteval.metrics.signals import Signals, contribution, count_weighted, merge_weights
+from otel_agenteval.metrics.signals import SIGNAL_NAMES, Signals, contribution, merge_weights
 from otel_agenteval.model import Json
 
 FLAG_ABOVE = 0.5
@@ -24,7 +24,8 @@ class Basis:
     """The counts that a session score rests on.
 
     `traces` are all of them, `scored` those whose signals entered, `evaluated` those among them for which a signal
-    of non-zero weight entered, `present` and `expected` the signals of non-zero weight in all traces.
+    of non-zero weight entered. `present` counts the signals of non-zero weight in all traces, `expected` all signals
+    that can exist for them, whatever their weight.
     """
 
     traces: int
@@ -64,7 +65,7 @@ def agent_reliability(signals: Sequence[Signals | None], weights: Mapping[str, f
             scored=len(ranked),
             evaluated=sum(part.present > 0 for part in parts),
             present=sum(part.present for part in parts),
-            expected=count_weighted(merged) * len(parts),
+            expected=len(SIGNAL_NAMES) * len(parts),
         ),
         merged,
         tail_sum=math.fsum(tail),
@@ -95,7 +96,7 @@ def agent_consistency(signals: Sequence[Signals | None], weights: Mapping[str, f
             scored=len(uncertainties),
             evaluated=sum(part.confident for part in parts),
             present=sum(part.present for part in parts),
-            expected=count_weighted(merged) * len(parts),
+            expected=len(SIGNAL_NAMES) * len(parts),
         ),
         merged,
         sum_of_squares=math.fsum(each * each for each in uncertainties),

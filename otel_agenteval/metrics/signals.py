@@ -2,7 +2,8 @@
 
 A signal is the score of one trace by one of four evaluators. Its risk is what it lacks of 1, times the weight of
 the signal. An absent signal contributes nothing (it is not a zero), and other names are not signals: both are
-passed over. A signal of weight 0 makes a trace count as one that was looked at, as published, but is no evidence.
+passed over. A signal of weight 0 makes a trace count as one that was looked at, as published, but is no evidence: for
+coverage it is missing.
 """
 
 import math
@@ -47,11 +48,6 @@ def merge_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
             raise ValueError(f"weight of unknown signal {name!r}; the signals are {', '.join(SIGNAL_NAMES)}")
         merged[name] = unit_interval(weight, f"weight of {name}")
     return merged
-
-
-def count_weighted(weights: Mapping[str, float]) -> int:
-    """How many signals have a weight other than 0: what coverage expects of a trace."""
-    return sum(weight > 0.0 for weight in weights.values())
 
 
 def contribution(signals: Signals | None, weights: Mapping[str, float], trace: object) -> Contribution:

@@ -310,7 +310,7 @@ def test_what_there_is_none_of_is_absent(
 
 def test_a_watcher_gets_only_the_session_and_names_it_asked_for(stub: EvaluationServiceStub, feed: Feed) -> None:
     call = watch(stub, session_id="mine", names=["loop_detection", "coherence"])
-    feed.accept([committed(session_id="other"), committed(session_id="mine", name="max_risk")])
+    feed.accept([committed(session_id="other"), committed(session_id="mine", name="confidence")])
     feed.accept([committed(session_id="mine", name="loop_detection")])
     assert next(call).outcome.name == "loop_detection"
 

@@ -177,7 +177,6 @@ def judged() -> MemoryQueries:
         turn("hi", "yes"),
         began=0,
         outcomes=[
-            outcome("task_completion", 0.7, "no error and an answer", method="heuristic"),
             outcome("task_completion", 0.25, "half of it", method="llm", model="gpt-4o-mini"),
             outcome("plan_quality", None, "no valid reply", method="llm", status="failed", error_type="malformed"),
         ],
@@ -202,8 +201,6 @@ def test_why_shows_what_the_judge_was_asked_and_what_people_say() -> None:
         output.index(text)
         for text in (
             "task_completion (llm by gpt-4o-mini, version 1) scored 0.25",
-            "task_completion (heuristic, version 1) scored 0.70",
-            "a sign, not a judgement",
             "ann says that task_completion is 1.00: all was done",
             "plan_quality (llm, version 1) failed with malformed: no valid reply",
             "name another one in judge.model",

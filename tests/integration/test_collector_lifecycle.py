@@ -47,13 +47,20 @@ def test_a_trace_is_scored_and_seen_everywhere(collector: RunningCollector) -> N
     document = collector.scored(trace_id(2).hex())
     assert (document["status"], document["session_id"], document["agent"]) == ("scored", "s", "planner")
     assert outcomes(document)["loop_detection"]["score"] == pytest.approx(0.0, abs=1e-6)
-    assert outcomes(document)["loop_detection"]["success"] is False
+    assert (outcomes(document)["loop_detection"]["threshold"], outcomes(document)["loop_detection"]["success"]) == (
+        None,
+        None,
+    )
+    assert outcomes(document)["task_completion"]["status"] == "no_judge"
 
     session = collector.get("/api/v1/sessions/s")
     assert session["trace_ids"] == [trace_id(1).hex(), trace_id(2).hex()]
-    assert session["flagged_traces"] == [trace_id(2).hex()]
-    assert outcomes(session)["agent_reliability"]["score"] < 0.5
-    assert outcomes(session)["agent_consistency"]["status"] == "not_applicable"
+    assert session["flagged_traces"] == []
+    assert {each["status"] for each in session["outcomes"]} == {"no_judge"}
+    assert outcomes(session)["agent_reliability"]["reason"] == (
+        "confidence takes a judge; coherence has weight 0 with the embedded embedder; "
+        "coverage 0.20 is below session.min_coverage 0.5"
+    )
 
     watched = [message.outcome for message, _ in zip(stream, range(13), strict=False)]
     stream.cancel()
@@ -65,8 +72,14 @@ def test_a_trace_is_scored_and_seen_everywhere(collector: RunningCollector) -> N
     scrape = collector.get("/metrics")
     assert 'agenteval_loops_total{agenteval_loop_kind="repeated_answer"' in scrape
     assert "agenteval_collector_spans_received_total 2.0" in scrape
-    [low] = [line for line in scrape.splitlines() if line.startswith("agenteval_sessions_low{") and "reliab" in line]
-    assert low.endswith(" 1.0")
+    [unjudged] = [
+        line
+        for line in scrape.splitlines()
+        if line.startswith("agenteval_evaluation_outcomes_total{") and '"task_completion"' in line
+    ]
+    assert 'agenteval_status="no_judge"' in unjudged
+    assert "score_label" not in unjudged
+    assert "agenteval_sessions_low{" not in scrape
 
 
 def test_a_trace_that_lost_a_span_to_a_limit_is_partial(tmp_path: Path) -> None:
@@ -173,11 +186,11 @@ def _active(collector: RunningCollector) -> float:
 
 
 def _session_scores(collector: RunningCollector) -> float:
-    """How many scores of reliability are in the histogram."""
+    """How many outcomes of reliability were counted."""
     lines = [
         line
         for line in collector.get("/metrics").splitlines()
-        if line.startswith("gen_ai_evaluation_score_count{") and "agent_reliability" in line
+        if line.startswith("agenteval_evaluation_outcomes_total{") and "agent_reliability" in line
     ]
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from agenteval_collector.core import EvaluationCore
 from agenteval_collector.dataset import Dataset
-from agenteval_collector.evaluation import EvaluationStage, NoJudge
+from agenteval_collector.evaluation import EvaluationStage
+from agenteval_collector.judging.referrals import NoJudge
 
 from otel_agenteval.metrics import pass_at_k, pass_hat_k, pass_k_posterior, session_trend
 from otel_agenteval.model import ExpectedTool
 from tests.support.otlp import trace_id
+from tests.support.referring import Referring, judged
 from tests.support.runs import run_trace
 from tests.support.scoring import Scoring
 
@@ -48,7 +50,7 @@ def test_without_ground_truth_there_is_neither_outcome_nor_conversation(scoring:
 def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
     dataset = Dataset(expected={("refund", None): (ExpectedTool(name="find"),), ("refund", "2"): ()})
     core = EvaluationCore(
-        scoring.settings, scoring.store, scoring.clock, scoring.telemetry, NoJudge(), (), dataset=dataset
+        scoring.settings, scoring.store, scoring.clock, scoring.telemetry, NoJudge([]), (), dataset=dataset
     )
     stage = EvaluationStage(
         core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, lambda _: None, scoring.announce
@@ -71,16 +73,16 @@ def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
     assert scoring.session("s")["interactions"]["interactions"] == 3
 
 
-def test_the_course_of_a_session_is_that_of_its_task_completion(scoring: Scoring) -> None:
+def test_the_course_of_a_session_is_that_of_its_task_completion(tmp_path: Path) -> None:
+    scores = {1: 0.25, 2: 1.0, 3: 0.5}
+    judging = Referring({})
+    scoring = Scoring(tmp_path, judging=judging)
     for number in (3, 1, 2):
-        answered = "I am sorry, I cannot help with that." if number == 3 else "Yes, you may have your money back."
-        scoring.put(run_trace(number, session="s", answered=answered))
-    scores = []
-    for number in (1, 2, 3):
-        outcomes = {each["name"]: each for each in scoring.trace(trace_id(number).hex())["outcomes"]}
-        scores.append(outcomes["task_completion"]["score"])
-    expected = session_trend(scores)
+        judging.outcomes = {"task_completion": judged(scores[number])}
+        scoring.put(run_trace(number, session="s"))
+    expected = session_trend(list(scores.values()))
     trend = scoring.session("s")["trend"]
     assert (trend["best"], trend["last"], trend["reason"]) == (expected.best, expected.last, expected.reason)
     assert (trend["stalled"], trend["regressed"]) == (None, expected.regressed)
     assert trend["evaluated"] == 3
+    scoring.close()

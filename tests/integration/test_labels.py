@@ -61,7 +61,7 @@ def test_agreement_is_by_evaluator_version_and_model(scoring: Scoring) -> None:
         Commit(
             evaluations=[
                 judge(1, 0.7, version="2"),
-                judge(2, 0.9, method=Method.HEURISTIC, model=None),
+                judge(2, 0.9, method=Method.EXACT, model=None),
                 # None of these is a score that a label could be compared with.
                 judge(3, 0.0, outcome=Failure(error_type="timeout", reason=""), version="3"),
                 judge(4, 0.5, subject=Subject.SESSION, version="4"),
@@ -76,7 +76,7 @@ def test_agreement_is_by_evaluator_version_and_model(scoring: Scoring) -> None:
     items = scoring.queries.agreement()
     evaluators = [tuple(item[key] for key in ("name", "method", "evaluator_version", "model")) for item in items]
     assert evaluators == [
-        ("task_completion", "heuristic", "1", None),
+        ("task_completion", "exact", "1", None),
         ("task_completion", "llm", "1", "judge-1"),
         ("task_completion", "llm", "2", "judge-1"),
     ]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from otel_agenteval.metrics import RELIABILITY_METRICS
 from otel_agenteval.outcome import Score, Status, Unscored
 from tests.support.otlp import START, trace_id
-from tests.support.referring import PENDING, Referring, judgement
+from tests.support.referring import PENDING, Referring, judged, judgement
 from tests.support.runs import SECOND, run_trace
 from tests.support.scoring import Scoring
 
@@ -90,7 +90,7 @@ def test_a_report_does_not_move_to_a_version_that_comes_later(scoring: Scoring) 
 
 
 def test_a_run_of_two_sessions_counts_when_both_are_over(tmp_path: Path) -> None:
-    scoring = Scoring(tmp_path)
+    scoring = Scoring(tmp_path, judging=Referring({"task_completion": judged(1.0)}))
     try:
         scoring.put(run_trace(1, session="s-1"), run_trace(2, session="s-2"))
         scoring.stage.finalize(["s-1"])
@@ -112,8 +112,8 @@ def test_the_window_holds_the_runs_that_began_last(tmp_path: Path) -> None:
         scoring.close()
 
 
-@pytest.mark.parametrize("status", [Status.PENDING, Status.OVER_BUDGET, Status.SAMPLED_OUT])
-def test_nothing_cheaper_stands_in_for_the_judge(tmp_path: Path, status: Status) -> None:
+@pytest.mark.parametrize("status", [Status.PENDING, Status.OVER_BUDGET, Status.SAMPLED_OUT, Status.NO_JUDGE])
+def test_nothing_stands_in_for_the_judge(tmp_path: Path, status: Status) -> None:
     unjudged = Unscored(status=status, reason="not now")
     scoring = Scoring(tmp_path, judging=Referring({"task_completion": unjudged, "confidence": unjudged}))
     try:
@@ -187,15 +187,14 @@ def test_an_unreported_run_counts_when_its_session_is_over_and_is_left_out_where
     assert all(value is None for value in item["metrics"].values())
 
 
-def test_an_unreported_outcome_is_estimated_and_marked(tmp_path: Path) -> None:
-    scoring = Scoring(tmp_path)
+@pytest.mark.parametrize("score", [0.25, 0.75])
+def test_an_unreported_outcome_is_estimated_and_marked(tmp_path: Path, score: float) -> None:
+    scoring = Scoring(tmp_path, judging=Referring({"task_completion": judged(score)}))
     try:
         scoring.put(run_trace(1, session="s-1"))
         scoring.stage.finalize(["s-1"])
         item = only(scoring)
-        outcomes = {each["name"]: each for each in scoring.trace(trace_id(1).hex())["outcomes"]}
-        assert outcomes["task_completion"]["status"] == "scored"
-        assert item["pass_hat_k"]["1"] == float(outcomes["task_completion"]["success"])
+        assert item["pass_hat_k"]["1"] == float(score >= 0.5)
         assert item["estimated"]["outcomes"] == 1
     finally:
         scoring.close()

@@ -61,7 +61,6 @@ def record(number: int, **changes: Any) -> TraceRecord:
         "revision": 1,
         "document": trace_document(trace, revision=1, complete=True),
         "offsets": [number],
-        "risk": None,
         "run": None,
         "scored_at": START,
     }
@@ -205,32 +204,29 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
 
 
 MALFORMED = Failure(error_type="malformed", reason="no valid reply")
+NO_JUDGE = Unscored(status=Status.NO_JUDGE, reason="there is none")
 NO_TOOLS = Unscored(status=Status.NOT_APPLICABLE, reason="no tools")
 
 
 @pytest.mark.parametrize(
     ("of_judge", "shown"),
     [
-        pytest.param([None, None], [1.0, 1.0], id="no judge"),
+        pytest.param([NO_JUDGE, NO_JUDGE], [None, None], id="no judge"),
         pytest.param([0.8, 0.6], [0.8, 0.6], id="judged"),
         pytest.param([Unscored(status=Status.PENDING, reason="down")] * 2, [None, None], id="the judge is down"),
         pytest.param([MALFORMED, 0.8], [None, 0.8], id="malformed"),
         pytest.param([Unscored(status=Status.OVER_BUDGET, reason="spent"), 0.8], [None, 0.8], id="over budget"),
         pytest.param([NO_TOOLS, 0.8], [None, 0.8], id="not applicable"),
-        pytest.param([None, 0.8], [None, 0.8], id="from before there was a judge"),
-        pytest.param([Unscored(status=Status.SAMPLED_OUT, reason="10 %")] * 2, [1.0, 1.0], id="sampled out"),
+        pytest.param([NO_JUDGE, 0.8], [None, 0.8], id="from before there was a judge"),
         pytest.param([Unscored(status=Status.SAMPLED_OUT, reason="10 %"), 0.8], [None, 0.8], id="in part"),
     ],
 )
-def test_no_heuristic_stands_in_for_the_judge(store: Store, of_judge: list[Any], shown: list[float | None]) -> None:
+def test_nothing_stands_in_for_the_judge(store: Store, of_judge: list[Any], shown: list[float | None]) -> None:
     commit = commit_of(1, 2)
     for name in ("confidence", "task_completion"):
         for number, said in enumerate(of_judge, 1):
-            cheap = Score(value=1.0, reason="no hedging")
-            commit.evaluations.append(score(number, name=name, method=Method.HEURISTIC, outcome=cheap))
-            if said is not None:
-                outcome = Score(value=said, reason="as it says") if isinstance(said, float) else said
-                commit.evaluations.append(score(number, name=name, method=Method.LLM, outcome=outcome))
+            outcome = Score(value=said, reason="as it says") if isinstance(said, float) else said
+            commit.evaluations.append(score(number, name=name, method=Method.LLM, outcome=outcome))
     store.commit(commit)
     session = queries(store).session("s")
     assert session is not None
@@ -299,7 +295,7 @@ def test_a_session_that_is_read_again_is_what_was_kept(store: Store) -> None:
     assert stored.record == replace(session_update().record, services=["shop"])
     assert [trace.trace_id for trace in stored.traces] == [hex_id(number) for number in range(1, 21)]
     assert [trace.answers for trace in stored.traces] == [None] * 4 + [[f"answer {n}"] for n in range(5, 21)]
-    assert stored.traces[3].signals == {("coherence", Method.EMBEDDING): score(4)}
+    assert stored.traces[3].signals == {"coherence": score(4)}
     near = store.neighbours("s", (START + 10, hex_id(10)))
     assert [int(trace.trace_id, 16) for trace in near] == list(range(3, 18))
     assert near[0].answers == ["answer 3"]

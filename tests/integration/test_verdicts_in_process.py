@@ -329,7 +329,7 @@ def test_who_listens_again_asks_for_what_it_missed_and_tells_it_once(collector: 
         judged(trace_id="no id"),
         judged(score=0.5),
         judged(score=float("nan")),
-        judged(method="heuristic"),
+        judged(method="embedding"),
         judged(subject="session"),
         pb.WatchResponse(outcome=pb.Outcome(method="llm", subject="trace", trace_id=TRACE, threshold=0.5)),
     ],

@@ -7,6 +7,7 @@ import grpc
 import pytest
 from agenteval_collector.demo.agents import play
 from agenteval_collector.demo.scripts import SCRIPTS
+from agenteval_collector.testing.judge_server import JudgeServer
 
 from otel_agenteval.proto.v1.evaluation_pb2 import EndSessionRequest
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
@@ -34,7 +35,8 @@ def test_an_alert_fires_while_sessions_of_an_agent_are_stuck_and_resolves_when_t
     (tmp_path / "data").mkdir()
     (tmp_path / "prometheus").mkdir()
     with (
-        collector_process(tmp_path / "data") as addresses,
+        JudgeServer(score=0.75) as judge,
+        collector_process(tmp_path / "data", {"OPENAI_BASE_URL": judge.url}) as addresses,
         prometheus.start(f"http://{addresses['web']}/metrics", tmp_path / "prometheus") as server,
     ):
         endpoint = f"http://{addresses['grpc']}"

@@ -258,18 +258,16 @@ def session(session_id: str, *traces: Document, outcomes: list[Document], **chan
     return {**document, **changes}
 
 
-def session_outcomes(reliability: float, flagged: float, risk: float, coverage: float) -> list[Document]:
+def session_outcomes(reliability: float, coverage: float) -> list[Document]:
     return [
         outcome(
             "agent_reliability",
             reliability,
-            f"the worst trace has a risk of {risk:.2f}",
+            f"the worst trace has a risk of {1 - reliability:.2f}",
             method="exact",
             coverage=coverage,
         ),
         outcome("agent_consistency", None, "no trace has a confidence", method="exact", coverage=0.0),
-        outcome("max_risk", risk, "the worst signal of any trace", method="exact", threshold=None),
-        outcome("flagged_share", flagged, "share of traces with a risk above 0.5", method="exact", threshold=None),
     ]
 
 
@@ -320,9 +318,7 @@ def _add_good(queries: MemoryQueries) -> None:
             outcome("loop_detection", 0.98, "no answer of the last 3 traces is repeated"),
         ],
     )
-    queries.add(
-        session("booking/2026-03/αθήνα", good, outcomes=session_outcomes(0.98, 0.0, 0.02, 0.5), status="idle"), good
-    )
+    queries.add(session("booking/2026-03/αθήνα", good, outcomes=session_outcomes(0.98, 0.5), status="idle"), good)
 
 
 def _add_tool_error(queries: MemoryQueries) -> None:
@@ -349,7 +345,7 @@ def _add_tool_error(queries: MemoryQueries) -> None:
         session(
             "s-42",
             failed,
-            outcomes=session_outcomes(0.22, 1.0, 0.78, 0.25),
+            outcomes=session_outcomes(0.22, 0.25),
             user_id=None,
             flagged_traces=[TOOL_TRACE],
         ),
@@ -387,7 +383,7 @@ def _add_loop(queries: MemoryQueries) -> None:
         session(
             "refund-1187",
             *traces,
-            outcomes=session_outcomes(0.0, 0.8, 1.0, 0.5),
+            outcomes=session_outcomes(0.0, 0.5),
             flagged_traces=list(LOOP_TRACES[1:]),
         ),
         *traces,

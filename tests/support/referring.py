@@ -1,12 +1,12 @@
 """A judge's part in the evaluation, played by the test."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from agenteval_collector.records import Exchange, JudgeJob, Judgement, Referral
 
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Outcome, Score, Status, Unscored
+from otel_agenteval.outcome import Outcome, Score, Status, Unscored
 
 PENDING = Unscored(status=Status.PENDING, reason="waiting for the judge")
 
@@ -17,7 +17,7 @@ class Referring:
     def __init__(self, outcomes: Mapping[str, Outcome]) -> None:
         self.outcomes = outcomes
 
-    def refer(self, trace: Trace, session_id: str, cheap: Sequence[Evaluation]) -> list[Referral]:
+    def refer(self, trace: Trace, session_id: str, *, looped: bool) -> list[Referral]:
         return [
             Referral(name=name, version="7", model="judge-1", threshold=0.5, outcome=outcome)
             for name, outcome in self.outcomes.items()

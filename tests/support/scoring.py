@@ -9,7 +9,8 @@ from typing import Any
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import Settings, load
 from agenteval_collector.core import EvaluationCore, reliability_reports
-from agenteval_collector.evaluation import EvaluationStage, Judging, NoJudge
+from agenteval_collector.evaluation import EvaluationStage, Judging
+from agenteval_collector.judge_wiring import make_judging
 from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, FoundVerdict, Origin, TraceNames
 from agenteval_collector.records import JudgeJob
 from agenteval_collector.stores import Store, StoreQueries
@@ -30,7 +31,6 @@ class Scoring:
     def __init__(
         self, path: Path, *, judging: Judging | None = None, plugged: Iterable[EntryPoint] = (), **sections: Any
     ) -> None:
-        self.judging = judging or NoJudge()
         self._plugged = plugged
         self.referred: list[JudgeJob] = []
         self.clock = ManualClock()
@@ -40,6 +40,7 @@ class Scoring:
         self.telemetry = Counting()
         self.settings: Settings = load(environ={}, flags=sections)
         self.store = Store(path / "agenteval.db", self.clock)
+        self.judging = judging or make_judging(self.settings, self.store)
         self.queries = StoreQueries(
             self.store.engine,
             self.clock,

@@ -1,9 +1,8 @@
-from typing import Any
-
 import pytest
-from agenteval_collector.aggregation.cautious import CautiousScore, CautiousScores, Unjudged
+from agenteval_collector.aggregation.cautious import CautiousScore, CautiousScores
+from agenteval_collector.aggregation.missing import unjudged_reason
 from agenteval_collector.aggregation.scores import SessionEvaluators
-from agenteval_collector.aggregation.signals import SignalChoice, TraceSignals
+from agenteval_collector.aggregation.signals import TraceSignals, signals_of
 from agenteval_collector.records import SessionRecord
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,6 @@ from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, 
 from tests.support.evaluations import evaluation
 
 JUDGED = ("confidence", "tool_correctness")
-CHOICE = SignalChoice(DEFAULT_WEIGHTS, ("loop_detection", "coherence"))
 THRESHOLDS = {"agent_reliability": 0.5, "agent_consistency": 0.5}
 MISSING: tuple[Outcome, ...] = (
     Failure(error_type="malformed", reason=""),
@@ -26,19 +24,21 @@ traces = st.lists(st.fixed_dictionaries(dict.fromkeys(DEFAULT_WEIGHTS, values)),
 
 
 def signals(scores: dict[str, float], missing: dict[str, Outcome] | None = None) -> TraceSignals:
-    found: dict[tuple[str, Method], Evaluation] = {}
-    for name, value in scores.items():
-        method = Method.LLM if name in JUDGED else Method.EMBEDDING
-        outcome = (missing or {}).get(name, Score(value=value, reason=""))
-        found[name, method] = evaluation(name=name, method=method, outcome=outcome)
-    return CHOICE(found)
+    outcomes = {name: Score(value=value, reason="") for name, value in scores.items()} | (missing or {})
+    return signals_of({name: of(name, outcome) for name, outcome in outcomes.items()}, DEFAULT_WEIGHTS)
 
 
-def outcomes_of(scores: CautiousScores) -> dict[str, Outcome]:
+def of(name: str, outcome: Outcome) -> Evaluation:
+    return evaluation(name=name, method=Method.LLM if name in JUDGED else Method.EMBEDDING, outcome=outcome)
+
+
+def outcomes_of(
+    scores: CautiousScores, min_coverage: float = 0.2, weightless: dict[str, str] | None = None
+) -> dict[str, Outcome]:
     record = SessionRecord(
         session_id="s", user_id=None, agent=None, services=(), started_at=1, last_seen_at=1, trace_count=scores.traces
     )
-    found = SessionEvaluators(THRESHOLDS, 0.2).evaluate(
+    found = SessionEvaluators(THRESHOLDS, min_coverage, weightless).evaluate(
         record, scores, trace_id=None, span_id=None, service_version=None, now=1
     )
     return {each.name: each.outcome for each in found}
@@ -63,12 +63,7 @@ def test_a_judge_that_is_down_never_raises_a_score(
         then, later = getattr(was, score)().result, getattr(now, score)().result
         assert later.score <= then.score
         assert later.coverage < then.coverage == 1.0
-    assert now.max_risk is not None
-    assert was.max_risk is not None
-    assert now.max_risk >= was.max_risk
-    assert now.flagged[0] / now.flagged[1] >= was.flagged[0] / was.flagged[1]
-    assert now.unjudged is not None
-    assert now.unjudged.reason.startswith(f"{len(new)} of {len(after)} traces are not judged (")
+    assert (unjudged_reason(now) or "").startswith(f"{len(new)} of {len(after)} traces are not judged (")
 
 
 @given(members=traces, data=st.data())
@@ -84,10 +79,6 @@ def test_with_no_trace_judged_the_score_is_the_highest_that_the_judge_can_leave(
         assert not true.bound
         # The sum of many risks is rounded once; that of perfect ones has one rounding less.
         assert true.result.score <= bound.result.score + 1e-12
-    assert down.max_risk is not None
-    assert present.max_risk is not None
-    assert down.max_risk <= present.max_risk
-    assert down.flagged[0] <= present.flagged[0]
 
 
 @given(members=traces, data=st.data())
@@ -106,12 +97,10 @@ def test_a_judge_that_is_down_from_the_start_leaves_a_score_that_fails_or_none(
         assert f"{len(down)} of {len(down)} traces are not judged (" in outcome.reason
         if not isinstance(outcome, Score):
             assert outcome.status is status
-        elif name in THRESHOLDS:
+        else:
             assert outcome.value < THRESHOLDS[name]
             assert isinstance(truth := true[name], Score)
             assert truth.value <= outcome.value + 1e-12
-        else:
-            assert outcome.value > (0.5 if name == "max_risk" else 0.0)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +124,7 @@ def test_a_loop_is_a_loop_with_or_without_a_judge() -> None:
     loop = signals({**dict.fromkeys(DEFAULT_WEIGHTS, 1.0), "loop_detection": 0.1}, {"confidence": MISSING[1]})
     outcomes = outcomes_of(scores_of(loop))
     found = {name: each.value for name, each in outcomes.items() if isinstance(each, Score)}
-    assert found == pytest.approx({"agent_reliability": 0.1, "max_risk": 0.9, "flagged_share": 1.0})
+    assert found == pytest.approx({"agent_reliability": 0.1})
     assert all("1 of 1 traces are not judged (1 pending)" in each.reason for each in outcomes.values())
 
 
@@ -151,7 +140,7 @@ def test_judged_in_any_order_the_scores_are_the_published_ones(
         plain.put(str(number), each)
     assert made.reliability() == CautiousScore(plain.reliability(), bound=False)
     assert made.consistency() == CautiousScore(plain.consistency(), bound=False)
-    assert made.unjudged is None
+    assert unjudged_reason(made) is None
 
 
 def test_a_trace_that_is_not_judged_counts_where_it_lowers_the_score() -> None:
@@ -168,11 +157,117 @@ def test_the_reason_counts_every_trace_once() -> None:
         {},
     ]
     made = scores_of(*(signals(dict.fromkeys(DEFAULT_WEIGHTS, 1.0), each) for each in missing))
-    assert made.unjudged == Unjudged(Status.PENDING, "3 of 4 traces are not judged (2 pending, 1 over budget)", 2)
+    assert unjudged_reason(made) == "3 of 4 traces are not judged (2 pending, 1 over budget)"
+    assert outcomes_of(made)["agent_reliability"].metadata["pending_traces"] == 2
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_a_signal_without_weight_is_not_waited_for(weight: float) -> None:
-    choice = SignalChoice({**DEFAULT_WEIGHTS, "confidence": weight}, ())
-    pending: Any = {("confidence", Method.LLM): evaluation(name="confidence", method=Method.LLM, outcome=MISSING[1])}
-    assert choice(pending).unjudged == (Status.PENDING if weight else None)
+    pending = {"confidence": of("confidence", MISSING[1])}
+    assert signals_of(pending, {**DEFAULT_WEIGHTS, "confidence": weight}).unjudged == (
+        Status.PENDING if weight else None
+    )
+
+
+NO_JUDGE = Unscored(status=Status.NO_JUDGE, reason="")
+SAMPLED_OUT = Unscored(status=Status.SAMPLED_OUT, reason="")
+NO_CONTENT = Unscored(status=Status.NO_CONTENT, reason="")
+NOT_APPLICABLE = Unscored(status=Status.NOT_APPLICABLE, reason="")
+WEIGHTLESS = {"coherence": "coherence has weight 0 with the embedded embedder"}
+
+
+@pytest.mark.parametrize(
+    ("missing", "status", "reason"),
+    [
+        pytest.param(
+            [dict.fromkeys(JUDGED, NO_JUDGE)],
+            Status.NO_JUDGE,
+            "confidence and tool_correctness take a judge; coherence has weight 0 with the embedded embedder; "
+            "coverage 0.25 is below session.min_coverage 0.5",
+            id="without a judge",
+        ),
+        pytest.param(
+            [{"confidence": NO_JUDGE, "tool_correctness": NOT_APPLICABLE, "loop_detection": NOT_APPLICABLE}],
+            Status.NO_JUDGE,
+            "confidence takes a judge; coherence has weight 0 with the embedded embedder; "
+            "coverage 0.00 is below session.min_coverage 0.5",
+            id="a first answer without tools and without a judge",
+        ),
+        pytest.param(
+            [dict.fromkeys(JUDGED, NO_JUDGE), dict.fromkeys(JUDGED, MISSING[1])],
+            Status.PENDING,
+            "confidence and tool_correctness take a judge; 1 of 2 traces are not judged (1 pending); coherence has "
+            "weight 0 with the embedded embedder; coverage 0.25 is below session.min_coverage 0.5",
+            id="a judge that came later",
+        ),
+        pytest.param(
+            [dict.fromkeys(JUDGED, MISSING[2])],
+            Status.OVER_BUDGET,
+            "1 of 1 traces are not judged (1 over budget); coherence has weight 0 with the embedded embedder; "
+            "coverage 0.25 is below session.min_coverage 0.5",
+            id="no budget",
+        ),
+        pytest.param(
+            [dict.fromkeys(JUDGED, MISSING[0])],
+            Status.FAILED,
+            "1 of 1 traces are not judged (1 failed); coherence has weight 0 with the embedded embedder; "
+            "coverage 0.25 is below session.min_coverage 0.5",
+            id="a judge that failed",
+        ),
+        pytest.param(
+            [dict.fromkeys(JUDGED, SAMPLED_OUT)] * 2,
+            Status.SAMPLED_OUT,
+            "coherence has weight 0 with the embedded embedder; confidence is sampled out in 2 of 2 traces; "
+            "tool_correctness is sampled out in 2 of 2 traces; coverage 0.25 is below session.min_coverage 0.5",
+            id="outside the sample",
+        ),
+        pytest.param(
+            [dict.fromkeys(["loop_detection", "coherence", *JUDGED], NO_CONTENT)],
+            Status.NO_CONTENT,
+            "coherence has weight 0 with the embedded embedder; confidence lacks its content in 1 of 1 traces; "
+            "loop_detection lacks its content in 1 of 1 traces; tool_correctness lacks its content in 1 of 1 traces; "
+            "coverage 0.00 is below session.min_coverage 0.5",
+            id="without content",
+        ),
+        pytest.param(
+            [dict.fromkeys(["loop_detection", "coherence", *JUDGED], NOT_APPLICABLE)],
+            Status.NOT_APPLICABLE,
+            "no trace has a signal of any weight; coherence has weight 0 with the embedded embedder",
+            id="nothing applies",
+        ),
+    ],
+)
+def test_below_the_least_coverage_there_is_no_score_and_the_reason_says_what_is_missing(
+    missing: list[dict[str, Outcome]], status: Status, reason: str
+) -> None:
+    weights = {**DEFAULT_WEIGHTS, "coherence": 0.0}
+    scores = CautiousScores(weights)
+    for number, each in enumerate(missing):
+        outcomes = {**{name: Score(value=0.9, reason="") for name in DEFAULT_WEIGHTS}, **each}
+        scores.put(str(number), signals_of({name: of(name, found) for name, found in outcomes.items()}, weights))
+    found = outcomes_of(scores, 0.5, WEIGHTLESS)["agent_reliability"]
+    assert (found.status, found.reason) == (status, reason)
+
+
+def test_without_a_confidence_there_is_no_consistency_whatever_the_coverage() -> None:
+    scores = scores_of(signals(dict.fromkeys(DEFAULT_WEIGHTS, 0.9), {"confidence": NO_JUDGE}))
+    outcomes = outcomes_of(scores, 0.5)
+    assert isinstance(outcomes["agent_reliability"], Score)
+    consistency = outcomes["agent_consistency"]
+    assert consistency.status is Status.NO_JUDGE
+    assert consistency.reason == "no trace has a confidence of any weight; confidence takes a judge"
+
+
+def test_a_session_is_low_only_where_it_has_a_score() -> None:
+    def levels(missing: dict[str, Outcome]) -> dict[str, bool]:
+        evaluators = SessionEvaluators(THRESHOLDS, 0.5)
+        found = outcomes_of(scores_of(signals({**GOOD, "loop_detection": 0.1}, missing)), 0.5)
+        return evaluators.levels(
+            [evaluation(name=name, outcome=each, threshold=THRESHOLDS[name]) for name, each in found.items()]
+        )
+
+    assert levels({}) == {"agent_reliability": True, "agent_consistency": False}
+    assert levels({**dict.fromkeys(JUDGED, NO_JUDGE), "coherence": NO_CONTENT}) == {}
+
+
+GOOD = dict.fromkeys(DEFAULT_WEIGHTS, 1.0)

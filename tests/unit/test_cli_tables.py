@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from agenteval_collector.cli.tables import trace_table
 from agenteval_collector.evaluators import TRACE_EVALUATORS
+from agenteval_collector.judging.panel import JUDGED
 from rich.console import Console
 
+EVALUATORS = [*JUDGED, *(kind.name for kind in TRACE_EVALUATORS)]
 
-def outcome(name: str, status: str = "scored", score: float | None = None, method: str = "heuristic") -> dict[str, Any]:
+
+def outcome(name: str, status: str = "scored", score: float | None = None, method: str = "llm") -> dict[str, Any]:
     success = None if score is None else score >= 0.5
     return {"name": name, "status": status, "score": score, "success": success, "method": method, "threshold": 0.5}
 
@@ -24,10 +27,10 @@ def shown(*outcomes: dict[str, Any], width: int = 80) -> list[str]:
 
 
 def test_every_evaluator_has_a_column_in_80() -> None:
-    heading, row, *caption = shown(*(outcome(kind.name, score=0.25) for kind in TRACE_EVALUATORS))
-    assert len(heading.split()) == 2 + len(TRACE_EVALUATORS)
-    assert row.split()[-len(TRACE_EVALUATORS) :] == ["0.25"] * len(TRACE_EVALUATORS)
-    assert all(kind.name in " ".join(caption) for kind in TRACE_EVALUATORS)
+    heading, row, *caption = shown(*(outcome(name, score=0.25) for name in EVALUATORS))
+    assert len(heading.split()) == 2 + len(EVALUATORS)
+    assert row.split()[-len(EVALUATORS) :] == ["0.25"] * len(EVALUATORS)
+    assert all(name in " ".join(caption) for name in EVALUATORS)
 
 
 @pytest.mark.parametrize(
@@ -35,16 +38,12 @@ def test_every_evaluator_has_a_column_in_80() -> None:
     [
         pytest.param([outcome("task_completion", score=1.0)], "1.00", id="a score"),
         pytest.param([outcome("task_completion", "not_applicable")], "–", id="nothing to score"),
-        pytest.param([outcome("task_completion", "pending", method="llm")], "…", id="a judge that has not answered"),
+        pytest.param([outcome("task_completion", "no_judge")], "–", id="no judge"),
+        pytest.param([outcome("task_completion", "pending")], "…", id="a judge that has not answered"),
         pytest.param([outcome("task_completion", "failed")], "fail", id="an evaluator that failed"),
         pytest.param([], "–", id="an evaluator that is off"),
-        pytest.param(
-            [outcome("task_completion", score=1.0), outcome("task_completion", score=0.4, method="llm")],
-            *("0.40",),
-            id="a judge comes before a heuristic",
-        ),
     ],
 )
 def test_a_score_is_shown_in_four_characters(outcomes: list[dict[str, Any]], mark: str) -> None:
     cells = shown(*outcomes, width=110)[1].split()
-    assert cells[-len(TRACE_EVALUATORS)] == mark
+    assert cells[-len(EVALUATORS)] == mark

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from agenteval_collector.config import EvaluatorConfig, Section, Settings
+from agenteval_collector.config import EmbeddingConfig, EvaluatorConfig, Section, Settings
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -12,7 +12,7 @@ def keys(section: type[Section], prefix: str = "") -> set[str]:
     found: set[str] = set()
     for name, field in section.model_fields.items():
         kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, EvaluatorConfig):
+        if isinstance(kind, type) and issubclass(kind, EvaluatorConfig | EmbeddingConfig):
             found |= keys(kind, f"{prefix}NAME.")
         elif isinstance(kind, type) and issubclass(kind, Section):
             found |= keys(kind, f"{prefix}{name}.")

@@ -70,6 +70,12 @@ def test_what_is_unscored_says_why_and_is_no_error(emitted: Emitted) -> None:
     assert not {"error.type", "gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label"} & set(attributes)
 
 
+def test_that_there_is_no_judge_is_no_event(emitted: Emitted) -> None:
+    none = committed(outcome=Unscored(status=Status.NO_JUDGE, reason="there is none"))
+    emitted.events.accept([none, committed()])
+    assert [(each.log_record.attributes or {})["agenteval.status"] for each in emitted.records] == ["scored"]
+
+
 def test_a_score_without_a_threshold_has_no_label(emitted: Emitted) -> None:
     emitted.events.accept([committed(threshold=None)])
     attributes = emitted.records[0].log_record.attributes or {}

@@ -178,7 +178,7 @@ def test_a_process_hears_what_is_wrong_with_the_sessions_that_it_takes_part_in(t
     [
         pytest.param({}, True, id="judged and below its threshold"),
         pytest.param({"session_id": "s-2"}, False, id="of a session of others"),
-        pytest.param({"method": Method.HEURISTIC}, False, id="not by the judge"),
+        pytest.param({"method": Method.EMBEDDING}, False, id="not by the judge"),
         pytest.param({"subject": Subject.SESSION}, False, id="of a whole session"),
         pytest.param({"outcome": Score(value=0.5, reason="done")}, False, id="at its threshold"),
         pytest.param({"threshold": None}, False, id="without a threshold"),

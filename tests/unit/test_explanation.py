@@ -9,7 +9,7 @@ from tests.support.memory_queries import GOOD_TRACE, label, outcome, trace, turn
 
 
 def judged(status: str, reason: str, **changes: Any) -> Note:
-    return about_outcome(outcome("confidence", None, reason, status=status, method="llm", **changes), judge=True)
+    return about_outcome(outcome("confidence", None, reason, status=status, method="llm", **changes))
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def judged(status: str, reason: str, **changes: Any) -> Note:
             id="over budget",
         ),
         pytest.param(
-            about_outcome(outcome("confidence", 0.5, "two hedges", method="heuristic"), judge=False),
-            "confidence (heuristic, version 1) scored 0.50, at or above its threshold of 0.50: two hedges",
-            "judge.base_url or judge.api_key in the collector's settings adds one",
-            id="an evaluator without a model is called one",
+            judged("no_judge", "this collector has no judge: set judge.base_url or judge.api_key"),
+            "confidence (llm, version 1) takes a judge: this collector has no judge: set judge.base_url",
+            "agenteval judge TRACE",
+            id="no judge",
         ),
     ],
 )
@@ -63,16 +63,6 @@ def test_an_outcome_is_explained(note: Note, says: str, advises: str) -> None:
     assert says in note.text
     assert note.advice is not None
     assert advises in note.advice
-
-
-def test_where_there_is_a_judge_nobody_is_told_to_add_one() -> None:
-    heuristic = outcome("confidence", 0.5, "hedges", method="heuristic")
-    pending = outcome("confidence", None, "waiting", status="pending", method="llm")
-    document = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, outcomes=[heuristic, pending])
-    judge, without = about_outcomes(document)
-    assert judge.text.startswith("confidence (llm")
-    assert without.text.startswith("confidence (heuristic")
-    assert without.advice == "Found without a model: a sign, not a judgement (docs/metrics.md says what it is worth)."
 
 
 def test_people_are_heard_after_the_evaluators_of_the_same_name() -> None:
@@ -83,7 +73,6 @@ def test_people_are_heard_after_the_evaluators_of_the_same_name() -> None:
         began=0,
         outcomes=[
             outcome("coherence", 0.5, "close"),
-            outcome("confidence", 0.5, "hedges", method="heuristic"),
             outcome("confidence", 0.9, "sure", method="llm"),
         ],
         labels=[
@@ -95,7 +84,6 @@ def test_people_are_heard_after_the_evaluators_of_the_same_name() -> None:
     assert [note.text.partition(" (")[0] for note in about_outcomes(document)] == [
         "coherence",
         "Somebody says that coherence is 1.00.",
-        "confidence",
         "confidence",
         "ann says that confidence is 0.00: it guessed",
         "bob says that confidence is 1.00.",

@@ -50,7 +50,7 @@ def test_what_is_pending_is_kept_and_referred_and_nobody_elses_business(scoring:
     document = scoring.trace(trace_id(1).hex())
     assert document["status"] == "pending"
     assert {name: each["status"] for name, each in of_judge(document).items()} == dict.fromkeys(BOTH, "pending")
-    # The cheap outcomes are there at once, and they left.
+    # What takes no judge is there at once, and has left.
     assert {each["status"] for each in document["outcomes"] if each["name"] == "coherence"} == {"scored"}
     assert "coherence" in {each.evaluation.name for each in scoring.emitted}
     assert not [each for each in scoring.emitted if each.evaluation.outcome.status is Status.PENDING]
@@ -141,16 +141,19 @@ def test_a_judge_that_goes_away_lowers_coverage_and_raises_nothing(scoring: Scor
     put(scoring, 1, 2, 3)
     before = reliability(scoring)
     scoring.judging.outcomes = dict(BOTH)  # type: ignore[attr-defined]
-    put(scoring, *range(4, 30))
+    put(scoring, 4)
     during = reliability(scoring)
     assert during["score"] <= before["score"]
-    assert during["coverage"] < before["coverage"] == 1.0
-    assert during["reason"].endswith("26 of 29 traces are not judged (26 pending)")
+    # Coherence has no weight, and the first answer cannot repeat another.
+    assert (before["coverage"], during["coverage"]) == (8 / 11, 9 / 15)
+    assert during["reason"].endswith("1 of 4 traces are not judged (1 pending)")
+    put(scoring, *range(5, 30))
+    assert (reliability(scoring)["score"], reliability(scoring)["status"]) == (None, "pending")
     scoring.restart()
     for job in scoring.referred:
         scoring.stage.process_judgements([judgement(job, judged(0.75))])
     after = reliability(scoring)
-    assert after["coverage"] == 1.0
+    assert after["coverage"] == pytest.approx(86 / 115)
     assert "not judged" not in after["reason"]
     pending = scoring.session("s")["signals"][trace_id(29).hex()]
     assert pending["confidence"] == 0.75
@@ -160,8 +163,8 @@ def test_a_session_of_which_nothing_is_judged_has_no_score(scoring: Scoring) -> 
     put(scoring, 1)
     found = reliability(scoring)
     assert (found["score"], found["success"], found["status"]) == (None, None, "pending")
-    assert found["reason"].endswith("at most 1.00: 1 of 1 traces are not judged (1 pending)")
-    assert {each.low for each in scoring.core.live.session_levels()} == {0}
+    assert found["reason"].startswith("1 of 1 traces are not judged (1 pending); coherence has weight 0")
+    assert [(each.evaluator, each.active) for each in scoring.core.live.session_levels()] == [(None, 1)]
     assert not [each for each in scoring.emitted if each.evaluation.name == "agent_reliability"]
     # What waits for the judge are traces; a session is not a job.
     [job] = scoring.store.pending_jobs(before=scoring.clock.now() + 1)
@@ -185,7 +188,7 @@ def test_a_session_that_is_over_counts_once_when_none_of_its_traces_waits_for_th
 
     assert counted() == []
     scoring.stage.process_judgements([judgement(jobs[0], judged(0.75))])
-    assert reliability(scoring)["status"] == "scored"
+    assert reliability(scoring)["status"] == "pending"
     assert counted() == [], "one trace still waits"
     scoring.stage.process_judgements([judgement(jobs[1], judged(0.25))])
     [outcome] = counted()
@@ -205,16 +208,6 @@ def test_a_session_that_goes_on_does_not_count_with_its_judgements(scoring: Scor
     assert [each for each in scoring.emitted if each.final]
 
 
-def test_while_the_judge_is_awaited_a_session_shows_no_cheap_score_in_its_place(scoring: Scoring) -> None:
-    put(scoring, 1)
-    [cheap] = [
-        each for each in scoring.trace(trace_id(1).hex())["outcomes"]
-        if each["name"] == "confidence" and each["method"] != "llm"
-    ]  # fmt: skip
-    assert cheap["status"] == "scored"
-    assert "confidence" not in scoring.session("s")["signals"][trace_id(1).hex()]
-
-
 def test_jobs_are_taken_up_in_parts_and_none_of_an_old_revision(scoring: Scoring) -> None:
     put(scoring, *range(1, 8))
     scoring.judging.outcomes = {}  # type: ignore[attr-defined]
@@ -232,53 +225,39 @@ def test_jobs_are_taken_up_in_parts_and_none_of_an_old_revision(scoring: Scoring
 def test_a_trace_far_back_is_judged_as_well(tmp_path: Path) -> None:
     scoring = Scoring(tmp_path, judging=Referring(BOTH), **JUDGE, evaluators={"loop_detection": {"enabled": False}})
     put(scoring, *range(1, 41))
-    far = scoring.referred[1]
-    assert far.trace_id not in scoring.session("s")["flagged_traces"]
+    far, *others = scoring.referred[1], scoring.referred[0], *scoring.referred[2:]
+    scoring.stage.process_judgements([judgement(each, judged(1.0)) for each in others])
+    assert scoring.session("s")["flagged_traces"] == []
     scoring.stage.process_judgements([judgement(far, judged(0.0))])
     assert scoring.session("s")["flagged_traces"] == [far.trace_id]
-    risky = reliability(scoring)
+    low = reliability(scoring)
     scoring.restart()
     put(scoring, 41)
-    scoring.stage.process_judgements([judgement(far, judged(1.0))])
+    scoring.stage.process_judgements([judgement(scoring.referred[-1], judged(1.0)), judgement(far, judged(1.0))])
     assert scoring.session("s")["flagged_traces"] == []
-    assert reliability(scoring)["score"] > risky["score"]
+    assert reliability(scoring)["score"] > low["score"]
     scoring.close()
 
 
 @pytest.mark.parametrize(
     ("outcome", "present", "expected"),
     [
-        pytest.param(judged(0.5), 2, 2, id="a score is the signal"),
-        pytest.param(PENDING, 0, 2, id="pending is missing"),
-        pytest.param(Failure(error_type="malformed", reason=""), 0, 2, id="failed is missing"),
-        pytest.param(Unscored(status=Status.OVER_BUDGET, reason=""), 0, 2, id="over budget is missing"),
-        pytest.param(Unscored(status=Status.SAMPLED_OUT, reason=""), 0, 2, id="sampled out is missing without a proxy"),
-        pytest.param(Unscored(status=Status.NO_CONTENT, reason=""), 0, 2, id="no content is missing"),
-        pytest.param(Unscored(status=Status.NOT_APPLICABLE, reason=""), 0, 0, id="not applicable is not expected"),
+        pytest.param(judged(0.5), 5, 7, id="a score is the signal"),
+        pytest.param(PENDING, 1, 7, id="pending is missing"),
+        pytest.param(Failure(error_type="malformed", reason=""), 1, 7, id="failed is missing"),
+        pytest.param(Unscored(status=Status.OVER_BUDGET, reason=""), 1, 7, id="over budget is missing"),
+        pytest.param(Unscored(status=Status.SAMPLED_OUT, reason=""), 1, 7, id="sampled out is missing"),
+        pytest.param(Unscored(status=Status.NO_JUDGE, reason=""), 1, 7, id="without a judge it is missing"),
+        pytest.param(Unscored(status=Status.NO_CONTENT, reason=""), 1, 7, id="no content is missing"),
+        pytest.param(Unscored(status=Status.NOT_APPLICABLE, reason=""), 1, 3, id="not applicable is not expected"),
     ],
 )
 def test_coverage_says_what_is_missing(tmp_path: Path, outcome: Outcome, present: int, expected: int) -> None:
     made = Scoring(tmp_path, judging=Referring(dict.fromkeys(BOTH, outcome)), **JUDGE)
-    put(made, 1)
-    assert reliability(made)["coverage"] == (present / expected if expected else None)
+    # The answer of the second repeats that of the first, or not; coherence has no weight.
+    put(made, 1, 2)
+    assert reliability(made)["coverage"] == pytest.approx(present / expected)
     made.close()
-
-
-def test_a_cheap_score_stands_in_only_where_the_judge_is_not_asked_and_where_it_has_a_weight(tmp_path: Path) -> None:
-    def coverage(name: str, outcome: Outcome, **evaluators: Any) -> float:
-        made = Scoring(
-            tmp_path / name, judging=Referring({"confidence": outcome}), **JUDGE,
-            evaluators={"tool_correctness": {"enabled": False}, **evaluators},
-        )  # fmt: skip
-        put(made, 1)
-        found: float = reliability(made)["coverage"]
-        made.close()
-        return found
-
-    sampled_out = Unscored(status=Status.SAMPLED_OUT, reason="")
-    assert coverage("no weight", sampled_out) == 0.0
-    assert coverage("weight", sampled_out, confidence={"weight": 0.5}) == 1.0
-    assert coverage("pending", PENDING, confidence={"weight": 0.5}) == 0.0
 
 
 def test_what_a_newer_revision_does_not_ask_any_more_is_gone_with_the_old_one(tmp_path: Path) -> None:
@@ -289,7 +268,6 @@ def test_what_a_newer_revision_does_not_ask_any_more_is_gone_with_the_old_one(tm
     scoring.put(assembled(turn(1, "hi", "answer 1", session="s"), revision=2))
     document = scoring.trace(trace_id(1).hex())
     assert set(of_judge(document)) == {"confidence"}
-    assert {each["name"] for each in document["outcomes"]} > {"confidence", "tool_correctness"}
     scoring.close()
 
 

@@ -184,6 +184,13 @@ NO_ANSWER = trace(turn(answered=None, tool_calls=(tool_call(arguments={}),), rea
         pytest.param(
             trace(turn(answered=None, error="overloaded")), "task_completion", None, "", id="a failed turn is judged"
         ),
+        pytest.param(
+            trace(turn("", None, error="overloaded")), "task_completion", None, "", id="so is one with an empty input"
+        ),
+        pytest.param(
+            trace(turn(None, None, error="overloaded")), "task_completion", "no_content", "the user's input was not",
+            id="but not one whose input was not recorded",
+        ),
         pytest.param(ONE_TURN, "tool_correctness", "not_applicable", "no tools", id="no tools"),
         pytest.param(
             trace(turn(), tools=(Tool(name="search"),)), "tool_correctness", None, "", id="tools that nobody called"

@@ -100,6 +100,6 @@ def test_other_constraints_are_another_version_and_stand_in_the_question() -> No
 def test_only_traces_of_runs_are_left_to_the_judge() -> None:
     evaluator = JudgedEvaluator(name=SAFETY, version="1", model="m", threshold=0.5, of_runs=True)
     referrals = Referrals([evaluator], 1.0, lambda _: False)
-    (referral,) = referrals.refer(WHOLE, "s", [])
+    (referral,) = referrals.refer(WHOLE, "s", looped=False)
     assert referral.outcome.status is Status.PENDING
-    assert referrals.refer(trace(turn()), "s", []) == []
+    assert referrals.refer(trace(turn()), "s", looped=False) == []

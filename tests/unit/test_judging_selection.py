@@ -4,8 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.model import ToolCall, Trace, Turn
-from otel_agenteval.outcome import Evaluation, Failure, Method, Score, Status, Unscored
-from tests.support.evaluations import evaluation
 
 
 def trace(*, turn_error: str | None = None, tool_error: str | None = None) -> Trace:
@@ -21,40 +19,20 @@ def trace(*, turn_error: str | None = None, tool_error: str | None = None) -> Tr
     return Trace(trace_id="t", turns=(turn,))
 
 
-def cheap(name: str, method: Method, value: float, threshold: float | None = 0.5) -> Evaluation:
-    return evaluation(name=name, method=method, outcome=Score(value=value, reason="r"), threshold=threshold)
-
-
 @pytest.mark.parametrize(
-    ("of", "outcome", "urgent"),
+    ("of", "looped", "urgent"),
     [
-        pytest.param(trace(), cheap("confidence", Method.HEURISTIC, 0.7), None, id="nothing is wrong"),
-        pytest.param(trace(turn_error="timeout"), None, "a turn failed", id="a failed turn"),
-        pytest.param(trace(tool_error="500"), None, "a tool call failed", id="a failed call"),
-        pytest.param(trace(), cheap("loop_detection", Method.EMBEDDING, 0.1), "a loop at 0.10", id="a loop"),
-        pytest.param(trace(), cheap("confidence", Method.HEURISTIC, 0.49), "confidence at 0.49", id="a low score"),
-        pytest.param(trace(), cheap("confidence", Method.HEURISTIC, 0.5), None, id="a score at its threshold"),
-        pytest.param(trace(), cheap("confidence", Method.HEURISTIC, 0.1, None), None, id="no threshold"),
-        pytest.param(trace(), cheap("coherence", Method.EMBEDDING, 0.1), None, id="embedded coherence is rough"),
-        pytest.param(
-            trace(),
-            evaluation(outcome=Unscored(status=Status.NOT_APPLICABLE, reason="r"), name="confidence"),
-            None,
-            id="no score",
-        ),
-        pytest.param(
-            trace(),
-            evaluation(outcome=Failure(error_type="defect", reason="r"), name="confidence"),
-            None,
-            id="a failed evaluator says nothing of the trace",
-        ),
+        pytest.param(trace(), False, None, id="nothing is wrong"),
+        pytest.param(trace(turn_error="timeout"), False, "a turn failed", id="a failed turn"),
+        pytest.param(trace(tool_error="500"), False, "a tool call failed", id="a failed call"),
+        pytest.param(trace(), True, "the agent was in a loop", id="a loop"),
     ],
 )
 @pytest.mark.parametrize("share", [0.0, 1.0])
-def test_risky_traces_are_judged_always_and_first(
-    of: Trace, outcome: Evaluation | None, urgent: str | None, share: float
+def test_traces_in_which_something_went_wrong_are_judged_always_and_first(
+    of: Trace, looped: bool, urgent: str | None, share: float
 ) -> None:
-    selection = select(of, "s", [outcome] if outcome else [], share)
+    selection = select(of, "s", share, looped=looped)
     assert selection.urgent == (urgent is not None)
     assert selection.judged == (urgent is not None or share == 1.0)
     if urgent:
@@ -63,7 +41,10 @@ def test_risky_traces_are_judged_always_and_first(
 
 def test_the_reason_names_the_share() -> None:
     outside = next(f"s{n}" for n in range(100) if not sampled(f"s{n}", 0.25))
-    assert select(trace(), outside, [], 0.25).reason == "sampled out: the session is not among the 25 % that are judged"
+    assert (
+        select(trace(), outside, 0.25, looped=False).reason
+        == "sampled out: the session is not among the 25 % that are judged"
+    )
 
 
 @pytest.mark.parametrize(

@@ -128,13 +128,13 @@ def test_a_replacement_replaces_what_was_not_applicable() -> None:
     assert scores.reliability().coverage == 0.25
 
 
-def test_a_signal_of_weight_zero_is_neither_expected_nor_evidence() -> None:
+def test_a_signal_of_weight_zero_is_expected_and_no_evidence() -> None:
     scores = SessionScores({"coherence": 0.0})
     scores.put("trace", {"coherence": 0.1}, ["tool_correctness"])
     assert (scores.reliability().evaluated, scores.reliability().coverage) == (0, 0.0)
     assert scores.max_risk is None
     scores.put("trace", {"coherence": 0.1, "loop_detection": 0.5}, ["tool_correctness"])
-    assert (scores.reliability().evaluated, scores.reliability().coverage) == (1, 0.5)
+    assert (scores.reliability().evaluated, scores.reliability().coverage) == (1, 1 / 3)
     assert scores.max_risk == 0.5
 
 

@@ -72,9 +72,7 @@ def test_flags_are_strict(confidence: float, flagged: list[int]) -> None:
         pytest.param([{"task_completion": 0.0}], None, "no evaluable traces", 0.0, id="no name of a signal"),
         pytest.param([{"confidence": None}], None, "no evaluable traces", 0.0, id="None is absent"),
         pytest.param([{"coherence": 0.0}], NO_COHERENCE, "no evaluable traces", 0.0, id="only a signal of weight 0"),
-        pytest.param(
-            [CATASTROPHE], dict.fromkeys(SIGNAL_NAMES, 0.0), "no evaluable traces", None, id="all of weight 0"
-        ),
+        pytest.param([CATASTROPHE], dict.fromkeys(SIGNAL_NAMES, 0.0), "no evaluable traces", 0.0, id="all of weight 0"),
     ],
 )
 def test_nothing_to_evaluate(session: Any, weights: Any, reason: str, coverage: float | None) -> None:
@@ -89,10 +87,10 @@ def test_consistency_has_nothing_to_say_without_confidence() -> None:
     assert agent_consistency([CATASTROPHE], {"confidence": 0.0}).evaluated == 0
 
 
-def test_a_signal_of_weight_zero_is_not_expected() -> None:
+def test_a_signal_of_weight_zero_is_missing() -> None:
     session = [{"loop_detection": 0.9, "coherence": 0.0}, {"coherence": 0.3}, {"loop_detection": 0.7}]
     result = agent_reliability(session, NO_COHERENCE)
-    assert result.coverage == 2 / 9
+    assert result.coverage == 2 / 12
     assert result.evaluated == 2
     assert result.metadata["risks"] == [pytest.approx(0.1), 0.0, pytest.approx(0.3)]
 
@@ -179,9 +177,9 @@ def test_consistency_is_the_formula(session: list[dict[str, float | None] | None
 
 @given(session=sessions, weights=weightings)
 def test_coverage_counts_what_was_expected(session: list[dict[str, float | None] | None], weights: Any) -> None:
-    expected = [name for name, weight in merged(weights).items() if weight]
-    found = [name for trace in present(session) for name in expected if trace.get(name) is not None]
-    share = len(found) / (len(expected) * len(session)) if expected and session else None
+    weighted = [name for name, weight in merged(weights).items() if weight]
+    found = [name for trace in present(session) for name in weighted if trace.get(name) is not None]
+    share = len(found) / (len(SIGNAL_NAMES) * len(session)) if session else None
     assert agent_reliability(session, weights).coverage == agent_consistency(session, weights).coverage == share
 
 

@@ -12,8 +12,8 @@ from agenteval_collector import plugins
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import ConfigError, load
 from agenteval_collector.core import EvaluationCore
-from agenteval_collector.evaluation import NoJudge
 from agenteval_collector.evaluators import EvaluationContext
+from agenteval_collector.judging.referrals import NoJudge
 from agenteval_collector.stores import Store
 
 from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Unscored
@@ -107,7 +107,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str, str]] = {
 class Wrong:
     """Does what `WRONG` says of the user's input."""
 
-    name, version, method = "wrong", "1", Method.HEURISTIC
+    name, version, method = "wrong", "1", Method.EXACT
 
     def evaluate(self, context: EvaluationContext) -> Any:
         return WRONG[context.trace.input or ""][0]()
@@ -140,7 +140,7 @@ def entry(kind: str, name: str = "x") -> EntryPoint:
 def core(tmp_path: Path, *entries: EntryPoint, **sections: Any) -> EvaluationCore:
     store = Store(tmp_path / "agenteval.db", ManualClock())
     try:
-        return EvaluationCore(load(environ={}, flags=sections), store, ManualClock(), Counting(), NoJudge(), entries)
+        return EvaluationCore(load(environ={}, flags=sections), store, ManualClock(), Counting(), NoJudge([]), entries)
     finally:
         store.shutdown()
 
@@ -154,7 +154,7 @@ def core(tmp_path: Path, *entries: EntryPoint, **sections: Any) -> EvaluationCor
         pytest.param("Nameless", "its name is None", id="without a name"),
         pytest.param("Taken", "another evaluator is called 'coherence'", id="the name of a built-in one"),
         pytest.param("Unversioned", "its version is ''", id="without a version"),
-        pytest.param("Judge", "its method is .*not one of exact", id="a method that is the judge's"),
+        pytest.param("Judge", "its method is .*not exact or embedding", id="a method that is the judge's"),
         pytest.param("Idle", "it has no method evaluate", id="without a method"),
     ],
 )

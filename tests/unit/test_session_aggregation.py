@@ -56,7 +56,7 @@ def test_any_order_of_arrival_gives_the_scores_of_the_order_in_time(
     traces = [assembled(said(number, text)) for number, text in enumerate(answers, 1)]
     arrival = data.draw(st.permutations(traces))
     restarts = data.draw(st.sets(st.integers(0, len(traces) - 1), max_size=3))
-    in_time, as_it_came = (Scoring(tmp_path_factory.mktemp("s")) for _ in range(2))
+    in_time, as_it_came = (Scoring(tmp_path_factory.mktemp("s"), session={"min_coverage": 0.0}) for _ in range(2))
     for trace in traces:
         in_time.put(trace)
     for index, trace in enumerate(arrival):
@@ -69,16 +69,12 @@ def test_any_order_of_arrival_gives_the_scores_of_the_order_in_time(
 
     # The session's score is the plain formula on the stored signals.
     document = in_time.session("s")
-    weights = {"coherence": 0.0, "confidence": 0.0, "tool_correctness": 0.0}
-    plain = agent_reliability([document["signals"][each] for each in document["trace_ids"]], weights)
+    plain = agent_reliability([document["signals"][each] for each in document["trace_ids"]], {"coherence": 0.0})
     found = outcome(document, "agent_reliability")
     if plain.evaluated:
         assert found["score"] == plain.score
-        assert len(document["flagged_traces"]) == sum(
-            risk > 0.5 for risk in plain.metadata["risks"] if risk is not None
-        )
     else:
-        assert (found["status"], found["score"]) == ("not_applicable", None)
+        assert (found["status"], found["score"]) == ("no_judge", None)
     in_time.close()
     as_it_came.close()
 
@@ -146,11 +142,11 @@ def test_a_session_out_of_memory_goes_on_with_the_same_scores(scoring: Scoring) 
 
 def test_coverage_does_not_expect_what_cannot_exist(scoring: Scoring) -> None:
     scoring.put(assembled(said(1, "b")))
-    # A first trace cannot repeat anything, and nothing else weighs without a judge.
-    assert outcome(scoring.session("s"), "agent_reliability")["coverage"] is None
+    # A first answer cannot repeat another, and there are no tools: confidence and coherence are missing.
+    assert outcome(scoring.session("s"), "agent_reliability")["coverage"] == 0 / 2
     scoring.put(assembled(said(2, "c")), assembled(said(3, None)))
     # The third trace should say whether it repeats what was said, but its answer was not recorded.
-    assert outcome(scoring.session("s"), "agent_reliability")["coverage"] == pytest.approx(1 / 2)
+    assert outcome(scoring.session("s"), "agent_reliability")["coverage"] == pytest.approx(1 / (2 + 3 + 3))
 
 
 def test_embedded_coherence_lowers_a_session_only_where_it_has_a_weight(tmp_path: Path) -> None:
@@ -158,18 +154,20 @@ def test_embedded_coherence_lowers_a_session_only_where_it_has_a_weight(tmp_path
     weighted = Scoring(tmp_path / "weighted", evaluators={"coherence": {"weight": 1.0}})
     for each in (default, weighted):
         each.put(assembled(turn(1, "What is the weather?", "Bananas are yellow.", session="s")))
-    assert outcome(default.session("s"), "agent_reliability")["status"] == "not_applicable"
+    assert outcome(default.session("s"), "agent_reliability")["status"] == "no_judge"
     coherence = default.session("s")["signals"][trace_id(1).hex()]["coherence"]
     assert outcome(weighted.session("s"), "agent_reliability")["score"] == pytest.approx(coherence)
     default.close()
     weighted.close()
 
 
-def test_the_signal_of_an_evaluator_that_is_off_is_not_expected(tmp_path: Path) -> None:
+def test_the_signal_of_an_evaluator_that_is_off_is_missing(tmp_path: Path) -> None:
     off = Scoring(tmp_path, evaluators={"loop_detection": {"enabled": False}, "coherence": {"weight": 1.0}})
     off.put(assembled(said(1, "b")))
     assert "loop_detection" not in {each["name"] for each in off.trace(trace_id(1).hex())["outcomes"]}
-    assert outcome(off.session("s"), "agent_reliability")["coverage"] == 1.0
+    found = outcome(off.session("s"), "agent_reliability")
+    assert found["coverage"] == pytest.approx(1 / 3)
+    assert "loop_detection is off" in found["reason"]
     off.close()
 
 
@@ -192,12 +190,11 @@ def test_two_revisions_in_one_batch_leave_no_trace_in_the_session_of_the_first(s
 def test_a_trace_that_leaves_gives_those_behind_it_their_score_without_it(scoring: Scoring) -> None:
     for number, text in enumerate([SAID[0], SAID[2], SAID[0]], 1):
         scoring.put(assembled(said(number, text)))
-    assert outcome(scoring.trace(trace_id(3).hex()), "loop_detection")["success"] is False
+    assert outcome(scoring.trace(trace_id(3).hex()), "loop_detection")["score"] < 0.5
     gone = span(1, 2, parent=1, agenteval__session__id="other")
     scoring.put(assembled(said(1, SAID[0]), gone, revision=2))
-    assert outcome(scoring.trace(trace_id(3).hex()), "loop_detection")["success"] is True
+    assert outcome(scoring.trace(trace_id(3).hex()), "loop_detection")["score"] > 0.5
     assert outcome(scoring.trace(trace_id(2).hex()), "loop_detection")["status"] == "not_applicable"
-    assert scoring.session("s")["flagged_traces"] == []
 
 
 def test_a_revision_that_starts_earlier_frees_those_that_it_stood_before(scoring: Scoring) -> None:

@@ -85,7 +85,7 @@ def infected(payload: str) -> MemoryQueries:
         labels=[label("coherence", 0.5, author=payload, note=payload)],
     )
     queries = MemoryQueries()
-    outcomes = [*session_outcomes(0.4, 1.0, 0.6, 0.5), outcome("agent_reliability", 0.3, payload)]
+    outcomes = [*session_outcomes(0.4, 0.75), outcome("agent_reliability", 0.3, payload)]
     queries.add(session(payload, odd, outcomes=outcomes, agent=payload, services=[payload], user_id=payload), odd)
     texts = dict.fromkeys(("question", "version", "model", "instructions", "data", "reply", "problem"), payload)
     queries.asked[GOOD_TRACE] = [exchange(**texts), exchange(**{**texts, "reply": None})]
@@ -253,24 +253,22 @@ def test_between_longer_times() -> None:
     assert formats.between(None, "2026-03-02T11:03:12Z") == "unknown"
 
 
-def test_a_judged_score_is_shown_before_one_by_another_method() -> None:
-    embedded, judged = outcome("coherence", 0.2, ""), outcome("coherence", 0.8, "", method="llm")
-    assert formats.named([embedded, judged], "coherence") is judged
-    assert formats.named([embedded], "coherence") is embedded
-    assert formats.named([embedded], "confidence") is None
-
-
-def test_of_two_scores_of_one_name_the_judges_colours_the_signal() -> None:
-    found = [outcome("confidence", 0.1, "hedges", method="heuristic"), outcome("confidence", 0.9, "sure", method="llm")]
-    member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, outcomes=found)
+@pytest.mark.parametrize(
+    ("threshold", "tone"),
+    [pytest.param(0.5, "bad", id="below its threshold"), pytest.param(None, "plain", id="without a threshold")],
+)
+def test_a_signal_has_the_colour_of_its_outcome(threshold: float | None, tone: str) -> None:
+    member = trace(
+        GOOD_TRACE, "s", turn("hi", "yes"), began=0, outcomes=[outcome("coherence", 0.1, "", threshold=threshold)]
+    )
     queries = MemoryQueries()
-    queries.add(session("s", member, outcomes=[], signals={GOOD_TRACE: {"confidence": 0.9}}), member)
+    queries.add(session("s", member, outcomes=[], signals={GOOD_TRACE: {"coherence": 0.1}}), member)
     [shown] = [
         each
         for name, each in Elements(pages(queries).session("s", older_than=None)).elements
         if name == "rect" and each.get("class") in ("plain", "bad")
     ]
-    assert shown["class"] == "plain"
+    assert shown["class"] == tone
 
 
 def test_a_trace_shows_what_people_say_and_what_the_judge_was_asked() -> None:

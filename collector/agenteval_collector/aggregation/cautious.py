@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from agenteval_collector.aggregation.signals import UNJUDGED, TraceSignals
-from otel_agenteval.metrics import MetricResult, SessionScores
+from otel_agenteval.metrics import SIGNAL_NAMES, MetricResult, SessionScores
 from otel_agenteval.outcome import Status
 
 
@@ -23,16 +23,6 @@ class CautiousScore:
     bound: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Unjudged:
-    """What is missing of a session: the status that stands for it, how many of its traces are not judged, and why, as
-    text, and how many of these are pending."""
-
-    status: Status
-    reason: str
-    pending: int
-
-
 class CautiousScores:
     """The scores of one session, replaceable trace by trace. Coverage is that of all traces, with the signals that are
     there."""
@@ -43,14 +33,15 @@ class CautiousScores:
         self._best = SessionScores(weights)
         self._judged = SessionScores(weights)
         self._traces: dict[str, TraceSignals] = {}
-        self._why: Counter[Status] = Counter()
+        self._unjudged: Counter[Status] = Counter()
+        self._missing: Counter[tuple[str, Status]] = Counter()
         self._present = 0
         self._expected = 0
 
     def put(self, trace_id: str, signals: TraceSignals) -> None:
         """Insert the signals of a trace, or replace them."""
-        best = {**dict.fromkeys(signals.missing, 1.0), **signals.values}
-        self._best.put(trace_id, best, signals.not_applicable)
+        awaited = (name for name, status in signals.missing.items() if status in UNJUDGED)
+        self._best.put(trace_id, {**dict.fromkeys(awaited, 1.0), **signals.values}, signals.not_applicable)
         if signals.unjudged is None:
             self._judged.put(trace_id, signals.values, signals.not_applicable)
         else:
@@ -68,42 +59,32 @@ class CautiousScores:
         return self._lower(SessionScores.consistency)
 
     @property
-    def max_risk(self) -> float | None:
-        """The largest risk of a trace, in [0, 1]; None where no signal of non-zero weight says anything."""
-        return self._best.max_risk
-
-    @property
-    def flagged(self) -> tuple[int, int]:
-        """How many traces have a risk above 0.5, and of how many: all, or the judged ones where that is worse."""
-        counts = [(len(scores.flagged), scores.evaluated) for scores in (self._best, self._judged) if scores.evaluated]
-        return max(counts, key=lambda count: count[0] / count[1], default=(0, 0))
-
-    @property
     def traces(self) -> int:
         """How many traces were put, with or without signals."""
         return len(self._traces)
 
     @property
-    def unjudged(self) -> Unjudged | None:
-        """What is missing; None where all traces are completely judged."""
-        missing = [status for status in UNJUDGED if self._why[status]]
-        if not missing:
-            return None
-        why = ", ".join(f"{self._why[status]} {status.replace('_', ' ')}" for status in missing)
-        count = sum(self._why.values())
-        reason = f"{count} of {self.traces} traces are not judged ({why})"
-        return Unjudged(missing[0], reason, self._why[Status.PENDING])
+    def unjudged(self) -> Mapping[Status, int]:
+        """How many traces lack a signal that was asked for, by the first status of `UNJUDGED` that they have."""
+        return {status: self._unjudged[status] for status in UNJUDGED if self._unjudged[status]}
+
+    @property
+    def missing(self) -> Mapping[tuple[str, Status], int]:
+        """Of how many traces a signal of non-zero weight is missing, by its name and status."""
+        return {key: count for key, count in self._missing.items() if count}
 
     def _count(self, signals: TraceSignals, sign: int) -> None:
         self._present += sign * len(self._weighted & signals.values.keys())
-        self._expected += sign * len(self._weighted - signals.not_applicable)
+        self._expected += sign * (len(SIGNAL_NAMES) - len(signals.not_applicable))
+        for key in signals.missing.items():
+            self._missing[key] += sign
         if signals.unjudged is not None:
-            self._why[signals.unjudged] += sign
+            self._unjudged[signals.unjudged] += sign
 
     def _lower(self, of: Callable[[SessionScores], MetricResult]) -> CautiousScore:
         best = of(self._best)
         # Where nothing is missing both are the same.
-        judged = of(self._judged) if any(self._why.values()) else best
+        judged = of(self._judged) if self.unjudged else best
         coverage = self._present / self._expected if self._expected else None
         bound = best.evaluated > 0 and not judged.evaluated
         lower = judged if judged.evaluated and _score(judged) < _score(best) else best

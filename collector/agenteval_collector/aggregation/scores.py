@@ -1,36 +1,36 @@
 """The scores of a session, as evaluations.
 
-`agent_reliability` and `agent_consistency` are the published ones. Beside them stand the two figures that the
-published aggregation hides: one catastrophe among many good traces barely lowers reliability, but is `max_risk`, and
-`flagged_share` says how many traces have a risk above 0.5. Both are risks, lower is better, and have no threshold.
-
-Where no trace of a session is completely judged, there is a score only if it is bad whatever the judge will say.
+`agent_reliability` and `agent_consistency` are the published ones. On too few signals there is none: a missing signal
+raises them. Where no trace of a session is completely judged, there is a score only if it is bad whatever the judge
+will say.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from agenteval_collector.aggregation.cautious import CautiousScore, CautiousScores, Unjudged
+from agenteval_collector.aggregation.cautious import CautiousScore, CautiousScores
+from agenteval_collector.aggregation.missing import missing_reasons, missing_status, unjudged_reason
 from agenteval_collector.records import PENDING_TRACES, SessionRecord
-from otel_agenteval.metrics.session import FLAG_ABOVE
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, Status, Subject, Unscored
 
 RELIABILITY = "agent_reliability"
 CONSISTENCY = "agent_consistency"
-MAX_RISK = "max_risk"
-FLAGGED_SHARE = "flagged_share"
 VERSION = "1"
 
-NO_SIGNAL = "no trace has a signal of any weight"
-NO_CONFIDENCE = "no trace has a confidence of any weight"
+_NOTHING = {RELIABILITY: "no trace has a signal of any weight", CONSISTENCY: "no trace has a confidence of any weight"}
 
 
 class SessionEvaluators:
-    """Turns the sums of a session into evaluations. `thresholds` by name; a name without one is switched off."""
+    """Turns the sums of a session into evaluations."""
 
-    def __init__(self, thresholds: dict[str, float], min_coverage: float) -> None:
+    def __init__(
+        self, thresholds: Mapping[str, float], min_coverage: float, weightless: Mapping[str, str] | None = None
+    ) -> None:
+        """`thresholds` by name; a name without one is switched off. Below `min_coverage` there is no score.
+        `weightless` says by signal without a weight why it has none."""
         self._thresholds = thresholds
         self._min_coverage = min_coverage
+        self._weightless = weightless or {}
 
     def evaluate(
         self,
@@ -43,15 +43,7 @@ class SessionEvaluators:
         now: int,
     ) -> list[Evaluation]:
         """The session's scores now; their events belong to the span of its last turn."""
-        found: list[tuple[str, Outcome]] = []
-        if RELIABILITY in self._thresholds:
-            reliability = scores.reliability()
-            found.append((RELIABILITY, self._outcome(RELIABILITY, reliability, NO_SIGNAL, scores.unjudged)))
-            found += _risks(scores, reliability)
-        if CONSISTENCY in self._thresholds:
-            found.append(
-                (CONSISTENCY, self._outcome(CONSISTENCY, scores.consistency(), NO_CONFIDENCE, scores.unjudged))
-            )
+        found = {RELIABILITY: CautiousScores.reliability, CONSISTENCY: CautiousScores.consistency}
         return [
             Evaluation(
                 name=name,
@@ -60,8 +52,8 @@ class SessionEvaluators:
                 subject=Subject.SESSION,
                 subject_id=record.session_id,
                 revision=record.trace_count,
-                outcome=outcome,
-                threshold=self._thresholds.get(name),
+                outcome=self._outcome(name, score(scores), scores),
+                threshold=self._thresholds[name],
                 session_id=record.session_id,
                 trace_id=trace_id,
                 span_id=span_id,
@@ -70,65 +62,42 @@ class SessionEvaluators:
                 service_version=service_version,
                 evaluated_at=now,
             )
-            for name, outcome in found
+            for name, score in found.items()
+            if name in self._thresholds
         ]
 
     def levels(self, evaluations: Sequence[Evaluation]) -> dict[str, bool]:
-        """By evaluator with a threshold, whether the session is low: below it, on enough signals to say so."""
-        return {
-            each.name: each.success is False and (each.outcome.coverage or 0.0) >= self._min_coverage
-            for each in evaluations
-            if each.threshold is not None
-        }
+        """By evaluator that has a score, whether the session is low: below the threshold."""
+        return {each.name: not each.success for each in evaluations if each.success is not None}
 
-    def _outcome(self, name: str, score: CautiousScore, nothing: str, unjudged: Unjudged | None) -> Outcome:
-        """What is only the highest that a score can come to is one where that is below the threshold already."""
-        result = score.result
-        if result.score is None or not result.evaluated:
-            reason = _and(nothing, unjudged)
-            return Unscored(
-                status=Status.NOT_APPLICABLE, reason=reason, coverage=result.coverage, metadata=_pending(unjudged)
-            )
+    def _outcome(self, name: str, score: CautiousScore, scores: CautiousScores) -> Outcome:
+        """Where the score is only the highest that it can come to, that is one where it is below the threshold."""
+        result, unjudged = score.result, unjudged_reason(scores)
+        if result.score is None or not result.evaluated or (result.coverage or 0.0) < self._min_coverage:
+            return self._unscored(name, score, scores)
         if score.bound and unjudged is not None and result.score >= self._thresholds[name]:
-            return _missing(f"at most {result.score:.2f}", unjudged, result.coverage)
-        reason = _and(result.reason, unjudged)
-        metadata = {**result.metadata, **_pending(unjudged)}
+            return _without_score(f"at most {result.score:.2f}: {unjudged}", result.coverage, scores)
+        reason = result.reason if unjudged is None else f"{result.reason}; {unjudged}"
+        metadata = {**result.metadata, **_pending(scores)}
         return Score(value=result.score, reason=reason, coverage=result.coverage, metadata=metadata)
 
-
-def _risks(scores: CautiousScores, reliability: CautiousScore) -> list[tuple[str, Outcome]]:
-    """A risk that can only rise is one where it is above 0.5 already."""
-    unjudged, risk = scores.unjudged, scores.max_risk
-    coverage = reliability.result.coverage
-    if risk is None:
-        nothing = Unscored(status=Status.NOT_APPLICABLE, reason=NO_SIGNAL, coverage=coverage)
-        return [(MAX_RISK, nothing), (FLAGGED_SHARE, nothing)]
-    if reliability.bound and unjudged is not None and risk <= FLAG_ABOVE:
-        missing = _missing(f"at least {risk:.2f}", unjudged, coverage)
-        return [(MAX_RISK, missing), (FLAGGED_SHARE, _missing("no trace is flagged yet", unjudged, coverage))]
-    flagged, evaluated = scores.flagged
-    metadata = _pending(unjudged)
-    riskiest = f"the riskiest of {evaluated} traces with signals has a risk of {risk:.4f}"
-    share = f"{flagged} of {evaluated} traces with signals above risk {FLAG_ABOVE}"
-    return [
-        (MAX_RISK, Score(value=risk, reason=_and(riskiest, unjudged), coverage=coverage, metadata=metadata)),
-        (
-            FLAGGED_SHARE,
-            Score(value=flagged / evaluated, reason=_and(share, unjudged), coverage=coverage, metadata=metadata),
-        ),
-    ]
+    def _unscored(self, name: str, score: CautiousScore, scores: CautiousScores) -> Outcome:
+        coverage = score.result.coverage
+        reasons = missing_reasons(scores, self._weightless)
+        if coverage is None or coverage >= self._min_coverage:
+            reasons.insert(0, _NOTHING[name])
+        else:
+            reasons.append(f"coverage {coverage:.2f} is below session.min_coverage {self._min_coverage:g}")
+        return _without_score("; ".join(reasons), coverage, scores)
 
 
-def _missing(bound: str, unjudged: Unjudged, coverage: float | None) -> Outcome:
-    reason = f"{bound}: {unjudged.reason}"
-    if unjudged.status is Status.FAILED:
+def _without_score(reason: str, coverage: float | None, scores: CautiousScores) -> Outcome:
+    status = missing_status(scores)
+    if status is Status.FAILED:
         return Failure(error_type="unjudged", reason=reason, coverage=coverage)
-    return Unscored(status=unjudged.status, reason=reason, coverage=coverage, metadata=_pending(unjudged))
+    return Unscored(status=status, reason=reason, coverage=coverage, metadata=_pending(scores))
 
 
-def _pending(unjudged: Unjudged | None) -> dict[str, Json]:
-    return {PENDING_TRACES: unjudged.pending} if unjudged is not None and unjudged.pending else {}
-
-
-def _and(reason: str, unjudged: Unjudged | None) -> str:
-    return reason if unjudged is None else f"{reason}; {unjudged.reason}"
+def _pending(scores: CautiousScores) -> dict[str, Json]:
+    count = scores.unjudged.get(Status.PENDING)
+    return {PENDING_TRACES: count} if count else {}

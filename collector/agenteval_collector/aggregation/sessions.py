@@ -2,7 +2,7 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,12 +10,12 @@ from agenteval_collector.aggregation.cautious import CautiousScores
 from agenteval_collector.aggregation.endings import Endings
 from agenteval_collector.aggregation.live import LiveSessions
 from agenteval_collector.aggregation.scores import SessionEvaluators
-from agenteval_collector.aggregation.signals import SignalChoice
+from agenteval_collector.aggregation.signals import signals_of
 from agenteval_collector.aggregation.window import AnswerWindow
 from agenteval_collector.clock import Clock
 from agenteval_collector.records import Member, SessionRecord, SessionUpdate, StoredSession, StoredTrace
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
-from otel_agenteval.metrics.signals import contribution, merge_weights
+from otel_agenteval.metrics.signals import merge_weights
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation
 
@@ -58,9 +58,8 @@ class _Session:
 class Sessions:
     """Owned by the one thread that evaluates.
 
-    `answer` makes an output ready for comparison, as the evaluators do. `weights` go over the published ones. `cheap`
-    names the signals that count where no judge is asked. `hold` is how many seconds traces may be on the way when their
-    session is reported ended.
+    `answer` makes an output ready for comparison, as the evaluators do. `weights` go over the published ones. `hold` is
+    how many seconds traces may be on the way when their session is reported ended.
     """
 
     def __init__(
@@ -71,7 +70,6 @@ class Sessions:
         answer: Callable[[str | None], LoopText | None],
         clock: Clock,
         weights: Mapping[str, float],
-        cheap: Collection[str],
         hold: float,
     ) -> None:
         self._store = store
@@ -81,7 +79,6 @@ class Sessions:
         self._answer = answer
         self._clock = clock
         self._weights = merge_weights(weights)
-        self._choice = SignalChoice(self._weights, cheap)
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._changed: dict[str, _Session] = {}
         # The session that was looked for last and is not stored: its first trace is between `previous` and `put`.
@@ -127,7 +124,7 @@ class Sessions:
             self._absent = None
             self._bound()
         session.window.put(member)
-        session.scores.put(member.trace_id, self._choice(member.signals))
+        session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
         session.met(trace.agent, member.place)
         agent = session.first_agent[1] if session.first_agent else None
         session.record = _seen(session.record, trace, agent, session.scores.traces, received_at)
@@ -140,7 +137,7 @@ class Sessions:
         """Take over changed signals of a member that `followers` gave; `updates` gives what comes of it."""
         session = self._open(session_id)
         if session is not None:
-            session.scores.put(member.trace_id, self._choice(member.signals))
+            session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
             self._changed[session_id] = session
 
     def updates(self) -> list[SessionUpdate]:
@@ -151,19 +148,19 @@ class Sessions:
 
     def judged(
         self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
-    ) -> tuple[SessionUpdate, float | None] | None:
-        """Take over what the judge says of the trace at `place`: the session by that, and the trace's risk.
+    ) -> SessionUpdate | None:
+        """Take over what the judge says of the trace at `place`: the session by that.
 
         None where nothing of it is a signal, and where the trace is in no session.
         """
-        signals = {(each.name, each.method): each for each in evaluations if each.name in SIGNAL_NAMES}
+        signals = {each.name: each for each in evaluations if each.name in SIGNAL_NAMES}
         session = self._open(session_id) if signals else None
         member = self._window(session, place).find(place[1]) if session else None
         if session is None or member is None:
             return None
         member.signals.update(signals)
-        session.scores.put(member.trace_id, self._choice(member.signals))
-        return self._update(session, revive=False), self.risk(member)
+        session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
+        return self._update(session, revive=False)
 
     def reload(self, session_id: str) -> SessionUpdate | None:
         """Read a session again that a trace has left; None where no trace is left in it."""
@@ -191,10 +188,6 @@ class Sessions:
     def ending(self, session_id: str) -> bool:
         """Whether the session was reported ended, and what comes now was on the way."""
         return session_id in self._endings
-
-    def risk(self, member: Member) -> float | None:
-        """The trace's step risk, in [0, 1]; None where no signal of it is there."""
-        return contribution(self._choice(member.signals).values, self._weights, member.trace_id).risk
 
     def _update(self, session: _Session, *, revive: bool = True, seen: float | None = None) -> SessionUpdate:
         """The session's scores now. Without `revive` a session that was over stays over. `seen`: since when it is
@@ -234,7 +227,7 @@ class Sessions:
         session = _Session(stored.record, CautiousScores(self._weights), AnswerWindow())
         for trace in stored.traces:
             member = self._member(trace)
-            session.scores.put(member.trace_id, self._choice(member.signals))
+            session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
             if trace.answers is None:
                 session.window.cut()
             else:

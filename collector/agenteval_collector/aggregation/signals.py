@@ -1,60 +1,47 @@
-"""Which outcomes of a trace are the signals of its session's scores, where there may be two of one name.
+"""The outcomes of a trace as signals of its session's scores.
 
-What the judge says comes before what was found without it. Where the judge is to say something and has not, because
-it is away, its budget is spent or it failed, there is no signal: a cheap outcome in its place could raise the score.
-Where the judge is not asked, the cheap outcome is the signal, if it was found to be worth a weight.
+A signal without a score is missing, and so is one of weight 0. A signal that cannot exist for the trace is not
+applicable: coverage does not expect it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from agenteval_collector.records import Signals
 from otel_agenteval.metrics import SIGNAL_NAMES
-from otel_agenteval.outcome import Evaluation, Method, Score, Status
+from otel_agenteval.outcome import Score, Status
 
-UNJUDGED = (Status.PENDING, Status.OVER_BUDGET, Status.FAILED)
-"""What a judged outcome is that should be a score; a trace, and a session, counts by the first of these that it has."""
+UNJUDGED: Final = (Status.PENDING, Status.OVER_BUDGET, Status.FAILED)
+"""Statuses of an outcome that was asked for and should be a score; a trace, and a session, counts by the first of these
+that it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSignals:
-    """The signals of one trace: the scores by name, the names that cannot exist for it, the names of the signals of
-    non-zero weight that the judge has not given, and why, None where it has given all."""
+    """The signals of one trace: `values` are the scores by name, `not_applicable` the names that cannot exist for it,
+    `missing` the statuses of the other signals of non-zero weight, by name."""
 
     values: Mapping[str, float]
     not_applicable: frozenset[str]
-    missing: frozenset[str]
-    unjudged: Status | None
+    missing: Mapping[str, Status]
+
+    @property
+    def unjudged(self) -> Status | None:
+        """The status that stands for what was asked for and is not there; None where nothing is."""
+        return next((status for status in UNJUDGED if status in self.missing.values()), None)
 
 
-class SignalChoice:
-    """Called with a trace's outcomes for its signals.
-
-    `weights` are those of all signals. `cheap` names the signals that count without a judge.
-    """
-
-    def __init__(self, weights: Mapping[str, float], cheap: Collection[str]) -> None:
-        self._weights = weights
-        self._cheap = frozenset(cheap)
-
-    def __call__(self, signals: Signals) -> TraceSignals:
-        chosen = {name: each for name in SIGNAL_NAMES if (each := self._chosen(name, signals)) is not None}
-        statuses = {name: each.outcome.status for name, each in chosen.items()}
-        missing = {
-            name: status for name, status in statuses.items() if self._weights[name] > 0.0 and status in UNJUDGED
-        }
-        return TraceSignals(
-            values={name: each.outcome.value for name, each in chosen.items() if isinstance(each.outcome, Score)},
-            not_applicable=frozenset(name for name, status in statuses.items() if status is Status.NOT_APPLICABLE),
-            missing=frozenset(missing),
-            unjudged=min(missing.values(), key=UNJUDGED.index, default=None),
-        )
-
-    def _chosen(self, name: str, signals: Signals) -> Evaluation | None:
-        judged = signals.get((name, Method.LLM))
-        if judged is not None and judged.outcome.status is not Status.SAMPLED_OUT:
-            return judged
-        if name not in self._cheap:
-            return judged
-        cheap = [each for (known, method), each in signals.items() if known == name and method is not Method.LLM]
-        return cheap[-1] if cheap else judged
+def signals_of(outcomes: Signals, weights: Mapping[str, float]) -> TraceSignals:
+    """Tell apart what a trace's outcomes are worth as signals; `weights` are those of all signals."""
+    known = {name: outcomes[name].outcome for name in SIGNAL_NAMES if name in outcomes}
+    not_applicable = frozenset(name for name, each in known.items() if each.status is Status.NOT_APPLICABLE)
+    return TraceSignals(
+        values={name: each.value for name, each in known.items() if isinstance(each, Score)},
+        not_applicable=not_applicable,
+        missing={
+            name: each.status
+            for name, each in known.items()
+            if weights[name] > 0.0 and not isinstance(each, Score) and name not in not_applicable
+        },
+    )

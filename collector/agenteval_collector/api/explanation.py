@@ -1,6 +1,5 @@
 """Why a trace has the scores it has: plain sentences from its document, for the page and for `agenteval why`."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -24,8 +23,7 @@ _STATUS = {
 }
 
 _ADVICE = {
-    "no_content": None,
-    "not_applicable": None,
+    "no_judge": "With a judge, traces that come are judged; for this one, `agenteval judge TRACE`.",
     "sampled_out": "Raise judge.sample in the collector's settings to judge more traces; for this one, "
     "`agenteval judge TRACE`.",
     "over_budget": "Raise judge.budget in the collector's settings; `agenteval judge TRACE` when there is room again.",
@@ -42,12 +40,10 @@ _ADVICE_ON_ERRORS = {
 
 _ADVICE_ON_STOPPED = "Look into the log of the agent, or of whatever runs it, for how the process ended."
 
-_WITHOUT_MODEL = "Found without a model: a sign, not a judgement (docs/metrics.md says what it is worth)."
-_WITHOUT_JUDGE = f"{_WITHOUT_MODEL} judge.base_url or judge.api_key in the collector's settings adds one."
-
 _MEANING = {
     "no_content": "has no score, because the content it reads was not recorded",
     "not_applicable": "does not apply to this trace",
+    "no_judge": "takes a judge",
     "sampled_out": "was left out by sampling",
     "over_budget": "was left out, because the budget is spent",
     "pending": "has not answered yet",
@@ -105,19 +101,12 @@ def about_verdict(verdict: Document) -> Note:
 
 
 def about_outcomes(trace: Document) -> list[Note]:
-    """What each evaluator says of the trace, the judge first, followed by what people say of the same."""
+    """What each evaluator says of the trace, followed by what people say of the same."""
     notes: list[Note] = []
-    judge = asks_judge(trace["outcomes"])
     for name, outcomes in groupby(trace["outcomes"], key=lambda outcome: outcome["name"]):
-        judged_first = sorted(outcomes, key=lambda outcome: bool(outcome["method"] != "llm"))
-        notes += [about_outcome(outcome, judge=judge) for outcome in judged_first]
+        notes += [about_outcome(outcome) for outcome in outcomes]
         notes += [about_label(label) for label in trace["labels"] if label["name"] == name]
     return notes
-
-
-def asks_judge(outcomes: Sequence[Document]) -> bool:
-    """Whether there is a judge, who has said something or is to."""
-    return any(outcome["method"] == "llm" for outcome in outcomes)
 
 
 def about_label(label: Document) -> Note:
@@ -126,8 +115,8 @@ def about_label(label: Document) -> Note:
     return Note(f"{label['author'] or 'Somebody'} says that {label['name']} is {label['value']:.2f}{note}")
 
 
-def about_outcome(outcome: Document, *, judge: bool) -> Note:
-    """What one evaluator says, with the reason it gives; `judge`: whether there is one."""
+def about_outcome(outcome: Document) -> Note:
+    """What one evaluator says, with the reason it gives."""
     by = f" by {outcome['model']}" if outcome["model"] else ""
     who = f"{outcome['name']} ({outcome['method']}{by}, version {outcome['evaluator_version']})"
     status = outcome["status"]
@@ -138,8 +127,6 @@ def about_outcome(outcome: Document, *, judge: bool) -> Note:
         text += f" with {outcome['error_type']}" if outcome["error_type"] else ""
     text += f": {outcome['reason']}" if outcome["reason"] else "."
     advice = _ADVICE_ON_ERRORS.get(outcome["error_type"] or "", _ADVICE.get(status))
-    if status == "scored" and outcome["method"] == "heuristic":
-        advice = _WITHOUT_MODEL if judge else _WITHOUT_JUDGE
     if status == "scored" and outcome["coverage"] is not None and outcome["coverage"] < 1:
         advice = f"It rests on {outcome['coverage']:.0%} of its signals: missing ones can make it look better."
     return Note(text, advice)

@@ -50,12 +50,12 @@ def show_session(session: Document, *, now: int) -> None:
         table.add_column(name, justify="right")
     for trace_id in session["trace_ids"]:
         signals = session["signals"].get(trace_id, {})
-        risky = trace_id in session["flagged_traces"]
+        flagged = trace_id in session["flagged_traces"]
         values = [number(signals[name]) if name in signals else "–" for name in names]
-        table.add_row(content(trace_id, "bold red" if risky else ""), *values)
+        table.add_row(content(trace_id, "bold red" if flagged else ""), *values)
     out.print(table)
     if session["flagged_traces"]:
-        out.print(Text("Traces in red have a risk above 0.5; `agenteval why TRACE` explains one.", "dim"))
+        out.print(Text("Traces in red have a judged score that fails; `agenteval why TRACE` explains one.", "dim"))
 
 
 def show_trace(trace: Document) -> None:

@@ -9,7 +9,7 @@ from agenteval_collector.cli.terminal import content
 from agenteval_collector.pipeline import Document
 from agenteval_collector.web.formats import ago, named, number, percent, tone
 
-_STYLES = {"good": "green", "bad": "bold red", "risk": "yellow", "plain": ""}
+_STYLES = {"good": "green", "bad": "bold red", "plain": ""}
 
 _SHORT = {
     "task": "task_completion",

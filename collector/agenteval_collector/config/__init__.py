@@ -4,8 +4,8 @@ Sources, later ones win: the defaults, a YAML file, `AGENTEVAL_*` environment va
 command-line flags. A key that does not exist is an error that names it.
 """
 
-from agenteval_collector.config.evaluators import EvaluatorConfig, EvaluatorsConfig, JudgedConfig, JudgedSignalConfig
-from agenteval_collector.config.judge import BudgetConfig, PriceConfig, RubricConfig
+from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig, JudgedConfig
+from agenteval_collector.config.judge import NO_JUDGE, BudgetConfig, PriceConfig, RubricConfig
 from agenteval_collector.config.loops import DetectorsConfig, LoopsConfig, RepetitionConfig
 from agenteval_collector.config.reliability import DEFAULT_CONSTRAINTS, ConstraintConfig, SafetyConfig
 from agenteval_collector.config.settings import ServerConfig, Settings
@@ -14,14 +14,15 @@ from agenteval_collector.config.values import Section
 
 __all__ = [
     "DEFAULT_CONSTRAINTS",
+    "NO_JUDGE",
     "BudgetConfig",
     "ConfigError",
     "ConstraintConfig",
     "DetectorsConfig",
+    "EmbeddingConfig",
     "EvaluatorConfig",
     "EvaluatorsConfig",
     "JudgedConfig",
-    "JudgedSignalConfig",
     "LoopsConfig",
     "PriceConfig",
     "RepetitionConfig",

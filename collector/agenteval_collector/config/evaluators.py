@@ -18,29 +18,36 @@ class EvaluatorConfig(Section):
     """A score of at least this is a success."""
 
 
-class CoherenceConfig(EvaluatorConfig):
-    weight: float = Field(default=0.0, ge=0, le=1)
-    """In session scores; 0, because the embedded embedder is too rough a judge to lower a session's score."""
+class EmbeddingConfig(Section):
+    """An evaluator that compares texts by their embeddings; its score is a signal of session scores."""
 
-
-class LoopDetectionConfig(EvaluatorConfig):
+    enabled: bool = True
+    threshold: float | None = Field(default=None, ge=0, le=1)
+    """A score of at least this is a success; None: a score is neither a success nor a failure."""
     weight: float = Field(default=1.0, ge=0, le=1)
     """In session scores."""
 
 
+class CoherenceConfig(EmbeddingConfig):
+    weight: float = Field(default=0.0, ge=0, le=1)
+    """In session scores; 0, because the embedded embedder is too rough a judge to lower a session's score."""
+
+
 class JudgedConfig(EvaluatorConfig):
-    """An evaluator that asks the judge where there is one, and makes do with exact checks and heuristics elsewhere."""
+    """An evaluator that asks the judge. Without one its outcomes have the status `no_judge`."""
 
     model: str | None = None
     """The judge's model for this evaluator; None: `judge.model`."""
 
 
-class JudgedSignalConfig(JudgedConfig):
-    """One whose score is also a signal of session scores."""
+class ConfidenceConfig(JudgedConfig):
+    weight: float = Field(default=1.0, ge=0, le=1)
+    """In session scores."""
 
-    weight: float | None = Field(default=None, ge=0, le=1)
-    """In session scores. None: the published weight where the judge scores, else what the embedded evaluator was
-    measured to be worth (docs/metrics.md)."""
+
+class ToolCorrectnessConfig(JudgedConfig):
+    weight: float = Field(default=0.8, ge=0, le=1)
+    """In session scores."""
 
 
 class EvaluatorsConfig(Section):
@@ -50,14 +57,14 @@ class EvaluatorsConfig(Section):
     __pydantic_extra__: dict[str, EvaluatorConfig] = Field(init=False)
 
     task_completion: JudgedConfig = JudgedConfig()
-    tool_correctness: JudgedSignalConfig = JudgedSignalConfig()
+    tool_correctness: ToolCorrectnessConfig = ToolCorrectnessConfig()
     argument_correctness: JudgedConfig = JudgedConfig()
     step_efficiency: JudgedConfig = JudgedConfig()
-    confidence: JudgedSignalConfig = JudgedSignalConfig()
+    confidence: ConfidenceConfig = ConfidenceConfig()
     plan_adherence: JudgedConfig = JudgedConfig()
     plan_quality: JudgedConfig = JudgedConfig()
     coherence: CoherenceConfig = CoherenceConfig()
-    loop_detection: LoopDetectionConfig = LoopDetectionConfig()
+    loop_detection: EmbeddingConfig = EmbeddingConfig()
     safety: JudgedConfig = JudgedConfig()
     tool_use_correctness: EvaluatorConfig = EvaluatorConfig(threshold=0.7)
     agent_reliability: EvaluatorConfig = EvaluatorConfig()

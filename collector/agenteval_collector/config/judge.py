@@ -7,6 +7,9 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from agenteval_collector.config.values import Seconds, Section
 
+NO_JUDGE = "this collector has no judge: set judge.base_url or judge.api_key, and leave judge.enabled on"
+"""Why there is no judged score, and how to get one."""
+
 
 class PriceConfig(Section):
     """What a model costs, in US dollars per million tokens."""
@@ -61,7 +64,7 @@ class JudgeConfig(Section):
     """By model."""
     budget: BudgetConfig = BudgetConfig()
     sample: float = Field(default=1.0, ge=0, le=1)
-    """Share of the sessions that are judged; traces with a loop, an error or a low cheap score are judged anyway."""
+    """Share of the sessions that are judged; traces with a loop, a failed turn or a failed call are judged anyway."""
     votes: int = Field(default=1, ge=1, le=15)
     """How often each question that ends in a score is asked; the score is the median."""
     band: float = Field(default=0.0, ge=0, le=0.5)

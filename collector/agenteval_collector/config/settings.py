@@ -64,8 +64,8 @@ class SessionConfig(Section):
 
     idle: Seconds = 900.0
     """Seconds without a trace after which a session is idle and its scores enter the histogram."""
-    min_coverage: float = Field(default=0.2, ge=0, le=1)
-    """A score on less than this share of its signals never counts as low."""
+    min_coverage: float = Field(default=0.5, ge=0, le=1)
+    """A session with less than this share of its signals has no score."""
 
 
 class ExportConfig(Section):

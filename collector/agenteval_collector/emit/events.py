@@ -15,23 +15,24 @@ from agenteval_collector.emit.instruments import score_label
 from agenteval_collector.emit.labels import clean
 from agenteval_collector.pipeline import CommittedEvaluation, FoundVerdict, VerdictKey
 from otel_agenteval import semconv
-from otel_agenteval.outcome import Evaluation, Failure, Score
+from otel_agenteval.outcome import Evaluation, Failure, Score, Status
 
 _EXPLANATION_LENGTH: Final = 1024
 _NAME_LENGTH: Final = 256
 
 
 class EvaluationEvents:
-    """An EvaluationSink that emits every revision of every outcome, and every verdict once."""
+    """An EvaluationSink that emits every revision of every outcome but `no_judge`, and every verdict once."""
 
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
 
     def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
         for committed in evaluations:
-            if committed.final:
-                continue  # The same score was emitted when it was found.
             evaluation = committed.evaluation
+            # A final score was emitted when it was found, and that there is no judge is news of no trace.
+            if committed.final or evaluation.outcome.status is Status.NO_JUDGE:
+                continue
             context = _context(evaluation.trace_id, evaluation.span_id)
             self._emit(evaluation.evaluated_at, context, _attributes(evaluation))
 

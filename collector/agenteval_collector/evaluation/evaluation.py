@@ -49,9 +49,7 @@ class SessionAggregation(Protocol):
 
     def judged(
         self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
-    ) -> tuple[SessionUpdate, float | None] | None: ...
-
-    def risk(self, member: Member) -> float | None: ...
+    ) -> SessionUpdate | None: ...
 
 
 class LoopFinder(Protocol):
@@ -107,18 +105,22 @@ class TraceEvaluation:
         for kind, values in trace.unread.items():
             self._telemetry.unread(kind, values)
         session_id = trace.session_id or trace.trace_id
-        loops = self._loops.in_trace(trace, session_id, assembled)
+        loops = [*self._loops.in_trace(trace, session_id, assembled)]
         place = (trace.started_at, trace.trace_id)
         context = EvaluationContext(trace, self._sessions.previous(session_id, place), self._embed)
         evaluations = self._outcomes.find(context, session_id, assembled.revision, unreadable)
+        loops += self._loops.in_answers(evaluations, assembled)
+        evaluations += self._outcomes.left_to_judge(
+            trace, session_id, assembled.revision, unreadable, looped=bool(loops)
+        )
         member = Member(
             trace_id=trace.trace_id,
             started_at=trace.started_at,
             answers=context.answers,
-            signals={(each.name, each.method): each for each in evaluations if each.name in SIGNAL_NAMES},
+            signals={each.name: each for each in evaluations if each.name in SIGNAL_NAMES},
         )
         commit.evaluations += evaluations
-        commit.verdicts += [*loops, *self._loops.in_answers(evaluations, assembled)]
+        commit.verdicts += loops
         # Telemetry of no agent is stored with its status, but is nobody's session.
         if trace.turns or trace.session_id is not None or assembled.death is not None:
             self._sessions.put(session_id, trace, member, assembled.received_at)
@@ -137,7 +139,6 @@ class TraceEvaluation:
                 offsets=assembled.offsets,
                 died=assembled.death.reason if assembled.death is not None else None,
                 processes=sorted(assembled.processes)[:MAX_PROCESSES],
-                risk=self._sessions.risk(member),
                 run=trace.run,
                 run_trace=self._run_trace(trace, session_id),
                 scored_at=self._clock.now(),
@@ -163,8 +164,7 @@ class TraceEvaluation:
         changed = self._sessions.judged(standing.session_id, standing.place, evaluations)
         commit.evaluations += evaluations
         if changed is not None:
-            update, commit.risks[trace_id] = changed
-            commit.add(update)
+            commit.add(changed)
         return True
 
     def rescore_behind(self, left: Standing, commit: Commit) -> None:
@@ -194,7 +194,7 @@ class TraceEvaluation:
     ) -> None:
         """A trace that arrives out of order, again, or leaves, changes what the ones behind it repeat."""
         for follower, previous in self._sessions.followers(session_id, places, trace):
-            known = follower.signals.get((LoopDetection.name, LoopDetection.method))
+            known = follower.signals.get(LoopDetection.name)
             # Nothing earlier can make an answer out of none: those outcomes stay.
             if known is None or not any(follower.answers):
                 continue
@@ -202,10 +202,9 @@ class TraceEvaluation:
             if outcome == known.outcome:
                 continue
             rescored = replace(known, outcome=outcome, evaluated_at=self._clock.now())
-            follower.signals[LoopDetection.name, LoopDetection.method] = rescored
+            follower.signals[LoopDetection.name] = rescored
             commit.evaluations.append(rescored)
             commit.verdicts += self._loops.in_answers([rescored])
-            commit.risks[follower.trace_id] = self._sessions.risk(follower)
             self._sessions.rescore(session_id, follower)
 
 

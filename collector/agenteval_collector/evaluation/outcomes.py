@@ -1,4 +1,4 @@
-"""All outcomes of one trace: those that are found at once, and those that are left to the judge."""
+"""The outcomes of one trace: those that are found at once, and those that are left to the judge."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -18,21 +18,14 @@ MAX_REASON = 500
 
 
 class Judging(Protocol):
-    """Which outcomes the judge is to find. Decides at once, from the trace and from what is known of it without the
-    judge; never asks it."""
+    """Which outcomes the judge is to find. Decides at once, from the trace and from whether it was `looped`: a loop was
+    found in it. Never asks the judge."""
 
-    def refer(self, trace: Trace, session_id: str, cheap: Sequence[Evaluation]) -> Sequence[Referral]: ...
-
-
-class NoJudge:
-    """There is no judge."""
-
-    def refer(self, trace: Trace, session_id: str, cheap: Sequence[Evaluation]) -> Sequence[Referral]:
-        return ()
+    def refer(self, trace: Trace, session_id: str, *, looped: bool) -> Sequence[Referral]: ...
 
 
 class TraceOutcomes:
-    """Asks the evaluators about a trace, each for itself, and then what is left to the judge.
+    """Asks the evaluators about a trace, each for itself, and says what is left to the judge.
 
     `with_truth` are asked only about traces with ground truth, readable or not. `thresholds` by evaluator name,
     `embedding_model` is named by evaluations that rest on it.
@@ -43,7 +36,7 @@ class TraceOutcomes:
         evaluators: Sequence[TraceEvaluator],
         with_truth: Sequence[TraceEvaluator],
         judging: Judging,
-        thresholds: Mapping[str, float],
+        thresholds: Mapping[str, float | None],
         embedding_model: str,
         clock: Clock,
     ) -> None:
@@ -60,7 +53,7 @@ class TraceOutcomes:
         """Of this revision of the context's trace; where it could not be read, `failure` is the outcome of all."""
         trace = context.trace
         evaluators = [*self._evaluators, *(self._with_truth if _has_truth(trace) else ())]
-        cheap = [
+        return [
             self._evaluation(
                 trace, session_id, revision,
                 name=each.name,
@@ -72,7 +65,13 @@ class TraceOutcomes:
             )
             for each in evaluators
         ]  # fmt: skip
-        judged = [
+
+    def left_to_judge(
+        self, trace: Trace, session_id: str, revision: int, failure: Failure | None, *, looped: bool
+    ) -> list[Evaluation]:
+        """The judged outcomes of this revision of the trace, with the arguments of `find`: pending ones and final
+        ones. `looped`: a loop was found in it."""
+        return [
             self._evaluation(
                 trace, session_id, revision,
                 name=each.name,
@@ -82,9 +81,8 @@ class TraceOutcomes:
                 threshold=each.threshold,
                 outcome=failure or each.outcome,
             )
-            for each in self._judging.refer(trace, session_id, cheap)
+            for each in self._judging.refer(trace, session_id, looped=looped)
         ]  # fmt: skip
-        return [*cheap, *judged]
 
     def _evaluation(
         self,
@@ -96,7 +94,7 @@ class TraceOutcomes:
         version: str,
         method: Method,
         model: str | None,
-        threshold: float,
+        threshold: float | None,
         outcome: Outcome,
     ) -> Evaluation:
         return Evaluation(

@@ -1,10 +1,9 @@
 """What turns traces into outcomes: one file each, one line in `builtin.py`."""
 
-from agenteval_collector.evaluators.builtin import EMBEDDED_WEIGHTS, TRACE_EVALUATORS, TRUTH_EVALUATORS
+from agenteval_collector.evaluators.builtin import TRACE_EVALUATORS, TRUTH_EVALUATORS
 from agenteval_collector.evaluators.port import EvaluationContext, TraceEvaluator, comparable, unanswered
 
 __all__ = [
-    "EMBEDDED_WEIGHTS",
     "TRACE_EVALUATORS",
     "TRUTH_EVALUATORS",
     "EvaluationContext",

@@ -15,13 +15,13 @@ _WITHOUT_ANSWER: Final = ("tool_correctness", "argument_correctness", "plan_qual
 def preclude(trace: Trace, name: str) -> Unscored | None:
     """Why the judged evaluator or rubric `name` cannot score `trace`; None where the judge is to be asked.
 
-    An empty answer, and a turn that failed without one, are judged: they are what came of the task.
+    An empty answer, and a turn that failed, are judged: they are what came of the task.
     """
     if not trace.turns:
         return unanswered(trace)
     if all(turn.input is None for turn in trace.turns):
         return unrecorded("the user's input", trace)
-    if not any(turn.input for turn in trace.turns):
+    if not any(turn.input or turn.error is not None for turn in trace.turns):
         return _not_applicable("the user's input is empty")
     last = trace.turns[-1]
     if name not in _WITHOUT_ANSWER and last.output is None and last.error is None:

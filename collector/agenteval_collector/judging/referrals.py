@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from agenteval_collector.config import NO_JUDGE
 from agenteval_collector.judging.preclusion import preclude
 from agenteval_collector.judging.selection import Selection, select
 from agenteval_collector.recent import Recent
 from agenteval_collector.records import URGENT, Referral
 from otel_agenteval.model import Json, Trace
-from otel_agenteval.outcome import Evaluation, Status, Unscored
+from otel_agenteval.outcome import Status, Unscored
 
 SESSIONS: Final = 10_000
 """Sessions of which is known without asking whether they are judged."""
@@ -40,16 +41,15 @@ class Referrals:
         self._judged_before = judged
         self._judged: Recent[bool] = Recent(SESSIONS)
 
-    def refer(self, trace: Trace, session_id: str, cheap: Sequence[Evaluation]) -> list[Referral]:
-        selection = select(trace, session_id, cheap, self._share)
+    def refer(self, trace: Trace, session_id: str, *, looped: bool) -> list[Referral]:
+        selection = select(trace, session_id, self._share, looped=looped)
         if not selection.judged and self._is_judged(session_id):
             reason = "waiting for the judge, as another trace of the session is judged"
             selection = Selection(judged=True, urgent=False, reason=reason)
         urgent: dict[str, Json] = {URGENT: True} if selection.urgent else {}
         status = Status.PENDING if selection.judged else Status.SAMPLED_OUT
         selected = Unscored(status=status, reason=selection.reason, metadata=urgent)
-        evaluators = [each for each in self._evaluators if trace.run is not None or not each.of_runs]
-        referrals = [self._referral(each, preclude(trace, each.name) or selected) for each in evaluators]
+        referrals = _referrals(self._evaluators, trace, selected)
         if any(each.outcome.status is Status.PENDING for each in referrals):
             self._judged.put(session_id, True)
         return referrals
@@ -61,11 +61,32 @@ class Referrals:
             self._judged.put(session_id, known)
         return known
 
-    def _referral(self, evaluator: JudgedEvaluator, outcome: Unscored) -> Referral:
-        return Referral(
-            name=evaluator.name,
-            version=evaluator.version,
-            model=evaluator.model if outcome.status is Status.PENDING else None,
-            threshold=evaluator.threshold,
-            outcome=outcome,
-        )
+
+class NoJudge:
+    """An outcome for each of `evaluators` on each trace, where nobody can be asked: a reason for none where nothing
+    would be judged, else `no_judge`."""
+
+    def __init__(self, evaluators: Sequence[JudgedEvaluator]) -> None:
+        self._evaluators = evaluators
+
+    def refer(self, trace: Trace, session_id: str, *, looped: bool) -> list[Referral]:
+        return _referrals(self._evaluators, trace, Unscored(status=Status.NO_JUDGE, reason=NO_JUDGE))
+
+
+def _referrals(evaluators: Sequence[JudgedEvaluator], trace: Trace, otherwise: Unscored) -> list[Referral]:
+    """Of each evaluator that the trace concerns the reason why it cannot be judged, or the outcome `otherwise`."""
+    return [
+        _referral(each, preclude(trace, each.name) or otherwise)
+        for each in evaluators
+        if trace.run is not None or not each.of_runs
+    ]
+
+
+def _referral(evaluator: JudgedEvaluator, outcome: Unscored) -> Referral:
+    return Referral(
+        name=evaluator.name,
+        version=evaluator.version,
+        model=evaluator.model if outcome.status is Status.PENDING else None,
+        threshold=evaluator.threshold,
+        outcome=outcome,
+    )

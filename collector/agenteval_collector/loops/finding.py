@@ -22,6 +22,9 @@ from otel_agenteval.semconv import SERVICE_NAME
 
 _REMOTE_PARENT: Final = SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK
 
+REPEATED_BELOW: Final = 0.5
+"""The loop_detection score below which an answer repeats an earlier one."""
+
 
 class TraceLoops:
     """What is found in complete traces, whatever was found while they ran. Pure but for the clock."""
@@ -82,8 +85,8 @@ class TraceLoops:
                 found_at=self._clock.now(),
             )
             for each in evaluations
-            if each.name == "loop_detection" and each.subject is Subject.TRACE and each.success is False
-            if isinstance(each.outcome, Score)
+            if each.name == "loop_detection" and each.subject is Subject.TRACE
+            if isinstance(each.outcome, Score) and each.outcome.value < REPEATED_BELOW
         ]
 
 
@@ -96,7 +99,7 @@ def _repeated(evaluation: Evaluation, score: Score, mode: Mode) -> Verdict:
         trace_id=evaluation.subject_id,
         span_id=evaluation.span_id or "",
         reason=score.reason,
-        metadata={"score": score.value, "threshold": evaluation.threshold},
+        metadata={"score": score.value, "threshold": REPEATED_BELOW},
     )
 
 

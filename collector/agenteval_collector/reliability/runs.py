@@ -1,9 +1,8 @@
 """Runs put together from their traces, from what was reported of them, and from what evaluators say.
 
 The outcome of a run is what was reported of it; else what an attribute says, of its last trace that has one; else it
-is estimated: whether task_completion of its last trace reached its threshold. Its confidence, the same way, is the
-reported one, an attribute's, or the mean of the evaluator's over its traces. Nothing else stands in for either: where
-there is a judge that has not said it (yet), no cheaper evaluator says it instead.
+is estimated by the judge: whether task_completion of its last trace reached its threshold. Its confidence, the same
+way, is the reported one, an attribute's, or the mean of the judge's over its traces. Nothing else stands in for either.
 Violations are those of exact detectors and those that the judge found, of each constraint the worst: a judge that found
 nothing clears nothing.
 """
@@ -19,15 +18,17 @@ from otel_agenteval.metrics import CONDITIONS, Run
 from otel_agenteval.metrics.safety import SEVERITY_WEIGHTS
 from otel_agenteval.outcome import Status
 
-NO_OUTCOME = "no outcome was reported, and no judge or heuristic could estimate one"
+NO_OUTCOME = "no outcome was reported, and the judge could not estimate one"
 UNKNOWN_CONDITION = "the condition is none of those known"
 UNJUDGED = {
+    Status.NO_JUDGE: "no outcome was reported, and there is no judge to estimate one",
     Status.PENDING: "no outcome was reported, and the judge has not estimated one yet",
     Status.FAILED: "no outcome was reported, and the judge failed to estimate one",
     Status.OVER_BUDGET: "no outcome was reported, and the judge had no budget to estimate one",
     Status.SAMPLED_OUT: "no outcome was reported, and the judge looks at a sample of traces, not at this one",
 }
 UNSURE = {
+    Status.NO_JUDGE: "no confidence was reported, and there is no judge to estimate one",
     Status.PENDING: "no confidence was reported, and the judge has not estimated one yet",
     Status.FAILED: "no confidence was reported, and the judge failed to estimate one",
     Status.OVER_BUDGET: "no confidence was reported, and the judge had no budget to estimate one",

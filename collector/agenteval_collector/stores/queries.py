@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, or_, select, tuple_
+from sqlalchemy import Connection, Engine, Row, exists, select, tuple_
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.cursors import decode_cursor, encode_cursor, foreign_cursor
@@ -14,7 +14,6 @@ from agenteval_collector.pipeline import Document, Page, RunningTrace
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.reliability.conversations import interactions_document, trend_document
 from agenteval_collector.stores.access import snapshot
-from agenteval_collector.stores.judged_rows import LEFT_TO_JUDGE
 from agenteval_collector.stores.judging import read_exchanges
 from agenteval_collector.stores.labels import read_agreement, read_labels
 from agenteval_collector.stores.running import (
@@ -30,8 +29,7 @@ from agenteval_collector.stores.schema import outcomes, sessions, traces
 from agenteval_collector.stores.store import TENANT
 from agenteval_collector.stores.verdicts import read_session_verdicts, read_verdicts
 from otel_agenteval.metrics import SIGNAL_NAMES
-from otel_agenteval.metrics.session import FLAG_ABOVE
-from otel_agenteval.outcome import Method, Status, Subject
+from otel_agenteval.outcome import Method, Subject
 
 COMPLETED, CORRECT = "task_completion", "tool_use_correctness"
 NEWEST = (2**63 - 1, "")
@@ -113,7 +111,7 @@ class StoreQueries:
                 del document["trace_count"]
                 return {**document, **NOTHING_COMPLETE}
             members = connection.execute(
-                select(traces.c.trace_id, traces.c.risk)
+                select(traces.c.trace_id)
                 .where(traces.c.tenant == TENANT, traces.c.session_id == session_id)
                 .order_by(traces.c.started_at, traces.c.trace_id)
             ).all()
@@ -131,7 +129,7 @@ class StoreQueries:
                 "trace_ids": ids,
                 "outcomes": self._outcomes(connection, Subject.SESSION, [session_id])[session_id],
                 "signals": signals,
-                "flagged_traces": [m.trace_id for m in members if m.risk is not None and m.risk > FLAG_ABOVE],
+                "flagged_traces": _flagged(connection, [session_id])[session_id],
                 "trend": trend_document([completed.get(trace_id) for trace_id in ids]),
                 "interactions": interactions_document([correct[each] for each in ids if each in correct]),
                 "verdicts": verdicts,
@@ -158,13 +156,7 @@ class StoreQueries:
             }
             deaths = read_deaths(connection, TENANT, ids, chain.from_iterable(running.values()))
             found = self._outcomes(connection, Subject.SESSION, ids)
-            flagged: dict[str, list[str]] = {session_id: [] for session_id in ids}
-            for member in connection.execute(
-                select(traces.c.session_id, traces.c.trace_id)
-                .where(traces.c.tenant == TENANT, traces.c.session_id.in_(ids), traces.c.risk > FLAG_ABOVE)
-                .order_by(traces.c.started_at, traces.c.trace_id)
-            ):
-                flagged[member.session_id].append(member.trace_id)
+            flagged = _flagged(connection, ids)
         now = self._clock.now()
         items = [running_document(each, running[each], verdicts[each], last_seen_at=now) for each in new]
         items += [
@@ -229,29 +221,38 @@ class StoreQueries:
 
 
 def _scores(connection: Connection, session_id: str, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """By name, the score of each trace of a session that has one. Where a trace of it was left to the judge, whatever
-    came of that, only the judge's: scores of two methods are not to be compared, nor does one stand in for another."""
-    query = select(
-        outcomes.c.name, outcomes.c.method, outcomes.c.status, outcomes.c.subject_id, outcomes.c.score
-    ).where(
+    """By name, the score of each trace of a session that has one; of several versions the newest."""
+    query = select(outcomes.c.name, outcomes.c.subject_id, outcomes.c.score).where(
         outcomes.c.tenant == TENANT,
         outcomes.c.session_id == session_id,
         outcomes.c.subject == Subject.TRACE,
         outcomes.c.name.in_(names),
-        or_(outcomes.c.status == Status.SCORED, outcomes.c.method == Method.LLM),
-        outcomes.c.status != Status.SAMPLED_OUT,
     )
-    # The later one stands: what the judge says, and of each method the newest.
-    rows = connection.execute(query.order_by(outcomes.c.method == Method.LLM, outcomes.c.evaluated_at)).all()
-    judged = {row.name for row in rows if row.method == Method.LLM and row.status in LEFT_TO_JUDGE}
     found: dict[str, dict[str, float | None]] = {name: {} for name in names}
-    for row in rows:
-        if row.method == Method.LLM or row.name not in judged:
-            found[row.name][row.subject_id] = row.score
+    for row in connection.execute(query.order_by(outcomes.c.evaluated_at)):
+        found[row.name][row.subject_id] = row.score
     return {
         name: {trace_id: score for trace_id, score in scores.items() if score is not None}
         for name, scores in found.items()
     }
+
+
+def _flagged(connection: Connection, session_ids: Sequence[str]) -> dict[str, list[str]]:
+    """By session, its traces with a judged score below the threshold, in order of time."""
+    failed = exists().where(
+        outcomes.c.tenant == TENANT,
+        outcomes.c.subject == Subject.TRACE,
+        outcomes.c.subject_id == traces.c.trace_id,
+        outcomes.c.method == Method.LLM,
+        outcomes.c.success.is_(False),
+    )
+    query = select(traces.c.session_id, traces.c.trace_id).where(
+        traces.c.tenant == TENANT, traces.c.session_id.in_(session_ids), failed
+    )
+    found: dict[str, list[str]] = {session_id: [] for session_id in session_ids}
+    for row in connection.execute(query.order_by(traces.c.started_at, traces.c.trace_id)):
+        found[row.session_id].append(row.trace_id)
+    return found
 
 
 def _place(cursor: str) -> tuple[int, str]:

@@ -17,7 +17,6 @@ def trace_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
         "revision": trace.revision,
         "document": json.dumps(trace.document),
         "offsets": json.dumps(list(trace.offsets)),
-        "risk": trace.risk,
         "task_id": trace.run.task_id if trace.run else None,
         "run_id": trace.run.run_id if trace.run else None,
         "condition": trace.run.condition if trace.run else None,

@@ -13,7 +13,7 @@ from agenteval_collector.reliability.grouping import RunGroup, grouped, reported
 from agenteval_collector.stores.access import snapshot
 from agenteval_collector.stores.run_rows import report_of, run_trace_of
 from agenteval_collector.stores.schema import outcomes, run_reports, run_traces, sessions
-from otel_agenteval.outcome import Method, Status, Subject
+from otel_agenteval.outcome import Status, Subject
 
 TASK_COMPLETION, CONFIDENCE, SAFETY = "task_completion", "confidence", "safety"
 
@@ -180,9 +180,9 @@ class StoredRuns:
         return found
 
     def _scores(self, connection: Connection, trace_ids: Sequence[str]) -> _Scores:
-        """The judge's outcome, where it has one, and of several versions the newest."""
+        """Of several versions the newest."""
         found: dict[str, dict[str, Mapping[Any, Any]]] = {TASK_COMPLETION: {}, CONFIDENCE: {}, SAFETY: {}}
-        read = ("subject_id", "name", "method", "status", "score", "success", "metadata", "evaluated_at")
+        read = ("subject_id", "name", "status", "score", "success", "metadata", "evaluated_at")
         rows: list[Mapping[Any, Any]] = []
         for some in in_parts(trace_ids):
             query = select(*(outcomes.c[name] for name in read)).where(
@@ -190,10 +190,9 @@ class StoredRuns:
                 outcomes.c.subject == Subject.TRACE,
                 outcomes.c.subject_id.in_(some),
                 outcomes.c.name.in_(list(found)),
-                or_(outcomes.c.status == Status.SCORED, outcomes.c.method == Method.LLM),
             )
             rows += connection.execute(query).mappings().all()
-        rows.sort(key=lambda row: (row["method"] == Method.LLM, row["method"], row["evaluated_at"]))
+        rows.sort(key=lambda row: row["evaluated_at"])
         for row in rows:
             found[row["name"]][row["subject_id"]] = row
         return found

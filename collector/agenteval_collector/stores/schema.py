@@ -29,7 +29,6 @@ traces = Table(
     Column("revision", Integer, nullable=False),
     Column("document", Text, nullable=False, comment="JSON: the trace without status and outcomes"),
     Column("offsets", Text, nullable=False, comment="JSON: the requests of the log it was read from"),
-    Column("risk", Float, comment="step risk of agent_reliability; null where no signal has weight"),
     Column("task_id", String),
     Column("run_id", String),
     Column("condition", String),

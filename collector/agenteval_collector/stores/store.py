@@ -52,7 +52,7 @@ from agenteval_collector.stores.running import read_processes
 from agenteval_collector.stores.schema import outcomes, progress, sessions, traces
 from agenteval_collector.stores.verdicts import VerdictStore
 from otel_agenteval.metrics import SIGNAL_NAMES
-from otel_agenteval.outcome import Evaluation, Method, Status, Subject
+from otel_agenteval.outcome import Evaluation, Status, Subject
 
 TENANT = "default"
 NEWEST = 16
@@ -112,10 +112,6 @@ class Store:
                 _forget_older_outcomes(connection, trace)
             rows = [session_row(TENANT, session.record) for session in commit.sessions.values()]
             _upsert(connection, sessions, rows)
-            for trace_id, risk in commit.risks.items():
-                connection.execute(
-                    update(traces).where(traces.c.tenant == TENANT, traces.c.trace_id == trace_id).values(risk=risk)
-                )
             for session_id in commit.emptied:
                 _forget_session(connection, session_id)
             for judgement in commit.judgements:
@@ -182,7 +178,7 @@ class Store:
 
     def unjudged(self, trace_ids: Sequence[str], limit: int) -> list[list[Evaluation]]:
         """What the judge has not scored of these traces and could, by trace; from any thread, like the next one."""
-        left_out = outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT))
+        left_out = outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT, Status.NO_JUDGE))
         with reading(self.engine) as connection:
             return read_judged(connection, TENANT, [traces.c.trace_id.in_(trace_ids)], [left_out], limit)
 
@@ -400,15 +396,15 @@ def _count_sessions(connection: Connection, session_ids: Sequence[str]) -> list[
     return counted
 
 
-def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, dict[tuple[str, Method], Evaluation]]:
-    """The outcomes that may be signals of session scores, by trace, and by name and method: of each the newest."""
-    found: dict[str, dict[tuple[str, Method], Evaluation]] = {}
+def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, dict[str, Evaluation]]:
+    """The outcomes that may be signals of session scores, by trace and name: of each the newest."""
+    found: dict[str, dict[str, Evaluation]] = {}
     query = select(outcomes).where(
         outcomes.c.tenant == TENANT, outcomes.c.subject == Subject.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
     )
     for row in connection.execute(query.order_by(outcomes.c.evaluated_at)).mappings().all():
         each = evaluation_of(row)
-        found.setdefault(each.subject_id, {})[each.name, each.method] = each
+        found.setdefault(each.subject_id, {})[each.name] = each
     return found
 
 

@@ -98,10 +98,8 @@ def path(segment: str) -> str:
 
 
 def named(outcomes: Sequence[Document], name: str) -> Document | None:
-    """The outcome called `name`, by the `llm` method where there are several; None where there is none."""
-    of_that_name = [outcome for outcome in outcomes if outcome["name"] == name]
-    judged = [outcome for outcome in of_that_name if outcome["method"] == "llm"]
-    return next(iter(judged + of_that_name), None)
+    """The outcome called `name`; None where there is none."""
+    return next((outcome for outcome in outcomes if outcome["name"] == name), None)
 
 
 def words(identifier: str) -> str:
@@ -109,15 +107,8 @@ def words(identifier: str) -> str:
     return identifier.replace("_", " ")
 
 
-def is_risk(name: str) -> bool:
-    """Whether lower is better."""
-    return name in ("max_risk", "flagged_share")
-
-
 def tone(outcome: Document) -> str:
-    """`good` or `bad` where the outcome is judged against a threshold, `risk` where lower is better, else `plain`."""
-    if is_risk(outcome["name"]):
-        return "risk"
+    """`good` or `bad` where the outcome is judged against a threshold, else `plain`."""
     return {True: "good", False: "bad", None: "plain"}[outcome["success"]]
 
 
@@ -125,7 +116,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "ago": ago,
     "between": between,
     "cost": cost,
-    "is_risk": is_risk,
     "moment": moment,
     "named": named,
     "number": number,

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from agenteval_collector.api.explanation import about_label, about_outcome, about_trace, asks_judge
+from agenteval_collector.api.explanation import about_label, about_outcome, about_trace
 from agenteval_collector.api.wire import found
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import judge_trouble
@@ -40,7 +40,6 @@ def _templates() -> Environment:
         style_url="/style.css?" + hashlib.sha256(asset("style.css")).hexdigest()[:16],
         about_label=about_label,
         about_outcome=about_outcome,
-        asks_judge=asks_judge,
     )
     return templates
 
@@ -107,9 +106,7 @@ class Pages:
         # A session outlives the traces whose retention has passed: the row then has its signals only.
         trace = self._queries.trace(trace_id)
         outcomes = trace["outcomes"] if trace else []
-        # As in a session's signals: of two scores of one name the judge's.
-        scored = sorted((o for o in outcomes if o["score"] is not None), key=lambda o: bool(o["method"] == "llm"))
-        tones = {o["name"]: "bad" if o["success"] is False else "plain" for o in scored}
+        tones = {each["name"]: "bad" if each["success"] is False else "plain" for each in outcomes}
         signals = session["signals"].get(trace_id, {})
         return {
             "number": number,

@@ -6,10 +6,10 @@ was, it can be found only in what the agent reasoned or replied on the way: with
 
 from typing import Final, cast
 
-from agenteval_collector.judging.entries import PLAN, REASONING, REPLY, Entry, entries
+from agenteval_collector.judging.entries import PLAN, Entry
 from agenteval_collector.judging.fitting import Redact, fit
 from agenteval_collector.judging.questions.scoring import ScoringQuestion, one_score
-from otel_agenteval.model import Json, Trace
+from otel_agenteval.model import Json, Trace, Turn
 
 NAME: Final = "plan"
 VERSION: Final = "1"
@@ -53,7 +53,14 @@ def recorded_plan(trace: Trace, budget: int, redact: Redact) -> list[str]:
 
 def may_have_plan(trace: Trace) -> bool:
     """Whether there is a plan, or anything that could be evidence of one."""
-    return any(entry.kind in (PLAN, REASONING, REPLY) and _is_said(entry.values["text"]) for entry in entries(trace))
+    # Not by the entries of the transcript: this is asked of every trace, also where there is no judge.
+    texts = (text for turn in trace.turns for text in (*turn.plan, *turn.reasoning, *_replies_on_the_way(turn)))
+    return any(_is_said(text) for text in texts)
+
+
+def _replies_on_the_way(turn: Turn) -> list[str]:
+    replies = [call.output for call in turn.model_calls if call.output is not None]
+    return replies[:-1] if replies and replies[-1] == turn.output else replies
 
 
 def stated(plan: list[str]) -> list[str]:

@@ -41,7 +41,7 @@ def loops(channel: grpc.Channel) -> Arrivals:
     return Arrivals(
         channel,
         WatchRequest(),
-        lambda event: event.verdict.trace_id if event.verdict.kind == "identical_call" else None,
+        lambda event: event.finding.trace_id if event.finding.kind == "identical_call" else None,
     )
 
 

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from otel_agenteval.detectors import Kind, StepKind, StepStarted, Verdict
+from otel_agenteval.detectors import Kind, StepKind, StepStarted
+from otel_agenteval.finding import Finding
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 
 MAX_STARTS: Final = 2048
 """Starts that may wait; the oldest is dropped for a new one."""
-MAX_VERDICTS: Final = 256
-"""Verdicts that may wait; the oldest is dropped for a new one."""
+MAX_LOOPS: Final = 256
+"""Loops that may wait; the oldest is dropped for a new one."""
 MAX_OPEN: Final = 8192
 """Open spans that are known; those that begin on top of them are told of once."""
 MAX_TOLD: Final = 1024
@@ -53,7 +54,7 @@ class Announcements:
         # Dicts keep order, and copy at once whoever changes them meanwhile.
         self._starts: dict[str, pb.SpanStart] = {}
         self._open: dict[str, pb.SpanStart] = {}
-        self._verdicts: deque[pb.Verdict] = deque(maxlen=MAX_VERDICTS)
+        self._loops: deque[pb.Finding] = deque(maxlen=MAX_LOOPS)
         self._due = _FOREVER
         self._not_before = 0.0
         self._tell_again_at = monotonic() + ALIVE
@@ -61,7 +62,7 @@ class Announcements:
         self._tells = False
         self._holds = False
         self.dropped = 0
-        """Starts and verdicts that were not announced, because too many waited or the collector refused them."""
+        """Starts and loops that were not announced, because too many waited or the collector refused them."""
 
     def started(self, start: StepStarted, trace_id: str, session_id: str | None, service: str) -> None:
         """A span began; `service` is the `service.name` of its process."""
@@ -90,25 +91,27 @@ class Announcements:
         self._open.pop(span_id, None)
         self._starts.pop(span_id, None)
 
-    def hung(self, verdict: Verdict) -> None:
+    def hung(self, loop: Finding) -> None:
         """A call hangs, and its span may never end."""
-        if len(self._verdicts) == MAX_VERDICTS:
+        if len(self._loops) == MAX_LOOPS:
             self.dropped += 1
-        self._verdicts.append(
-            pb.Verdict(
-                name=verdict.name,
-                kind=verdict.kind,
-                mode=verdict.mode.value,
-                session_id=verdict.session_id,
-                trace_id=verdict.trace_id,
-                span_id=verdict.span_id,
-                reason=verdict.reason,
+        self._loops.append(
+            pb.Finding(
+                kind=loop.kind,
+                severity=loop.severity,
+                mode=loop.mode,
+                session_id=loop.session_id,
+                trace_id=loop.trace_id,
+                span_id=loop.span_id,
+                agent=loop.agent,
+                tool=loop.tool,
+                reason=loop.reason,
                 found_at_unix_nano=self._now(),
-                metadata_json=json.dumps(verdict.metadata).encode(),
+                metadata_json=json.dumps(loop.metadata).encode(),
             )
         )
-        if verdict.kind == Kind.HUNG_SPAN and verdict.span_id not in self._open:
-            self._begin(self._hanging(verdict))
+        if loop.kind == Kind.HUNG_SPAN and loop.span_id not in self._open:
+            self._begin(self._hanging(loop))
         self._hurry()
 
     def seconds_left(self) -> float:
@@ -135,46 +138,46 @@ class Announcements:
             is_due, self._tells = self._tells, self._tells and not delivered
         self._tells = self._tells or bool(starts)
         request.starts.extend(starts.values())
-        request.verdicts.extend(self._verdicts.popleft() for _ in range(len(self._verdicts)))
+        request.findings.extend(self._loops.popleft() for _ in range(len(self._loops)))
         self._due = self._tell_again_at if self._tells else _FOREVER
-        return request if request.starts or request.verdicts or is_due else None
+        return request if request.starts or request.findings or is_due else None
 
     def taken(self, request: pb.ReportStartsRequest) -> None:
         """The collector has it."""
         self._holds = bool(request.starts) or (self._holds and not request.all_open)
 
     def put_off(self, request: pb.ReportStartsRequest, seconds: float) -> None:
-        """The collector was not there: when it is, it is told of what is open then, and of all verdicts."""
-        for verdict in reversed(request.verdicts):
-            if len(self._verdicts) < MAX_VERDICTS:
-                self._verdicts.appendleft(verdict)
+        """The collector was not there: when it is, it is told of what is open then, and of all loops."""
+        for loop in reversed(request.findings):
+            if len(self._loops) < MAX_LOOPS:
+                self._loops.appendleft(loop)
             else:
                 self.dropped += 1
         self._not_before = self._tell_again_at = self._monotonic() + seconds
         self._tells = self._holds or bool(request.starts)
-        self._due = self._not_before if self._tells or request.verdicts else _FOREVER
+        self._due = self._not_before if self._tells or request.findings else _FOREVER
 
     def give_up(self, request: pb.ReportStartsRequest) -> None:
         """The collector does not want it: it is older than we are."""
-        self.dropped += len(request.starts) + len(request.verdicts)
+        self.dropped += len(request.starts) + len(request.findings)
 
     def _begin(self, start: pb.SpanStart) -> None:
         self._starts[start.span_id] = start
         if len(self._open) < MAX_OPEN:
             self._open[start.span_id] = start
 
-    def _hanging(self, verdict: Verdict) -> pb.SpanStart:
-        """The start of a span that is known by its verdict alone, as nobody asked for starts."""
-        said = verdict.metadata
+    def _hanging(self, loop: Finding) -> pb.SpanStart:
+        """The start of a span that is known by its hanging alone, as nobody asked for starts."""
+        said = loop.metadata
         kind = next((kind for kind in (StepKind.TOOL, StepKind.MODEL) if kind in said), StepKind.OTHER)
         silence = said.get("silent_seconds")
         return pb.SpanStart(
-            trace_id=verdict.trace_id,
-            span_id=verdict.span_id,
+            trace_id=loop.trace_id,
+            span_id=loop.span_id,
             name=str(said.get(kind, "")),
             kind=kind.value,
-            session_id=verdict.session_id if verdict.session_id != verdict.trace_id else "",
-            agent=str(said.get("agent", "")),
+            session_id=loop.session_id if loop.session_id != loop.trace_id else "",
+            agent=loop.agent or "",
             started_at_unix_nano=self._now() - (round(silence * 1e9) if isinstance(silence, float) else 0),
         )
 

@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.trace import Link
 
 from otel_agenteval.context import Identity
-from otel_agenteval.detectors import Verdict
+from otel_agenteval.finding import Finding
 
 _SPAN_OVERHEAD: Final = 1024
 _FLAT: Final = frozenset((str, int, float, bool, bytes, type(None)))
@@ -21,7 +21,7 @@ class EndedSpan:
     """A span on its way out.
 
     `attributes`, `events` and `links` are the span's, and not to be changed. `size` is about how many bytes of memory
-    it holds. `span_count` is set on the span that closed its trace in this process. `verdicts` are the loops that it
+    it holds. `span_count` is set on the span that closed its trace in this process. `loops` are those that it
     completed; None: nobody looked at it as a step.
     """
 
@@ -32,7 +32,7 @@ class EndedSpan:
     links: Sequence[Link]
     size: int
     span_count: int | None = None
-    verdicts: tuple[Verdict, ...] | None = None
+    loops: tuple[Finding, ...] | None = None
 
 
 def ended_span(span: ReadableSpan, identity: Identity | None) -> EndedSpan:

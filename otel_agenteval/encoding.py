@@ -18,12 +18,12 @@ from opentelemetry.trace import Link, SpanContext, StatusCode
 
 from otel_agenteval.buffer import EndedSpan
 from otel_agenteval.context import Identity
-from otel_agenteval.detectors import Verdict
+from otel_agenteval.finding import Finding
 from otel_agenteval.semconv import (
     AGENTEVAL_DETECTORS,
+    AGENTEVAL_FINDINGS,
     AGENTEVAL_PROCESS_ID,
     AGENTEVAL_SPAN_COUNT,
-    AGENTEVAL_VERDICTS,
 )
 
 MAX_DEPTH: Final = 30
@@ -31,9 +31,12 @@ MAX_DEPTH: Final = 30
 mapping takes three."""
 
 DETECTORS_VERSION: Final = "1"
-"""Of the rules that `detectors` finds loops by; raised when the same steps could have other verdicts."""
+"""Of the rules that `detectors` finds loops by; raised when the same steps could have other findings."""
 
-_WATCHED_NAMES: Final = frozenset((AGENTEVAL_DETECTORS, AGENTEVAL_VERDICTS))
+_CARRIED: Final = ("kind", "mode", "reason", "agent", "tool", "metadata")
+"""Fields of a loop that travel on its span."""
+
+_WATCHED_NAMES: Final = frozenset((AGENTEVAL_DETECTORS, AGENTEVAL_FINDINGS))
 _CACHE_SIZE: Final = 1024
 _SHORT: Final = 64
 _UINT64: Final = (1 << 64) - 1
@@ -127,11 +130,11 @@ class Encoder:
         if ended.identity is not None:
             own, names = self._identity(ended.identity)
             taken.append(names)
-        if ended.verdicts is not None:
+        if ended.loops is not None:
             own += self._watched
             taken.append(_WATCHED_NAMES)
-            if ended.verdicts:
-                own += self._encoded(b"\x4a", {AGENTEVAL_VERDICTS: _written(ended.verdicts)})
+            if ended.loops:
+                own += self._encoded(b"\x4a", {AGENTEVAL_FINDINGS: _written(ended.loops)})
         if ended.span_count is not None:
             marker = {**self._process, AGENTEVAL_SPAN_COUNT: ended.span_count}
             own += self._encoded(b"\x4a", marker)
@@ -257,14 +260,9 @@ class _Heads:
         return head
 
 
-def _written(verdicts: Iterable[Verdict]) -> str:
-    """Verdicts as they travel on their span, whose ids they need not repeat."""
-    return json.dumps(
-        [
-            {"name": each.name, "kind": each.kind, "mode": each.mode, "reason": each.reason, "metadata": each.metadata}
-            for each in verdicts
-        ]
-    )
+def _written(loops: Iterable[Finding]) -> str:
+    """Loops as they travel on their span, whose ids they need not repeat."""
+    return json.dumps([{name: getattr(each, name) for name in _CARRIED} for each in loops])
 
 
 def _remember(cache: dict[Any, Any], key: Hashable, value: object) -> None:

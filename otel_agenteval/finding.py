@@ -30,6 +30,11 @@ class Mode(StrEnum):
     """It also stops an agent under guard."""
 
 
+def severity_of(mode: Mode) -> Severity:
+    """The severity of a loop in this mode, where the settings give it no other."""
+    return Severity.ERROR if mode is Mode.ALARM else Severity.WARNING
+
+
 class FindingKind(StrEnum):
     """Every kind of finding that is not a loop; `detectors.Kind` names the loops of a trace."""
 

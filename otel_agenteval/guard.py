@@ -7,7 +7,7 @@ from typing import Final
 from opentelemetry import context as context_api
 from opentelemetry.context import Context
 
-from otel_agenteval.detectors import Verdict
+from otel_agenteval.verdict import Verdict
 
 _GUARDED: Final = context_api.create_key("agenteval-guarded")
 

@@ -14,11 +14,12 @@ from google.protobuf.message import DecodeError
 
 from otel_agenteval.background import OwnThread, backoff, suppressing_instrumentation
 from otel_agenteval.config import Destination
-from otel_agenteval.detectors import Mode, Verdict
+from otel_agenteval.finding import Finding, Mode, Severity
 from otel_agenteval.forking import forks_wait
 from otel_agenteval.model import Json
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.transport import open_channel
+from otel_agenteval.verdict import Verdict, verdict_of
 
 WATCH_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/Watch"
 
@@ -128,8 +129,8 @@ def _verdict(message: bytes) -> Verdict | None:
         _logger.debug("not a WatchResponse: %s", error)
         return None
     match response.WhichOneof("event"):
-        case "verdict":
-            verdict = _loop(response.verdict)
+        case "finding":
+            verdict = _told(response.finding)
         case "outcome":
             verdict = _judged_alarm(response.outcome)
         case _:
@@ -158,19 +159,22 @@ def _judged_alarm(outcome: pb.Outcome) -> Verdict | None:
     )
 
 
-def _loop(told: pb.Verdict) -> Verdict | None:
-    if told.mode not in tuple(Mode):
+def _told(told: pb.Finding) -> Verdict | None:
+    if told.mode not in tuple(Mode) or told.severity not in tuple(Severity):
         return None
-    return Verdict(
-        name=told.name,
+    finding = Finding(
         kind=told.kind,
+        severity=Severity(told.severity),
         mode=Mode(told.mode),
         session_id=told.session_id,
         trace_id=told.trace_id,
-        span_id=told.span_id,
+        span_id=told.span_id or None,
+        agent=told.agent or None,
+        tool=told.tool or None,
         reason=told.reason[:MAX_TEXT],
         metadata=_metadata(told.metadata_json),
     )
+    return verdict_of(finding)
 
 
 def _metadata(text: bytes) -> dict[str, Json]:

@@ -1,8 +1,8 @@
 """What an agent may ask of itself: whether it was caught in a loop."""
 
-from otel_agenteval.detectors import Verdict
 from otel_agenteval.guard import AgentLoopDetected
 from otel_agenteval.processor import live_processors
+from otel_agenteval.verdict import Verdict
 from otel_agenteval.verdicts import where_we_are
 
 

@@ -21,7 +21,7 @@ from otel_agenteval.background import suppressing_instrumentation
 from otel_agenteval.buffer import SpanBuffer, ended_span
 from otel_agenteval.config import Destination, Options, resolve
 from otel_agenteval.context import Identity, identity_in, identity_in_baggage, witness_in
-from otel_agenteval.detectors import StepKind, Verdict
+from otel_agenteval.detectors import StepKind
 from otel_agenteval.encoding import Encoder
 from otel_agenteval.export import Sender
 from otel_agenteval.guard import AgentLoopDetected, is_guarded
@@ -31,6 +31,7 @@ from otel_agenteval.loop_settings import rule_book
 from otel_agenteval.stats import Stats
 from otel_agenteval.traces import TraceTable
 from otel_agenteval.transport import GrpcTransport, Transport
+from otel_agenteval.verdict import Verdict, verdict_of
 from otel_agenteval.verdicts import Alarm, Verdicts
 from otel_agenteval.watch_thread import WatchThread
 from otel_agenteval.watching import Began, Watch
@@ -114,7 +115,12 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._encoder = Encoder(process_id())
         self.verdicts = Verdicts(self._on_verdict, self._monotonic)
         self._announcements = Announcements(process_id(), self._live, self._wake_sender, self._monotonic)
-        self._watch = Watch(self._rules, self.verdicts.publish, self._announcements, self._monotonic)
+        self._watch = Watch(
+            self._rules,
+            lambda loop: self.verdicts.publish(verdict_of(loop)),
+            self._announcements,
+            self._monotonic,
+        )
         self._watch_thread = WatchThread(self._watch, self._monotonic)
         self._sender = Sender(
             self._buffer, self._transport, self._encoder, self._monotonic, self._announcements, self._watch.look

@@ -16,8 +16,9 @@ from opentelemetry import trace as trace_api
 
 from otel_agenteval.background import OwnThread
 from otel_agenteval.context import identity_in
-from otel_agenteval.detectors import Verdict
+from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.throttle import ThrottledLog
+from otel_agenteval.verdict import Verdict
 
 MAX_ALARMS: Final = 1024
 """Sessions and traces whose newest alarm is remembered."""
@@ -153,10 +154,13 @@ class Verdicts:
 
 
 def _identity(verdict: Verdict) -> tuple[str, ...]:
-    """What makes two verdicts the same: a trace has one judged alarm of each evaluator, whichever span is judged."""
+    """The key by which equal verdicts are known: a trace has one judged alarm of each evaluator, whichever span is
+    judged, and a span completes one loop of a kind."""
     if verdict.kind is None:
         return verdict.trace_id, verdict.name
-    return verdict.trace_id, verdict.kind, verdict.span_id
+    if verdict.kind in LOOP_KINDS:
+        return verdict.trace_id, verdict.kind, verdict.span_id
+    return verdict.trace_id, verdict.kind, verdict.span_id, verdict.reason
 
 
 def where_we_are() -> tuple[str | None, str | None]:

@@ -13,7 +13,8 @@ from opentelemetry.trace import StatusCode, format_span_id, format_trace_id
 
 from otel_agenteval.buffer import EndedSpan
 from otel_agenteval.context import Identity
-from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted, Verdict
+from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted
+from otel_agenteval.finding import Finding
 from otel_agenteval.light_reader import kind_of, name_of, session_of, step_of
 from otel_agenteval.semconv import SERVICE_NAME
 from otel_agenteval.throttle import ThrottledLog
@@ -49,7 +50,7 @@ class Announce(Protocol):
 
     def ended(self, span_id: str) -> None: ...
 
-    def hung(self, verdict: Verdict) -> None: ...
+    def hung(self, loop: Finding) -> None: ...
 
 
 class _Trace:
@@ -63,21 +64,21 @@ class _Trace:
         # The tool and model calls among them that began a while ago.
         self.calls: set[int] = set()
         self.session_id: str | None = None
-        # Verdicts on spans that have not ended, to travel with them when they do.
-        self.untold: dict[str, list[Verdict]] = {}
+        # Loops on spans that have not ended, to travel with them when they do.
+        self.untold: dict[str, list[Finding]] = {}
 
 
 class Watch:
     """Finds loops in the starts and ends of spans. `add` is for the agent's threads, one at a time; the rest for ours.
 
-    `publish` takes each verdict at once; `announce` is told of starts and of spans that hang. `now` is the time as
+    `publish` takes each loop at once; `announce` is told of starts and of spans that hang. `now` is the time as
     spans have it, in nanoseconds since the Unix epoch.
     """
 
     def __init__(
         self,
         rules: RuleBook,
-        publish: Callable[[Verdict], None],
+        publish: Callable[[Finding], None],
         announce: Announce,
         monotonic: Callable[[], float] = time.monotonic,
         now: Callable[[], int] = time.time_ns,
@@ -111,7 +112,7 @@ class Watch:
         return True
 
     def look(self, timeout: float = -1) -> None:
-        """Look at all that was taken before; an ended span has its verdicts from here on.
+        """Look at all that was taken before; an ended span has its loops from here on.
 
         While another thread looks, it waits for that one, at most `timeout` seconds.
         """
@@ -163,10 +164,10 @@ class Watch:
                 )
 
     def _nothing_happened(self, trace_id: int, trace: _Trace, detectors: Detectors, now: int) -> None:
-        for verdict in self._told(trace_id, trace, detectors.tick(now)):
-            self._announce.hung(verdict)
-            if int(verdict.span_id, 16) in trace.open:
-                trace.untold.setdefault(verdict.span_id, []).append(verdict)
+        for loop in self._told(trace_id, trace, detectors.tick(now)):
+            self._announce.hung(loop)
+            if loop.span_id is not None and int(loop.span_id, 16) in trace.open:
+                trace.untold.setdefault(loop.span_id, []).append(loop)
 
     def _began(self, event: Began) -> None:
         span, context = event.span, event.span.get_span_context()
@@ -221,17 +222,17 @@ class Watch:
             ended_at=span.end_time,
         )
         trace.calls.discard(context.span_id)
-        verdicts = trace.untold.pop(span_id, ())
+        untold = trace.untold.pop(span_id, ())
         if step is not None:
             found = self._detectors(context.trace_id, trace).observe(step)
-            ended.verdicts = (*verdicts, *self._told(context.trace_id, trace, found)) if found or verdicts else ()
+            ended.loops = (*untold, *self._told(context.trace_id, trace, found)) if found or untold else ()
         elif trace.detectors is not None:
             trace.detectors.observe(Step(kind=StepKind.OTHER, name=span.name, span_id=span_id, ended_at=span.end_time))
-            ended.verdicts = tuple(verdicts) or None
+            ended.loops = tuple(untold) or None
 
-    def _told(self, trace_id: int, trace: _Trace, found: list[Verdict]) -> Iterator[Verdict]:
-        for verdict in found:
-            told = replace(verdict, session_id=trace.session_id or format_trace_id(trace_id))
+    def _told(self, trace_id: int, trace: _Trace, found: list[Finding]) -> Iterator[Finding]:
+        for loop in found:
+            told = replace(loop, session_id=trace.session_id or format_trace_id(trace_id))
             self._publish(told)
             yield told
 

@@ -16,9 +16,11 @@ from agenteval_collector.config import (
 )
 from agenteval_collector.dataset import Dataset
 from agenteval_collector.embedders import EmbeddedEmbedder
-from agenteval_collector.evaluation import Judging, TraceEvaluation, TraceOutcomes
+from agenteval_collector.evaluation import Judging, Observer, TraceEvaluation, TraceOutcomes
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable
+from agenteval_collector.finding_rules import FindingRules
+from agenteval_collector.findings import findings_in, seen_in
 from agenteval_collector.loop_rules import rule_book
 from agenteval_collector.loops import TraceLoops
 from agenteval_collector.pipeline import AssembledTrace, Telemetry
@@ -84,7 +86,13 @@ class EvaluationCore:
             self.read,
             telemetry,
             RunTraces(settings.reliability.prices, detectors(settings.reliability.safety)),
-            TraceLoops(rule_book(settings.loops), settings.loops.repeated_answer.mode, clock),
+            Observer(
+                TraceLoops(rule_book(settings.loops), settings.loops.repeated_answer.mode, clock),
+                findings_in,
+                seen_in,
+                FindingRules(settings.findings),
+                clock,
+            ),
         )
 
 

@@ -8,16 +8,21 @@ from typing import Any
 
 from agenteval_collector.pipeline import Death, Document
 from agenteval_collector.records import PENDING_TRACES, Exchange
+from otel_agenteval.finding import Seen, Severity
 from otel_agenteval.metrics import Agreement, Half
 from otel_agenteval.model import ToolCall, Trace
 from otel_agenteval.outcome import Status
+
+NOTHING_SEEN = Seen()
 
 JUDGE_TROUBLE = "judge_trouble"
 """In the metadata of an outcome that waits for the judge: what is wrong with it now."""
 
 
-def trace_document(trace: Trace, *, revision: int, complete: bool, death: Death | None = None) -> Document:
-    """A trace without what changes later: its status and outcomes are added by `with_outcomes`."""
+def trace_document(
+    trace: Trace, *, revision: int, complete: bool, death: Death | None = None, seen: Seen = NOTHING_SEEN
+) -> Document:
+    """A trace without what changes later: its findings, and its status and outcomes, which `with_outcomes` adds."""
     return {
         "trace_id": trace.trace_id,
         "session_id": trace.session_id or trace.trace_id,
@@ -48,7 +53,8 @@ def trace_document(trace: Trace, *, revision: int, complete: bool, death: Death 
         "model_calls": len(trace.model_calls),
         "outcomes": [],
         "labels": [],
-        "verdicts": [],
+        **found_document([], dict.fromkeys(Severity, 0)),
+        "seen": asdict(seen),
         "open_spans": [] if death is None else list(death.open_spans),
         "status_reason": None if death is None else death.reason,
     }
@@ -102,17 +108,30 @@ def judge_trouble(sessions: Iterable[Document]) -> str | None:
     return next((each["metadata"][JUDGE_TROUBLE] for each in outcomes if JUDGE_TROUBLE in each["metadata"]), None)
 
 
-def verdict_document(row: Mapping[str, Any]) -> Document:
-    """A loop that an agent was found in, from the columns of the store."""
+def finding_document(row: Mapping[Any, Any]) -> Document:
+    """What was observed, from the columns of the store."""
     return {
-        "name": row["name"],
         "kind": row["kind"],
-        "mode": row["mode"],
-        "span_id": row["span_id"],
+        "severity": row["severity"],
+        "turn": row["turn"],
+        "span_id": row["span_id"] or None,
         "agent": row["agent"],
+        "tool": row["tool"],
         "reason": row["reason"],
-        "found_at": rfc3339(row["found_at"]),
         "metadata": json.loads(row["metadata"]),
+        "found_at": rfc3339(row["found_at"]),
+        "mode": row["mode"],
+        "trace_id": row["trace_id"],
+    }
+
+
+def found_document(findings: list[Document], counts: Mapping[Severity, int]) -> Document:
+    """The fields that say what was found in a trace or a session: some of it, and how many there are by severity."""
+    worst = next((severity for severity in Severity if counts[severity]), None)
+    return {
+        "findings": findings,
+        "findings_count": {severity.value: counts[severity] for severity in Severity},
+        "worst": "none" if worst is None else worst.value,
     }
 
 

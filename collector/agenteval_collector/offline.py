@@ -10,7 +10,7 @@ from agenteval_collector.core import EvaluationCore
 from agenteval_collector.dataset import Dataset
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.judge_wiring import make_judge_stage, make_judging
-from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, FoundVerdict, TraceNames
+from agenteval_collector.pipeline import AssembledTrace, News
 from agenteval_collector.records import Exchange, JudgeJob
 from agenteval_collector.stores import Store
 
@@ -30,7 +30,6 @@ class Offline:
         self, settings: Settings, store: Store, clock: Clock, traces: Mapping[str, AssembledTrace], dataset: Dataset
     ) -> None:
         core = EvaluationCore(settings, store, clock, NoTelemetry(), make_judging(settings, store), dataset=dataset)
-        self._verdicts = store.verdicts
         self._stage = EvaluationStage(
             core.evaluation,
             core.sessions,
@@ -38,7 +37,6 @@ class Offline:
             _NoSink(),
             lambda _trace_id, _revision: None,
             self._refer,
-            self._keep,
         )
         self._judge = None
         if settings.judge.on:
@@ -74,9 +72,6 @@ class Offline:
                 done(self._judge.waiting)
                 self._judge.drain(done)
 
-    def _keep(self, found: Sequence[FoundVerdict], complete: Sequence[TraceNames]) -> None:
-        self._verdicts.keep(found, complete)
-
     def _refer(self, job: JudgeJob) -> None:
         if self._judge is not None:
             self._judge.submit(job)
@@ -96,7 +91,7 @@ class _Done:
 
 
 class _NoSink:
-    def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None: ...
+    def accept(self, news: News) -> None: ...
 
 
 class NoTelemetry:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from otel_agenteval.detectors import Verdict
+from agenteval_collector.session_filter import EVERY_SESSION, SessionFilter
+from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.outcome import Evaluation
 
 
@@ -120,7 +121,7 @@ class StartsReport:
     process_id: str
     service: str | None
     starts: Sequence[SpanStart]
-    verdicts: Sequence[Verdict]
+    findings: Sequence[Finding]
     all_open: bool = False
 
 
@@ -143,7 +144,7 @@ Document: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page of a listing, newest first; `next_cursor` is None on the last one."""
+    """One page of a listing, in its order; `next_cursor` is None on the last one."""
 
     items: list[Document]
     next_cursor: str | None
@@ -198,8 +199,8 @@ class Queries(Protocol):
         """The session document; None where it is unknown."""
         ...
 
-    def sessions(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
-        """Sessions by time last seen, newest first. Raises InvalidRequest for a cursor that is none of ours."""
+    def sessions(self, wanted: SessionFilter = EVERY_SESSION, *, limit: int = 50, cursor: str | None = None) -> Page:
+        """The wanted sessions in the wanted order. Raises InvalidRequest for a cursor of another listing."""
         ...
 
     def reliability(
@@ -252,14 +253,8 @@ class Reports(Protocol):
         ...
 
     def starts(self, report: StartsReport) -> None:
-        """Take note of what runs: not durable but for its verdicts."""
+        """Take note of what runs: not durable but for its findings."""
         ...
-
-
-class EvaluationSink(Protocol):
-    """Takes evaluations that are committed; called in commit order from one thread, must not block or raise."""
-
-    def accept(self, evaluations: Sequence["CommittedEvaluation"]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,47 +271,39 @@ class CommittedEvaluation:
     final: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundVerdict:
-    """A verdict on a trace, with whose it is. One trace has one of each kind on one span.
+class WorstFinding(NamedTuple):
+    """A trace or a session that counts now, by its worst finding; None where nothing was found."""
 
-    A trace whose session is not known, or that has none, is its own. `processes` are those that had spans in the trace
-    when it was found, as far as our processor named them. `found_at` is in nanoseconds since the Unix epoch.
-
-    `beside` are the spans on which the same reading of the trace found this kind: kept on another span than these, it
-    is the same loop, counted otherwise. None where nobody else counts it.
-    """
-
-    verdict: Verdict
+    severity: Severity | None
     agent: str | None
     service: str | None
-    processes: frozenset[str]
-    found_at: int
-    beside: frozenset[str] | None = None
+    service_version: str | None
 
 
-class VerdictKey(NamedTuple):
-    """What no two verdicts have in common; `span_id` is empty where there is no span."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What became known with a commit to the store: nobody was told of it before.
 
-    trace_id: str
-    kind: str
-    span_id: str
+    `told` are new findings that are told live, `counted` those that instruments count now, `traces` and `sessions`
+    those that were complete, or over, for the first time.
+    """
+
+    evaluations: Sequence[CommittedEvaluation] = ()
+    told: Sequence[Finding] = ()
+    counted: Sequence[Finding] = ()
+    traces: Sequence[WorstFinding] = ()
+    sessions: Sequence[WorstFinding] = ()
 
 
-class ToldVerdict(NamedTuple):
-    """A verdict that the store holds, and what it held before: None where it is new, else one that named another
-    session, or no agent. Who was told of that is not told again."""
+class NewsSink(Protocol):
+    """Emits what is committed. Thread-safe; must not block or raise."""
 
-    found: FoundVerdict
-    before: FoundVerdict | None
+    def accept(self, news: News) -> None: ...
 
 
-class TraceNames(NamedTuple):
-    """Whose a complete trace is."""
-
-    trace_id: str
-    session_id: str
-    agent: str | None
+def has_event(finding: Finding) -> bool:
+    """Whether an event leaves for a finding: it was told live, or is an error."""
+    return finding.mode is not None or finding.severity is Severity.ERROR
 
 
 class Telemetry(Protocol):

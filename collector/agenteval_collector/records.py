@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from agenteval_collector.pipeline import Document, FoundVerdict, RunReport
+from agenteval_collector.pipeline import Document, RunReport
+from otel_agenteval.finding import Finding
 from otel_agenteval.metrics import LoopText
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation, Outcome, Status
@@ -29,6 +30,9 @@ class TraceRecord:
     """A scored trace.
 
     `died` says that its agent died in the middle, None where it did not. `processes` are those that it has spans of.
+    `findings` is all that was observed in it, its loops included, `turn_of` the number of the turn of each span that
+    belongs to one, `said` what was said in it, to be searched. `agent`, `service` and `service_version` are those that
+    it counts for, `in_session` is False for telemetry of no agent.
     """
 
     trace_id: str
@@ -42,6 +46,13 @@ class TraceRecord:
     died: str | None = None
     processes: Sequence[str] = ()
     scored_at: int
+    findings: Sequence[Finding] = ()
+    in_session: bool = True
+    turn_of: Mapping[str, int] = field(default_factory=dict)
+    said: str = ""
+    agent: str | None = None
+    service: str | None = None
+    service_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +147,7 @@ class SessionRecord:
     user_id: str | None
     agent: str | None
     services: Sequence[str]
+    versions: Sequence[str] = ()
     started_at: int
     last_seen_at: int
     trace_count: int
@@ -197,6 +209,7 @@ class SessionUpdate:
 class Commit:
     """Everything that one pass of the evaluation found, to be kept together or not at all.
 
+    `findings` are loops that showed in traces that were kept before.
     `emptied` are sessions whose only trace turned out to belong to another session. `judgements` are those whose
     outcomes are among the evaluations: what they cost is not found again for nothing, so with any of them all is on
     disk when it is committed.
@@ -207,7 +220,7 @@ class Commit:
     sessions: dict[str, SessionUpdate] = field(default_factory=dict)
     emptied: set[str] = field(default_factory=set)
     judgements: list["Judgement"] = field(default_factory=list)
-    verdicts: list[FoundVerdict] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     def add(self, update: SessionUpdate) -> None:
         """Keep a session as it is now, instead of as it was earlier in this pass."""

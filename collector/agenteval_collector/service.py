@@ -23,13 +23,14 @@ from agenteval_collector.config import NO_JUDGE, ConfigError, Settings
 from agenteval_collector.core import EvaluationCore, reliability_reports, session_naming
 from agenteval_collector.documents import trace_document
 from agenteval_collector.emit.alarms import MAX_ALARMS
-from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.feed import Feed
+from agenteval_collector.emit.news import Emission
 from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.errors import InvalidRequest, Unavailable
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.evaluation.running import RunningTraces, completed
+from agenteval_collector.finding_rules import FindingRules
 from agenteval_collector.judge_wiring import judge_models, make_judge_stage, make_judging, trace_loader
 from agenteval_collector.judging.stage import JudgeStage
 from agenteval_collector.log import RequestLog
@@ -40,7 +41,6 @@ from agenteval_collector.pipeline import (
     Arrival,
     Death,
     Document,
-    EvaluationSink,
     Label,
     LoggedRequest,
     Rejudging,
@@ -48,13 +48,13 @@ from agenteval_collector.pipeline import (
     RunReport,
     StartsReport,
     Telemetry,
-    VerdictKey,
 )
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.records import JudgeJob
 from agenteval_collector.servers import WATCH_THREADS, make_servers, refuse_open_doors, split_address
 from agenteval_collector.stores import Store, StoreQueries
+from agenteval_collector.stores.findings import ExportedKey
 
 logger = logging.getLogger(__name__)
 
@@ -91,22 +91,13 @@ class Collector:
         )
         telemetry = self.output.collector
         feed = Feed(telemetry, self._processes_in, clock, watchers=WATCH_THREADS)
-        sinks: dict[str, EvaluationSink] = {"instruments": self.output.evaluations, "feed": feed}
-        counters = {"loops": self.output.loops.tell}
-        if self.output.events is not None:
-            sinks["events"] = self.output.events
-            counters["events"] = self.output.events.tell
+        emission = self._emission(feed)
 
         # From the store backwards to the receiver.
         self.store = Store(settings.data_dir / "agenteval.db", clock, retention=settings.log.retention)
         core = EvaluationCore(settings, self.store, clock, telemetry, make_judging(settings, self.store))
         self._read = core.read
-        announcer = Announcer(
-            self.store.verdicts,
-            Fanout({"feed": feed.tell}, telemetry).accept,
-            Fanout(counters, telemetry).accept,
-            clock,
-        )
+        announcer = Announcer(self.store.findings, FindingRules(settings.findings), emission, clock)
         self.open_spans = OpenSpans(clock, lost=lambda spans: telemetry.dropped("open_spans", spans))
         live = LiveLoops(rule_book(settings.loops), session_naming(settings), clock)
         self._participants = Participants(self.store.processes_in, live.processes_in, self.open_spans.processes_in)
@@ -121,10 +112,9 @@ class Collector:
             core.evaluation,
             core.sessions,
             self.store,
-            Fanout({name: sink.accept for name, sink in sinks.items()}, telemetry),
+            emission,
             self._scored,
             self._refer,
-            announcer.announce,
             lambda: self.judge.room if self.judge is not None else 0,
         )
         self.log = RequestLog(
@@ -201,9 +191,9 @@ class Collector:
             self.judge.start()
         if self.output.events is not None:
             # What the last run counted and could not export any more.
-            self.output.events.tell(self.store.verdicts.unexported(self._clock.now() - EXPORTED_AGAIN))
+            self.output.events.count(self.store.findings.unexported(self._clock.now() - EXPORTED_AGAIN))
         # What the last run found and could not tell any more.
-        self._feed.remember(self.store.verdicts.newest(MAX_ALARMS))
+        self._feed.remember(self.store.findings.newest(MAX_ALARMS))
         self.evaluation.start(pending_before=self._clock.now() if self.judge is not None else None)
         self.loops.start()
         self.assembly.start(self.store.checkpoint())
@@ -234,15 +224,32 @@ class Collector:
         self.store.shutdown()
         self._lock.close()
 
+    def _emission(self, feed: Feed) -> Emission:
+        """Everybody who is told of commits."""
+        output = self.output
+        evaluations = {"instruments": output.evaluations.accept, "feed": feed.accept}
+        counted = {"findings": output.findings.count}
+        if output.events is not None:
+            evaluations["events"] = output.events.accept
+            counted["events"] = output.events.count
+        return Emission(
+            output.collector,
+            evaluations=evaluations,
+            told={"feed": feed.tell},
+            counted=counted,
+            traces={"findings": output.findings.count_traces},
+            sessions={"findings": output.findings.count_sessions},
+        )
+
     # The feed is made before the store, the log and the evaluation before the stage that they report to.
     def _processes_in(self, session_id: str) -> frozenset[str]:
         return self._participants(session_id)
 
-    def _exported(self, keys: Sequence[VerdictKey]) -> None:
+    def _exported(self, keys: Sequence[ExportedKey]) -> None:
         try:
-            self.store.verdicts.exported(keys)
+            self.store.findings.exported(keys)
         except Unavailable as error:
-            logger.warning("%d events of loops have left, and will again after a restart: %s", len(keys), error)
+            logger.warning("%d events of findings have left, and will again after a restart: %s", len(keys), error)
 
     def _deliver(self, request: LoggedRequest) -> None:
         self.assembly.deliver(request)

@@ -2,17 +2,27 @@
 
 >>> detectors = Detectors("s-42", "0af7...", RuleBook())
 >>> for step in steps_of(trace):
-...     for verdict in detectors.observe(step):
-...         print(verdict.kind, verdict.reason)
+...     for finding in detectors.observe(step):
+...         print(finding.kind, finding.reason)
 """
 
 from otel_agenteval.detectors.detectors import Detectors
-from otel_agenteval.detectors.rules import Budget, HungSpan, Kind, Repetition, RuleBook, Rules
+from otel_agenteval.detectors.rules import (
+    LOOP_EVALUATOR,
+    LOOP_KINDS,
+    Budget,
+    HungSpan,
+    Kind,
+    Repetition,
+    RuleBook,
+    Rules,
+)
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted, steps_of
-from otel_agenteval.detectors.verdict import Verdict
 from otel_agenteval.finding import Mode
 
 __all__ = [
+    "LOOP_EVALUATOR",
+    "LOOP_KINDS",
     "Budget",
     "Detectors",
     "HungSpan",
@@ -24,6 +34,5 @@ __all__ = [
     "Step",
     "StepKind",
     "StepStarted",
-    "Verdict",
     "steps_of",
 ]

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from otel_agenteval.detectors.content import Compared, Fingerprint, error_fingerprint, is_speech
+from otel_agenteval.detectors.loop import loop
 from otel_agenteval.detectors.repetition import Attempts, Cycles, Failures, Row
 from otel_agenteval.detectors.results import is_answer
 from otel_agenteval.detectors.rules import Kind, Repetition, Rules
 from otel_agenteval.detectors.steps import Step, StepKind
-from otel_agenteval.detectors.verdict import Loop
-from otel_agenteval.finding import Mode
+from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.model import Json
 
 _Failure = Fingerprint | Compared
@@ -37,7 +37,7 @@ class RunDetectors:
         self._cycles = Cycles()
         self._failures = {StepKind.TOOL: Failures(), StepKind.MODEL: Failures()}
 
-    def observe(self, step: Step) -> Iterator[Loop]:
+    def observe(self, step: Step) -> Iterator[Finding]:
         """The loops that `step`, a tool or model call, completes."""
         arguments, failure = _compared(step.arguments), _failure(step)
         yield from self._failed_again(step, arguments, failure)
@@ -50,7 +50,7 @@ class RunDetectors:
         else:
             yield from self._said_again(step)
 
-    def _called_again(self, call: _Call) -> Iterator[Loop]:
+    def _called_again(self, call: _Call) -> Iterator[Finding]:
         rule, row, step = self._rules.identical_call, self._same_call, call.step
         if call.arguments is None or call.failure is not None:
             row.clear()
@@ -59,7 +59,7 @@ class RunDetectors:
             reason = f"{step.name} was called {rule.repeats} times in a row with the same arguments and {outcome}"
             yield from _repeated(Kind.IDENTICAL_CALL, rule, step, row, reason)
 
-    def _came_to_the_same(self, call: _Call) -> Iterator[Loop]:
+    def _came_to_the_same(self, call: _Call) -> Iterator[Finding]:
         rule, attempts, step = self._rules.no_progress, self._same_result, call.step
         known = call.arguments is not None and call.result is not None
         if not known or call.failure is not None:
@@ -72,14 +72,14 @@ class RunDetectors:
             reason = f"{step.name} gave the same result {rule.repeats} times in a row, with different arguments"
             yield from _repeated(Kind.NO_PROGRESS, rule, step, attempts.row, reason)
 
-    def _went_in_a_cycle(self, call: _Call) -> Iterator[Loop]:
+    def _went_in_a_cycle(self, call: _Call) -> Iterator[Finding]:
         rule, step = self._rules.cycle, call.step
         # Whether two calls are the same is not known where their arguments are not.
         key = None if call.arguments is None else (step.name, call.arguments, call.result, call.failure)
         cycle = self._cycles.add(key, step, rule.repeats)
         if cycle is not None and rule.mode is not Mode.OFF:
             count, rounds = len(cycle.names), rule.repeats
-            yield Loop(
+            yield loop(
                 kind=Kind.CYCLE,
                 mode=rule.mode,
                 span_id=step.span_id,
@@ -87,7 +87,7 @@ class RunDetectors:
                 metadata={"tools": [*cycle.names], "repetitions": rounds, "span_ids": [*cycle.span_ids]},
             )
 
-    def _said_again(self, step: Step) -> Iterator[Loop]:
+    def _said_again(self, step: Step) -> Iterator[Finding]:
         rule, row = self._rules.repeated_output, self._same_reply
         if step.error is not None or step.result is None:
             return
@@ -115,7 +115,7 @@ class RunDetectors:
             self._same_reply.clear()
         self._sent = sent
 
-    def _failed_again(self, step: Step, arguments: Compared | None, failure: _Failure | None) -> Iterator[Loop]:
+    def _failed_again(self, step: Step, arguments: Compared | None, failure: _Failure | None) -> Iterator[Finding]:
         rule = self._rules.error_storm
         row = self._failures[step.kind].add(arguments, failure, step)
         if row is not None and row.count == rule.repeats:
@@ -141,9 +141,9 @@ def _failure(step: Step) -> _Failure | None:
     return error_fingerprint(step.error) if told is None else told
 
 
-def _repeated(kind: Kind, rule: Repetition, step: Step, row: Row, reason: str) -> Iterator[Loop]:
+def _repeated(kind: Kind, rule: Repetition, step: Step, row: Row, reason: str) -> Iterator[Finding]:
     if rule.mode is not Mode.OFF:
-        yield Loop(
+        yield loop(
             kind=kind,
             mode=rule.mode,
             span_id=step.span_id,

@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import Final
 
 from otel_agenteval.detectors.content import printable
+from otel_agenteval.detectors.loop import loop
 from otel_agenteval.detectors.open_spans import OpenSpans
 from otel_agenteval.detectors.rules import Kind, RuleBook
 from otel_agenteval.detectors.runs import Runs
 from otel_agenteval.detectors.spending import NANOSECONDS, Spending
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
-from otel_agenteval.detectors.verdict import EVALUATOR, Loop, Verdict
-from otel_agenteval.finding import Mode
-from otel_agenteval.model import Json
+from otel_agenteval.finding import Finding, Mode
 
 MAX_AGENTS: Final = 64
 """Agents of a trace whose spending is remembered; the one that did nothing for longest is forgotten."""
@@ -27,7 +26,7 @@ class Detectors:
     """
 
     def __init__(self, session_id: str, trace_id: str, rules: RuleBook) -> None:
-        """The ids are those that verdicts carry; a trace without a session is its own."""
+        """The ids are those that findings carry; a trace without a session is its own."""
         self._session_id = session_id
         self._trace_id = trace_id
         self._rules = rules
@@ -46,7 +45,7 @@ class Detectors:
         """Spans that would not be found hanging, because too many were open when they began."""
         return self._open.unwatched
 
-    def observe(self, event: StepStarted | Step) -> list[Verdict]:
+    def observe(self, event: StepStarted | Step) -> list[Finding]:
         """What is wrong since `event`; spans are to be given in the order in which they ended."""
         agent = event.agent and printable(event.agent)
         if (name := printable(event.name)) != event.name or agent != event.agent:
@@ -57,30 +56,30 @@ class Detectors:
         self._open.end(event.span_id, event.ended_at)
         if event.kind is StepKind.OTHER:
             return []
-        found = self._verdicts(event.agent, self._runs.of(event).observe(event))
+        found = self._found(event.agent, self._runs.of(event).observe(event))
         if self._has_budgets and (spending := self._of(event.agent)) is not None:
-            found += self._verdicts(event.agent, spending.observe(event))
+            found += self._found(event.agent, spending.observe(event))
         return found
 
-    def tick(self, now: int) -> list[Verdict]:
+    def tick(self, now: int) -> list[Finding]:
         """What is wrong since nothing happened until `now`: hung spans, and time that has run out."""
-        verdicts = []
+        found = []
         for span, silence in list(self._open.silent(now)):
             rule = self._rules.of(span.agent).hung_span
             if rule.mode is Mode.OFF or silence < rule.after * NANOSECONDS:
                 continue
             self._open.told(span.span_id)
-            hung = Loop(
+            hung = loop(
                 kind=Kind.HUNG_SPAN,
                 mode=rule.mode,
                 span_id=span.span_id,
                 reason=f"{span.name} has been open for {silence / NANOSECONDS:.0f} s without anything going on",
                 metadata={span.kind.value: span.name, "silent_seconds": silence / NANOSECONDS},
             )
-            verdicts += self._verdicts(span.agent, [hung])
+            found += self._found(span.agent, [hung])
         for agent, spending in self._spending.items():
-            verdicts += self._verdicts(agent, spending.tick(now))
-        return verdicts
+            found += self._found(agent, spending.tick(now))
+        return found
 
     def _of(self, agent: str | None) -> Spending | None:
         """What an agent has used up; None where it has no budget."""
@@ -95,18 +94,5 @@ class Detectors:
         self._spending.move_to_end(agent)
         return spending
 
-    def _verdicts(self, agent: str | None, loops: Iterable[Loop]) -> list[Verdict]:
-        whose: dict[str, Json] = {"agent": agent} if agent is not None else {}
-        return [
-            Verdict(
-                name=EVALUATOR,
-                kind=loop.kind.value,
-                mode=loop.mode,
-                session_id=self._session_id,
-                trace_id=self._trace_id,
-                span_id=loop.span_id,
-                reason=loop.reason,
-                metadata={**whose, **loop.metadata},
-            )
-            for loop in loops
-        ]
+    def _found(self, agent: str | None, loops: Iterable[Finding]) -> list[Finding]:
+        return [replace(each, trace_id=self._trace_id, session_id=self._session_id, agent=agent) for each in loops]

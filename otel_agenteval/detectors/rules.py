@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
-from otel_agenteval.finding import Mode
+from otel_agenteval.finding import FindingKind, Mode
 
 
 class Kind(StrEnum):
@@ -17,6 +18,13 @@ class Kind(StrEnum):
     REPEATED_OUTPUT = "repeated_output"
     HUNG_SPAN = "hung_span"
     BUDGET = "budget"
+
+
+LOOP_KINDS: Final = frozenset((*Kind, FindingKind.REPEATED_ANSWER))
+"""The kinds of findings that are loops; `repeated_answer` shows across the traces of a session."""
+
+LOOP_EVALUATOR: Final = "loop_detection"
+"""The evaluator that loops are told under, whatever their kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
+from otel_agenteval.detectors.loop import loop
 from otel_agenteval.detectors.rules import Budget, Kind
 from otel_agenteval.detectors.steps import Step
-from otel_agenteval.detectors.verdict import Loop
+from otel_agenteval.finding import Finding
 
 NANOSECONDS: Final = 1_000_000_000
 
@@ -20,7 +21,7 @@ class Spending:
         self._started_at: int | None = None
         self._last_span_id = ""
 
-    def observe(self, step: Step) -> Iterator[Loop]:
+    def observe(self, step: Step) -> Iterator[Finding]:
         """The bounds that `step` exceeds."""
         if self._started_at is None:
             self._started_at = step.started_at
@@ -32,17 +33,17 @@ class Spending:
         if step.ended_at is not None:
             yield from self.tick(step.ended_at)
 
-    def tick(self, now: int) -> Iterator[Loop]:
+    def tick(self, now: int) -> Iterator[Finding]:
         """The time that has run out at `now`."""
         if self._started_at is not None:
             yield from self._exceeds("seconds", (now - self._started_at) / NANOSECONDS)
 
-    def _exceeds(self, unit: str, spent: float) -> Iterator[Loop]:
+    def _exceeds(self, unit: str, spent: float) -> Iterator[Finding]:
         bound: float | None = getattr(self._budget, unit)
         if bound is None or spent <= bound or unit in self._over:
             return
         self._over.add(unit)
-        yield Loop(
+        yield loop(
             kind=Kind.BUDGET,
             mode=self._budget.mode,
             span_id=self._last_span_id,

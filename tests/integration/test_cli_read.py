@@ -31,13 +31,14 @@ from tests.support.memory_queries import (
     agreement,
     call,
     exchange,
+    finding,
+    found,
     label,
     outcome,
     session,
     trace,
     travel_agent,
     turn,
-    verdict,
 )
 from tests.support.web_server import serve
 
@@ -391,10 +392,10 @@ def test_the_installed_command_reads_too(url: str) -> None:
 
 
 def test_loops_are_shown_wherever_a_trace_or_its_session_is() -> None:
-    loop = verdict(reason=f"get_weather {HOSTILE} was called 3 times")
-    member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, verdicts=[loop], status_reason="it may have died")
+    loop = finding(reason=f"get_weather {HOSTILE} was called 3 times")
+    member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, **found(loop), status_reason="it may have died")
     queries = MemoryQueries()
-    about = {"verdicts": [{"trace_id": GOOD_TRACE, **loop}], "status_reason": "it may have died"}
+    about = {**found(loop), "status_reason": "it may have died"}
     queries.add(session("s", member, outcomes=[], running_traces=[GOOD_TRACE], **about), member)
     with serve(web(queries)) as url:
         for command in (["trace", GOOD_TRACE], ["session", "s"], ["why", GOOD_TRACE]):
@@ -403,4 +404,4 @@ def test_loops_are_shown_wherever_a_trace_or_its_session_is() -> None:
             assert "\x1b[2J" not in shown
         [heading, row, *reasons] = agenteval("sessions", "--url", url).stdout.splitlines()
         assert reasons == ["s: it may have died"]
-        assert row[: heading.index("loops") + len("loops")].endswith(" 1")
+        assert row[: heading.index("worst") + len("worst")].endswith(" 1 error")

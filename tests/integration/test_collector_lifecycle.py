@@ -379,10 +379,10 @@ def test_an_offline_replay_says_what_the_live_collector_says(collector: RunningC
 
 def _stable(document: Any) -> Any:
     """Without what depends on when, in which order and in how many parts the telemetry came."""
-    within_traces = [each for each in document["verdicts"] if each["kind"] != "repeated_answer"]
+    within_traces = [each for each in document["findings"] if each["kind"] != "repeated_answer"]
     return {
         **{key: value for key, value in document.items() if key not in ("last_seen_at", "revision")},
-        "verdicts": sorted((each["kind"], each["span_id"], each["reason"]) for each in within_traces),
+        "findings": sorted((each["kind"], each["span_id"], each["reason"]) for each in within_traces),
     }
 
 

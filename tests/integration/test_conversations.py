@@ -52,9 +52,7 @@ def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
     core = EvaluationCore(
         scoring.settings, scoring.store, scoring.clock, scoring.telemetry, NoJudge([]), (), dataset=dataset
     )
-    stage = EvaluationStage(
-        core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, lambda _: None, scoring.announce
-    )
+    stage = EvaluationStage(core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, lambda _: None)
     stage.process(
         [
             run_trace(1, run="1", session="s", tools=("find",)),

@@ -170,24 +170,24 @@ def test_a_death_stands_when_spans_of_another_process_come_late(tmp_path: Path) 
 
 
 def test_what_a_process_tells_again_is_known_after_a_restart_of_the_collector(tmp_path: Path) -> None:
-    hung = pb.Verdict(
-        name="loop_detection", kind="hung_span", mode="alarm", reason="search has been open for 600 s",
+    hung = pb.Finding(
+        kind="hung_span", mode="alarm", reason="search has been open for 600 s",
         session_id="s-1", trace_id=trace_id(1).hex(), span_id=span_id(2).hex(), metadata_json=b"{}",
     )  # fmt: skip
     with RunningCollector(tmp_path) as collector:
-        Agent(collector).report(1, 2, verdicts=[hung])
+        Agent(collector).report(1, 2, findings=[hung])
     with RunningCollector(tmp_path) as collector:
         document = collector.get(PATH)
-        assert [each["kind"] for each in document["verdicts"]] == ["hung_span"]
+        assert [each["kind"] for each in document["findings"]] == ["hung_span"]
         assert (document["status"], document["session_id"]) == ("running", "s-1")
         assert document["status_reason"].startswith("no process has told of it since")
         Agent(collector).report(1, 2)
         document = collector.get(PATH)
         assert document["status_reason"] is None
-        assert (document["status"], [each["kind"] for each in document["verdicts"]]) == ("running", ["hung_span"])
+        assert (document["status"], [each["kind"] for each in document["findings"]]) == ("running", ["hung_span"])
         [session] = collector.get("/api/v1/sessions")["items"]
         assert (session["status"], session["running_traces"]) == ("running", [trace_id(1).hex()])
-        assert [each["kind"] for each in session["verdicts"]] == ["hung_span"]
+        assert [each["kind"] for each in session["findings"]] == ["hung_span"]
 
 
 def test_what_was_complete_as_far_as_a_new_collector_knew_runs_as_soon_as_it_is_told(tmp_path: Path) -> None:

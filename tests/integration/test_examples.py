@@ -48,6 +48,6 @@ def test_looping_agent_is_stopped(name: str, needs: str | None) -> None:
             "verdict: search was called 3 times in a row with the same arguments and the same result",
         ]
         tools = [attributes(span) for span in collector.spans() if span.name == "execute_tool search"]
-    carrying = [index for index, tool in enumerate(tools) if "agenteval.verdicts" in tool]
+    carrying = [index for index, tool in enumerate(tools) if "agenteval.findings" in tool]
     assert carrying == [2]
     assert len(tools) == 3

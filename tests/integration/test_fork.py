@@ -104,7 +104,7 @@ def test_each_process_watches_and_listens_for_itself() -> None:
         assert agent.returncode == 0, agent.stderr
         assert collector.wait_for(lambda got: len({each.process_id for each in got.watches}) == 2)
         found = [attributes(span) for span in collector.spans()]
-    assert sum("agenteval.verdicts" in each for each in found) == 3
+    assert sum("agenteval.findings" in each for each in found) == 3
     assert "Traceback" not in agent.stderr
 
 

@@ -11,8 +11,9 @@ import pytest
 from opentelemetry.trace import Tracer
 
 import otel_agenteval
-from otel_agenteval.detectors import Mode, Verdict
+from otel_agenteval.finding import Mode
 from otel_agenteval.processor import AgentEvalSpanProcessor
+from otel_agenteval.verdict import Verdict
 from tests.support.agent_spans import ask, call, running
 from tests.support.attached import Make, collector, make, names
 from tests.support.eventually import eventually

@@ -14,7 +14,6 @@ import grpc
 import pytest
 from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.pipeline import VerdictKey
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service_pb2_grpc
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
@@ -23,9 +22,9 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, M
 from tests.support.crashing import CollectorProcess
 from tests.support.evaluations import SPAN_ID, TRACE_ID, committed
 from tests.support.eventually import eventually
+from tests.support.findings import loop_found
 from tests.support.looping import tool_span
 from tests.support.otlp import traces
-from tests.support.verdicts import found_verdict
 
 
 class Backend:
@@ -211,15 +210,15 @@ def test_the_environment_of_the_agents_has_no_effect(backend: Backend, monkeypat
 
 
 def test_a_loop_is_exported_once_it_was_taken_and_a_score_never(backend: Backend) -> None:
-    exported: list[VerdictKey] = []
+    exported: list[tuple[str, str, str]] = []
     target = PushTarget(endpoint=backend.endpoint)
     telemetry = TelemetryOutput(version="9.8.7", instance_id="i-1", push=target, exported=exported.extend)
     assert telemetry.events is not None
     emit(telemetry)
-    telemetry.events.tell([found_verdict(), found_verdict(kind="repeated_answer", span_id="")])
+    telemetry.events.count([loop_found(), loop_found(kind="repeated_answer", span_id=None)])
     telemetry.shutdown(timeout=10)
     assert exported == [
-        VerdictKey(TRACE_ID, "identical_call", SPAN_ID), VerdictKey(TRACE_ID, "repeated_answer", ""),
+        (TRACE_ID, "identical_call", SPAN_ID), (TRACE_ID, "repeated_answer", ""),
     ]  # fmt: skip
 
 

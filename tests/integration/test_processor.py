@@ -21,7 +21,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import otel_agenteval
 from otel_agenteval import AgentLoopDetected
-from otel_agenteval.detectors import Mode, Verdict
+from otel_agenteval.finding import Mode
+from otel_agenteval.verdict import Verdict
 from tests.support.attached import Make, collector, make, names, span_attributes
 from tests.support.fake_collector import FakeCollector, Reply, attributes
 

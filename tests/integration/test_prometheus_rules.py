@@ -8,9 +8,9 @@ import yaml
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support.findings import loop_found
 from tests.support.prometheus import CONFIGURATION
 from tests.support.sessions import Level, Sessions
-from tests.support.verdicts import found_verdict
 
 RULES = CONFIGURATION / "agenteval.rules.yml"
 
@@ -142,12 +142,17 @@ def test_agents_without_a_name_are_watched_too(tmp_path: Path) -> None:
 )
 def test_the_rule_tells_of_loops(tmp_path: Path, values: str, at: str, fires: bool) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i")
-    telemetry.loops.tell([found_verdict()])
+    telemetry.findings.count([loop_found()])
     [(series, _)] = [
         each for each in series_of(telemetry.render()[0].decode(), "agenteval_loops") if "_total" in each[0]
     ]
     rule = yaml.safe_load(RULES.read_text())["groups"][0]["rules"][1]
-    labels = {"gen_ai_agent_name": "planner", "service_name": "shop", "agenteval_loop_kind": "identical_call"}
+    labels = {
+        "gen_ai_agent_name": "planner",
+        "service_name": "shop",
+        "service_version": "1.2.0",
+        "agenteval_loop_kind": "identical_call",
+    }
     annotations = dict(rule["annotations"])
     for name, value in labels.items():
         annotations = {key: text.replace(f"{{{{ $labels.{name} }}}}", value) for key, text in annotations.items()}

@@ -57,8 +57,8 @@ def test_json_lines_say_what_the_binary_recording_says(tmp_path: Path) -> None:
     binary.write_bytes(b"".join(_delimited(request.SerializeToString()) for request in requests))
     read, again = (replay(read_recording(file), Settings()) for file in (lines, binary))
     for document in (*read["traces"], *again["traces"]):
-        for verdict in document["verdicts"]:
-            del verdict["found_at"]  # When it was replayed.
+        for finding in document["findings"]:
+            del finding["found_at"]  # When it was replayed.
     assert read["traces"] == again["traces"]
     assert [session["session_id"] for session in read["sessions"]] == ["s\u2028\x85"]
 

@@ -9,10 +9,11 @@ from agenteval_collector.config import Settings
 from agenteval_collector.core import reliability_reports
 from agenteval_collector.pipeline import RunningTrace
 from agenteval_collector.records import Commit, SessionRecord, SessionUpdate
+from agenteval_collector.session_filter import SessionFilter
 from agenteval_collector.stores import Store, StoreQueries
 
+from tests.support.findings import TRACE_ID, loop_found
 from tests.support.otlp import START
-from tests.support.verdicts import TRACE_ID, found_verdict
 
 
 class Sessions:
@@ -53,7 +54,7 @@ class Sessions:
         """The ids of the sessions, page by page."""
         found, cursor = [], None
         while True:
-            page = self.queries.sessions(limit=limit, cursor=cursor, agent=agent)
+            page = self.queries.sessions(SessionFilter(agent=agent), limit=limit, cursor=cursor)
             found.append([item["session_id"] for item in page.items])
             cursor = page.next_cursor
             if cursor is None:
@@ -112,7 +113,7 @@ def test_a_session_that_only_runs_has_the_keys_of_any_other(sessions: Sessions) 
 
 def test_loops_of_running_traces_are_their_sessions(sessions: Sessions) -> None:
     sessions.run("new", at=int(TRACE_ID, 16))
-    sessions.store.verdicts.keep([found_verdict(session_id=TRACE_ID)])
+    sessions.store.findings.keep([loop_found(session_id=TRACE_ID)])
     document = sessions.queries.session("new")
     assert document is not None
-    assert [(each["trace_id"], each["kind"]) for each in document["verdicts"]] == [(TRACE_ID, "identical_call")]
+    assert [(each["trace_id"], each["kind"]) for each in document["findings"]] == [(TRACE_ID, "identical_call")]

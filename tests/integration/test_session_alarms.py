@@ -8,9 +8,10 @@ import grpc
 import pytest
 from agenteval_collector.testing.judge_server import JudgeServer
 
-from otel_agenteval.detectors import Mode, Verdict
+from otel_agenteval.finding import Mode
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+from otel_agenteval.verdict import Verdict
 from tests.support.conversing import Agent
 from tests.support.eventually import eventually
 from tests.support.looping import tool_span
@@ -55,7 +56,7 @@ def test_judged_alarms_reach_the_agent_once_and_are_no_loops(tmp_path: Path) -> 
             assert (verdict.kind, verdict.mode, verdict.session_id) == (None, Mode.OBSERVE, "s1")
             assert verdict.trace_id == judged
             assert verdict.reason.startswith(f"{verdict.name} is 0.25, below its threshold of")
-        assert document["verdicts"] == []
+        assert document["findings"] == []
         assert "agenteval_loops_total{" not in collector.get("/metrics")
 
 
@@ -68,12 +69,12 @@ def test_a_process_hears_of_the_traces_of_others_in_its_session(tmp_path: Path) 
         first, stranger = watch(collector, "p-1"), watch(collector, "p-3")
         say(collector, 1, SAME, "p-1")
         say(collector, 2, SAME, "p-2")
-        verdict = next_alarm(first).verdict
+        verdict = next_alarm(first).finding
         assert (verdict.kind, verdict.trace_id) == ("repeated_answer", trace_id(2).hex())
         collector.send(traces(turn(3, "a", "b", session="s-3"), process="p-3"))
         collector.scored(trace_id(3).hex())
         say(collector, 4, SAME, "p-3")
-        assert next_alarm(stranger).verdict.trace_id == trace_id(4).hex(), "and of nothing before it took part"
+        assert next_alarm(stranger).finding.trace_id == trace_id(4).hex(), "and of nothing before it took part"
 
 
 def test_who_was_away_hears_what_was_found_also_by_an_earlier_run(tmp_path: Path) -> None:
@@ -81,12 +82,12 @@ def test_who_was_away_hears_what_was_found_also_by_an_earlier_run(tmp_path: Path
         for number, process in ((1, "p-1"), (2, "p-2"), (3, "p-3")):
             say(collector, number, SAME, process)
         back = watch(collector, "p-1", missed_seconds=60)
-        assert [next_alarm(back).verdict.trace_id for _ in (2, 3)] == [trace_id(2).hex(), trace_id(3).hex()]
+        assert [next_alarm(back).finding.trace_id for _ in (2, 3)] == [trace_id(2).hex(), trace_id(3).hex()]
     with RunningCollector(tmp_path) as collector:
         back, new = watch(collector, "p-1", missed_seconds=60), watch(collector, "p-1")
         say(collector, 4, SAME, "p-1")
-        assert [next_alarm(back).verdict.trace_id for _ in (2, 3, 4)] == [trace_id(n).hex() for n in (2, 3, 4)]
-        assert next_alarm(new).verdict.trace_id == trace_id(4).hex()
+        assert [next_alarm(back).finding.trace_id for _ in (2, 3, 4)] == [trace_id(n).hex() for n in (2, 3, 4)]
+        assert next_alarm(new).finding.trace_id == trace_id(4).hex()
 
 
 def test_who_takes_part_is_known_after_a_restart_of_the_collector(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_who_takes_part_is_known_after_a_restart_of_the_collector(tmp_path: Path
     with RunningCollector(tmp_path) as collector:
         first = watch(collector, "p-1")
         say(collector, 2, SAME, "p-2")
-        assert next_alarm(first).verdict.trace_id == trace_id(2).hex()
+        assert next_alarm(first).finding.trace_id == trace_id(2).hex()
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["told by its starts", "told by a span"])
@@ -110,4 +111,4 @@ def test_who_takes_part_by_a_running_trace_alone_hears_of_its_session(tmp_path: 
         second = watch(collector, "p-2")
         for number in (2, 3, 4):
             collector.send(traces(tool_span(1, number, session__id="s-1"), process="p-1"))
-        assert next_alarm(second).verdict.kind == "identical_call"
+        assert next_alarm(second).finding.kind == "identical_call"

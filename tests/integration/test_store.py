@@ -14,6 +14,7 @@ from agenteval_collector.documents import trace_document
 from agenteval_collector.errors import InvalidRequest, PermanentError, Unavailable
 from agenteval_collector.pipeline import RunReport
 from agenteval_collector.records import Commit, SessionRecord, SessionUpdate, Standing, TraceRecord
+from agenteval_collector.session_filter import SessionFilter
 from agenteval_collector.stores import Store, StoreQueries
 from agenteval_collector.stores.schema import metadata
 from alembic.autogenerate import compare_metadata
@@ -119,10 +120,10 @@ def test_a_store_opens_again_and_one_of_another_version_does_not(tmp_path: Path)
 
 
 def test_committing_twice_is_committing_once_and_first_only_the_first_time(store: Store) -> None:
-    first = [each.evaluation.subject_id for each in store.commit(commit_of(1, 2)) if each.first]
+    first = [each.evaluation.subject_id for each in store.commit(commit_of(1, 2)).evaluations if each.first]
     assert first == [hex_id(1), hex_id(2)], "a session counts when it is over"
     before = queries(store).session("s"), queries(store).trace(hex_id(1))
-    assert not any(each.first for each in store.commit(commit_of(1, 2)))
+    assert not any(each.first for each in store.commit(commit_of(1, 2)).evaluations)
     assert (queries(store).session("s"), queries(store).trace(hex_id(1))) == before
 
 
@@ -139,7 +140,7 @@ def test_a_later_revision_supersedes_and_another_version_or_method_stands_beside
             ],
         )
     )
-    assert [each.first for each in first] == [False, True, True]
+    assert [each.first for each in first.evaluations] == [False, True, True]
     document = queries(store).trace(hex_id(1))
     assert document is not None
     assert document["revision"] == 2
@@ -184,8 +185,8 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     assert session is not None
     assert " ".join(trace) == (
         "trace_id session_id user_id service agent agents input output turns complete partial revision status "
-        "started_at ended_at span_count tools_called available_tools model_calls outcomes labels verdicts open_spans "
-        "status_reason"
+        "started_at ended_at span_count tools_called available_tools model_calls outcomes labels findings "
+        "findings_count worst seen open_spans status_reason"
     )
     assert set(trace["turns"][0]) == {"input", "output", "tools_called", "error"}
     assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error"}
@@ -194,7 +195,7 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
         "model", "metadata", "error_type",
     }  # fmt: skip
     about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at", "status_reason"}
-    about |= {"running_traces", "verdicts"}
+    about |= {"running_traces", "findings", "findings_count", "worst", "versions"}
     assert set(session) == {*about, "trace_ids", "outcomes", "signals", "flagged_traces", "trend", "interactions"}
     assert set(item) >= {*about, "trace_count"}
     assert session["signals"] == {hex_id(1): {"coherence": 0.75}}
@@ -254,7 +255,7 @@ def test_pages_are_newest_first_and_stable_while_sessions_come(store: Store) -> 
         if cursor is None:
             break
     assert seen == [f"s{number:02}" for number in reversed(range(10))]
-    only = queries(store).sessions(agent="b", limit=500)
+    only = queries(store).sessions(SessionFilter(agent="b"), limit=500)
     assert {item["agent"] for item in only.items} == {"b"}
 
 
@@ -282,9 +283,10 @@ def test_a_session_is_active_then_idle_and_ended_when_it_was_reported(store: Sto
     assert store.end_session("s")
     assert status() == "ended"
     assert not store.end_session("none")
-    assert ([each.subject_id for each in store.finalize(["s", "none"])], store.finalize(["s"])) == (["s"], [])
+    assert [each.evaluation.subject_id for each in store.finalize(["s", "none"]).evaluations] == ["s"]
+    assert store.finalize(["s"]).evaluations == []
     store.commit(Commit(sessions={"s": session_update(last_seen_at=2**62)}))
-    assert store.finalize(["s"]) == [], "going on does not make it count again"
+    assert store.finalize(["s"]).evaluations == [], "going on does not make it count again"
     assert store.live_sessions() == []
 
 
@@ -292,7 +294,7 @@ def test_a_session_that_is_read_again_is_what_was_kept(store: Store) -> None:
     store.commit(commit_of(*range(1, 21)))
     stored = store.session("s")
     assert stored is not None
-    assert stored.record == replace(session_update().record, services=["shop"])
+    assert stored.record == replace(session_update().record, services=["shop"], versions=[])
     assert [trace.trace_id for trace in stored.traces] == [hex_id(number) for number in range(1, 21)]
     assert [trace.answers for trace in stored.traces] == [None] * 4 + [[f"answer {n}"] for n in range(5, 21)]
     assert stored.traces[3].signals == {"coherence": score(4)}

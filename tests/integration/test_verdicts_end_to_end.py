@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import format_trace_id
 
 import otel_agenteval
-from otel_agenteval.detectors import Verdict
+from otel_agenteval.verdict import Verdict
 from tests.support.agent_spans import call, running
 from tests.support.eventually import eventually
 from tests.support.running_collector import RunningCollector
@@ -54,8 +54,8 @@ def test_loop_found_in_the_agent_is_known_to_the_collector_once(collector: Runni
     trace_id = agent.answer("Where is my booking?", calls=4)
     assert agent.heard.get(timeout=10).kind == "identical_call"
     document = collector.scored(trace_id)
-    verdicts = eventually(lambda: collector.get(f"/api/v1/traces/{trace_id}")["verdicts"])
-    assert [verdict["kind"] for verdict in verdicts] == ["identical_call"]
+    found = eventually(lambda: collector.get(f"/api/v1/traces/{trace_id}")["findings"])
+    assert [each["kind"] for each in found] == ["identical_call"]
     assert document["complete"]
     assert agent.heard.empty(), "what the collector says of it is known here"
     counted = eventually(lambda: [line for line in loops(collector) if "identical_call" in line])

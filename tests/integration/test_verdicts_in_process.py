@@ -15,8 +15,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import format_span_id
 
 import otel_agenteval
-from otel_agenteval.detectors import Mode, Verdict
+from otel_agenteval.finding import Mode
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.verdict import Verdict
 from tests.support.agent_spans import ask, call, running
 from tests.support.attached import Make, collector, make, span_attributes
 from tests.support.eventually import eventually
@@ -29,9 +30,9 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
 def told(**fields: object) -> pb.WatchResponse:
-    verdict = {
-        "name": "loop_detection",
+    finding = {
         "kind": "repeated_answer",
+        "severity": "error",
         "mode": "alarm",
         "session_id": "s1",
         "trace_id": TRACE,
@@ -40,7 +41,7 @@ def told(**fields: object) -> pb.WatchResponse:
         "metadata_json": b'{"score": 0.1}',
         **fields,
     }
-    return pb.WatchResponse(verdict=pb.Verdict(**verdict))  # type: ignore[arg-type]
+    return pb.WatchResponse(finding=pb.Finding(**finding))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("endpoint", [None, NOWHERE], ids=["with a collector", "without one"])
@@ -66,12 +67,12 @@ def test_verdict_travels_on_our_copy_of_its_span_alone(collector: FakeCollector,
         ask(tracer, "I could not find anything at all.")
     assert processor.force_flush()
     copies = {span.span_id.hex(): attributes(span) for span in collector.spans()}
-    assert [span_id for span_id, copy in copies.items() if "agenteval.verdicts" in copy] == [spans[2]]
-    carried = copies[spans[2]]["agenteval.verdicts"]
+    assert [span_id for span_id, copy in copies.items() if "agenteval.findings" in copy] == [spans[2]]
+    carried = copies[spans[2]]["agenteval.findings"]
     assert '"kind": "identical_call"' in carried
     assert '"mode": "alarm"' in carried
     assert [("agenteval.detectors" in copy) for copy in copies.values()] == [True, True, True, True, False]
-    assert not [span for span in exporter.get_finished_spans() if "agenteval.verdicts" in (span.attributes or {})]
+    assert not [span for span in exporter.get_finished_spans() if "agenteval.findings" in (span.attributes or {})]
 
 
 def test_every_span_is_looked_at_before_it_leaves(collector: FakeCollector, make: Make) -> None:
@@ -84,7 +85,7 @@ def test_every_span_is_looked_at_before_it_leaves(collector: FakeCollector, make
     copies = span_of_tools(collector)
     assert len(copies) == 600
     assert all("agenteval.detectors" in copy for copy in copies)
-    assert sum("agenteval.verdicts" in copy for copy in copies) == 200
+    assert sum("agenteval.findings" in copy for copy in copies) == 200
     assert processor.stats.verdicts == 200
     assert processor.stats.faults == processor.stats.unwatched == 0
 
@@ -183,11 +184,11 @@ def test_span_that_hangs_is_reported_before_it_ends_and_by_it(collector: FakeCol
         verdict = heard.get(timeout=5)
         assert verdict.kind == "hung_span"
         assert verdict.span_id == format_span_id(span.get_span_context().span_id)
-        assert collector.wait_for(lambda got: any(each.verdicts for each in got.starts)), "a second attempt is made"
-    (reported,) = [each for request in collector.received.starts for each in request.verdicts]
+        assert collector.wait_for(lambda got: any(each.findings for each in got.starts)), "a second attempt is made"
+    (reported,) = [each for request in collector.received.starts for each in request.findings]
     assert (reported.kind, reported.mode, reported.span_id) == ("hung_span", "alarm", verdict.span_id)
     processor.force_flush()
-    assert '"hung_span"' in str(span_attributes(collector)["execute_tool wait"]["agenteval.verdicts"])
+    assert '"hung_span"' in str(span_attributes(collector)["execute_tool wait"]["agenteval.findings"])
     starts = {start.name for request in collector.received.starts for start in request.starts}
     assert starts == {"wait"}, "nobody asked for others"
 
@@ -324,6 +325,7 @@ def test_who_listens_again_asks_for_what_it_missed_and_tells_it_once(collector: 
         b"\xff\xff",
         told(trace_id="no id"),
         told(mode="shout"),
+        told(severity="fatal"),
         told(metadata_json=b"[" * 9000),
         pb.WatchResponse(lost=3),
         judged(trace_id="no id"),
@@ -337,6 +339,7 @@ def test_who_listens_again_asks_for_what_it_missed_and_tells_it_once(collector: 
         "no message",
         "no trace",
         "no mode",
+        "no severity",
         "no metadata",
         "something else",
         "judged, but no trace",

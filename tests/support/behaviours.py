@@ -62,8 +62,8 @@ def behaviours(path: Path) -> list[Behaviour]:
 
 def told(detectors: Detectors, moment: Moment) -> tuple[str, ...]:
     """The kinds of loops that `detectors` tell of at this moment."""
-    verdicts = detectors.observe(moment.event) if moment.event is not None else detectors.tick(moment.now)
-    return tuple(verdict.kind for verdict in verdicts)
+    loops = detectors.observe(moment.event) if moment.event is not None else detectors.tick(moment.now)
+    return tuple(loop.kind for loop in loops)
 
 
 def _moments(lines: Sequence[str]) -> Iterator[Moment]:

@@ -1,7 +1,12 @@
 """OTLP spans of agents that loop."""
 
+from collections.abc import Sequence
+
+from agenteval_collector.loops import FoundLive, LiveLoops
+from agenteval_collector.pipeline import Arrival
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from otel_agenteval.finding import Finding
 from tests.support.otlp import START, span
 
 AGENT = "planner"
@@ -31,3 +36,14 @@ def root_span(trace: int, *, session: str | None = None) -> Span:
     item = span(trace, 1, gen_ai__operation__name="invoke_agent", gen_ai__agent__name=AGENT, **said)
     item.end_time_unix_nano = START + 10_000_000_000
     return item
+
+
+def found_live(detectors: LiveLoops, *arrivals: Sequence[Arrival]) -> list[Finding]:
+    """What is found as these arrive, one group after the other: each loop once."""
+    found: dict[tuple[str, str | None], Finding] = {}
+    for group in arrivals:
+        live = FoundLive()
+        detectors.observe(group, live)
+        for each in (*live.carried, *live.recounted):
+            found.setdefault((each.kind, each.span_id), each)
+    return list(found.values())

@@ -6,8 +6,10 @@ from typing import Any
 
 from agenteval_collector.errors import InvalidRequest, NotFound
 from agenteval_collector.pipeline import Document, Label, Page, Rejudging, RunReport, StartsReport
+from agenteval_collector.session_filter import EVERY_SESSION, SessionFilter
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+SEVERITIES = ("error", "warning", "info")
 NOW = int((START + timedelta(minutes=4)).timestamp()) * 1_000_000_000
 
 
@@ -19,6 +21,7 @@ class MemoryQueries:
         self.all_sessions: dict[str, Document] = {}
         self.asked: dict[str, list[Document]] = {}
         self.agreements: list[Document] = []
+        self.wanted: list[SessionFilter] = []
 
     def add(self, session: Document, *traces: Document) -> None:
         self.all_sessions[session["session_id"]] = session
@@ -52,14 +55,15 @@ class MemoryQueries:
     def session(self, session_id: str) -> Document | None:
         return self.all_sessions.get(session_id)
 
-    def sessions(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
+    def sessions(self, wanted: SessionFilter = EVERY_SESSION, *, limit: int = 50, cursor: str | None = None) -> Page:
+        self.wanted.append(wanted)
         if cursor is not None and not cursor.removeprefix("after-").isdecimal():
             raise InvalidRequest(f"cursor is {cursor!r}, not one that this API gave")
         start = int(cursor.removeprefix("after-")) if cursor else 0
-        wanted = [s for s in self.all_sessions.values() if agent is None or s["agent"] == agent]
-        wanted.sort(key=lambda session: session["last_seen_at"], reverse=True)
-        items = [_list_item(session) for session in wanted[start : start + limit]]
-        return Page(items=items, next_cursor=f"after-{start + limit}" if start + limit < len(wanted) else None)
+        sessions = [s for s in self.all_sessions.values() if wanted.agent in (None, s["agent"])]
+        sessions.sort(key=lambda session: session["last_seen_at"], reverse=True)
+        items = [_list_item(session) for session in sessions[start : start + limit]]
+        return Page(items=items, next_cursor=f"after-{start + limit}" if start + limit < len(sessions) else None)
 
 
 class MemoryReports:
@@ -150,24 +154,42 @@ def trace(trace_id: str, session_id: str | None, *turns: Document, began: float,
         "model_calls": sum(1 + len(turn["tools_called"]) for turn in turns),
         "outcomes": [],
         "labels": [],
-        "verdicts": [],
+        **NOTHING_FOUND,
+        "seen": dict.fromkeys(("answers", "arguments", "results", "finish_reasons", "history")),
         "open_spans": [],
         "status_reason": None,
     }
     return {**document, **changes}
 
 
-def verdict(**changes: Any) -> Document:
+NOTHING_FOUND: Document = {
+    "findings": [],
+    "findings_count": {"error": 0, "warning": 0, "info": 0},
+    "worst": "none",
+}
+
+
+def found(*findings: Document) -> Document:
+    """The fields of a document that say that these were found."""
+    counts = {severity: sum(each["severity"] == severity for each in findings) for severity in SEVERITIES}
+    worst = next((severity for severity in SEVERITIES if counts[severity]), "none")
+    return {"findings": list(findings), "findings_count": counts, "worst": worst}
+
+
+def finding(**changes: Any) -> Document:
     """A loop that an agent was found in, but for `changes`."""
     document = {
-        "name": "loop_detection",
         "kind": "identical_call",
-        "mode": "alarm",
+        "severity": "error",
+        "turn": 0,
         "span_id": "b7ad6b7169203331",
         "agent": "travel_agent",
+        "tool": "get_weather",
         "reason": "get_weather was called 3 times in a row with the same arguments and the same result",
-        "found_at": at(30),
         "metadata": {"tool": "get_weather", "repetitions": 3},
+        "found_at": at(30),
+        "mode": "alarm",
+        "trace_id": GOOD_TRACE,
     }
     return {**document, **changes}
 
@@ -243,7 +265,8 @@ def session(session_id: str, *traces: Document, outcomes: list[Document], **chan
         "flagged_traces": [],
         "status_reason": None,
         "running_traces": [],
-        "verdicts": [],
+        **NOTHING_FOUND,
+        "versions": ["1.2.0"],
         "trend": {
             "stalled": None,
             "regressed": None,

@@ -1,6 +1,6 @@
 """Evaluation and sessions on a real store, a batch at a time, without threads or ports."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -11,12 +11,13 @@ from agenteval_collector.config import Settings, load
 from agenteval_collector.core import EvaluationCore, reliability_reports
 from agenteval_collector.evaluation import EvaluationStage, Judging
 from agenteval_collector.judge_wiring import make_judging
-from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, FoundVerdict, Origin, TraceNames
+from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, News, Origin, WorstFinding
 from agenteval_collector.records import JudgeJob
 from agenteval_collector.stores import Store, StoreQueries
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from otel_agenteval.finding import Finding
 from tests.support.assembling import Counting
 
 IDLE = 900.0
@@ -35,7 +36,9 @@ class Scoring:
         self.referred: list[JudgeJob] = []
         self.clock = ManualClock()
         self.emitted: list[CommittedEvaluation] = []
-        self.told: list[FoundVerdict] = []
+        self.told: list[Finding] = []
+        self.counted: list[Finding] = []
+        self.worst: list[tuple[str, WorstFinding]] = []
         self.scored: list[tuple[str, int]] = []
         self.telemetry = Counting()
         self.settings: Settings = load(environ={}, flags=sections)
@@ -58,15 +61,13 @@ class Scoring:
             self,
             lambda *scored: self.scored.append(scored),
             self.referred.append,
-            self.announce,
         )
 
-    def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
-        self.emitted.extend(evaluations)
-
-    def announce(self, found: Sequence[FoundVerdict], complete: Sequence[TraceNames]) -> None:
-        told, _ = self.store.verdicts.keep(found, complete)
-        self.told += [each.found for each in told]
+    def accept(self, news: News) -> None:
+        self.emitted.extend(news.evaluations)
+        self.told += news.told
+        self.counted += news.counted
+        self.worst += [("trace", each) for each in news.traces] + [("session", each) for each in news.sessions]
 
     def put(self, *traces: AssembledTrace, ago: float = 0.0) -> None:
         self.stage.process([replace(trace, received_at=self.clock.now() - round(ago * 1e9)) for trace in traces])

@@ -10,7 +10,8 @@ from opentelemetry.trace import Tracer
 from otel_agenteval.announcing import Announcements
 from otel_agenteval.buffer import EndedSpan, ended_span
 from otel_agenteval.context import Identity
-from otel_agenteval.detectors import RuleBook, Verdict
+from otel_agenteval.detectors import RuleBook
+from otel_agenteval.finding import Finding
 from otel_agenteval.watching import Began, Watch
 
 
@@ -18,7 +19,7 @@ class Watched(SpanProcessor):
     """Hands a provider's spans to a watch, and keeps what it finds; time is what `now` says."""
 
     def __init__(self, rules: RuleBook | None = None, every: Callable[[Watch], None] = Watch.look) -> None:
-        self.found: list[Verdict] = []
+        self.found: list[Finding] = []
         self.ended: list[EndedSpan] = []
         self.now = 0
         self.identity: Identity | None = None
@@ -39,7 +40,7 @@ class Watched(SpanProcessor):
         self._every(self.watch)
 
     def kinds(self) -> list[str]:
-        return [verdict.kind for verdict in self.found]
+        return [loop.kind for loop in self.found]
 
     @contextmanager
     def within(self, name: str, attributes: Mapping[str, str]) -> Iterator[None]:

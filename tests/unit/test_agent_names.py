@@ -112,7 +112,7 @@ def test_rules_go_by_the_name_of_the_agent(form: tuple[str, dict[str, str]]) -> 
         with watched.within(*of(agent, form)):
             for _ in range(4):
                 call(watched.tracer)
-        found += [(verdict.kind, verdict.metadata["agent"]) for verdict in watched.found]
+        found += [(loop.kind, loop.agent) for loop in watched.found]
     assert found == [("identical_call", "other")]
 
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted, Verdict
+from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted
 from otel_agenteval.detectors.open_spans import MAX_OPEN
 from otel_agenteval.detectors.runs import MAX_RUNS
 from otel_agenteval.detectors.steps import not_recorded
+from otel_agenteval.finding import Finding
 from otel_agenteval.model import Json
 from tests.support.behaviours import BEHAVIOURS, Behaviour, behaviours
 from tests.support.loop_oracle import loops
@@ -66,14 +67,14 @@ def histories(draw: st.DrawFn) -> list[Step]:
     ]
 
 
-def observe(steps: Sequence[Step]) -> list[list[Verdict]]:
+def observe(steps: Sequence[Step]) -> list[list[Finding]]:
     detectors = Detectors("s-1", "t-1", RuleBook())
     return [detectors.observe(step) for step in steps]
 
 
 @given(histories())
 def test_they_agree_with_who_looks_at_everything(history: list[Step]) -> None:
-    found = [{verdict.kind for verdict in verdicts} for verdicts in observe(history)]
+    found = [{loop.kind for loop in found_then} for found_then in observe(history)]
     assert found == [loops(history[: end + 1]) for end in range(len(history))]
 
 
@@ -118,21 +119,21 @@ def test_agents_do_not_disturb_each_other(one: list[Step], other: list[Step], ch
         [replace(step, agent=agent, span_id=agent + step.span_id) for step in steps]
         for agent, steps in (("ann", one), ("bob", other))
     ]
-    expected = [verdict for steps in apart for verdicts in observe(steps) for verdict in verdicts]
+    expected = [loop for steps in apart for found_then in observe(steps) for loop in found_then]
     waiting = [iter(steps) for steps in apart]
     order = [index for index, steps in enumerate(apart) for _ in steps]
     chance.shuffle(order)
-    found = [verdict for verdicts in observe([next(waiting[index]) for index in order]) for verdict in verdicts]
+    found = [loop for found_then in observe([next(waiting[index]) for index in order]) for loop in found_then]
     assert sorted(found, key=repr) == sorted(expected, key=repr)
 
 
 @given(histories())
-def test_every_verdict_names_the_span_that_completed_it_and_its_evidence(history: list[Step]) -> None:
-    for step, verdicts in zip(history, observe(history), strict=True):
-        for verdict in verdicts:
-            span_ids = verdict.metadata["span_ids"]
+def test_every_loop_names_the_span_that_completed_it_and_its_evidence(history: list[Step]) -> None:
+    for step, found_then in zip(history, observe(history), strict=True):
+        for loop in found_then:
+            span_ids = loop.metadata["span_ids"]
             assert isinstance(span_ids, list)
-            assert verdict.span_id == step.span_id == span_ids[-1]
+            assert loop.span_id == step.span_id == span_ids[-1]
             assert set(span_ids) <= {each.span_id for each in history}
 
 

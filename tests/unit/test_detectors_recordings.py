@@ -30,7 +30,7 @@ UNASKED = ("otel-openai-v2-events--loop.otlp.pb", "strands--loop.otlp.pb")
 
 def kinds(observed: Iterable[Step]) -> list[str]:
     detectors = Detectors("s-1", "t-1", RuleBook())
-    return [verdict.kind for step in observed for verdict in detectors.observe(step)]
+    return [loop.kind for step in observed for loop in detectors.observe(step)]
 
 
 def traces(path: Path) -> list[Trace]:

@@ -38,7 +38,7 @@ def call(number: int, agent: str | None = None, tokens: int = 0) -> Step:
 
 def kinds(rules: Rules, steps: list[Step]) -> list[list[str]]:
     detectors = Detectors("s-1", "t-1", RuleBook(default=rules))
-    return [[verdict.kind for verdict in detectors.observe(step)] for step in steps]
+    return [[loop.kind for loop in detectors.observe(step)] for step in steps]
 
 
 def test_the_settings_have_the_defaults_of_the_detectors() -> None:
@@ -99,10 +99,10 @@ def test_what_is_off_is_not_told_of() -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ALARM])
-def test_a_verdict_has_the_mode_of_its_rule(mode: Mode) -> None:
+def test_a_loop_has_the_mode_of_its_rule(mode: Mode) -> None:
     detectors = Detectors("s-1", "t-1", RuleBook(default=Rules(identical_call=Repetition(mode=mode))))
-    *_, [verdict] = [detectors.observe(call(n)) for n in range(3)]
-    assert (verdict.mode, verdict.is_alarm) == (mode, mode is Mode.ALARM)
+    *_, [loop] = [detectors.observe(call(n)) for n in range(3)]
+    assert (loop.mode, loop.is_alarm) == (mode, mode is Mode.ALARM)
 
 
 def test_an_agent_has_rules_of_its_own() -> None:
@@ -112,14 +112,13 @@ def test_an_agent_has_rules_of_its_own() -> None:
     assert told == [(2, "writer"), (4, "poller")]
 
 
-def test_a_verdict_says_whose_it_is_and_what_it_rests_on() -> None:
+def test_a_loop_says_whose_it_is_and_what_it_rests_on() -> None:
     detectors = Detectors("s-1", "t-1", RuleBook())
-    *_, [verdict] = [detectors.observe(call(n, "writer")) for n in range(3)]
-    assert (verdict.name, verdict.kind) == ("loop_detection", "identical_call")
-    assert (verdict.session_id, verdict.trace_id, verdict.span_id) == ("s-1", "t-1", f"{2:016x}")
-    assert verdict.reason == "search was called 3 times in a row with the same arguments and the same result"
-    assert verdict.metadata == {
-        "agent": "writer",
+    *_, [loop] = [detectors.observe(call(n, "writer")) for n in range(3)]
+    assert (loop.kind, loop.agent, loop.tool) == ("identical_call", "writer", "search")
+    assert (loop.session_id, loop.trace_id, loop.span_id) == ("s-1", "t-1", f"{2:016x}")
+    assert loop.reason == "search was called 3 times in a row with the same arguments and the same result"
+    assert loop.metadata == {
         "tool": "search",
         "repetitions": 3,
         "span_ids": [f"{n:016x}" for n in range(3)],
@@ -147,16 +146,17 @@ def test_time_runs_out_while_nothing_happens() -> None:
     detectors = Detectors("s-1", "t-1", RuleBook(default=rules))
     detectors.observe(call(0))
     assert detectors.tick(60 * SECOND) == []
-    [verdict] = detectors.tick(61 * SECOND)
-    assert (verdict.kind, verdict.span_id) == ("budget", f"{0:016x}")
-    assert verdict.reason == "the agent has used 61 seconds, more than the 60 of its budget"
+    [loop] = detectors.tick(61 * SECOND)
+    assert (loop.kind, loop.span_id) == ("budget", f"{0:016x}")
+    assert loop.reason == "the agent has used 61 seconds, more than the 60 of its budget"
     assert detectors.tick(62 * SECOND) == []
 
 
 def test_a_hung_span_names_its_tool_and_how_long_it_is_silent() -> None:
     detectors = Detectors("s-1", "t-1", RuleBook(default=Rules(hung_span=HungSpan(after=30))))
     detectors.observe(StepStarted(kind=StepKind.TOOL, name="fetch", span_id="a" * 16, agent="writer", at=0))
-    [verdict] = detectors.tick(31 * SECOND)
-    assert (verdict.kind, verdict.span_id) == ("hung_span", "a" * 16)
-    assert verdict.reason == "fetch has been open for 31 s without anything going on"
-    assert verdict.metadata == {"agent": "writer", "tool": "fetch", "silent_seconds": 31.0}
+    [loop] = detectors.tick(31 * SECOND)
+    assert (loop.kind, loop.span_id) == ("hung_span", "a" * 16)
+    assert loop.reason == "fetch has been open for 31 s without anything going on"
+    assert (loop.agent, loop.tool) == ("writer", "fetch")
+    assert loop.metadata == {"tool": "fetch", "silent_seconds": 31.0}

@@ -15,6 +15,7 @@ from otel_agenteval.detectors import Budget, Detectors, Mode, RuleBook, Rules, S
 from otel_agenteval.detectors.runs import MAX_RUNS
 from otel_agenteval.model import AgentRun
 from tests.support.agent_runs import Message, Stage
+from tests.support.looping import found_live
 from tests.unit.test_watching import Watched
 
 TASK: list[Message] = [("system", "Answer well."), ("user", "May I give it back?")]
@@ -265,10 +266,8 @@ def found(act: Callable[[Stage], None]) -> tuple[list[str], list[str], list[str]
     act(Stage(watched.tracer))
     spans = list(messages([each.span for each in watched.ended]))
     live = LiveLoops(RuleBook(), BY_CONVENTION, ManualClock())
-    told = [each for span in spans for each in live.observe([Arrival(span, Origin(b"", "lib", None))])]
-    # What becomes known of a verdict later is told of anew.
-    kinds = {each.verdict.span_id: each.verdict.kind for each in told}
-    return watched.kinds(), list(kinds.values()), complete(spans)
+    told = found_live(live, *([Arrival(span, Origin(b"", "lib", None))] for span in spans))
+    return watched.kinds(), [each.kind for each in told], complete(spans)
 
 
 def messages(spans: list[ReadableSpan]) -> Iterator[SpanMessage]:
@@ -280,7 +279,7 @@ def messages(spans: list[ReadableSpan]) -> Iterator[SpanMessage]:
 def complete(spans: list[SpanMessage]) -> list[str]:
     detectors = Detectors("s-1", "t-1", RuleBook())
     trace = read_trace("t-1", [span_record(span, {}, "lib") for span in spans])
-    return [verdict.kind for step in steps_of(trace) for verdict in detectors.observe(step)]
+    return [loop.kind for step in steps_of(trace) for loop in detectors.observe(step)]
 
 
 @pytest.mark.parametrize("act", LEGITIMATE, ids=lambda act: act.__name__)
@@ -314,11 +313,11 @@ def test_runs_that_did_nothing_for_longest_are_forgotten() -> None:
     assert detectors.forgotten == 9 * MAX_RUNS
     newest = 10 * MAX_RUNS - 1
     told = [detectors.observe(in_run(newest, 20 * MAX_RUNS + again)) for again in range(2)]
-    assert [[verdict.kind for verdict in each] for each in told] == [[], ["identical_call"]]
+    assert [[loop.kind for loop in each] for each in told] == [[], ["identical_call"]]
 
 
 def test_a_budget_is_that_of_all_runs_of_an_agent() -> None:
     rules = Rules(budget=Budget(mode=Mode.ALARM, steps=3))
     detectors = Detectors("s-1", "t-1", RuleBook(agents={"reader": rules}))
     told = [detectors.observe(in_run(number, number)) for number in range(6)]
-    assert [[verdict.kind for verdict in each] for each in told] == [[], [], [], ["budget"], [], []]
+    assert [[loop.kind for loop in each] for each in told] == [[], [], [], ["budget"], [], []]

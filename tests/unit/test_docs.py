@@ -3,7 +3,14 @@
 import re
 from pathlib import Path
 
-from agenteval_collector.config import EmbeddingConfig, EvaluatorConfig, Section, Settings
+from agenteval_collector.config import (
+    EmbeddingConfig,
+    EvaluatorConfig,
+    FindingConfig,
+    FindingsConfig,
+    Section,
+    Settings,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -14,6 +21,8 @@ def keys(section: type[Section], prefix: str = "") -> set[str]:
         kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, EvaluatorConfig | EmbeddingConfig):
             found |= keys(kind, f"{prefix}NAME.")
+        elif isinstance(kind, type) and issubclass(kind, FindingsConfig):
+            found |= keys(kind, f"{prefix}{name}.") | keys(FindingConfig, f"{prefix}{name}.KIND.")
         elif isinstance(kind, type) and issubclass(kind, Section):
             found |= keys(kind, f"{prefix}{name}.")
         else:

@@ -1,12 +1,15 @@
 import pytest
-from agenteval_collector.emit.events import EvaluationEvents
+from agenteval_collector.emit.events import EvaluationEvents, finding_key
 from opentelemetry._logs import SeverityNumber
 from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 
+from otel_agenteval.finding import Mode, Severity
 from otel_agenteval.outcome import Failure, Score, Status, Subject, Unscored
 from tests.support.evaluations import SPAN_ID, TRACE_ID, committed
-from tests.support.verdicts import found_verdict
+from tests.support.findings import SPAN_ID as FOUND_ON
+from tests.support.findings import TRACE_ID as FOUND_IN
+from tests.support.findings import finding, loop_found
 
 
 class Emitted:
@@ -106,8 +109,8 @@ def test_hostile_text_is_cut_and_can_be_encoded(emitted: Emitted) -> None:
     assert str(attributes["gen_ai.evaluation.explanation"]).endswith("…")
 
 
-def test_a_verdict_is_an_event_on_the_span_that_completed_the_loop(emitted: Emitted) -> None:
-    emitted.events.tell([found_verdict(trace_id=TRACE_ID, span_id=SPAN_ID, reason="\ud800" + "x" * 5000)])
+def test_a_loop_is_an_event_on_the_span_that_completed_it(emitted: Emitted) -> None:
+    emitted.events.count([loop_found(trace_id=TRACE_ID, span_id=SPAN_ID, reason="\ud800" + "x" * 5000)])
     [record] = [readable.log_record for readable in emitted.records]
     assert record.event_name == "gen_ai.evaluation.result"
     assert (record.trace_id, record.span_id) == (int(TRACE_ID, 16), int(SPAN_ID, 16))
@@ -118,7 +121,32 @@ def test_a_verdict_is_an_event_on_the_span_that_completed_the_loop(emitted: Emit
         "gen_ai.evaluation.score.label": "fail",
         "gen_ai.conversation.id": "s-1",
         "gen_ai.agent.name": "planner",
+        "agenteval.finding.kind": "identical_call",
+        "agenteval.finding.severity": "error",
         "agenteval.loop.kind": "identical_call",
         "agenteval.loop.mode": "alarm",
         "agenteval.service.name": "shop",
+        "agenteval.service.version": "1.2.0",
     }
+
+
+def test_of_other_findings_errors_are_events_and_what_was_told_live(emitted: Emitted) -> None:
+    emitted.events.count(
+        [
+            finding(kind="turn_failed", severity=Severity.ERROR, span_id=None),
+            finding(kind="tool_failed"),
+            finding(kind="answer_cut", mode=Mode.OBSERVE),
+        ]
+    )
+    attributes = [each.log_record.attributes or {} for each in emitted.records]
+    assert [each["gen_ai.evaluation.name"] for each in attributes] == ["turn_failed", "answer_cut"]
+    assert not {"agenteval.loop.kind", "agenteval.loop.mode"} & set().union(*attributes)
+    assert [finding_key(each.log_record) for each in emitted.records] == [
+        (FOUND_IN, "turn_failed", ""),
+        (FOUND_IN, "answer_cut", FOUND_ON),
+    ]
+
+
+def test_an_outcome_is_no_finding(emitted: Emitted) -> None:
+    emitted.events.accept([committed()])
+    assert finding_key(emitted.records[0].log_record) is None

@@ -9,13 +9,13 @@ from agenteval_collector.emit.alarms import MAX_ALARMS
 from agenteval_collector.emit.feed import MAX_MISSED, Feed, FeedItem, Lost, Subscription
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.errors import Overloaded, Unavailable
-from agenteval_collector.pipeline import FoundVerdict, ToldVerdict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.outcome import Evaluation, Failure, Method, Score, Subject
 from tests.support.evaluations import committed, evaluation
-from tests.support.verdicts import TRACE_ID, found_verdict
+from tests.support.findings import finding, loop_found
 
 
 @pytest.fixture
@@ -135,42 +135,27 @@ def test_a_feed_without_room_is_refused(telemetry: TelemetryOutput, bounds: dict
         Feed(telemetry.collector, **bounds)
 
 
-def test_verdicts_reach_those_who_asked_for_them(feed: Feed) -> None:
+def test_findings_reach_those_who_asked_for_them(telemetry: TelemetryOutput) -> None:
+    feed = Feed(telemetry.collector, lambda session_id: {"p"} if session_id == "s-1" else set())
     everything, other_session = feed.subscribe(), feed.subscribe("s-2")
-    coherence, own, other = (
-        feed.subscribe(names=["coherence"]),
-        feed.subscribe(process_id="p"),
-        feed.subscribe(process_id="q"),
-    )
-    found = found_verdict(processes=frozenset({"p"}))
-    feed.tell([ToldVerdict(found, None)])
+    coherence, loops, cut = (feed.subscribe(names=[name]) for name in ("coherence", "loop_detection", "answer_cut"))
+    own, other = feed.subscribe(process_id="p"), feed.subscribe(process_id="q")
+    loop, told = loop_found(), finding(kind="answer_cut", mode=Mode.OBSERVE)
+    feed.tell([loop, told])
     feed.accept([committed()])
-    assert read_all(everything) == [found, evaluation()]
-    assert read_all(own) == [found]
+    assert read_all(everything) == [loop, told, evaluation()]
+    assert read_all(own) == [loop, told]
     assert read_all(other_session) == read_all(other) == []
-    assert read_all(coherence) == [evaluation()]
-
-
-def test_a_verdict_that_is_named_later_reaches_those_who_could_not_be_told_before(feed: Feed) -> None:
-    early, named = found_verdict(session_id=TRACE_ID), found_verdict(session_id="s-2")
-    watchers = {who: feed.subscribe(who) for who in (None, TRACE_ID, "s-2", "s-3")}
-    own = feed.subscribe(process_id="p")
-    feed.tell([ToldVerdict(early, None)])
-    feed.tell([ToldVerdict(named, early)])
-    assert {who: read_all(watcher) for who, watcher in watchers.items()} == {
-        None: [early], TRACE_ID: [early], "s-2": [named], "s-3": [],
-    }  # fmt: skip
-    assert read_all(own) == [early]
+    assert (read_all(coherence), read_all(loops), read_all(cut)) == ([evaluation()], [loop], [told])
 
 
 def test_a_process_hears_what_is_wrong_with_the_sessions_that_it_takes_part_in(telemetry: TelemetryOutput) -> None:
     processes = {"s-1": {"p", "q"}, "s-2": {"q"}}
     feed = Feed(telemetry.collector, lambda session_id: processes.get(session_id, set()))
     own = feed.subscribe(process_id="p")
-    by_another = found_verdict(processes=frozenset({"q"}))
-    elsewhere = found_verdict(processes=frozenset({"q"}), session_id="s-2")
-    feed.tell([ToldVerdict(each, None) for each in (by_another, elsewhere)])
-    assert read_all(own) == [by_another]
+    here, elsewhere = loop_found(), loop_found(session_id="s-2")
+    feed.tell([here, elsewhere])
+    assert read_all(own) == [here]
 
 
 @pytest.mark.parametrize(
@@ -207,24 +192,24 @@ def test_who_takes_part_is_asked_once_for_a_session_and_only_for_those_who_asked
 
     feed = Feed(telemetry.collector, participants)
     feed.subscribe()
-    feed.tell([ToldVerdict(found_verdict(), None)])
+    feed.tell([loop_found()])
     assert asked == []
     for process_id in ("q", "r"):
         feed.subscribe(process_id=process_id)
-    feed.tell([ToldVerdict(found_verdict(kind=kind), None) for kind in ("cycle", "no_progress")])
+    feed.tell([loop_found(kind=kind) for kind in ("cycle", "no_progress")])
     assert asked == ["s-1"]
 
 
-def test_verdicts_do_not_wait_for_outcomes_nor_give_way_to_them(telemetry: TelemetryOutput) -> None:
+def test_findings_do_not_wait_for_outcomes_nor_give_way_to_them(telemetry: TelemetryOutput) -> None:
     feed = Feed(telemetry.collector, capacity=3)
     watcher = feed.subscribe()
     feed.accept([committed(revision=1)])
-    first, second = found_verdict(), found_verdict(kind="cycle")
-    feed.tell([ToldVerdict(first, None), ToldVerdict(second, None)])
+    first, second = loop_found(), loop_found(kind="cycle")
+    feed.tell([first, second])
     feed.accept([committed(revision=2), committed(revision=3)])
     assert read_all(watcher) == [Lost(2), first, second, evaluation(revision=3)]
-    feed.tell([ToldVerdict(found_verdict(span_id=f"{number:016x}"), None) for number in range(4)])
-    assert [type(item) for item in read_all(watcher)] == [Lost, FoundVerdict, FoundVerdict, FoundVerdict]
+    feed.tell([loop_found(span_id=f"{number:016x}") for number in range(4)])
+    assert [type(item) for item in read_all(watcher)] == [Lost, Finding, Finding, Finding]
 
 
 @pytest.fixture
@@ -237,20 +222,20 @@ def timed(telemetry: TelemetryOutput, clock: ManualClock) -> Feed:
     return Feed(telemetry.collector, lambda session_id: {"p"} if session_id == "s-1" else set(), clock)
 
 
-def verdicts(numbers: Iterable[int], session_id: str = "s-1") -> list[FoundVerdict]:
-    return [found_verdict(span_id=f"{n:016x}", session_id=session_id, processes=frozenset()) for n in numbers]
+def loops(numbers: Iterable[int], session_id: str = "s-1") -> list[Finding]:
+    return [loop_found(span_id=f"{n:016x}", session_id=session_id) for n in numbers]
 
 
-def tell(feed: Feed, *found: FoundVerdict) -> None:
-    feed.tell([ToldVerdict(each, None) for each in found])
+def tell(feed: Feed, *found: Finding) -> None:
+    feed.tell(found)
 
 
 def test_who_was_away_is_told_of_the_alarms_since_then_before_what_comes(timed: Feed, clock: ManualClock) -> None:
-    long_ago, first, second, third = verdicts(range(4))
+    long_ago, first, second, third = loops(range(4))
     low = committed(method=Method.LLM, outcome=Score(value=0.2, reason="half of it"), threshold=0.5)
     tell(timed, long_ago)
     clock.advance(60)
-    tell(timed, first, *verdicts([9], "s-2"))
+    tell(timed, first, *loops([9], "s-2"))
     timed.accept([low, committed(name="no alarm")])
     clock.advance(20)
     tell(timed, second)
@@ -260,27 +245,20 @@ def test_who_was_away_is_told_of_the_alarms_since_then_before_what_comes(timed: 
     assert read_all(new) == [third]
 
 
-def test_an_alarm_that_is_told_anew_was_missed_once(timed: Feed) -> None:
-    early, named = found_verdict(session_id=TRACE_ID), found_verdict(session_id="s-1")
-    timed.tell([ToldVerdict(early, None)])
-    timed.tell([ToldVerdict(named, early)])
-    assert read_all(timed.subscribe(missed_seconds=1.0)) == [named]
-
-
 def test_what_an_earlier_run_found_was_told_when_it_was_found(timed: Feed, clock: ManualClock) -> None:
     found = [
         replace(each, found_at=clock.now() - ago * 1_000_000_000)
-        for ago, each in zip((50, 20), verdicts(range(2)), strict=True)
+        for ago, each in zip((50, 20), loops(range(2)), strict=True)
     ]
     timed.remember(found)
     assert read_all(timed.subscribe(process_id="p", missed_seconds=30.0)) == found[1:]
 
 
 def test_alarms_that_were_missed_are_bounded(timed: Feed, clock: ManualClock, telemetry: TelemetryOutput) -> None:
-    own = verdicts(range(MAX_MISSED + 1))
+    own = loops(range(MAX_MISSED + 1))
     tell(timed, *own)
     assert read_all(timed.subscribe(missed_seconds=1.0)) == own[1:]
-    tell(timed, *verdicts(range(1000, 1000 + MAX_ALARMS - 1), "s-2"))
+    tell(timed, *loops(range(1000, 1000 + MAX_ALARMS - 1), "s-2"))
     assert read_all(timed.subscribe(process_id="p", missed_seconds=1.0)) == own[-1:]
     small = Feed(telemetry.collector, clock=clock, capacity=2)
     tell(small, *own)
@@ -288,7 +266,7 @@ def test_alarms_that_were_missed_are_bounded(timed: Feed, clock: ManualClock, te
 
 
 def test_nothing_is_missed_or_told_twice_while_a_watcher_comes(timed: Feed) -> None:
-    found = verdicts(range(200))
+    found = loops(range(200))
     telling = Thread(target=lambda: [tell(timed, each) for each in found])
     telling.start()
     watcher = timed.subscribe(process_id="p", missed_seconds=3600.0)

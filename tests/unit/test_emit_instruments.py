@@ -4,13 +4,14 @@ from typing import Any
 import pytest
 from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.pipeline import WorstFinding
 from prometheus_client.parser import text_string_to_metric_families
 
-from otel_agenteval.detectors import Mode
+from otel_agenteval.finding import Mode, Severity
 from otel_agenteval.outcome import Failure, Score, Status, Subject, Unscored
 from tests.support.evaluations import committed
+from tests.support.findings import finding, loop_found
 from tests.support.sessions import Level, Sessions
-from tests.support.verdicts import found_verdict
 
 LOW = Score(value=0.2, reason="repeats itself")
 
@@ -106,7 +107,7 @@ def test_a_subject_is_counted_once(subject: Subject, first: bool, final: bool, c
 )
 def test_alarms_are_counted(changes: dict[str, Any], loops: int) -> None:
     telemetry = output()
-    telemetry.loops.tell([found_verdict(**changes)])
+    telemetry.findings.count([loop_found(found_at=1_700_000_000_500_000_000, **changes)])
     found = samples(telemetry, "agenteval_loops_total")
     assert sum(found.values()) == loops
     for labels in found:
@@ -114,7 +115,42 @@ def test_alarms_are_counted(changes: dict[str, Any], loops: int) -> None:
             "agenteval_loop_kind": "identical_call",
             "gen_ai_agent_name": "planner",
             "service_name": "shop",
+            "service_version": "1.2.0",
         }
+    last = samples(telemetry, "agenteval_loop_last_seconds")
+    assert list(last.values()) == [1_700_000_000.5] * loops
+
+
+def test_findings_are_counted_by_kind_and_severity() -> None:
+    telemetry = output()
+    failed = finding(kind="tool_failed", agent=None, service_version=None)
+    telemetry.findings.count([loop_found(), loop_found(mode=Mode.OBSERVE), failed, failed])
+    found = samples(telemetry, "agenteval_findings_total")
+    by_kind = {
+        (dict(labels)["agenteval_finding_kind"], dict(labels)["agenteval_finding_severity"]): count
+        for labels, count in found.items()
+    }
+    assert by_kind == {
+        ("identical_call", "error"): 1, ("identical_call", "warning"): 1, ("tool_failed", "warning"): 2,
+    }  # fmt: skip
+    assert {dict(labels)["gen_ai_agent_name"] for labels in found} == {"planner", ""}
+
+
+def test_traces_and_sessions_are_counted_by_their_worst_finding() -> None:
+    telemetry = output()
+    worst = [WorstFinding(severity, "planner", "shop", "1.2.0") for severity in (None, Severity.ERROR, None)]
+    telemetry.findings.count_traces(worst)
+    telemetry.findings.count_sessions(worst[:2])
+    expected = {"agenteval_traces_total": {"none": 2, "error": 1}, "agenteval_sessions_total": {"none": 1, "error": 1}}
+    for name, counts in expected.items():
+        found = {dict(labels)["agenteval_worst"]: count for labels, count in samples(telemetry, name).items()}
+        assert found == counts
+    assert dict(next(iter(samples(telemetry, "agenteval_traces_total")))) == {
+        "agenteval_worst": "none",
+        "gen_ai_agent_name": "planner",
+        "service_name": "shop",
+        "service_version": "1.2.0",
+    }
 
 
 def test_session_levels_are_read_at_each_scrape() -> None:

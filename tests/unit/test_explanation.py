@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from agenteval_collector.api.explanation import Note, about_outcome, about_outcomes, about_trace
 
-from tests.support.memory_queries import GOOD_TRACE, label, outcome, trace, turn, verdict
+from tests.support.memory_queries import GOOD_TRACE, finding, found, label, outcome, trace, turn
 
 
 def judged(status: str, reason: str, **changes: Any) -> Note:
@@ -91,8 +91,8 @@ def test_people_are_heard_after_the_evaluators_of_the_same_name() -> None:
 
 
 def test_loops_come_first_and_say_where_to_change_the_rule() -> None:
-    observed = verdict(kind="cycle", mode="observe", agent=None, reason="the same 2 calls were made 3 times over")
-    loop, seen, standing, *_ = about_trace(trace(GOOD_TRACE, "s", began=0, verdicts=[verdict(), observed]))
+    observed = finding(kind="cycle", mode="observe", agent=None, reason="the same 2 calls were made 3 times over")
+    loop, seen, standing, *_ = about_trace(trace(GOOD_TRACE, "s", began=0, **found(finding(), observed)))
     assert loop.text.startswith("Loop of travel_agent: identical_call on span b7ad6b7169203331: get_weather was")
     assert "loops.identical_call" in (loop.advice or "")
     assert seen.text.startswith("Loop (only observed): cycle on span")

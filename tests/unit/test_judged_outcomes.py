@@ -120,7 +120,6 @@ def test_no_more_is_referred_again_than_there_is_room_for(scoring: Scoring) -> N
     core, room = scoring.core, 2
     stage = EvaluationStage(
         core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
-        scoring.announce,
         lambda: room - len(scoring.referred),
     )  # fmt: skip
     stage.start(pending_before=scoring.clock.now())

@@ -195,7 +195,7 @@ def test_recorded_agents_loop_in_the_same_traces_as_where_whole_traces_are_read(
         for trace_id, spans in recorded_spans(path).items():
             detectors = Detectors("s-1", trace_id, RuleBook())
             steps = [step for span in sorted(spans, key=lambda span: span.ended_at) if (step := light(span))]
-            kinds = [verdict.kind for step in steps for verdict in detectors.observe(step)]
+            kinds = [loop.kind for step in steps for loop in detectors.observe(step)]
             if kinds:
                 found[path.name] = kinds
     # Its framework asks the model three times for an answer, and gets the same error.

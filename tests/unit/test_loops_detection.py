@@ -4,19 +4,20 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.clock import ManualClock
-from agenteval_collector.loops import LiveLoops
+from agenteval_collector.loops import FoundLive, LiveLoops
 from agenteval_collector.loops import live as module
 from agenteval_collector.loops import stage as stage_module
 from agenteval_collector.loops.stage import LoopStage
-from agenteval_collector.pipeline import Arrival, FoundVerdict, Origin
+from agenteval_collector.pipeline import Arrival, Origin
 from agenteval_collector.replay import read_recording
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.conventions import BY_CONVENTION, read_trace, span_record
 from otel_agenteval.detectors import Detectors, RuleBook, steps_of
+from otel_agenteval.finding import Finding
 from tests.support.eventually import eventually
-from tests.support.looping import root_span, tool_span
+from tests.support.looping import found_live, root_span, tool_span
 from tests.support.otlp import span, span_id
 from tests.support.recordings import DATA
 
@@ -46,18 +47,14 @@ def arrivals(path: Path) -> list[Arrival]:
     ]
 
 
-def kinds(found: list[FoundVerdict]) -> list[str]:
-    return [each.verdict.kind for each in found]
+def kinds(found: list[Finding]) -> list[str]:
+    return [each.kind for each in found]
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
 def test_nobody_who_does_not_loop_is_told_of(path: Path) -> None:
-    detectors = live()
-    found = [each for arrival in sorted(arrivals(path), key=_ended) for each in detectors.observe([arrival])]
-    # Told again when the run of its agent has ended, and names it.
-    told = [(each.verdict.kind, each.agent) for each in found]
-    assert told == ([("error_storm", None), ("error_storm", "travel_agent")] if path.name == RETRIED else [])
-    assert len({each.verdict.span_id for each in found}) <= 1
+    found = found_live(live(), *([arrival] for arrival in sorted(arrivals(path), key=_ended)))
+    assert kinds(found) == (["error_storm"] if path.name == RETRIED else [])
 
 
 def _ended(arrival: Arrival) -> int:
@@ -66,15 +63,15 @@ def _ended(arrival: Arrival) -> int:
 
 def test_spans_that_come_together_are_taken_in_the_order_in_which_they_ended() -> None:
     spans = [tool_span(1, number) for number in (4, 2, 3)]
-    [found] = live().observe([Arrival(each, FOREIGN) for each in spans])
-    assert found.verdict.span_id == span_id(4).hex()
-    assert found.verdict.metadata["span_ids"] == [span_id(number).hex() for number in (2, 3, 4)]
+    [found] = found_live(live(), [Arrival(each, FOREIGN) for each in spans])
+    assert found.span_id == span_id(4).hex()
+    assert found.metadata["span_ids"] == [span_id(number).hex() for number in (2, 3, 4)]
 
 
 def test_a_span_that_comes_too_late_to_be_in_order_is_left_to_the_complete_trace() -> None:
     detectors = live()
     for number in (2, 4, 3):
-        assert detectors.observe([Arrival(tool_span(1, number), FOREIGN)]) == []
+        assert found_live(detectors, [Arrival(tool_span(1, number), FOREIGN)]) == []
 
 
 def without(item: Span, key: str) -> Span:
@@ -112,7 +109,7 @@ def without(item: Span, key: str) -> Span:
     ],
 )  # fmt: skip
 def test_doubts_are_left_to_the_complete_trace(spans: list[Span]) -> None:
-    assert live().observe([Arrival(each, FOREIGN) for each in spans]) == []
+    assert found_live(live(), [Arrival(each, FOREIGN) for each in spans]) == []
 
 
 def test_the_session_and_the_agent_may_stand_on_another_span() -> None:
@@ -120,8 +117,8 @@ def test_the_session_and_the_agent_may_stand_on_another_span() -> None:
     calls = [without(tool_span(1, number), "gen_ai.agent.name") for number in (2, 3, 4)]
     opening = root_span(1, session="s-1")
     opening.end_time_unix_nano = opening.start_time_unix_nano + 1
-    [found] = detectors.observe([Arrival(each, FOREIGN) for each in (opening, *calls)])
-    assert (found.verdict.session_id, found.agent) == ("s-1", "planner")
+    [found] = found_live(detectors, [Arrival(each, FOREIGN) for each in (opening, *calls)])
+    assert (found.session_id, found.agent) == ("s-1", "planner")
 
 
 def below(parent: int, number: int) -> Arrival:
@@ -132,8 +129,8 @@ def below(parent: int, number: int) -> Arrival:
 
 
 def test_agents_without_names_are_told_apart_by_the_spans_they_stand_below() -> None:
-    assert live().observe([below(parent, 10 + parent) for parent in (1, 2, 3)]) == []
-    assert kinds(live().observe([below(1, number) for number in (2, 3, 4)])) == ["identical_call"]
+    assert found_live(live(), [below(parent, 10 + parent) for parent in (1, 2, 3)]) == []
+    assert kinds(found_live(live(), [below(1, number) for number in (2, 3, 4)])) == ["identical_call"]
 
 
 def test_of_several_agents_the_one_that_loops_is_named() -> None:
@@ -142,24 +139,36 @@ def test_of_several_agents_the_one_that_loops_is_named() -> None:
         for n in (8, 9)
     ]
     spans = [*others, *(tool_span(1, number) for number in (12, 13, 14))]
-    [found] = live().observe([Arrival(each, FOREIGN) for each in spans])
+    [found] = found_live(live(), [Arrival(each, FOREIGN) for each in spans])
     assert found.agent == "planner"
-    # What is too long for a verdict is shortened when the trace is read.
-    assert found.verdict.session_id == found.verdict.trace_id
+    # What is too long for a finding is shortened when the trace is read.
+    assert found.session_id == found.trace_id
+
+
+def test_who_has_counted_from_the_middle_gives_all_that_it_has_found_of_a_kind() -> None:
+    detectors = live()
+    calls = [*(tool_span(1, number) for number in (2, 3, 4)), *(tool_span(1, n, result="x") for n in (5, 6, 7))]
+    given: list[list[str | None]] = []
+    for each in calls:
+        found = FoundLive()
+        detectors.observe([Arrival(each, FOREIGN)], found)
+        given.append([loop.span_id for loop in found.recounted])
+    first, second = span_id(4).hex(), span_id(7).hex()
+    assert [spans for spans in given if spans] == [[first], [first, second]]
 
 
 def test_memory_is_bounded_by_the_number_of_traces() -> None:
     detectors = live()
     for trace in range(1, module.MAX_TRACES + 50):
-        detectors.observe([Arrival(tool_span(trace, 2), FOREIGN)])
+        found_live(detectors, [Arrival(tool_span(trace, 2), FOREIGN)])
     assert len(detectors) == module.MAX_TRACES
 
 
 def test_what_finds_no_room_is_counted_and_breaks_no_row() -> None:
-    announced: list[FoundVerdict] = []
+    announced: list[Finding] = []
     lost: list[int] = []
     ended: list[Arrival] = []
-    stage = LoopStage(live(), announced.extend, lambda: None, ended.extend, lost.append)
+    stage = LoopStage(live(), lambda _, recounted: announced.extend(recounted), lambda: None, ended.extend, lost.append)
     calls = [[Arrival(tool_span(1, number), FOREIGN)] for number in (2, 3, 4, 5, 6)]
     stage.arrived(calls[0], stage_module.CAPACITY)
     stage.arrived(calls[1], 1)
@@ -192,8 +201,8 @@ def test_whoever_is_handed_over_to_live_and_complete_detection_agree(
         call.start_time_unix_nano += number * 1_000_000
         call.end_time_unix_nano = call.start_time_unix_nano + 500_000
     arrived = [Arrival(each, FOREIGN) for each in [*calls, root_span(1)]]
-    assert kinds(live().observe(arrived[:-1])) == told
+    assert kinds(found_live(live(), arrived[:-1])) == told
     records = [span_record(each, {}, "lib") for each in [*calls, root_span(1)]]
     detectors = Detectors("s", "t", RuleBook())
     steps = steps_of(read_trace("t", records, ()))
-    assert [verdict.kind for step in steps for verdict in detectors.observe(step)] == told
+    assert [loop.kind for step in steps for loop in detectors.observe(step)] == told

@@ -1,15 +1,16 @@
-"""Whose a live verdict is: said by spans that arrive before it, or after it."""
+"""Whose a loop is that is found live: as far as spans say it that arrived before it."""
 
 import pytest
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.loops import LiveLoops
-from agenteval_collector.pipeline import Arrival, FoundVerdict, Origin
+from agenteval_collector.pipeline import Arrival, Origin
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.conventions import BY_CONVENTION
 from otel_agenteval.detectors import RuleBook, Rules
-from tests.support.looping import tool_span
+from otel_agenteval.finding import Finding
+from tests.support.looping import found_live, tool_span
 from tests.support.otlp import START, span, span_id, trace_id
 
 FOREIGN = Origin(b"", "lib", None)
@@ -41,43 +42,31 @@ def live(rules: RuleBook | None = None) -> LiveLoops:
     return LiveLoops(rules or RuleBook(), BY_CONVENTION, ManualClock())
 
 
-def whose(found: list[FoundVerdict]) -> list[tuple[str, str | None]]:
+def whose(found: list[Finding]) -> list[tuple[str, str | None]]:
     """Session and agent; the trace for a session that is not known."""
-    return [(each.verdict.session_id, each.agent) for each in found]
+    return [(each.session_id, each.agent) for each in found]
 
 
-def arrive(detectors: LiveLoops, *spans: Span, origin: Origin = FOREIGN) -> list[FoundVerdict]:
+def arrive(detectors: LiveLoops, *spans: Span, origin: Origin = FOREIGN) -> list[Finding]:
     """What is found as they arrive one by one."""
-    return [found for item in spans for found in detectors.observe([Arrival(item, origin)])]
+    return found_live(detectors, *([Arrival(item, origin)] for item in spans))
 
 
 TRACE = trace_id(1).hex()
 LOOP = [call(number) for number in (2, 3, 4)]
 
 
-def test_the_root_that_comes_last_tells_whose_the_loop_was() -> None:
+def test_a_loop_is_told_at_once_though_only_the_root_that_comes_last_tells_whose_it_is() -> None:
     detectors = live()
     found = arrive(detectors, *LOOP)
     named = arrive(detectors, run(ROOT, agent="planner", session__id="s-1"))
-    assert (whose(found), whose(named)) == ([(TRACE, None)], [("s-1", "planner")])
-    assert [each.verdict.span_id for each in named] == [each.verdict.span_id for each in found]
-    assert arrive(detectors, run(40, agent="another", session__id="s-2")) == []
+    assert (whose(found), named) == ([(TRACE, None)], [])
 
 
-def test_session_and_agent_may_come_one_after_the_other() -> None:
+def test_what_spans_said_before_is_known_of_a_loop() -> None:
     detectors = live()
-    arrive(detectors, *LOOP)
-    later = [call(9, parent=OTHER, result="sunny")]
-    later[0].attributes.add(key="session.id").value.string_value = "s-1"
-    assert whose(arrive(detectors, *later)) == [("s-1", None)]
-    assert whose(arrive(detectors, run(ROOT, agent="planner"))) == [("s-1", "planner")]
-
-
-def test_spans_between_a_step_and_the_run_of_its_agent_name_nobody() -> None:
-    detectors = live()
-    arrive(detectors, *(call(number, parent=NODE) for number in (2, 3, 4)))
-    assert arrive(detectors, run(NODE, parent=ROOT), run(OTHER, parent=ROOT)) == []
-    assert whose(arrive(detectors, run(ROOT, agent="planner"))) == [(TRACE, "planner")]
+    arrive(detectors, run(ROOT, agent="planner", session__id="s-1"))
+    assert whose(arrive(detectors, *LOOP)) == [("s-1", "planner")]
 
 
 def test_steps_beside_an_unnamed_one_tell_its_agent() -> None:

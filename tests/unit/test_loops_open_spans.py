@@ -6,9 +6,8 @@ from agenteval_collector.loops import OpenSpans
 from agenteval_collector.loops import open_spans as module
 from agenteval_collector.pipeline import Arrival, Origin, SpanStart, StartsReport
 
-from otel_agenteval.model import Json
+from tests.support.findings import loop_found
 from tests.support.otlp import START, marked, span, span_id, trace_id
-from tests.support.verdicts import found_verdict
 
 PROCESS = Origin(b"", "lib", "p-1")
 TRACE = trace_id(1).hex()
@@ -34,7 +33,7 @@ class Scene:
             )
             for number in numbers
         ]
-        report = StartsReport(process_id=process, service="shop", starts=starts, verdicts=(), all_open=all_open)
+        report = StartsReport(process_id=process, service="shop", starts=starts, findings=(), all_open=all_open)
         self.spans.report(report)
 
     def open(self) -> list[str]:
@@ -140,25 +139,26 @@ def test_it_is_known_who_takes_part_in_a_session(scene: Scene) -> None:
     scene.start(2, trace=2, process="p-2")
     assert scene.spans.processes_in("s-1") == {"p-1", "p-2"}
     assert scene.spans.processes_in("s-2") == frozenset()
+    assert scene.spans.processes_in(TRACE) == {"p-1"}, "a trace whose session is not known is its own"
 
 
 @pytest.mark.parametrize(
     ("said", "agent"),
     [
-        pytest.param({"agent": "clerk"}, "clerk", id="what the verdict says"),
-        pytest.param({}, "planner", id="else what the start of the span said"),
+        pytest.param("clerk", "clerk", id="what the report says"),
+        pytest.param(None, "planner", id="else what the start of the span said"),
     ],
 )
-def test_a_verdict_ahead_of_its_span_is_on_an_agent(scene: Scene, said: dict[str, Json], agent: str) -> None:
+def test_a_loop_ahead_of_its_span_is_on_an_agent(scene: Scene, said: str | None, agent: str) -> None:
     scene.start(1)
-    verdict = found_verdict(trace_id=TRACE, span_id=span_id(1).hex(), metadata=said).verdict
-    report = StartsReport(process_id="p-1", service="shop", starts=(), verdicts=(verdict,))
+    loop = loop_found(trace_id=TRACE, span_id=span_id(1).hex(), agent=said)
+    report = StartsReport(process_id="p-1", service="shop", starts=(), findings=(loop,))
     assert [found.agent for found in scene.spans.report(report)] == [agent]
 
 
-def test_a_verdict_on_a_span_that_is_over_is_on_the_agent_that_it_names(scene: Scene) -> None:
-    verdict = found_verdict(trace_id=TRACE, kind="budget", metadata={"agent": "clerk"}).verdict
-    report = StartsReport(process_id="p-1", service="shop", starts=(), verdicts=(verdict,))
+def test_a_loop_on_a_span_that_is_over_is_on_the_agent_that_it_names(scene: Scene) -> None:
+    loop = loop_found(trace_id=TRACE, kind="budget", agent="clerk")
+    report = StartsReport(process_id="p-1", service="shop", starts=(), findings=(loop,))
     assert [found.agent for found in scene.spans.report(report)] == ["clerk"]
 
 

@@ -104,7 +104,7 @@ def test_what_a_crash_left_sampled_out_is_taken_up_with_the_next_trace(scoring: 
     core, crashed = scoring.core, lambda: 0
     EvaluationStage(
         core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
-        scoring.announce, crashed,
+        crashed,
     ).process([urgent(2)])  # fmt: skip
     assert statuses(scoring, 1) == "sampled_out"
     restart(scoring)
@@ -128,7 +128,7 @@ def test_the_newest_of_a_long_session_are_taken_up_where_there_is_room(scoring: 
     core = scoring.core
     EvaluationStage(
         core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
-        scoring.announce, lambda: 10 * TAKEN_UP,
+        lambda: 10 * TAKEN_UP,
     ).process([urgent(TAKEN_UP + 4)])  # fmt: skip
     assert [statuses(scoring, number) for number in (1, 2, 3)] == ["sampled_out"] * 3
     assert {statuses(scoring, number) for number in range(4, TAKEN_UP + 4)} == {"pending"}
@@ -148,7 +148,7 @@ def test_somebody_may_ask_for_what_was_left_out_where_there_is_room(scoring: Sco
     core = scoring.core
     stage = EvaluationStage(
         core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
-        scoring.announce, lambda: 1,
+        lambda: 1,
     )  # fmt: skip
     stage.start()
     found = scoring.store.unjudged(ids, 10)
@@ -178,7 +178,7 @@ def test_whoever_asks_hears_of_it_when_it_cannot_be_done(scoring: Scoring) -> No
     core = scoring.core
     stage = EvaluationStage(
         core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
-        scoring.announce, no_room,
+        no_room,
     )  # fmt: skip
     stage.start()
     with pytest.raises(Unavailable, match="the log says why"):

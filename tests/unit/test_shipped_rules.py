@@ -8,9 +8,9 @@ import yaml
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support.findings import loop_found
 from tests.support.prometheus import CONFIGURATION
 from tests.support.sessions import Level, Sessions
-from tests.support.verdicts import found_verdict
 
 RULES = yaml.safe_load((CONFIGURATION / "agenteval.rules.yml").read_text())["groups"][0]["rules"]
 
@@ -19,7 +19,7 @@ RULES = yaml.safe_load((CONFIGURATION / "agenteval.rules.yml").read_text())["gro
 def test_what_an_alert_names_is_scraped(rule: dict[str, Any]) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i")
     telemetry.evaluations.observe_sessions(Sessions(Level("planner", "shop", "agent_reliability", 6, 2)))
-    telemetry.loops.tell([found_verdict()])
+    telemetry.findings.count([loop_found()])
     labels: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(telemetry.render()[0].decode()):
         for sample in family.samples:

@@ -6,10 +6,13 @@ from queue import Queue
 
 import pytest
 
-from otel_agenteval.announcing import ALIVE, LINGER, MAX_STARTS, MAX_TOLD, MAX_VERDICTS, Announcements
-from otel_agenteval.detectors import Mode, StepKind, StepStarted, Verdict
+from otel_agenteval.announcing import ALIVE, LINGER, MAX_LOOPS, MAX_STARTS, MAX_TOLD, Announcements
+from otel_agenteval.detectors import StepKind, StepStarted
+from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.verdict import Verdict, verdict_of
 from otel_agenteval.verdicts import MAX_ALARMS, REMEMBER, Verdicts
+from tests.support.findings import finding, loop_found
 
 
 class Seconds:
@@ -67,6 +70,27 @@ def test_the_same_loop_is_known_again() -> None:
     assert verdicts.found == 1
 
 
+def test_findings_of_other_kinds_on_one_span_are_told_apart_by_their_reasons() -> None:
+    verdicts = Verdicts(None, Seconds())
+    for reason in ("one value", "another", "one value"):
+        verdicts.publish(verdict_of(finding(kind="value_not_said", mode=Mode.OBSERVE, reason=reason)))
+    assert verdicts.found == 2
+
+
+@pytest.mark.parametrize(
+    ("found", "name"),
+    [
+        pytest.param(loop_found(kind="repeated_answer"), "loop_detection", id="a loop is told by its evaluator"),
+        pytest.param(finding(kind="answer_cut", mode=Mode.OBSERVE), "answer_cut", id="any other by its kind"),
+    ],
+)
+def test_a_finding_is_given_to_the_agent_as_a_verdict(found: Finding, name: str) -> None:
+    verdict = verdict_of(found)
+    assert (verdict.name, verdict.kind, verdict.mode) == (name, found.kind, found.mode)
+    assert (verdict.session_id, verdict.trace_id, verdict.span_id) == (found.session_id, found.trace_id, found.span_id)
+    assert verdict.metadata == {"agent": "planner", **found.metadata}
+
+
 def test_where_no_thread_can_be_started_a_verdict_waits_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -91,9 +115,8 @@ def test_memory_is_bounded() -> None:
     assert sum(verdicts.alarm(f"s{n}", f"{n:032x}") is not None for n in range(newest + 1)) == MAX_ALARMS // 2
 
 
-HUNG = dataclasses.replace(
-    VERDICT, kind="hung_span", metadata={"agent": "guide", "tool": "search", "silent_seconds": 600.0}
-)
+LOOP = loop_found(kind="cycle", session_id="s")
+HUNG = dataclasses.replace(LOOP, kind="hung_span", agent="guide", metadata={"tool": "search", "silent_seconds": 600.0})
 NOW = 10**18
 
 
@@ -221,25 +244,25 @@ def test_no_more_than_the_oldest_are_told_again() -> None:
     assert not request.all_open
 
 
-def test_a_collector_that_was_away_is_told_of_all_verdicts_and_of_what_is_open_by_then() -> None:
+def test_a_collector_that_was_away_is_told_of_all_loops_and_of_what_is_open_by_then() -> None:
     clock = Seconds()
     announced, _ = announcements(clock)
     announced.started(start(1), "t", None, "svc")
     announced.started(start(2), "t", None, "svc")
-    announced.hung(VERDICT)
+    announced.hung(LOOP)
     clock.now += LINGER
     request = announced.take()
     assert request is not None
     announced.put_off(request, 3.0)
     announced.ended(start(1).span_id)
-    announced.hung(dataclasses.replace(VERDICT, kind="hung_span"))
+    announced.hung(dataclasses.replace(LOOP, kind="hung_span"))
     assert announced.seconds_left() == 3.0
     clock.now += 3.0
     again = announced.take()
     assert again is not None
     assert start(1).span_id not in ids(again)
     assert start(2).span_id in ids(again)
-    assert [each.kind for each in again.verdicts] == ["cycle", "hung_span"]
+    assert [each.kind for each in again.findings] == ["cycle", "hung_span"]
     assert announced.dropped == 0
 
 
@@ -248,20 +271,20 @@ def test_what_waits_is_bounded() -> None:
     announced, _ = announcements(clock)
     for n in range(MAX_STARTS + 5):
         announced.started(start(n), "t", None, "svc")
-    for _ in range(MAX_VERDICTS + 5):
-        announced.hung(VERDICT)
+    for _ in range(MAX_LOOPS + 5):
+        announced.hung(LOOP)
     clock.now += LINGER
     request = announced.take()
     assert request is not None
-    assert (len(request.starts), len(request.verdicts)) == (MAX_STARTS, MAX_VERDICTS)
+    assert (len(request.starts), len(request.findings)) == (MAX_STARTS, MAX_LOOPS)
     assert announced.dropped == 10
-    newest = dataclasses.replace(VERDICT, reason="the newest")
+    newest = dataclasses.replace(LOOP, reason="the newest")
     announced.hung(newest)
     announced.put_off(request, 3.0)
     clock.now += 3.0
     again = announced.take()
     assert again is not None
-    assert (len(again.verdicts), again.verdicts[-1].reason) == (MAX_VERDICTS, newest.reason)
+    assert (len(again.findings), again.findings[-1].reason) == (MAX_LOOPS, newest.reason)
     assert announced.dropped == 11
 
 

@@ -11,7 +11,8 @@ from opentelemetry.trace import format_span_id, set_span_in_context
 from otel_agenteval.announcing import Announcements
 from otel_agenteval.buffer import ended_span
 from otel_agenteval.context import Identity
-from otel_agenteval.detectors import HungSpan, Repetition, RuleBook, Rules, Verdict
+from otel_agenteval.detectors import HungSpan, Repetition, RuleBook, Rules
+from otel_agenteval.finding import Finding
 from otel_agenteval.watching import MAX_EVENTS, MAX_TRACES, Began, Watch
 from tests.support.agent_spans import ask, call, running
 from tests.support.watched import Watched
@@ -30,8 +31,8 @@ def test_it_does_not_matter_when_it_looks(every: Callable[[Watch], None]) -> Non
             ask(watched.tracer, "I could not find anything at all.")
     watched.watch.look()
     assert watched.kinds() == ["identical_call", "repeated_output"]
-    assert [ended.verdicts is not None for ended in watched.ended] == [True] * 7 + [False]
-    assert [bool(ended.verdicts) for ended in watched.ended].index(True) == 2
+    assert [ended.loops is not None for ended in watched.ended] == [True] * 7 + [False]
+    assert [bool(ended.loops) for ended in watched.ended].index(True) == 2
     assert watched.watch.faults == 0
 
 
@@ -42,7 +43,7 @@ def test_tools_and_models_inside_an_agent_are_its_own() -> None:
             with running(watched.tracer, name), watched.tracer.start_as_current_span("step of a framework"):
                 for _ in range(4):
                     call(watched.tracer)
-    assert [verdict.metadata["agent"] for verdict in watched.found] == ["other"]
+    assert [loop.agent for loop in watched.found] == ["other"]
 
 
 def test_two_agents_that_take_turns_do_not_repeat_each_other() -> None:
@@ -60,7 +61,7 @@ def test_agent_that_is_named_after_its_run_began_counts() -> None:
         run.set_attribute("gen_ai.agent.name", "late")
         for _ in range(3):
             call(watched.tracer)
-    assert watched.found[0].metadata["agent"] == "late"
+    assert watched.found[0].agent == "late"
 
 
 def test_session_is_what_was_named_else_what_spans_say_else_the_trace() -> None:
@@ -94,7 +95,7 @@ def test_call_hangs_when_nothing_goes_on_inside_it() -> None:
     watched.watch.tick()
     assert watched.kinds() == ["hung_span"]
     span.end(300 * SECOND)
-    assert watched.ended[-1].verdicts == tuple(watched.found)
+    assert watched.ended[-1].loops == tuple(watched.found)
     assert watched.found[0].span_id == format_span_id(span.get_span_context().span_id)
     watched.now = 900 * SECOND
     watched.watch.tick()
@@ -106,7 +107,7 @@ def test_traces_without_agents_cost_no_detectors_and_end() -> None:
     for _ in range(2 * MAX_TRACES):
         watched.tracer.start_span("GET /").end()
     assert not watched.watch.has_open
-    assert all(ended.verdicts is None for ended in watched.ended)
+    assert all(ended.loops is None for ended in watched.ended)
 
 
 def test_oldest_trace_is_forgotten_and_goes_on_unharmed() -> None:
@@ -144,13 +145,13 @@ def test_what_ended_unseen_neither_hangs_nor_is_told_as_open() -> None:
 
 
 def test_fault_in_one_trace_costs_no_other_its_look(caplog: pytest.LogCaptureFixture) -> None:
-    def refuse(verdict: Verdict) -> None:
+    def refuse(loop: Finding) -> None:
         if not found:
-            found.append(verdict)
+            found.append(loop)
             raise RuntimeError("can't start new thread")
-        found.append(verdict)
+        found.append(loop)
 
-    found: list[Verdict] = []
+    found: list[Finding] = []
     announcements = Announcements("p", False, lambda: None, lambda: 0.0, lambda: 600 * SECOND)
     watch = Watch(
         RuleBook(default=Rules(hung_span=HungSpan(after=60))), refuse, announcements, lambda: 0.0, lambda: 600 * SECOND

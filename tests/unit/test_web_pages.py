@@ -8,6 +8,7 @@ from agenteval_collector.clock import ManualClock
 from agenteval_collector.documents import with_trouble
 from agenteval_collector.errors import InvalidRequest, NotFound
 from agenteval_collector.records import PENDING_TRACES
+from agenteval_collector.session_filter import EVERY_SESSION, SessionFilter
 from agenteval_collector.web import formats
 from agenteval_collector.web.pages import Pages
 from hypothesis import given, settings
@@ -22,6 +23,8 @@ from tests.support.memory_queries import (
     MemoryQueries,
     call,
     exchange,
+    finding,
+    found,
     label,
     outcome,
     session,
@@ -29,7 +32,6 @@ from tests.support.memory_queries import (
     trace,
     travel_agent,
     turn,
-    verdict,
 )
 
 
@@ -95,12 +97,12 @@ def infected(payload: str) -> MemoryQueries:
 def rendered(payload: str) -> list[str]:
     view = pages(infected(payload))
     return [
-        view.sessions(agent=None, cursor=None),
-        view.sessions(agent=payload, cursor=None),
+        view.sessions(EVERY_SESSION, cursor=None),
+        view.sessions(SessionFilter(agent=payload), cursor=None),
         view.session(payload, older_than=None),
         view.trace(GOOD_TRACE),
         view.error(404, payload),
-        pages(MemoryQueries()).sessions(agent=payload, cursor=None),
+        pages(MemoryQueries()).sessions(SessionFilter(agent=payload), cursor=None),
     ]
 
 
@@ -149,8 +151,8 @@ def test_no_text_at_all_becomes_markup(payload: str) -> None:
 def test_pages_hold_no_script_and_load_nothing_from_elsewhere() -> None:
     view = pages(travel_agent())
     everything = [
-        view.sessions(agent=None, cursor=None),
-        pages(MemoryQueries()).sessions(agent=None, cursor=None),
+        view.sessions(EVERY_SESSION, cursor=None),
+        pages(MemoryQueries()).sessions(EVERY_SESSION, cursor=None),
         *(view.session(session_id, older_than=None) for session_id in travel_agent().all_sessions),
         *(view.trace(trace_id) for trace_id in travel_agent().traces),
     ]
@@ -163,8 +165,8 @@ def test_pages_hold_no_script_and_load_nothing_from_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("render", "lives"),
     [
-        pytest.param(lambda view: view.sessions(agent=None, cursor=None), True, id="the newest sessions"),
-        pytest.param(lambda view: view.sessions(agent=None, cursor="after-1"), False, id="older sessions"),
+        pytest.param(lambda view: view.sessions(EVERY_SESSION, cursor=None), True, id="the newest sessions"),
+        pytest.param(lambda view: view.sessions(EVERY_SESSION, cursor="after-1"), False, id="older sessions"),
         pytest.param(lambda view: view.session("s-43", older_than=None), True, id="a running session"),
         pytest.param(lambda view: view.session(SILENT_TRACE, older_than=None), False, id="an ended session"),
         pytest.param(lambda view: view.trace(RUNNING_TRACE), True, id="a running trace"),
@@ -188,9 +190,9 @@ def test_the_list_says_what_is_wrong_with_a_judge_that_scores_wait_for() -> None
     queries = MemoryQueries()
     said = trace(GOOD_TRACE, "s", turn("hi", "ok"), began=0)
     queries.add(session("s", said, outcomes=[with_trouble(waiting, None)]), said)
-    assert "Scores wait" not in pages(queries).sessions(agent=None, cursor=None)
+    assert "Scores wait" not in pages(queries).sessions(EVERY_SESSION, cursor=None)
     queries.add(session("s", said, outcomes=[with_trouble(waiting, "the judge <b> is away")]), said)
-    page = pages(queries).sessions(agent=None, cursor=None)
+    page = pages(queries).sessions(EVERY_SESSION, cursor=None)
     assert "Scores wait: the judge &lt;b&gt; is away." in page
 
 
@@ -304,27 +306,27 @@ def test_a_trace_that_was_not_judged_has_no_questions() -> None:
 
 
 def test_loops_and_what_still_runs_are_shown_before_all_else() -> None:
-    hostile = verdict(reason="<script>alert(1)</script> was called 3 times", mode="observe")
+    hostile = finding(reason="<script>alert(1)</script> was called 3 times", mode="observe")
     spans = [{"span_id": "b7ad6b7169203331", "name": "<b>search</b>", "started_at": "2026-03-02T09:00:00.000000Z"}]
     reason = "the agent died in the middle: there was open: search"
-    member = trace(GOOD_TRACE, "s", began=0, verdicts=[hostile], open_spans=spans, status_reason=reason)
+    member = trace(GOOD_TRACE, "s", began=0, **found(hostile), open_spans=spans, status_reason=reason)
     queries = MemoryQueries()
-    about = {"verdicts": [{"trace_id": GOOD_TRACE, **hostile}], "status_reason": reason, "running_traces": [GOOD_TRACE]}
+    about = {**found(hostile), "status_reason": reason, "running_traces": [GOOD_TRACE]}
     queries.add(session("s", member, outcomes=[], **about), member)
     shown = Elements(pages(queries).trace(GOOD_TRACE))
     text = " ".join(shown.text.split())
     assert "script" not in [name for name, _ in shown.elements]
     assert text.index(
-        "Loops identical call of travel_agent: <script>alert(1)</script> was called 3 times"
+        "Findings identical call of travel_agent: <script>alert(1)</script> was called 3 times"
     ) < text.index("Scores")
     assert "only observed" in text
     assert text.index("Open spans the agent died in the middle") < text.index("<b>search</b>") < text.index("Scores")
     of_session = " ".join(Elements(pages(queries).session("s", older_than=None)).text.split())
     assert (
         of_session.index("the agent died in the middle")
-        < of_session.index("Loops identical call")
+        < of_session.index("Findings identical call")
         < of_session.index("Scores")
     )
-    listed = Elements(pages(queries).sessions(agent=None, cursor=None))
+    listed = Elements(pages(queries).sessions(EVERY_SESSION, cursor=None))
     assert "died" in listed.text
     assert hostile["reason"] in [each.get("title") for _, each in listed.elements]

@@ -23,7 +23,7 @@ MAX_SESSIONS = 2_000
 """Sessions held in memory; the one quiet for longest is read from the store again when it goes on."""
 
 MAX_SERVICES = 100
-"""Services listed of one session: an id that a thousand services share is no session."""
+"""Services, and versions, listed of one session: an id that a thousand services share is no session."""
 
 
 class SessionStore(Protocol):
@@ -277,11 +277,15 @@ def _seen(record: SessionRecord, trace: Trace, agent: str | None, trace_count: i
     services = list(record.services)
     if trace.service is not None and trace.service not in services and len(services) < MAX_SERVICES:
         services.append(trace.service)
+    versions = list(record.versions)
+    if trace.service_version is not None and trace.service_version not in versions and len(versions) < MAX_SERVICES:
+        versions.append(trace.service_version)
     return SessionRecord(
         session_id=record.session_id,
         user_id=record.user_id or trace.user_id,
         agent=agent or record.agent,
         services=services,
+        versions=versions,
         started_at=min(record.started_at, trace.started_at),
         last_seen_at=max(record.last_seen_at, received_at),
         trace_count=trace_count,

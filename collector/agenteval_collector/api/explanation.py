@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from agenteval_collector.pipeline import Document
+from otel_agenteval.detectors import LOOP_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ _MEANING = {
 
 
 def about_trace(trace: Document) -> list[Note]:
-    """Where the trace stands: loops, status, completeness, what is missing from it, its session."""
-    notes = [about_verdict(verdict) for verdict in trace["verdicts"]]
+    """Where the trace stands: findings, status, completeness, what is missing from it, its session."""
+    notes = [about_finding(finding) for finding in trace["findings"]]
     notes.append(Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}."))
     if trace["status_reason"] is not None:
         reason = trace["status_reason"]
@@ -92,12 +93,17 @@ def about_trace(trace: Document) -> list[Note]:
     return notes
 
 
-def about_verdict(verdict: Document) -> Note:
-    """A loop that the agent was found in."""
-    observed = " (only observed)" if verdict["mode"] == "observe" else ""
-    whose = f" of {verdict['agent']}" if verdict["agent"] else ""
-    text = f"Loop{whose}{observed}: {verdict['kind']} on span {verdict['span_id']}: {verdict['reason']}."
-    return Note(text, f"If the agent is to do so, change loops.{verdict['kind']} in the settings, for all or for it.")
+def about_finding(finding: Document) -> Note:
+    """What was observed; on a loop how to have it differently."""
+    observed = " (only observed)" if finding["mode"] == "observe" else ""
+    whose = f" of {finding['agent']}" if finding["agent"] else ""
+    where = f" on span {finding['span_id']}" if finding["span_id"] else ""
+    kind, reason = finding["kind"], finding["reason"].rstrip(".")
+    if finding["mode"] is not None and kind in LOOP_KINDS:
+        advice = f"If the agent is to do so, change loops.{kind} in the settings, for all or for it."
+        return Note(f"Loop{whose}{observed}: {kind}{where}: {reason}.", advice)
+    turn = "" if finding["turn"] is None else f" in turn {finding['turn'] + 1}"
+    return Note(f"{finding['severity'].capitalize()}{whose}{turn}: {kind}{where}: {reason}.")
 
 
 def about_outcomes(trace: Document) -> list[Note]:

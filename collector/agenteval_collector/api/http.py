@@ -14,11 +14,13 @@ from starlette.routing import Route
 from agenteval_collector.api.refusals import Refusals
 from agenteval_collector.api.responses import error_response, json_response
 from agenteval_collector.api.security import Keys, LoopbackHost, SecurityHeaders
+from agenteval_collector.api.sessions import PARAMETERS, session_filter
 from agenteval_collector.api.threads import ReadingThreads
 from agenteval_collector.api.wire import encode, found, limit_of, trace_id_of
 from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.errors import CollectorError, InvalidRequest, NotFound
 from agenteval_collector.pipeline import Queries
+from agenteval_collector.session_filter import SessionFilter
 from agenteval_collector.web.pages import Pages, asset
 
 
@@ -113,12 +115,12 @@ def _api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
         return json_response(await reads.run(lambda: encode(found(queries.trace(trace_id), f"trace {trace_id}"))))
 
     async def sessions(request: Request) -> Response:
-        _check_names(request, "agent", "limit", "cursor")
-        agent, cursor = _optional(request, "agent"), _optional(request, "cursor")
+        _check_names(request, *PARAMETERS, "limit", "cursor")
+        wanted, cursor = _wanted(request), _optional(request, "cursor")
         limit = limit_of(request.query_params.get("limit"))
 
         def read() -> bytes:
-            page = queries.sessions(agent=agent, limit=limit, cursor=cursor)
+            page = queries.sessions(wanted, limit=limit, cursor=cursor)
             return encode({"items": page.items, "next_cursor": page.next_cursor})
 
         return json_response(await reads.run(read))
@@ -185,8 +187,8 @@ def _api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
 
 def _page_routes(pages: Pages, reads: ReadingThreads) -> list[Route]:
     async def sessions(request: Request) -> Response:
-        agent, cursor = _optional(request, "agent"), _optional(request, "cursor")
-        return HTMLResponse(await reads.run(lambda: pages.sessions(agent=agent, cursor=cursor)))
+        wanted, cursor = _wanted(request), _optional(request, "cursor")
+        return HTMLResponse(await reads.run(lambda: pages.sessions(wanted, cursor=cursor)))
 
     async def session(request: Request) -> Response:
         session_id, older_than = request.path_params["session_id"], _optional(request, "older_than")
@@ -219,6 +221,10 @@ def _check_names(request: Request, *known: str) -> None:
     if unknown:
         there_are = f"there are {', '.join(known)}" if known else "there are none"
         raise InvalidRequest(f"{unknown[0][:64]!r} is no parameter of {request.url.path[:200]}; {there_are}")
+
+
+def _wanted(request: Request) -> SessionFilter:
+    return session_filter({name: request.query_params.get(name) or "" for name in PARAMETERS})
 
 
 def _required(request: Request, parameter: str) -> str:

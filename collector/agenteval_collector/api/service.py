@@ -6,11 +6,13 @@ from typing import Any, Protocol, TypeVar
 
 import grpc
 
+from agenteval_collector.api.sessions import PARAMETERS, session_filter
 from agenteval_collector.api.starts import starts_report
 from agenteval_collector.api.wire import DEFAULT_LIMIT, MAX_LIMIT, checked_limit, encode, found, trace_id_of
 from agenteval_collector.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
-from agenteval_collector.pipeline import Document, FoundVerdict, Label, Queries, Reports, RunReport
+from agenteval_collector.pipeline import Document, Label, Queries, Reports, RunReport
 from agenteval_collector.rpc import abort
+from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation, Score
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceServicer
@@ -39,7 +41,7 @@ class Subscription(Protocol):
     @property
     def closed(self) -> bool: ...
 
-    def get(self, timeout: float) -> Evaluation | FoundVerdict | Lost | None: ...
+    def get(self, timeout: float) -> Evaluation | Finding | Lost | None: ...
 
     def close(self) -> None: ...
 
@@ -85,7 +87,8 @@ class EvaluationService(EvaluationServiceServicer):
     ) -> pb.ListSessionsResponse:
         def answer() -> pb.ListSessionsResponse:
             limit = checked_limit(request.limit or DEFAULT_LIMIT)
-            page = self._queries.sessions(agent=request.agent or None, limit=limit, cursor=request.cursor or None)
+            wanted = session_filter({name: getattr(request, name) for name in PARAMETERS})
+            page = self._queries.sessions(wanted, limit=limit, cursor=request.cursor or None)
             items = [encode(item) for item in page.items]
             return pb.ListSessionsResponse(items_json=items, next_cursor=page.next_cursor or "")
 
@@ -197,8 +200,8 @@ def _responses(subscription: Subscription, context: grpc.ServicerContext) -> Ite
                 continue
             case Evaluation() as evaluation:
                 yield pb.WatchResponse(outcome=outcome_message(evaluation))
-            case FoundVerdict() as found_verdict:
-                yield pb.WatchResponse(verdict=verdict_message(found_verdict))
+            case Finding() as finding:
+                yield pb.WatchResponse(finding=finding_message(finding))
             case lost:
                 yield pb.WatchResponse(lost=lost.count)
 
@@ -229,20 +232,21 @@ def outcome_message(evaluation: Evaluation) -> pb.Outcome:
     return message
 
 
-def verdict_message(found_verdict: FoundVerdict) -> pb.Verdict:
-    """A verdict as the watch stream sends it."""
-    verdict = found_verdict.verdict
-    whose = {} if found_verdict.agent is None else {"agent": found_verdict.agent}
-    return pb.Verdict(
-        name=verdict.name,
-        kind=verdict.kind,
-        mode=verdict.mode,
-        session_id=verdict.session_id,
-        trace_id=verdict.trace_id,
-        span_id=verdict.span_id,
-        reason=verdict.reason.encode(errors="replace").decode(),
-        found_at_unix_nano=found_verdict.found_at,
-        metadata_json=encode({**whose, **verdict.metadata}),
+def finding_message(finding: Finding) -> pb.Finding:
+    """A finding as the watch stream sends it; what there is none of stays unset."""
+    return pb.Finding(
+        kind=finding.kind,
+        severity=finding.severity,
+        mode=finding.mode,
+        session_id=finding.session_id,
+        trace_id=finding.trace_id,
+        span_id=finding.span_id,
+        turn=finding.turn,
+        agent=finding.agent,
+        tool=finding.tool,
+        reason=finding.reason.encode(errors="replace").decode(),
+        found_at_unix_nano=finding.found_at,
+        metadata_json=encode(dict(finding.metadata)),
     )
 
 

@@ -5,13 +5,13 @@ import re
 
 from agenteval_collector.errors import InvalidRequest
 from agenteval_collector.pipeline import SpanStart, StartsReport
-from agenteval_collector.reported import verdict_of
-from otel_agenteval.detectors import Verdict
+from agenteval_collector.reported import reported_finding
+from otel_agenteval.finding import Finding
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 
 MAX_STARTS = 10_000
 """Starts in one report; our processor sends far fewer."""
-MAX_VERDICTS = 1000
+MAX_FINDINGS = 1000
 MAX_TEXT = 1024
 """Characters of an id or a name that are kept."""
 
@@ -23,17 +23,17 @@ def starts_report(request: pb.ReportStartsRequest) -> StartsReport:
     """The report. Raises InvalidRequest naming what cannot be taken."""
     if not request.process_id or len(request.process_id) > MAX_TEXT:
         raise InvalidRequest(f"process_id has {len(request.process_id)} characters, not 1 to {MAX_TEXT}")
-    if len(request.starts) > MAX_STARTS or len(request.verdicts) > MAX_VERDICTS:
+    if len(request.starts) > MAX_STARTS or len(request.findings) > MAX_FINDINGS:
         raise InvalidRequest(
-            f"{len(request.starts)} starts and {len(request.verdicts)} verdicts, more than {MAX_STARTS} and "
-            f"{MAX_VERDICTS}; report them in several messages"
+            f"{len(request.starts)} starts and {len(request.findings)} findings, more than {MAX_STARTS} and "
+            f"{MAX_FINDINGS}; report them in several messages"
         )
-    verdicts = (_verdict(each) for each in request.verdicts)
+    findings = (_finding(each) for each in request.findings)
     return StartsReport(
         process_id=request.process_id,
         service=request.service[:MAX_TEXT] or None,
         starts=[_start(each) for each in request.starts],
-        verdicts=[verdict for verdict in verdicts if verdict is not None],
+        findings=[finding for finding in findings if finding is not None],
         all_open=request.all_open,
     )
 
@@ -49,19 +49,20 @@ def _start(start: pb.SpanStart) -> SpanStart:
     )
 
 
-def _verdict(verdict: pb.Verdict) -> Verdict | None:
-    """The verdict; None for a kind or a mode that is none here, as a newer client may have."""
-    trace_id = _hex("trace_id", verdict.trace_id, _TRACE_DIGITS)
+def _finding(said: pb.Finding) -> Finding | None:
+    """The finding; None for a kind or a mode that is none here, as a newer client may have."""
+    trace_id = _hex("trace_id", said.trace_id, _TRACE_DIGITS)
     try:
-        metadata = json.loads(verdict.metadata_json) if verdict.metadata_json else {}
+        metadata = json.loads(said.metadata_json) if said.metadata_json else {}
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"metadata_json is no JSON: {error}") from error
-    said = {"name": verdict.name, "kind": verdict.kind, "mode": verdict.mode, "reason": verdict.reason}
-    return verdict_of(
-        {**said, "metadata": metadata},
+    fields = {name: getattr(said, name) for name in ("kind", "mode", "reason", "agent", "tool")}
+    return reported_finding(
+        {**fields, "metadata": metadata},
         trace_id=trace_id,
-        span_id=_hex("span_id", verdict.span_id, _SPAN_DIGITS),
-        session_id=verdict.session_id[:MAX_TEXT] or trace_id,
+        span_id=_hex("span_id", said.span_id, _SPAN_DIGITS),
+        session_id=said.session_id[:MAX_TEXT] or trace_id,
+        found_at=said.found_at_unix_nano,
     )
 
 

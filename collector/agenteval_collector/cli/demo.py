@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Annotated
@@ -41,7 +42,7 @@ DEFAULT_URL = f"http://{ServerConfig().web_address}"
 def demo(
     once: Annotated[bool, typer.Option("--once", help="End when the sample agents are done and scored.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print {sessions, traces, loops, metrics_url} at the end.")
+        bool, typer.Option("--json", help="Print {sessions, traces, findings, metrics_url} at the end.")
     ] = False,
 ) -> None:
     """Start a collector, let four sample agents talk to it, and watch their scores; needs no key and no network.
@@ -113,9 +114,11 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Conso
 def _view(collector: Collector, width: int) -> Group:
     sessions = sorted(collector.queries.sessions().items, key=lambda session: session["started_at"])
     traces = sorted(_traces(collector), key=lambda trace: trace["started_at"])
-    loops = Text(f"Loops: {_loops(traces)}", style="bold red" if _loops(traces) else "bold")
+    kinds = _findings(traces)
+    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
+    findings = Text(f"Findings: {counted}", style="bold")
     tables = session_table(sessions, now=SystemClock().now(), width=width), Text(), trace_table(traces), Text()
-    return Group(*tables, loops)
+    return Group(*tables, findings)
 
 
 def _traces(collector: Collector) -> list[Document]:
@@ -128,9 +131,9 @@ def _traces(collector: Collector) -> list[Document]:
     return found
 
 
-def _loops(traces: Sequence[Document]) -> int:
-    """Count the loops that were found in the traces."""
-    return sum(len(trace["verdicts"]) for trace in traces)
+def _findings(traces: Sequence[Document]) -> dict[str, int]:
+    """How many findings of each kind there are, the most frequent first."""
+    return dict(Counter(finding["kind"] for trace in traces for finding in trace["findings"]).most_common())
 
 
 def _result(collector: Collector, addresses: Mapping[str, str]) -> Document:
@@ -142,7 +145,7 @@ def _result(collector: Collector, addresses: Mapping[str, str]) -> Document:
         fail(f"{metrics_url} answers, but has no scores")
     sessions = [collector.queries.session(script.session) for script in SCRIPTS]
     traces = _traces(collector)
-    return {"sessions": sessions, "traces": traces, "loops": _loops(traces), "metrics_url": metrics_url}
+    return {"sessions": sessions, "traces": traces, "findings": _findings(traces), "metrics_url": metrics_url}
 
 
 def _where_next(addresses: Mapping[str, str], *, serving: bool) -> str:

@@ -13,6 +13,8 @@ from agenteval_collector.documents import judge_trouble
 from agenteval_collector.pipeline import Document
 from agenteval_collector.web.formats import between, moment, number, percent, readable
 
+_SEVERITY_STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
+
 
 def show_sessions(page: Document, *, now: int) -> None:
     """A table of a page of sessions; `now` in nanoseconds since the Unix epoch."""
@@ -38,7 +40,7 @@ def show_session(session: Document, *, now: int) -> None:
         out.print(content(session["status_reason"], "bold red"))
     if session["running_traces"]:
         out.print(content(f"running: {', '.join(session['running_traces'])}"))
-    _show_loops(session["verdicts"])
+    _show_findings(session)
     out.print()
     _show_outcomes(session["outcomes"])
     _show_course(session)
@@ -55,7 +57,12 @@ def show_session(session: Document, *, now: int) -> None:
         table.add_row(content(trace_id, "bold red" if flagged else ""), *values)
     out.print(table)
     if session["flagged_traces"]:
-        out.print(Text("Traces in red have a judged score that fails; `agenteval why TRACE` explains one.", "dim"))
+        out.print(
+            Text(
+                "Traces in red have an error or a judged failure; `agenteval why TRACE` explains one.",
+                "dim",
+            )
+        )
 
 
 def show_trace(trace: Document) -> None:
@@ -83,7 +90,7 @@ def show_trace(trace: Document) -> None:
     if trace["open_spans"]:
         spans = (f"{span['name']} (since {moment(span['started_at'])})" for span in trace["open_spans"])
         out.print(content(f"open spans: {', '.join(spans)}"))
-    _show_loops(trace["verdicts"])
+    _show_findings(trace)
     for turn in trace["turns"]:
         out.print()
         _show_said("user", turn["input"])
@@ -124,13 +131,19 @@ def _show_course(session: Document) -> None:
         console().print(Text(f"{correct} by ground truth: {chances} (plug-in)", "dim"))
 
 
-def _show_loops(verdicts: Sequence[Document]) -> None:
-    for verdict in verdicts:
-        where = f" in trace {verdict['trace_id']}" if "trace_id" in verdict else ""
-        observed = ", only observed" if verdict["mode"] == "observe" else ""
-        whose = f" of {verdict['agent']}" if verdict["agent"] else ""
-        text = f"loop{whose}: {verdict['kind']} on span {verdict['span_id']}{where}{observed}: {verdict['reason']}"
-        console().print(content(text, "bold red"))
+def _show_findings(document: Document) -> None:
+    """What was found in a trace or a session."""
+    for finding in document["findings"]:
+        where = f" on span {finding['span_id']}" if finding["span_id"] else ""
+        if finding["trace_id"] != document.get("trace_id"):
+            where += f" in trace {finding['trace_id']}"
+        observed = ", only observed" if finding["mode"] == "observe" else ""
+        whose = f" of {finding['agent']}" if finding["agent"] else ""
+        text = f"{finding['severity']}{whose}: {finding['kind']}{where}{observed}: {finding['reason']}"
+        console().print(content(text, _SEVERITY_STYLES[finding["severity"]]))
+    more = sum(document["findings_count"].values()) - len(document["findings"])
+    if more:
+        console().print(Text(f"and {more} more findings", "dim"))
 
 
 def _show_said(who: str, text: str | None, style: str = "") -> None:

@@ -23,6 +23,7 @@ _SHORT = {
     "loop": "loop_detection",
 }
 """Headings of scores, nine of which stand side by side in a terminal."""
+_SEVERITY_STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 _MARKS = {"pending": ("…", "dim"), "failed": ("fail", "red")}
 
 WIDE = 100
@@ -38,12 +39,12 @@ def session_table(sessions: Sequence[Document], *, now: int, width: int) -> Tabl
     if width < WIDE:
         table.expand = True  # Then the first two share what the others leave.
         table.columns[0].ratio, table.columns[1].ratio = 3, 2
-    columns = ["status", "traces", "reliability", "consistency", "coverage", "flagged", "loops", "last seen"]
+    columns = ["status", "traces", "reliability", "consistency", "coverage", "flagged", "worst", "last seen"]
     for name in columns if width >= WIDE else columns[:-1]:
         table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     for session in sessions:
         reliability = named(session["outcomes"], "agent_reliability")
-        flagged, loops = len(session["flagged_traces"]), len(session["verdicts"])
+        flagged = len(session["flagged_traces"])
         cells = [
             content(session["session_id"]),
             content(session["agent"] or "unnamed", "" if session["agent"] else "dim"),
@@ -54,7 +55,7 @@ def session_table(sessions: Sequence[Document], *, now: int, width: int) -> Tabl
             score(named(session["outcomes"], "agent_consistency")),
             Text(percent(reliability["coverage"] if reliability else None)),
             Text(str(flagged), "bold red" if flagged else "dim"),
-            Text(str(loops), "bold red" if loops else "dim"),
+            _worst(session),
             Text(ago(session["last_seen_at"], now)),
         ]
         table.add_row(*cells[: len(table.columns)])
@@ -83,6 +84,14 @@ def score(outcome: Document | None) -> Text:
     if outcome["score"] is None:
         return content(outcome["status"].replace("_", " "), "dim")
     return Text(number(outcome["score"]), _STYLES[tone(outcome)])
+
+
+def _worst(session: Document) -> Text:
+    """The worst severity of its findings, with how many there are of it."""
+    worst = session["worst"]
+    if worst == "none":
+        return Text("–", "dim")
+    return Text(f"{session['findings_count'][worst]} {worst}", _SEVERITY_STYLES[worst])
 
 
 def _brief(outcome: Document | None) -> Text:

@@ -5,6 +5,7 @@ command-line flags. A key that does not exist is an error that names it.
 """
 
 from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig, JudgedConfig
+from agenteval_collector.config.findings import FindingConfig, FindingsConfig
 from agenteval_collector.config.judge import NO_JUDGE, BudgetConfig, PriceConfig, RubricConfig
 from agenteval_collector.config.loops import DetectorsConfig, LoopsConfig, RepetitionConfig
 from agenteval_collector.config.reliability import DEFAULT_CONSTRAINTS, ConstraintConfig, SafetyConfig
@@ -22,6 +23,8 @@ __all__ = [
     "EmbeddingConfig",
     "EvaluatorConfig",
     "EvaluatorsConfig",
+    "FindingConfig",
+    "FindingsConfig",
     "JudgedConfig",
     "LoopsConfig",
     "PriceConfig",

@@ -6,6 +6,7 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 
 from agenteval_collector.config.evaluators import EmbedderConfig, EvaluatorsConfig
+from agenteval_collector.config.findings import FindingsConfig
 from agenteval_collector.config.judge import JudgeConfig
 from agenteval_collector.config.loops import LoopsConfig
 from agenteval_collector.config.reliability import ReliabilityConfig
@@ -93,6 +94,7 @@ class Settings(Section):
     judge: JudgeConfig = JudgeConfig()
     reliability: ReliabilityConfig = ReliabilityConfig()
     loops: LoopsConfig = LoopsConfig()
+    findings: FindingsConfig = FindingsConfig()
     export: ExportConfig = ExportConfig()
 
 

@@ -17,7 +17,7 @@ PREFIX = "AGENTEVAL_"
 # Read by the client in the agent's process; not the collector's, but often in the same environment.
 CLIENT_VARIABLES = frozenset({"ENDPOINT", "HEADERS", "API_KEY", "URL", "SHARED"})
 
-_AGENTS = ("loops", "agents")
+_AGENTS = (("loops", "agents"), ("findings", "agents"))
 
 
 class ConfigError(ValueError):
@@ -79,7 +79,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 def _levels(name: str) -> list[str]:
     """The levels that a variable's name writes; an agent's name is a key, and means what it says."""
     levels = name.split("__")
-    keep = len(_AGENTS) if tuple(level.lower() for level in levels[: len(_AGENTS)]) == _AGENTS else None
+    keep = 2 if tuple(level.lower() for level in levels[:2]) in _AGENTS else None
     return [level if index == keep else level.lower() for index, level in enumerate(levels)]
 
 

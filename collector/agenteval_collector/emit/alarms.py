@@ -3,18 +3,19 @@
 from collections import OrderedDict
 from typing import Final, TypeAlias
 
-from agenteval_collector.pipeline import FoundVerdict
+from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation, Method, Subject
 
 MAX_ALARMS: Final = 1024
 """Alarms that are remembered, the newest."""
 
-Event: TypeAlias = Evaluation | FoundVerdict
+Event: TypeAlias = Evaluation | Finding
 
 
 def is_alarm(event: Event) -> bool:
-    """Whether the event says that something is wrong: a verdict, or a judged score of a trace below its threshold."""
-    if isinstance(event, FoundVerdict):
+    """Whether the event says that something is wrong: a finding that is told live, or a judge's score of a trace below
+    its threshold."""
+    if isinstance(event, Finding):
         return True
     return event.method is Method.LLM and event.subject is Subject.TRACE and event.success is False
 
@@ -39,6 +40,6 @@ class RecentAlarms:
 
 
 def _identity(event: Event) -> tuple[str | None, ...]:
-    if isinstance(event, FoundVerdict):
-        return event.verdict.trace_id, event.verdict.kind, event.verdict.span_id
+    if isinstance(event, Finding):
+        return event.trace_id, event.kind, event.span_id
     return event.subject_id, event.name

@@ -13,8 +13,10 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 
 from agenteval_collector.emit.instruments import score_label
 from agenteval_collector.emit.labels import clean
-from agenteval_collector.pipeline import CommittedEvaluation, FoundVerdict, VerdictKey
+from agenteval_collector.pipeline import CommittedEvaluation, has_event
 from otel_agenteval import semconv
+from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
+from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation, Failure, Score, Status
 
 _EXPLANATION_LENGTH: Final = 1024
@@ -22,7 +24,7 @@ _NAME_LENGTH: Final = 256
 
 
 class EvaluationEvents:
-    """An EvaluationSink that emits every revision of every outcome but `no_judge`, and every verdict once."""
+    """Emits every revision of every outcome but `no_judge`; and once each finding that was told live or is an error."""
 
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
@@ -36,10 +38,12 @@ class EvaluationEvents:
             context = _context(evaluation.trace_id, evaluation.span_id)
             self._emit(evaluation.evaluated_at, context, _attributes(evaluation))
 
-    def tell(self, verdicts: Sequence[FoundVerdict]) -> None:
-        for found in verdicts:
-            context = _context(found.verdict.trace_id, found.verdict.span_id)
-            self._emit(found.found_at, context, _verdict_attributes(found))
+    def count(self, findings: Sequence[Finding]) -> None:
+        """Emit an event for each of these that has one."""
+        for each in findings:
+            if has_event(each):
+                context = _context(each.trace_id, each.span_id)
+                self._emit(each.found_at, context, _finding_attributes(each))
 
     def _emit(self, at: int, context: Context, attributes: dict[str, str | float | int]) -> None:
         self._logger.emit(
@@ -55,13 +59,14 @@ class EvaluationEvents:
         )
 
 
-def verdict_key(record: LogRecord) -> VerdictKey | None:
-    """Of which verdict an event of `EvaluationEvents` tells; None where it is an evaluation's."""
-    kind = (record.attributes or {}).get(semconv.AGENTEVAL_LOOP_KIND)
+def finding_key(record: LogRecord) -> tuple[str, str, str] | None:
+    """Trace, kind and span of the finding that an event tells of, the span empty where there is none; None where it is
+    an evaluation's."""
+    kind = (record.attributes or {}).get(semconv.AGENTEVAL_FINDING_KIND)
     if kind is None:
         return None
     span_id = format(record.span_id, "016x") if record.span_id else ""
-    return VerdictKey(format(record.trace_id or 0, "032x"), str(kind), span_id)
+    return format(record.trace_id or 0, "032x"), str(kind), span_id
 
 
 def _context(trace_id: str | None, span_id: str | None) -> Context:
@@ -100,20 +105,23 @@ def _attributes(evaluation: Evaluation) -> dict[str, str | float | int]:
     return _present(attributes)
 
 
-def _verdict_attributes(found: FoundVerdict) -> dict[str, str | float | int]:
-    verdict = found.verdict
+def _finding_attributes(finding: Finding) -> dict[str, str | float | int]:
+    is_loop = finding.kind in LOOP_KINDS
     # The session may only become known later.
-    session_id = None if verdict.session_id == verdict.trace_id else verdict.session_id
+    session_id = None if finding.session_id == finding.trace_id else finding.session_id
     return _present(
         {
-            semconv.GEN_AI_EVALUATION_NAME: clean(verdict.name, _NAME_LENGTH),
+            semconv.GEN_AI_EVALUATION_NAME: LOOP_EVALUATOR if is_loop else finding.kind,
             semconv.GEN_AI_EVALUATION_SCORE_LABEL: "fail",
-            semconv.GEN_AI_EVALUATION_EXPLANATION: clean(verdict.reason, _EXPLANATION_LENGTH),
+            semconv.GEN_AI_EVALUATION_EXPLANATION: clean(finding.reason, _EXPLANATION_LENGTH),
             semconv.GEN_AI_CONVERSATION_ID: _name(session_id),
-            semconv.GEN_AI_AGENT_NAME: _name(found.agent),
-            semconv.AGENTEVAL_LOOP_KIND: verdict.kind,
-            semconv.AGENTEVAL_LOOP_MODE: verdict.mode.value,
-            semconv.AGENTEVAL_SERVICE_NAME: _name(found.service),
+            semconv.GEN_AI_AGENT_NAME: _name(finding.agent),
+            semconv.AGENTEVAL_FINDING_KIND: finding.kind,
+            semconv.AGENTEVAL_FINDING_SEVERITY: finding.severity.value,
+            semconv.AGENTEVAL_LOOP_KIND: finding.kind if is_loop else None,
+            semconv.AGENTEVAL_LOOP_MODE: finding.mode.value if is_loop and finding.mode is not None else None,
+            semconv.AGENTEVAL_SERVICE_NAME: _name(finding.service),
+            semconv.AGENTEVAL_SERVICE_VERSION: _name(finding.service_version),
         }
     )
 

@@ -1,4 +1,4 @@
-"""What is told to several, none of whom can stop the others."""
+"""Calls of several sinks, none of which can stop the others."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ class Fanout(Generic[T]):
     """Hands what it gets to each of `sinks` in turn.
 
     A sink that raises loses that call only. It is counted each time and logged when it starts to fail, not once per
-    call: a broken sink must not fill the disk.
+    call: a broken sink must not fill the disk. As thread-safe as its sinks.
     """
 
     def __init__(self, sinks: Mapping[str, Callable[[Sequence[T]], None]], telemetry: CollectorTelemetry) -> None:
@@ -25,6 +25,9 @@ class Fanout(Generic[T]):
         self._failing: set[str] = set()
 
     def accept(self, items: Sequence[T]) -> None:
+        """Hand over `items`; where there are none, nobody is called."""
+        if not items:
+            return
         for name, sink in self._sinks.items():
             try:
                 sink(items)
@@ -35,5 +38,5 @@ class Fanout(Generic[T]):
                     _logger.error("nothing reaches %s any more", name, exc_info=error)
             else:
                 if name in self._failing:
-                    self._failing.remove(name)
+                    self._failing.discard(name)
                     _logger.info("%s is reached again", name)

@@ -1,5 +1,5 @@
-"""The watch feed: every committed evaluation and every verdict, to whoever listens at that moment; and what was wrong
-lately, to whoever was away."""
+"""The watch feed: every committed evaluation, and every finding that is told live, to whoever listens at that moment;
+and the alarms of lately, to whoever was away."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Container, Sequence
@@ -14,7 +14,9 @@ from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.emit.alarms import Event, RecentAlarms, is_alarm
 from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.errors import Overloaded, Unavailable
-from agenteval_collector.pipeline import CommittedEvaluation, FoundVerdict, ToldVerdict
+from agenteval_collector.pipeline import CommittedEvaluation
+from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
+from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation
 
 MAX_MISSED: Final = 256
@@ -31,16 +33,14 @@ class Lost:
 
 FeedItem: TypeAlias = Event | Lost
 Participants: TypeAlias = Callable[[str], Container[str]]
-_News: TypeAlias = tuple[Event, FoundVerdict | None]
-"""An event, and what was told instead of it before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
     """What a watcher asked for: only `session_id`, only evaluators called `names`, where they are given.
 
-    With `process_id` only what is wrong with the sessions that this process takes part in: verdicts, and judged scores
-    of traces below their threshold.
+    Loops have the name of their evaluator, other findings that of their kind. With `process_id` only what is wrong with
+    the sessions that this process takes part in: findings, and judged scores of traces below their threshold.
     """
 
     session_id: str | None = None
@@ -49,23 +49,24 @@ class Interest:
 
     def covers(self, event: Event, participants: Participants) -> bool:
         """Whether the watcher wants the event."""
-        if isinstance(event, FoundVerdict):
-            session_id, name = event.verdict.session_id, event.verdict.name
-            takes_part = self.process_id in event.processes
-        else:
-            session_id, name = event.session_id, event.name
-            takes_part = False
+        session_id, name = event.session_id, _name(event)
         if self.session_id not in (None, session_id) or (self.names and name not in self.names):
             return False
         if self.process_id is None:
             return True
-        return is_alarm(event) and (takes_part or self.process_id in participants(session_id))
+        return is_alarm(event) and self.process_id in participants(session_id)
+
+
+def _name(event: Event) -> str:
+    if isinstance(event, Evaluation):
+        return event.name
+    return LOOP_EVALUATOR if event.kind in LOOP_KINDS else event.kind
 
 
 class Subscription:
     """What one watcher has not read yet: at most `capacity` events, of which the oldest give way to new ones.
 
-    Verdicts come before the outcomes that wait, which may be hundreds, and give way after them. Thread-safe. To be
+    Findings come before the outcomes that wait, which may be hundreds, and give way after them. Thread-safe. To be
     closed when the watcher leaves; usable as a context manager.
     """
 
@@ -73,7 +74,7 @@ class Subscription:
         self._feed = feed
         self._interest = interest
         self._capacity = capacity
-        self._verdicts: deque[FoundVerdict] = deque()
+        self._findings: deque[Finding] = deque()
         self._outcomes: deque[Evaluation] = deque()
         self._lost = 0
         self._closed = False
@@ -90,12 +91,12 @@ class Subscription:
         None when nothing came within `timeout` seconds, or the subscription is closed and read to its end.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._verdicts or self._outcomes or self._closed, timeout)
+            self._changed.wait_for(lambda: self._findings or self._outcomes or self._closed, timeout)
             if self._lost:
                 lost, self._lost = self._lost, 0
                 return Lost(lost)
-            if self._verdicts:
-                return self._verdicts.popleft()
+            if self._findings:
+                return self._findings.popleft()
             return self._outcomes.popleft() if self._outcomes else None
 
     def close(self) -> None:
@@ -105,25 +106,20 @@ class Subscription:
             self._closed = True
             self._changed.notify_all()
 
-    def _offer(self, events: Sequence[_News], participants: Participants) -> int:
-        """Add those that the watcher asked for and was not told before; returns how many older ones were lost for
-        them."""
-
-        def covers(event: Event) -> bool:
-            return self._interest.covers(event, participants)
-
-        wanted = [event for event, before in events if covers(event) and not (before and covers(before))]
+    def _offer(self, events: Sequence[Event], participants: Participants) -> int:
+        """Add those that the watcher asked for; returns how many older ones were lost for them."""
+        wanted = [event for event in events if self._interest.covers(event, participants)]
         if not wanted:
             return 0
         with self._changed:
-            self._verdicts.extend(event for event in wanted if isinstance(event, FoundVerdict))
+            self._findings.extend(event for event in wanted if isinstance(event, Finding))
             self._outcomes.extend(event for event in wanted if isinstance(event, Evaluation))
-            lost = max(0, len(self._verdicts) + len(self._outcomes) - self._capacity)
+            lost = max(0, len(self._findings) + len(self._outcomes) - self._capacity)
             for _ in range(lost):
                 if self._outcomes:
                     self._outcomes.popleft()
                 else:
-                    self._verdicts.popleft()
+                    self._findings.popleft()
             self._lost += lost
             self._changed.notify_all()
         return lost
@@ -132,10 +128,10 @@ class Subscription:
         """Put those of `missed`, the newest first, that the watcher asked for before what it was told meanwhile."""
         wanted = islice((event for event in missed if self._interest.covers(event, participants)), MAX_MISSED)
         with self._changed:
-            room = self._capacity - len(self._verdicts) - len(self._outcomes)
+            room = self._capacity - len(self._findings) - len(self._outcomes)
             for event in islice(wanted, room):
-                if isinstance(event, FoundVerdict):
-                    self._verdicts.appendleft(event)
+                if isinstance(event, Finding):
+                    self._findings.appendleft(event)
                 else:
                     self._outcomes.appendleft(event)
 
@@ -152,7 +148,7 @@ class Subscription:
 
 
 class Feed:
-    """An EvaluationSink that gives every event, verdicts too, to all watchers; a slow watcher delays nobody.
+    """Gives every event, findings too, to all watchers; a slow watcher delays nobody.
 
     `participants` knows the processes that take part in a session. `capacity` bounds what waits for one watcher,
     `watchers` how many there may be.
@@ -180,11 +176,11 @@ class Feed:
         # Guards the set and the alarms against watchers that come and go while evaluations are handed out.
         self._lock = Lock()
 
-    def remember(self, verdicts: Sequence[FoundVerdict]) -> None:
+    def remember(self, findings: Sequence[Finding]) -> None:
         """Take these, the oldest first, for told when they were found: by an earlier run."""
         with self._lock:
-            for found in verdicts:
-                self._alarms.add(found, found.found_at)
+            for finding in findings:
+                self._alarms.add(finding, finding.found_at)
 
     def subscribe(
         self,
@@ -212,12 +208,11 @@ class Feed:
 
     def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
         # A final score was handed out when it was found.
-        self._offer([(committed.evaluation, None) for committed in evaluations if not committed.final])
+        self._offer([committed.evaluation for committed in evaluations if not committed.final])
 
-    def tell(self, verdicts: Sequence[ToldVerdict]) -> None:
-        """Give new verdicts to all who asked for them, and those of which more is known now to those of them who could
-        not be told before."""
-        self._offer(verdicts)
+    def tell(self, findings: Sequence[Finding]) -> None:
+        """Give new findings to all who asked for them."""
+        self._offer(findings)
 
     def close(self) -> None:
         """End every subscription; there will be no new ones."""
@@ -227,10 +222,10 @@ class Feed:
         for subscription in subscriptions:
             subscription.close()
 
-    def _offer(self, events: Sequence[_News]) -> None:
+    def _offer(self, events: Sequence[Event]) -> None:
         with self._lock:
             now = self._clock.now()
-            for event, _ in events:
+            for event in events:
                 if is_alarm(event):
                     self._alarms.add(event, now)
             subscriptions = list(self._subscriptions)

@@ -48,7 +48,7 @@ class SessionLevels(Protocol):
 
 
 class EvaluationInstruments:
-    """An EvaluationSink that records scores and outcomes."""
+    """Records scores and outcomes."""
 
     def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
         self._meter = meter

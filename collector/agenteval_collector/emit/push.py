@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import grpc
@@ -19,8 +19,10 @@ from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExp
 from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData, PeriodicExportingMetricReader
 
 from agenteval_collector.emit.collector import CollectorTelemetry
-from agenteval_collector.emit.events import verdict_key
-from agenteval_collector.pipeline import VerdictKey
+from agenteval_collector.emit.events import finding_key
+
+Exported: TypeAlias = Callable[[Sequence[tuple[str, str, str]]], None]
+"""Told trace, kind and span of findings; the span is empty where there is none."""
 
 _EVENTS_QUEUE: Final = "events"
 _EVENTS_CAPACITY: Final = 8192
@@ -100,10 +102,8 @@ class MetricPush:
 class EventPush:
     """Pushes evaluation events in batches; when too many wait, new ones are dropped and counted."""
 
-    def __init__(
-        self, target: PushTarget, telemetry: CollectorTelemetry, exported: Callable[[Sequence[VerdictKey]], None]
-    ) -> None:
-        """`exported` is told the verdicts whose events the endpoint has taken, by the thread that pushes them."""
+    def __init__(self, target: PushTarget, telemetry: CollectorTelemetry, exported: Exported) -> None:
+        """`exported` is told the findings whose events the endpoint has taken, by the thread that pushes them."""
         backlog = _Backlog(_EVENTS_CAPACITY)
         self._exporter = _EventExporter(target, backlog, exported)
         self.processor: LogRecordProcessor = _EventProcessor(self._exporter, backlog, telemetry)
@@ -164,7 +164,7 @@ class _EventProcessor(BatchLogRecordProcessor):
 
 
 class _EventExporter(OTLPLogExporter):
-    def __init__(self, target: PushTarget, backlog: _Backlog, exported: Callable[[Sequence[VerdictKey]], None]) -> None:
+    def __init__(self, target: PushTarget, backlog: _Backlog, exported: Exported) -> None:
         super().__init__(**target.exporter_arguments())
         self._backlog = backlog
         self._exported = exported
@@ -181,7 +181,7 @@ class _EventExporter(OTLPLogExporter):
         finally:
             self._backlog.release(len(batch))
             self.failures += not delivered
-            keys = [key for each in batch if (key := verdict_key(each.log_record)) is not None] if delivered else []
+            keys = [key for each in batch if (key := finding_key(each.log_record)) is not None] if delivered else []
             if keys:
                 self._exported(keys)
 

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from threading import Lock, Thread
 from typing import Final
@@ -19,13 +19,12 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.emit.events import EvaluationEvents
+from agenteval_collector.emit.findings import FindingInstruments
 from agenteval_collector.emit.instruments import EvaluationInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
 from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.emit.loops import LoopInstruments
-from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
+from agenteval_collector.emit.push import EventPush, Exported, MetricPush, PushTarget
 from agenteval_collector.emit.reliability import Reliability, ReliabilityInstruments
-from agenteval_collector.pipeline import VerdictKey
 
 _SCOPE: Final = "agenteval_collector"
 _SERVICE: Final = "otel-agenteval-collector"
@@ -40,7 +39,7 @@ class TelemetryOutput:
     """The collector's instruments and events, and the ways they leave.
 
     `version` is the collector's, `instance_id` tells it from other collectors at one backend. Without `push`
-    nothing is pushed and `events` is None; `exported` is told the verdicts whose events were taken. The environment
+    nothing is pushed and `events` is None; `exported` is told the findings whose events were taken. The environment
     has no say: `OTEL_*` variables on this machine are meant for the agents, and might carry another backend's key.
     """
 
@@ -50,7 +49,7 @@ class TelemetryOutput:
         version: str,
         instance_id: str,
         push: PushTarget | None = None,
-        exported: Callable[[Sequence[VerdictKey]], None] = lambda _keys: None,
+        exported: Exported = lambda _keys: None,
         labels: IdentityLabels | None = None,
     ) -> None:
         labels = self._labels = labels or IdentityLabels()
@@ -84,7 +83,7 @@ class TelemetryOutput:
             )
             meter = self._meter = self._meters.get_meter(_SCOPE, version)
             self.evaluations = EvaluationInstruments(meter, labels)
-            self.loops = LoopInstruments(meter, labels)
+            self.findings = FindingInstruments(meter, labels)
             self.collector = CollectorTelemetry(meter, version)
             self._loggers = LoggerProvider(resource, shutdown_on_exit=False)
             self.events: EvaluationEvents | None = None

@@ -4,17 +4,18 @@ All of it belongs to one thread. These evaluators compute, and Python's threads 
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import trace_document
+from agenteval_collector.evaluation.observing import Observer, said_in, turn_of
 from agenteval_collector.evaluation.outcomes import TraceOutcomes, failure_of
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.evaluators.port import Embed
-from agenteval_collector.pipeline import AssembledTrace, FoundVerdict, Telemetry
+from agenteval_collector.pipeline import AssembledTrace, Telemetry
 from agenteval_collector.records import (
     Commit,
     Judgement,
@@ -24,6 +25,7 @@ from agenteval_collector.records import (
     Standing,
     TraceRecord,
 )
+from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Failure
@@ -52,16 +54,6 @@ class SessionAggregation(Protocol):
     ) -> SessionUpdate | None: ...
 
 
-class LoopFinder(Protocol):
-    """What the evaluation knows of loops."""
-
-    def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> Sequence[FoundVerdict]: ...
-
-    def in_answers(
-        self, evaluations: Iterable[Evaluation], assembled: AssembledTrace | None = None
-    ) -> Sequence[FoundVerdict]: ...
-
-
 class TraceLookup(Protocol):
     """What the evaluation asks of the store."""
 
@@ -81,7 +73,7 @@ class TraceEvaluation:
         read: Callable[[AssembledTrace], Trace],
         telemetry: Telemetry,
         run_trace: Callable[[Trace, str], RunTrace | None],
-        loops: LoopFinder,
+        observer: Observer,
     ) -> None:
         self._outcomes = outcomes
         self._sessions = sessions
@@ -91,7 +83,7 @@ class TraceEvaluation:
         self._read = read
         self._telemetry = telemetry
         self._run_trace = run_trace
-        self._loops = loops
+        self._observer = observer
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
         """Add to `commit` what follows from the trace; where it stood before, if this revision has left there.
@@ -105,13 +97,15 @@ class TraceEvaluation:
         for kind, values in trace.unread.items():
             self._telemetry.unread(kind, values)
         session_id = trace.session_id or trace.trace_id
-        loops = [*self._loops.in_trace(trace, session_id, assembled)]
         place = (trace.started_at, trace.trace_id)
-        context = EvaluationContext(trace, self._sessions.previous(session_id, place), self._embed)
+        previous = self._sessions.previous(session_id, place)
+        context = EvaluationContext(trace, previous, self._embed)
         evaluations = self._outcomes.find(context, session_id, assembled.revision, unreadable)
-        loops += self._loops.in_answers(evaluations, assembled)
+        findings, seen = self._observer.observe(
+            trace, assembled, session_id=session_id, is_first=not previous, evaluations=evaluations
+        )
         evaluations += self._outcomes.left_to_judge(
-            trace, session_id, assembled.revision, unreadable, looped=bool(loops)
+            trace, session_id, assembled.revision, unreadable, looped=any(each.kind in LOOP_KINDS for each in findings)
         )
         member = Member(
             trace_id=trace.trace_id,
@@ -120,9 +114,9 @@ class TraceEvaluation:
             signals={each.name: each for each in evaluations if each.name in SIGNAL_NAMES},
         )
         commit.evaluations += evaluations
-        commit.verdicts += loops
         # Telemetry of no agent is stored with its status, but is nobody's session.
-        if trace.turns or trace.session_id is not None or assembled.death is not None:
+        in_session = bool(trace.turns) or trace.session_id is not None or assembled.death is not None
+        if in_session:
             self._sessions.put(session_id, trace, member, assembled.received_at)
             stayed = before is not None and before.session_id == session_id
             places = [before.place, place] if before is not None and stayed else [place]
@@ -134,13 +128,24 @@ class TraceEvaluation:
                 started_at=trace.started_at,
                 revision=assembled.revision,
                 document=trace_document(
-                    trace, revision=assembled.revision, complete=assembled.complete, death=assembled.death
+                    trace,
+                    revision=assembled.revision,
+                    complete=assembled.complete,
+                    death=assembled.death,
+                    seen=seen,
                 ),
                 offsets=assembled.offsets,
                 died=assembled.death.reason if assembled.death is not None else None,
                 processes=sorted(assembled.processes)[:MAX_PROCESSES],
                 run=trace.run,
                 run_trace=self._run_trace(trace, session_id),
+                findings=findings,
+                turn_of=turn_of(trace),
+                said=said_in(trace),
+                in_session=in_session,
+                agent=trace.agent,
+                service=trace.service,
+                service_version=trace.service_version,
                 scored_at=self._clock.now(),
             )
         )
@@ -204,7 +209,7 @@ class TraceEvaluation:
             rescored = replace(known, outcome=outcome, evaluated_at=self._clock.now())
             follower.signals[LoopDetection.name] = rescored
             commit.evaluations.append(rescored)
-            commit.verdicts += self._loops.in_answers([rescored])
+            commit.findings += self._observer.in_answers([rescored])
             self._sessions.rescore(session_id, follower)
 
 

@@ -14,7 +14,7 @@ from agenteval_collector.errors import RetryableError, Unavailable
 from agenteval_collector.evaluation.evaluation import TraceEvaluation
 from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.inbox import Inbox
-from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, EvaluationSink, FoundVerdict, TraceNames
+from agenteval_collector.pipeline import AssembledTrace, News, NewsSink
 from agenteval_collector.recent import Recent
 from agenteval_collector.records import Commit, JudgeJob, Judgement, SessionUpdate, Standing, job_of
 from otel_agenteval.outcome import Evaluation, Failure, Status, Unscored
@@ -46,9 +46,9 @@ _ASKED_FOR = Unscored(status=Status.PENDING, reason="waiting for the judge, as s
 class EvaluationStore(Protocol):
     """What the stage knows of the store."""
 
-    def commit(self, commit: Commit) -> list[CommittedEvaluation]: ...
+    def commit(self, commit: Commit) -> News: ...
 
-    def finalize(self, session_ids: Sequence[str]) -> list[Evaluation]: ...
+    def finalize(self, session_ids: Sequence[str]) -> News: ...
 
     def end_session(self, session_id: str) -> bool: ...
 
@@ -100,21 +100,18 @@ class EvaluationStage:
         evaluation: TraceEvaluation,
         sessions: SessionLifetimes,
         store: EvaluationStore,
-        sink: EvaluationSink,
+        sink: NewsSink,
         scored: Callable[[str, int], None],
         refer: Callable[[JudgeJob], None],
-        announce: Callable[[Sequence[FoundVerdict], Sequence[TraceNames]], None],
         room: Callable[[], int] = lambda: RESUMED_JOBS,
     ) -> None:
-        """`announce` keeps verdicts, and whose the traces are, and tells what is new. `room` is how many jobs `refer`
-        has a place for now."""
+        """`room` is how many jobs `refer` has a place for now."""
         self._evaluation = evaluation
         self._sessions = sessions
         self._store = store
         self._sink = sink
         self._scored = scored
         self._refer = refer
-        self._announce = announce
         self._room = room
         self._inbox: Inbox[AssembledTrace | Judgement | _Ended | _Again] = Inbox(CAPACITY)
         self._whole: Recent[bool] = Recent(SESSIONS)
@@ -267,12 +264,11 @@ class EvaluationStage:
         return False
 
     def finalize(self, session_ids: Sequence[str]) -> None:
-        """The sessions are idle or ended: their scores count, if they have not counted before, and once none of their
-        traces waits for the judge."""
+        """The sessions are idle or ended: they count if they have not counted before, and so do their scores, once none
+        of their traces waits for the judge."""
         if not session_ids:
             return
-        final = self._endurance.insist(lambda: self._store.finalize(session_ids))
-        self._emit([CommittedEvaluation(evaluation=each, first=False, final=True) for each in final])
+        self._emit(self._endurance.insist(lambda: self._store.finalize(session_ids)))
 
     def _run(self) -> None:
         try:
@@ -338,16 +334,11 @@ class EvaluationStage:
         if left:
             self._emit(self._committed(commit))
 
-    def _committed(self, commit: Commit) -> list[CommittedEvaluation]:
+    def _committed(self, commit: Commit) -> News:
         for update in self._sessions.updates():
             commit.add(update)
-        if commit.verdicts or commit.traces:
-            # Before the traces: what is committed is not replayed, and its loops would not be found again.
-            names = [TraceNames(each.trace_id, each.session_id, each.document["agent"]) for each in commit.traces]
-            self._endurance.insist(lambda: self._announce(commit.verdicts, names))
         return self._endurance.insist(lambda: self._store.commit(commit))
 
-    def _emit(self, committed: Sequence[CommittedEvaluation]) -> None:
-        found = [each for each in committed if each.evaluation.outcome.status is not Status.PENDING]
-        if found:
-            self._sink.accept(found)
+    def _emit(self, news: News) -> None:
+        found = [each for each in news.evaluations if each.evaluation.outcome.status is not Status.PENDING]
+        self._sink.accept(replace(news, evaluations=found))

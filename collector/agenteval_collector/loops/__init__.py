@@ -2,8 +2,8 @@
 
 from agenteval_collector.loops.announcing import Announcer
 from agenteval_collector.loops.finding import TraceLoops
-from agenteval_collector.loops.live import LiveLoops
+from agenteval_collector.loops.live import FoundLive, LiveLoops
 from agenteval_collector.loops.open_spans import OpenSpans
 from agenteval_collector.loops.stage import LoopStage
 
-__all__ = ["Announcer", "LiveLoops", "LoopStage", "OpenSpans", "TraceLoops"]
+__all__ = ["Announcer", "FoundLive", "LiveLoops", "LoopStage", "OpenSpans", "TraceLoops"]

@@ -7,30 +7,44 @@ that in which they ended.
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector import reported
 from agenteval_collector.clock import Clock
 from agenteval_collector.loops.live_trace import LiveTrace
 from agenteval_collector.loops.steps import live_step
-from agenteval_collector.pipeline import Arrival, FoundVerdict, Origin
+from agenteval_collector.pipeline import Arrival, Origin
+from agenteval_collector.reported import findings_on
 from agenteval_collector.resources import resource_of
 from otel_agenteval.agent_names import agent_of
 from otel_agenteval.conventions import SessionNaming, attributes
 from otel_agenteval.conventions.identity import session_id as named_session
-from otel_agenteval.detectors import RuleBook, StepKind, Verdict
+from otel_agenteval.detectors import RuleBook, StepKind
+from otel_agenteval.finding import Finding
 from otel_agenteval.light_reader import kind_of
 from otel_agenteval.model import Json
 from otel_agenteval.recorded import recorded
-from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME
+from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME, SERVICE_VERSION
 
 MAX_TRACES: Final = 2048
 """Traces that are watched at once; the one that nothing came of for longest is left to its completion."""
 
 MAX_SESSION_ID: Final = 1024
-"""Characters of a session's id that verdicts carry."""
+"""Characters of a session's id that findings carry."""
+
+
+@dataclass(slots=True)
+class FoundLive:
+    """What spans have shown that have just arrived.
+
+    `carried` was found in the agent's process and travelled on them. `recounted` was found here, by counting the steps
+    of a trace: of its kind all that were found so far, as this may have begun in the middle of the trace.
+    """
+
+    carried: list[Finding] = field(default_factory=list)
+    recounted: list[Finding] = field(default_factory=list)
 
 
 class LiveLoops:
@@ -45,24 +59,24 @@ class LiveLoops:
     def __len__(self) -> int:
         return len(self._traces)
 
-    def observe(self, arrivals: Iterable[Arrival]) -> list[FoundVerdict]:
-        """What is wrong since these spans have arrived, and what was found before, with whose it is as they tell it."""
-        found: list[FoundVerdict] = []
+    def observe(self, arrivals: Iterable[Arrival], found: FoundLive) -> None:
+        """Add to `found` what is wrong since these spans have arrived."""
         for span, origin in sorted(arrivals, key=lambda arrival: arrival.span.end_time_unix_nano):
             if span.end_time_unix_nano:
-                found += self._arrived(span, origin)
-        return found
+                self._arrived(span, origin, found)
 
     def processes_in(self, session_id: str) -> frozenset[str]:
-        """The processes that have spans in the open traces of a session; safe from any thread."""
+        """The processes that have spans in the open traces of a session; safe from any thread. A trace is its own
+        session, too, as long as none is known."""
         traces = list(self._traces.values())
-        return frozenset[str]().union(*(trace.processes for trace in traces if trace.session_id == session_id))
+        of_session = (trace for trace in traces if session_id in (trace.session_id, trace.trace_id))
+        return frozenset[str]().union(*(trace.processes for trace in of_session))
 
     def forget_all(self) -> None:
         """Spans were lost: what is in a row is not known any more."""
         self._traces.clear()
 
-    def _arrived(self, span: Span, origin: Origin) -> list[FoundVerdict]:
+    def _arrived(self, span: Span, origin: Origin, found: FoundLive) -> None:
         trace = self._of(span.trace_id)
         said = attributes(span.attributes)
         resource = resource_of(origin.resource)
@@ -77,21 +91,31 @@ class LiveLoops:
             trace.agents.heard(named, span.span_id, span.parent_span_id, is_step=is_step)
         if origin.process is not None:
             trace.met(origin.process)
-        # Whose the ones before are comes first: it is the same span that tells it.
-        found = trace.named_by(span)
         agent = trace.agents.of_step(named, span.parent_span_id)
-        for verdict in reported.verdicts_on(
-            said, trace_id=span.trace_id.hex(), span_id=span.span_id.hex(), session_id=trace.session_id
-        ):
-            found.append(self._found(trace, span, verdict, reported.agent_of(verdict) or agent, service, None))
+        version = recorded(resource.get(SERVICE_VERSION))
+
+        def whole(finding: Finding) -> Finding:
+            """The finding with what is known now of whose it is."""
+            return replace(
+                finding,
+                session_id=trace.session_id or trace.trace_id,
+                agent=finding.agent or agent,
+                service=service,
+                service_version=version,
+                found_at=self._clock.now(),
+            )
+
+        carried = findings_on(
+            said, trace_id=trace.trace_id, span_id=span.span_id.hex(), session_id=trace.session_id, found_at=0
+        )
+        found.carried += map(whole, carried)
         if AGENTEVAL_DETECTORS not in said and AGENTEVAL_DETECTORS not in resource:
-            for verdict in self._detected(trace, span, origin, said, agent):
-                found.append(self._found(trace, span, verdict, agent, service, trace.beside(verdict)))
-        return found
+            for loop in self._detected(trace, span, origin, said, agent):
+                found.recounted += trace.with_earlier(whole(loop))
 
     def _detected(
         self, trace: LiveTrace, span: Span, origin: Origin, said: Mapping[str, Json], agent: str | None
-    ) -> list[Verdict]:
+    ) -> list[Finding]:
         if trace.in_doubt:
             return []
         step = live_step(span, said, agent)
@@ -104,25 +128,6 @@ class LiveLoops:
             trace.in_doubt = trace.agents.name_steps
             return []
         return trace.observe(step, span.parent_span_id, origin.resource)
-
-    def _found(
-        self,
-        trace: LiveTrace,
-        span: Span,
-        verdict: Verdict,
-        agent: str | None,
-        service: str | None,
-        beside: frozenset[str] | None,
-    ) -> FoundVerdict:
-        found = FoundVerdict(
-            verdict=verdict,
-            agent=agent,
-            service=service,
-            processes=frozenset(trace.processes),
-            found_at=self._clock.now(),
-            beside=beside,
-        )
-        return trace.found(found, span.parent_span_id)
 
     def _of(self, trace_id: bytes) -> LiveTrace:
         trace = self._traces.get(trace_id)

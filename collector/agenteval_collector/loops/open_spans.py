@@ -5,16 +5,15 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import rfc3339
-from agenteval_collector.pipeline import Arrival, Death, Document, FoundVerdict, RunningTrace, SpanStart, StartsReport
-from agenteval_collector.reported import agent_of
-from otel_agenteval.detectors import Verdict
+from agenteval_collector.pipeline import Arrival, Death, Document, RunningTrace, SpanStart, StartsReport
+from otel_agenteval.finding import Finding
 from otel_agenteval.model import Trace
 from otel_agenteval.semconv import AGENTEVAL_SPAN_COUNT
 
@@ -74,8 +73,8 @@ class OpenSpans:
         self._ended: OrderedDict[bytes, None] = OrderedDict()
         self._lock = threading.Lock()
 
-    def report(self, report: StartsReport) -> list[FoundVerdict]:
-        """A process lives, and has begun these spans; the verdicts that it reports on spans that have not ended."""
+    def report(self, report: StartsReport) -> list[Finding]:
+        """A process lives, and has begun these spans; the findings that it reports on spans that have not ended."""
         with self._lock:
             process = self._hear(report.process_id)
             process.service = report.service or process.service
@@ -98,7 +97,7 @@ class OpenSpans:
                 self._lost(len(trace.spans))
                 for span_id in list(trace.spans):
                     self._close(oldest, span_id)
-            return [self._found(verdict, report) for verdict in report.verdicts]
+            return [self._found(finding, report) for finding in report.findings]
 
     def begun(self, trace_id: str) -> Trace | None:
         """A trace of which only starts are known; None where there are none."""
@@ -189,25 +188,20 @@ class OpenSpans:
             ]
 
     def processes_in(self, session_id: str) -> frozenset[str]:
-        """The processes with open spans in the session."""
+        """The processes with open spans in the session, or in the trace of this id."""
         with self._lock:
             return frozenset(
                 each.process_id
-                for trace in self._traces.values()
-                if any(each.start.session_id == session_id for each in trace.spans.values())
+                for trace_id, trace in self._traces.items()
+                if trace_id == session_id or any(each.start.session_id == session_id for each in trace.spans.values())
                 for each in trace.spans.values()
             )
 
-    def _found(self, verdict: Verdict, report: StartsReport) -> FoundVerdict:
-        trace = self._traces.get(verdict.trace_id)
-        open_span = trace.spans.get(verdict.span_id) if trace is not None else None
-        return FoundVerdict(
-            verdict=verdict,
-            agent=agent_of(verdict) or (open_span.start.agent if open_span is not None else None),
-            service=report.service,
-            processes=frozenset((report.process_id,)),
-            found_at=self._clock.now(),
-        )
+    def _found(self, finding: Finding, report: StartsReport) -> Finding:
+        trace = self._traces.get(finding.trace_id)
+        open_span = trace.spans.get(finding.span_id or "") if trace is not None else None
+        agent = finding.agent or (open_span.start.agent if open_span is not None else None)
+        return replace(finding, agent=agent, service=report.service, found_at=self._clock.now())
 
     def _running(self, trace_id: str) -> RunningTrace:
         spans = self._spans(trace_id)

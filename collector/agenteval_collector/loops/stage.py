@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from agenteval_collector.endurance import Endurance
 from agenteval_collector.errors import RetryableError
 from agenteval_collector.inbox import Inbox
-from agenteval_collector.loops.live import LiveLoops
-from agenteval_collector.pipeline import Arrival, FoundVerdict
+from agenteval_collector.loops.live import FoundLive, LiveLoops
+from agenteval_collector.pipeline import Arrival
+from otel_agenteval.finding import Finding
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ class LoopStage:
     def __init__(
         self,
         live: LiveLoops,
-        announce: Callable[[Sequence[FoundVerdict]], None],
+        announce: Callable[[Sequence[Finding], Sequence[Finding]], None],
         housekeeping: Callable[[], None],
         ended: Callable[[Sequence[Arrival]], None],
         lost: Callable[[int], None],
@@ -89,14 +90,14 @@ class LoopStage:
             logger.error("live detection of loops stops, complete traces are looked at all the same: %s", error)
 
     def _look_at(self, batches: Sequence[tuple[Sequence[Arrival], bool]]) -> None:
-        found: list[FoundVerdict] = []
+        found = FoundLive()
         together: list[Arrival] = []
         for arrivals, after_gap in batches:
             if after_gap:
-                found += self._live.observe(together)
+                self._live.observe(together, found)
                 together = []
                 self._live.forget_all()
             together += arrivals
-        found += self._live.observe(together)
-        if found:
-            self._endurance.insist(lambda: self._announce(found))
+        self._live.observe(together, found)
+        if found.carried or found.recounted:
+            self._endurance.insist(lambda: self._announce(found.carried, found.recounted))

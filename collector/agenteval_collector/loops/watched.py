@@ -1,10 +1,10 @@
 """Which spans the processor in the agent has watched itself, and what it found."""
 
 from agenteval_collector.pipeline import Origin
-from otel_agenteval.semconv import AGENTEVAL_DETECTORS, AGENTEVAL_VERDICTS
+from otel_agenteval.semconv import AGENTEVAL_DETECTORS, AGENTEVAL_FINDINGS
 
 _WATCHED = AGENTEVAL_DETECTORS.encode()
-_FOUND = AGENTEVAL_VERDICTS.encode()
+_FOUND = AGENTEVAL_FINDINGS.encode()
 
 
 def is_watched(span: bytes, origin: Origin) -> bool:
@@ -16,6 +16,6 @@ def is_watched(span: bytes, origin: Origin) -> bool:
     return _WATCHED in origin.resource or _WATCHED in span
 
 
-def carries_verdicts(span: bytes) -> bool:
-    """Whether the span may carry verdicts."""
+def carries_findings(span: bytes) -> bool:
+    """Whether the span may carry findings."""
     return _FOUND in span

@@ -5,15 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, exists, select, tuple_
+from sqlalchemy import Connection, Engine, Row, select
 
 from agenteval_collector.clock import Clock
-from agenteval_collector.cursors import decode_cursor, encode_cursor, foreign_cursor
 from agenteval_collector.documents import exchange_document, outcome_document, rfc3339, with_outcomes, with_trouble
 from agenteval_collector.pipeline import Document, Page, RunningTrace
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.reliability.conversations import interactions_document, trend_document
+from agenteval_collector.session_filter import EVERY_SESSION, Order, SessionFilter
 from agenteval_collector.stores.access import snapshot
+from agenteval_collector.stores.found import MAX_LISTED, flagged_traces, found_in_sessions, found_in_trace
 from agenteval_collector.stores.judging import read_exchanges
 from agenteval_collector.stores.labels import read_agreement, read_labels
 from agenteval_collector.stores.running import (
@@ -26,14 +27,14 @@ from agenteval_collector.stores.running import (
     unknown_sessions,
 )
 from agenteval_collector.stores.schema import outcomes, sessions, traces
+from agenteval_collector.stores.session_list import cursor_after, may_be_wanted, read_sessions
 from agenteval_collector.stores.store import TENANT
-from agenteval_collector.stores.verdicts import read_session_verdicts, read_verdicts
 from otel_agenteval.metrics import SIGNAL_NAMES
-from otel_agenteval.outcome import Method, Subject
+from otel_agenteval.outcome import Subject
 
 COMPLETED, CORRECT = "task_completion", "tool_use_correctness"
-NEWEST = (2**63 - 1, "")
-"""Before the newest session."""
+ATTENTION = ("none", "info", "warning", "error")
+"""Worst findings, the last to be looked at first."""
 
 
 class StoreQueries:
@@ -70,7 +71,7 @@ class StoreQueries:
         running = self._running(trace_id)
         open_spans, reason = self._open_spans(trace_id)
         with snapshot(self._engine) as connection:
-            live: Document = {"verdicts": read_verdicts(connection, TENANT, trace_id)}
+            live = found_in_trace(connection, TENANT, trace_id)
             if open_spans:
                 live |= {"open_spans": open_spans, "status_reason": reason}
             query = select(traces.c.document, traces.c.revision).where(
@@ -103,11 +104,11 @@ class StoreQueries:
         with snapshot(self._engine) as connection:
             query = select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id)
             row = connection.execute(query).first()
-            verdicts = read_session_verdicts(connection, TENANT, session_id, running)
+            found = found_in_sessions(connection, TENANT, {session_id: running})[session_id]
             if row is None:
                 if not running:
                     return None
-                document = running_document(session_id, running, verdicts, last_seen_at=self._clock.now())
+                document = running_document(session_id, running, found, last_seen_at=self._clock.now())
                 del document["trace_count"]
                 return {**document, **NOTHING_COMPLETE}
             members = connection.execute(
@@ -129,47 +130,50 @@ class StoreQueries:
                 "trace_ids": ids,
                 "outcomes": self._outcomes(connection, Subject.SESSION, [session_id])[session_id],
                 "signals": signals,
-                "flagged_traces": _flagged(connection, [session_id])[session_id],
+                "flagged_traces": flagged_traces(connection, TENANT, [session_id])[session_id],
                 "trend": trend_document([completed.get(trace_id) for trace_id in ids]),
                 "interactions": interactions_document([correct[each] for each in ids if each in correct]),
-                "verdicts": verdicts,
+                **found,
             }
 
-    def sessions(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
+    def sessions(self, wanted: SessionFilter = EVERY_SESSION, *, limit: int = 50, cursor: str | None = None) -> Page:
         running = by_session(self._running_traces())
-        query = select(sessions).where(sessions.c.tenant == TENANT)
-        if agent is not None:
-            query = query.where(sessions.c.agent == agent)
-        if cursor is not None:
-            query = query.where(tuple_(sessions.c.last_seen_at, sessions.c.session_id) < _place(cursor))
-        query = query.order_by(sessions.c.last_seen_at.desc(), sessions.c.session_id.desc()).limit(limit + 1)
         with snapshot(self._engine) as connection:
             # They are newer than all others, and become those when their first trace is complete.
-            new = [] if cursor is not None else unknown_sessions(connection, TENANT, running, agent)[:limit]
-            rows = connection.execute(query).all()
+            new = self._unknown(connection, wanted, running)[:limit] if cursor is None else []
             room = limit - len(new)
+            rows = read_sessions(connection, TENANT, wanted, cursor, room + 1)
             more, rows = len(rows) > room, rows[:room]
             ids = [row.session_id for row in rows]
-            verdicts = {
-                session_id: read_session_verdicts(connection, TENANT, session_id, running.get(session_id, []))
-                for session_id in [*new, *ids]
-            }
             deaths = read_deaths(connection, TENANT, ids, chain.from_iterable(running.values()))
-            found = self._outcomes(connection, Subject.SESSION, ids)
-            flagged = _flagged(connection, ids)
-        now = self._clock.now()
-        items = [running_document(each, running[each], verdicts[each], last_seen_at=now) for each in new]
-        items += [
+            scores = self._outcomes(connection, Subject.SESSION, ids)
+            flagged = flagged_traces(connection, TENANT, ids)
+            found = found_in_sessions(
+                connection, TENANT, {each: running.get(each, ()) for each in ids}, limit=MAX_LISTED
+            )
+        items = new + [
             {
                 **self._session(row, running.get(row.session_id, []), deaths),
-                "outcomes": found[row.session_id],
+                "outcomes": scores[row.session_id],
                 "flagged_traces": flagged[row.session_id],
-                "verdicts": verdicts[row.session_id],
+                **found[row.session_id],
             }
             for row in rows
         ]
-        last = (rows[-1].last_seen_at, rows[-1].session_id) if rows else NEWEST
-        return Page(items=items, next_cursor=encode_cursor(last) if more else None)
+        if wanted.order is Order.ATTENTION and new:
+            items.sort(key=lambda item: ATTENTION.index(item["worst"]), reverse=True)
+        next_cursor = cursor_after(rows[-1] if rows else None, wanted.order) if more else None
+        return Page(items=items, next_cursor=next_cursor)
+
+    def _unknown(
+        self, connection: Connection, wanted: SessionFilter, running: Mapping[str, Sequence[RunningTrace]]
+    ) -> list[Document]:
+        """The wanted sessions of which nothing is stored, as items of the listing, the newest first."""
+        candidates = {each: traces for each, traces in running.items() if may_be_wanted(wanted, traces)}
+        ids = unknown_sessions(connection, TENANT, candidates)
+        found = found_in_sessions(connection, TENANT, {each: running[each] for each in ids})
+        items = [running_document(each, running[each], found[each], last_seen_at=self._clock.now()) for each in ids]
+        return [item for item in items if _shows(item, wanted)]
 
     def reliability(
         self,
@@ -206,6 +210,7 @@ class StoreQueries:
             # What has arrived may name nobody, when what still runs does.
             "agent": row.agent or next((trace.agent for trace in running if trace.agent), None),
             "services": json.loads(row.services),
+            "versions": json.loads(row.versions),
             "status": "running" if running else self._status(row),
             "status_reason": stop_reason(running) or deaths.get(row.session_id),
             "started_at": rfc3339(row.started_at),
@@ -237,27 +242,11 @@ def _scores(connection: Connection, session_id: str, names: Sequence[str]) -> di
     }
 
 
-def _flagged(connection: Connection, session_ids: Sequence[str]) -> dict[str, list[str]]:
-    """By session, its traces with a judged score below the threshold, in order of time."""
-    failed = exists().where(
-        outcomes.c.tenant == TENANT,
-        outcomes.c.subject == Subject.TRACE,
-        outcomes.c.subject_id == traces.c.trace_id,
-        outcomes.c.method == Method.LLM,
-        outcomes.c.success.is_(False),
+def _shows(item: Document, wanted: SessionFilter) -> bool:
+    """Whether a session of which nothing is stored shows the wanted finding."""
+    if wanted.finding is None and wanted.severity is None:
+        return True
+    return any(
+        wanted.finding in (None, each["kind"]) and wanted.severity in (None, each["severity"])
+        for each in item["findings"]
     )
-    query = select(traces.c.session_id, traces.c.trace_id).where(
-        traces.c.tenant == TENANT, traces.c.session_id.in_(session_ids), failed
-    )
-    found: dict[str, list[str]] = {session_id: [] for session_id in session_ids}
-    for row in connection.execute(query.order_by(traces.c.started_at, traces.c.trace_id)):
-        found[row.session_id].append(row.trace_id)
-    return found
-
-
-def _place(cursor: str) -> tuple[int, str]:
-    match decode_cursor(cursor):
-        case (int(last_seen_at), str(session_id)) if abs(last_seen_at) <= NEWEST[0]:
-            return last_seen_at, session_id
-        case _:
-            raise foreign_cursor(cursor)

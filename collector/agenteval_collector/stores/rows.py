@@ -22,6 +22,7 @@ def trace_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
         "condition": trace.run.condition if trace.run else None,
         "died": trace.died,
         "processes": json.dumps(list(trace.processes)),
+        "said": trace.said.encode(errors="replace").decode(),
         "scored_at": trace.scored_at,
     }
 
@@ -95,13 +96,16 @@ def _outcome(row: Mapping[Any, Any]) -> Outcome:
             return Unscored(status=status, **about)
 
 
-def session_row(tenant: str, session: SessionRecord) -> dict[str, Any]:
+def session_row(tenant: str, session: SessionRecord, found: Mapping[str, int]) -> dict[str, Any]:
+    """`found`: the columns that say what was found in it."""
     return {
+        **found,
         "tenant": tenant,
         "session_id": session.session_id,
         "user_id": session.user_id,
         "agent": session.agent,
         "services": json.dumps(list(session.services)),
+        "versions": json.dumps(list(session.versions)),
         "started_at": session.started_at,
         "last_seen_at": session.last_seen_at,
         "trace_count": session.trace_count,
@@ -117,6 +121,7 @@ def session_record(row: Mapping[Any, Any]) -> SessionRecord:
         user_id=row["user_id"],
         agent=row["agent"],
         services=json.loads(row["services"]),
+        versions=json.loads(row["versions"]),
         started_at=row["started_at"],
         last_seen_at=row["last_seen_at"],
         trace_count=row["trace_count"],

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from agenteval_collector.database import in_parts
 from agenteval_collector.documents import rfc3339, trace_document
 from agenteval_collector.pipeline import Document, RunningTrace
-from agenteval_collector.stores.schema import sessions, traces, verdicts
+from agenteval_collector.stores.schema import findings, sessions, traces
 from otel_agenteval.model import Trace
 
 NEWEST = 100
@@ -33,11 +33,9 @@ def by_session(running: Iterable[RunningTrace]) -> dict[str, list[RunningTrace]]
     return found
 
 
-def unknown_sessions(
-    connection: Connection, tenant: str, running: Mapping[str, Sequence[RunningTrace]], agent: str | None
-) -> list[str]:
-    """Those of the running sessions that are not stored, the newest first; only those of `agent` where it is given."""
-    ids = [each for each, traces in running.items() if agent is None or any(trace.agent == agent for trace in traces)]
+def unknown_sessions(connection: Connection, tenant: str, running: Mapping[str, Sequence[RunningTrace]]) -> list[str]:
+    """Those of the running sessions that are not stored, the newest first."""
+    ids = list(running)
     known: set[str] = set()
     for some in in_parts(ids):
         query = select(sessions.c.session_id).where(sessions.c.tenant == tenant, sessions.c.session_id.in_(some))
@@ -46,14 +44,15 @@ def unknown_sessions(
 
 
 def running_document(
-    session_id: str, running: Sequence[RunningTrace], found: list[Document], *, last_seen_at: int
+    session_id: str, running: Sequence[RunningTrace], found: Document, *, last_seen_at: int
 ) -> Document:
-    """Such a session, as an item of the listing."""
+    """Such a session, as an item of the listing; `found` are the fields that say what was found in it."""
     return {
         "session_id": session_id,
         "user_id": next((trace.user_id for trace in running if trace.user_id), None),
         "agent": next((trace.agent for trace in running if trace.agent), None),
         "services": list(dict.fromkeys(trace.service for trace in running if trace.service)),
+        "versions": [],
         "status": "running",
         "status_reason": stop_reason(running),
         "started_at": rfc3339(running[0].started_at),
@@ -62,7 +61,7 @@ def running_document(
         "running_traces": [trace.trace_id for trace in running],
         "outcomes": [],
         "flagged_traces": [],
-        "verdicts": found,
+        **found,
     }
 
 
@@ -87,9 +86,9 @@ def read_deaths(
 
 
 def read_told(connection: Connection, tenant: str, trace_id: str) -> Document | None:
-    """A trace of which nothing is known but the verdicts that its process told ahead of it; None without any."""
-    query = select(verdicts).where(verdicts.c.tenant == tenant, verdicts.c.trace_id == trace_id)
-    first = connection.execute(query.order_by(verdicts.c.found_at).limit(1)).first()
+    """A trace of which nothing is known but the findings that its process told ahead of it; None without any."""
+    query = select(findings).where(findings.c.tenant == tenant, findings.c.trace_id == trace_id)
+    first = connection.execute(query.order_by(findings.c.found_at).limit(1)).first()
     if first is None:
         return None
     told = Trace(

@@ -19,6 +19,9 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
+JUDGED_FAILURE = text("success = 0 AND method = 'llm' AND subject = 'trace'")
+"""A judge's score of a trace below its threshold, as the index has it: SQLite matches constants only."""
+
 traces = Table(
     "traces",
     metadata,
@@ -35,6 +38,7 @@ traces = Table(
     Column("scored_at", BigInteger, nullable=False),
     Column("died", Text, comment="that its agent died in the middle, in a sentence"),
     Column("processes", Text, nullable=False, server_default="[]", comment="JSON: those that it has spans of"),
+    Column("said", Text, nullable=False, server_default="", comment="what was said in it, casefolded, to be searched"),
     PrimaryKeyConstraint("tenant", "trace_id"),
     Index("traces_by_session", "tenant", "session_id", "started_at"),
     Index("traces_by_run", "tenant", "task_id", "run_id", "condition"),
@@ -76,7 +80,8 @@ outcomes = Table(
     ),
     # A later revision supersedes the row; the same revision twice is one row.
     PrimaryKeyConstraint("tenant", "subject", "subject_id", "name", "method", "version"),
-    Index("outcomes_by_session", "tenant", "session_id", "subject"),
+    Index("outcomes_by_session", "tenant", "session_id", "name", "score"),
+    Index("outcomes_below", "tenant", "session_id", "subject_id", sqlite_where=JUDGED_FAILURE),
     Index("outcomes_pending", "tenant", "subject", "subject_id", sqlite_where=text("status = 'pending'")),
 )
 
@@ -93,8 +98,14 @@ sessions = Table(
     Column("trace_count", Integer, nullable=False),
     Column("finalized_at", BigInteger, comment="when it was over for the first time"),
     Column("ended_at", BigInteger, comment="when it was reported ended"),
+    Column("versions", Text, nullable=False, server_default="[]", comment="JSON, in order of appearance"),
+    Column("errors", Integer, nullable=False, server_default="0", comment="findings of that severity"),
+    Column("warnings", Integer, nullable=False, server_default="0"),
+    Column("infos", Integer, nullable=False, server_default="0"),
+    Column("attention", Integer, nullable=False, server_default="0", comment="how soon it should be looked at"),
     PrimaryKeyConstraint("tenant", "session_id"),
     Index("sessions_by_last_seen", "tenant", "last_seen_at", "session_id"),
+    Index("sessions_by_attention", "tenant", "attention", "last_seen_at", "session_id"),
 )
 
 run_reports = Table(
@@ -190,30 +201,29 @@ labels = Table(
     PrimaryKeyConstraint("tenant", "trace_id", "name", "author"),
 )
 
-verdicts = Table(
-    "verdicts",
+findings = Table(
+    "findings",
     metadata,
     Column("tenant", String, nullable=False),
     Column("trace_id", String, nullable=False),
-    Column("kind", String, nullable=False, comment="of loop"),
-    Column("span_id", String, nullable=False),
-    Column("name", String, nullable=False, comment="the evaluator"),
-    Column("mode", String, nullable=False, comment="observe or alarm"),
+    Column("kind", String, nullable=False),
+    Column("span_id", String, nullable=False, comment="empty where no span shows it"),
+    Column("nth", Integer, nullable=False, comment="0, 1, ... among those of one kind on one span"),
     Column("session_id", String, nullable=False, comment="as far as it is known; else the trace's id"),
+    Column("turn", Integer, comment="from 0"),
+    Column("severity", String, nullable=False, comment="error, warning or info"),
+    Column("mode", String, comment="observe or alarm: it was told live; else null"),
     Column("agent", String),
+    Column("tool", String),
     Column("service", String),
+    Column("service_version", String),
     Column("reason", Text, nullable=False),
     Column("metadata", Text, nullable=False, comment="JSON"),
     Column("found_at", BigInteger, nullable=False),
-    Column(
-        "counted",
-        Boolean,
-        nullable=False,
-        server_default=true(),
-        comment="whether instruments and events have told of it",
-    ),
-    Column("exported", Boolean, nullable=False, server_default=true(), comment="whether its event has left"),
-    PrimaryKeyConstraint("tenant", "trace_id", "kind", "span_id"),
-    Index("verdicts_uncounted", "tenant", "found_at", sqlite_where=text("counted = 0")),
-    Index("verdicts_unexported", "tenant", "found_at", sqlite_where=text("exported = 0")),
+    Column("counted", Boolean, nullable=False, comment="whether instruments and events have told of it"),
+    Column("exported", Boolean, nullable=False, comment="whether its event has left, or it has none"),
+    PrimaryKeyConstraint("tenant", "trace_id", "kind", "span_id", "nth"),
+    Index("findings_by_session", "tenant", "session_id", "severity", "kind"),
+    Index("findings_uncounted", "tenant", "found_at", sqlite_where=text("counted = 0")),
+    Index("findings_unexported", "tenant", "found_at", sqlite_where=text("exported = 0")),
 )

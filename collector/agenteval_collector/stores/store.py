@@ -10,7 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
-    Table,
+    Row,
     and_,
     bindparam,
     delete,
@@ -19,12 +19,10 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.dialects.sqlite import insert
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.database import among, open_database
-from agenteval_collector.pipeline import CommittedEvaluation, Label, RunReport
+from agenteval_collector.pipeline import CommittedEvaluation, Label, News, RunReport, WorstFinding
 from agenteval_collector.records import (
     Commit,
     JudgeJob,
@@ -35,6 +33,8 @@ from agenteval_collector.records import (
     waits_for_judge,
 )
 from agenteval_collector.stores.access import reading, writing
+from agenteval_collector.stores.finding_rows import worst
+from agenteval_collector.stores.findings import FindingStore, count_findings, refresh_sessions, write_findings
 from agenteval_collector.stores.judged_rows import is_left_to_judge, read_judged, read_pending
 from agenteval_collector.stores.judging import JudgeLedgerStore, trim_exchanges, write_exchanges
 from agenteval_collector.stores.labels import write_label
@@ -50,9 +50,10 @@ from agenteval_collector.stores.rows import (
 from agenteval_collector.stores.run_rows import trim_run_reports, write_run_report, write_run_traces
 from agenteval_collector.stores.running import read_processes
 from agenteval_collector.stores.schema import outcomes, progress, sessions, traces
-from agenteval_collector.stores.verdicts import VerdictStore
+from agenteval_collector.stores.upserting import upsert
+from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import SIGNAL_NAMES
-from otel_agenteval.outcome import Evaluation, Status, Subject
+from otel_agenteval.outcome import Evaluation, Method, Status, Subject
 
 TENANT = "default"
 NEWEST = 16
@@ -86,7 +87,7 @@ class Store:
         self.writes = 0
         """Counts what was written; it may also rise where nothing was changed."""
         self.ledger = JudgeLedgerStore(self._pipeline, TENANT)
-        self.verdicts = VerdictStore(self._pipeline, TENANT)
+        self.findings = FindingStore(self._pipeline, TENANT)
         try:
             migrate(self._pipeline)
         except BaseException:
@@ -97,21 +98,25 @@ class Store:
         for engine in (self._pipeline, self._durable, self.engine):
             engine.dispose()
 
-    def commit(self, commit: Commit) -> list[CommittedEvaluation]:
-        """Keep all of `commit`; its evaluations, each with whether it is its trace's first that is not pending, and the
-        scores of sessions that are over and have waited for its judgements."""
+    def commit(self, commit: Commit) -> News:
+        """Keep all of `commit`. Its evaluations come back each with whether it is its trace's first that is not
+        pending, and with the scores of sessions that are over and have waited for its judgements."""
         evaluations = list(commit.evaluations)
         for session in commit.sessions.values():
             evaluations += session.evaluations
         with self._writing(durable=bool(commit.judgements)) as connection:
             known = _outcomes_counted(connection, evaluations)
-            _upsert(connection, traces, [trace_row(TENANT, trace) for trace in commit.traces])
+            upsert(connection, traces, [trace_row(TENANT, trace) for trace in commit.traces])
             write_run_traces(connection, TENANT, commit.traces)
-            _upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
+            upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
             for trace in commit.traces:
                 _forget_older_outcomes(connection, trace)
-            rows = [session_row(TENANT, session.record) for session in commit.sessions.values()]
-            _upsert(connection, sessions, rows)
+            found = write_findings(connection, TENANT, commit.traces, commit.findings)
+            records = [session.record for session in commit.sessions.values()]
+            columns = count_findings(connection, TENANT, commit.sessions.keys())
+            upsert(connection, sessions, [session_row(TENANT, each, columns[each.session_id]) for each in records])
+            judged = {each.session_id for each in commit.evaluations if each.method is Method.LLM}
+            refresh_sessions(connection, TENANT, (found.sessions | judged) - commit.sessions.keys())
             for session_id in commit.emptied:
                 _forget_session(connection, session_id)
             for judgement in commit.judgements:
@@ -128,12 +133,14 @@ class Store:
             committed.append(CommittedEvaluation(evaluation=each, first=counts))
             if counts:
                 known.add(identity)
-        return committed + [CommittedEvaluation(evaluation=each, first=False, final=True) for each in final]
+        return News(
+            evaluations=[*committed, *_final(final)], told=found.told, counted=found.counted, traces=found.traces
+        )
 
     def save_checkpoint(self, offset: int) -> None:
         """The offset of the log below which everything is scored."""
         with self._writing() as connection:
-            _upsert(connection, progress, [{"tenant": TENANT, "checkpoint": offset}])
+            upsert(connection, progress, [{"tenant": TENANT, "checkpoint": offset}])
 
     def checkpoint(self) -> int:
         """The saved checkpoint; 0 for a new store."""
@@ -250,21 +257,20 @@ class Store:
             query = select(sessions.c.session_id).where(sessions.c.tenant == TENANT, sessions.c.finalized_at.is_(None))
             return list(connection.execute(query).scalars().all())
 
-    def finalize(self, session_ids: Sequence[str]) -> list[Evaluation]:
-        """Mark that the sessions are over; their scores that enter the histogram now. Those of a session that waits for
-        the judge do with the commit of the last judgement that it waits for."""
-        ended = (
-            update(sessions)
-            .where(
-                sessions.c.tenant == TENANT,
-                among(sessions.c.session_id, "ids"),
-                sessions.c.finalized_at.is_(None),
-            )
-            .values(finalized_at=self._clock.now())
+    def finalize(self, session_ids: Sequence[str]) -> News:
+        """Mark that the sessions are over: those that were not before count now, with their scores. The scores of a
+        session that waits for the judge do with the commit of the last judgement that it waits for."""
+        ids = {"ids": json.dumps(list(session_ids))}
+        are_over = (
+            sessions.c.tenant == TENANT,
+            among(sessions.c.session_id, "ids"),
+            sessions.c.finalized_at.is_(None),
         )
         with self._writing() as connection:
-            connection.execute(ended, {"ids": json.dumps(list(session_ids))})
-            return _count_sessions(connection, session_ids)
+            over = connection.execute(select(sessions).where(*are_over), ids).all()
+            connection.execute(update(sessions).where(*are_over).values(finalized_at=self._clock.now()), ids)
+            final = _count_sessions(connection, session_ids)
+        return News(evaluations=_final(final), sessions=[_worst_of(row) for row in over])
 
     def report_run(self, report: RunReport) -> None:
         """Keep what came of a run, as of now where the report says no time. A repeated report changes nothing."""
@@ -302,29 +308,6 @@ class Store:
         self.writes += 1
 
 
-def _upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        connection.exec_driver_sql(_UPSERTS[table.name], rows)
-
-
-def _upsert_sql(table: Table, keep: Sequence[str] = (), keep_true: Sequence[str] = ()) -> str:
-    """`keep` names columns that a newer row does not change, `keep_true` those it cannot make false again.
-
-    SQL with a parameter for every column, by its name: rows need nothing done to them, and looking at each for what
-    might be done takes SQLAlchemy as long as SQLite takes to write it.
-    """
-    statement = insert(table)
-    replaced: dict[str, ColumnElement[Any]] = {
-        column.name: statement.excluded[column.name]
-        for column in table.columns
-        if not column.primary_key and column.name not in keep
-    }
-    for name in keep_true:
-        replaced[name] = table.c[name] | statement.excluded[name]
-    upsert = statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=replaced)
-    return str(upsert.compile(dialect=sqlite.dialect(paramstyle="named")))
-
-
 # Made once: making one costs more than running it.
 _KNOWN_TRACES = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
     traces.c.tenant == TENANT, among(traces.c.trace_id, "ids")
@@ -339,13 +322,6 @@ _COUNTED = select(
     among(outcomes.c.subject_id, "ids"),
     outcomes.c.counted,
 )
-_UPSERTS = {
-    "traces": _upsert_sql(traces),
-    "outcomes": _upsert_sql(outcomes, keep_true=("counted",)),
-    # Going on is no reason to forget that a session's scores were counted, or that it was reported ended.
-    "sessions": _upsert_sql(sessions, keep=("finalized_at", "ended_at")),
-    "progress": _upsert_sql(progress),
-}
 
 
 _Identity: TypeAlias = tuple[str, str, str, str, str]
@@ -394,6 +370,22 @@ def _count_sessions(connection: Connection, session_ids: Sequence[str]) -> list[
         ids = sorted({each.subject_id for each in counted})
         connection.execute(_COUNT_SESSIONS, {"ids": json.dumps(ids)})
     return counted
+
+
+def _final(scores: Sequence[Evaluation]) -> list[CommittedEvaluation]:
+    return [CommittedEvaluation(evaluation=each, first=False, final=True) for each in scores]
+
+
+def _worst_of(row: Row[Any]) -> WorstFinding:
+    """A session with its worst finding; it counts for its first service and its newest version."""
+    counts = {Severity.ERROR: row.errors, Severity.WARNING: row.warnings, Severity.INFO: row.infos}
+    services, versions = json.loads(row.services), json.loads(row.versions)
+    return WorstFinding(
+        worst(severity for severity, count in counts.items() if count),
+        row.agent,
+        services[0] if services else None,
+        versions[-1] if versions else None,
+    )
 
 
 def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, dict[str, Evaluation]]:

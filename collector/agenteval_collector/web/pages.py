@@ -13,6 +13,7 @@ from agenteval_collector.clock import Clock
 from agenteval_collector.documents import judge_trouble
 from agenteval_collector.errors import InvalidRequest
 from agenteval_collector.pipeline import Document, Queries
+from agenteval_collector.session_filter import SessionFilter
 from agenteval_collector.web import formats
 
 REFRESH_SECONDS = 5
@@ -52,9 +53,10 @@ class Pages:
         self._clock = clock
         self._grpc_endpoint = grpc_endpoint
 
-    def sessions(self, *, agent: str | None, cursor: str | None) -> str:
-        """The sessions by time last seen, newest first."""
-        page = self._queries.sessions(agent=agent, cursor=cursor)
+    def sessions(self, wanted: SessionFilter, *, cursor: str | None) -> str:
+        """The wanted sessions in the wanted order."""
+        page = self._queries.sessions(wanted, cursor=cursor)
+        agent = wanted.agent
         older = {"cursor": page.next_cursor, **({"agent": agent} if agent else {})} if page.next_cursor else None
         return self._render(
             "sessions.html",

@@ -23,6 +23,34 @@ class EndSessionResponse(_message.Message):
     known: bool
     def __init__(self, known: bool = ...) -> None: ...
 
+class Finding(_message.Message):
+    __slots__ = ["agent", "found_at_unix_nano", "kind", "metadata_json", "mode", "reason", "session_id", "severity", "span_id", "tool", "trace_id", "turn"]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    FOUND_AT_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    SPAN_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    agent: str
+    found_at_unix_nano: int
+    kind: str
+    metadata_json: bytes
+    mode: str
+    reason: str
+    session_id: str
+    severity: str
+    span_id: str
+    tool: str
+    trace_id: str
+    turn: int
+    def __init__(self, kind: _Optional[str] = ..., severity: _Optional[str] = ..., mode: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., turn: _Optional[int] = ..., agent: _Optional[str] = ..., tool: _Optional[str] = ..., reason: _Optional[str] = ..., found_at_unix_nano: _Optional[int] = ..., metadata_json: _Optional[bytes] = ...) -> None: ...
+
 class GetSessionRequest(_message.Message):
     __slots__ = ["session_id"]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -92,14 +120,34 @@ class ListReliabilityResponse(_message.Message):
     def __init__(self, items_json: _Optional[_Iterable[bytes]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
-    __slots__ = ["agent", "cursor", "limit"]
+    __slots__ = ["agent", "below", "cursor", "finding", "limit", "order", "service", "severity", "since", "text", "until", "user", "version"]
     AGENT_FIELD_NUMBER: _ClassVar[int]
+    BELOW_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    FINDING_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
     agent: str
+    below: str
     cursor: str
+    finding: str
     limit: int
-    def __init__(self, agent: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+    order: str
+    service: str
+    severity: str
+    since: str
+    text: str
+    until: str
+    user: str
+    version: str
+    def __init__(self, agent: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ..., service: _Optional[str] = ..., version: _Optional[str] = ..., user: _Optional[str] = ..., finding: _Optional[str] = ..., severity: _Optional[str] = ..., below: _Optional[str] = ..., text: _Optional[str] = ..., since: _Optional[str] = ..., until: _Optional[str] = ..., order: _Optional[str] = ...) -> None: ...
 
 class ListSessionsResponse(_message.Message):
     __slots__ = ["items_json", "next_cursor"]
@@ -172,18 +220,18 @@ class ReportRunResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ReportStartsRequest(_message.Message):
-    __slots__ = ["all_open", "process_id", "service", "starts", "verdicts"]
+    __slots__ = ["all_open", "findings", "process_id", "service", "starts"]
     ALL_OPEN_FIELD_NUMBER: _ClassVar[int]
+    FINDINGS_FIELD_NUMBER: _ClassVar[int]
     PROCESS_ID_FIELD_NUMBER: _ClassVar[int]
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     STARTS_FIELD_NUMBER: _ClassVar[int]
-    VERDICTS_FIELD_NUMBER: _ClassVar[int]
     all_open: bool
+    findings: _containers.RepeatedCompositeFieldContainer[Finding]
     process_id: str
     service: str
     starts: _containers.RepeatedCompositeFieldContainer[SpanStart]
-    verdicts: _containers.RepeatedCompositeFieldContainer[Verdict]
-    def __init__(self, process_id: _Optional[str] = ..., service: _Optional[str] = ..., starts: _Optional[_Iterable[_Union[SpanStart, _Mapping]]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, _Mapping]]] = ..., all_open: bool = ...) -> None: ...
+    def __init__(self, process_id: _Optional[str] = ..., service: _Optional[str] = ..., starts: _Optional[_Iterable[_Union[SpanStart, _Mapping]]] = ..., findings: _Optional[_Iterable[_Union[Finding, _Mapping]]] = ..., all_open: bool = ...) -> None: ...
 
 class ReportStartsResponse(_message.Message):
     __slots__ = []
@@ -209,28 +257,6 @@ class SpanStart(_message.Message):
     trace_id: str
     def __init__(self, trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., parent_span_id: _Optional[str] = ..., name: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., agent: _Optional[str] = ..., started_at_unix_nano: _Optional[int] = ...) -> None: ...
 
-class Verdict(_message.Message):
-    __slots__ = ["found_at_unix_nano", "kind", "metadata_json", "mode", "name", "reason", "session_id", "span_id", "trace_id"]
-    FOUND_AT_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
-    KIND_FIELD_NUMBER: _ClassVar[int]
-    METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
-    MODE_FIELD_NUMBER: _ClassVar[int]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
-    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    SPAN_ID_FIELD_NUMBER: _ClassVar[int]
-    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
-    found_at_unix_nano: int
-    kind: str
-    metadata_json: bytes
-    mode: str
-    name: str
-    reason: str
-    session_id: str
-    span_id: str
-    trace_id: str
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., reason: _Optional[str] = ..., mode: _Optional[str] = ..., found_at_unix_nano: _Optional[int] = ..., metadata_json: _Optional[bytes] = ...) -> None: ...
-
 class WatchRequest(_message.Message):
     __slots__ = ["missed_seconds", "names", "process_id", "session_id"]
     MISSED_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -244,11 +270,11 @@ class WatchRequest(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., process_id: _Optional[str] = ..., missed_seconds: _Optional[float] = ...) -> None: ...
 
 class WatchResponse(_message.Message):
-    __slots__ = ["lost", "outcome", "verdict"]
+    __slots__ = ["finding", "lost", "outcome"]
+    FINDING_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
-    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    finding: Finding
     lost: int
     outcome: Outcome
-    verdict: Verdict
-    def __init__(self, outcome: _Optional[_Union[Outcome, _Mapping]] = ..., verdict: _Optional[_Union[Verdict, _Mapping]] = ..., lost: _Optional[int] = ...) -> None: ...
+    def __init__(self, outcome: _Optional[_Union[Outcome, _Mapping]] = ..., finding: _Optional[_Union[Finding, _Mapping]] = ..., lost: _Optional[int] = ...) -> None: ...

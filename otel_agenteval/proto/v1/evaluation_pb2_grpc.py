@@ -91,7 +91,7 @@ class EvaluationServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """Every outcome and verdict from now on. A reader that is too slow loses events and is told how many.
+        """Every outcome, and every finding that is told live, from now on. A reader that is too slow loses events and is told how many.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

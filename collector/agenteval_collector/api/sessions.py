@@ -1,0 +1,88 @@
+"""The parameters of a listing of sessions: the same over HTTP, over gRPC and on the page."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from agenteval_collector.errors import InvalidRequest
+from agenteval_collector.session_filter import Below, Order, SessionFilter
+from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.finding import FindingKind, Severity
+
+_NAMES: Final = ("agent", "service", "version", "user")
+PARAMETERS: Final = (*_NAMES, "finding", "severity", "below", "text", "since", "until", "order")
+
+MAX_TEXT: Final = 1024
+"""Characters of a parameter."""
+_KINDS: Final = frozenset({*FindingKind, *LOOP_KINDS})
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def session_filter(given: Mapping[str, str]) -> SessionFilter:
+    """The filter that these parameters ask for; an empty one asks for nothing.
+
+    Raises InvalidRequest naming the parameter that cannot be meant.
+    """
+    for name, text in given.items():
+        if len(text) > MAX_TEXT:
+            raise InvalidRequest(f"{name} has {len(text)} characters, more than {MAX_TEXT}")
+        if not is_storable(text):
+            raise InvalidRequest(f"{name} has characters that have no UTF-8")
+    asked = {name: text for name, text in given.items() if text}
+    since, until = (_time(name, asked[name]) if name in asked else None for name in ("since", "until"))
+    if since is not None and until is not None and since >= until:
+        raise InvalidRequest(f"since is {given['since']!r}, not before until, {given['until']!r}")
+    return SessionFilter(
+        **{name: asked.get(name) for name in _NAMES},
+        finding=_kind(asked["finding"]) if "finding" in asked else None,
+        severity=_choice("severity", asked["severity"], Severity) if "severity" in asked else None,
+        below=_below(asked["below"]) if "below" in asked else None,
+        text=asked.get("text"),
+        since=since,
+        until=until,
+        order=_choice("order", asked.get("order", Order.NEWEST), Order),
+    )
+
+
+def is_storable(text: str) -> bool:
+    """Whether the text has a form in UTF-8: half of a surrogate pair, as JSON and URLs can carry it, has none."""
+    return text.encode(errors="replace").decode() == text
+
+
+def _kind(text: str) -> str:
+    if text not in _KINDS:
+        raise InvalidRequest(f"finding is {text!r}, not one of {', '.join(sorted(_KINDS))}")
+    return text
+
+
+def _choice(name: str, text: str, choices: type[Choice]) -> Choice:
+    if text not in tuple(choices):
+        raise InvalidRequest(f"{name} is {text!r}, not one of {', '.join(choices)}")
+    return choices(text)
+
+
+def _below(text: str) -> Below:
+    name, _, number = text.rpartition(":")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not name or not 0.0 <= value <= 1.0:
+        raise InvalidRequest(f"below is {text!r}, not NAME:VALUE with a value from 0 to 1, as task_completion:0.5")
+    return Below(name, value)
+
+
+def _time(name: str, text: str) -> int:
+    """Nanoseconds since the Unix epoch of a time in RFC 3339."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = datetime.min
+    if moment.tzinfo is None or moment.year < 1970:
+        raise InvalidRequest(f"{name} is {text!r}, not a time as 2026-03-02T09:00:00Z")
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000

@@ -1,0 +1,65 @@
+"""Settings of findings: how bad each kind is, and what is done about it."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from agenteval_collector.config.values import Section, merge
+from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.finding import FindingKind, Severity
+
+KINDS: Final = tuple(sorted({*FindingKind, *LOOP_KINDS}))
+
+
+def _off(value: object) -> object:
+    """YAML reads `off` as false."""
+    return "off" if value is False else value
+
+
+FindingMode: TypeAlias = Annotated[Literal["off", "record", "observe", "alarm"], BeforeValidator(_off)]
+
+
+class FindingConfig(Section):
+    severity: Severity | None = None
+    """error, warning or info; None: that of the kind (docs/api.md)."""
+    mode: FindingMode | None = None
+    """off: not looked for; record, as by default: stored, shown and counted; observe: told, too, when the trace is
+    complete; alarm: also stops an agent under guard at its next call in the session. Not for loops: theirs is
+    `loops.<kind>.mode`."""
+
+
+class KindsConfig(Section):
+    """By kind."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, FindingConfig] = Field(init=False)
+
+    @property
+    def kinds(self) -> Mapping[str, FindingConfig]:
+        """The kinds of findings that are set."""
+        return self.__pydantic_extra__
+
+    @model_validator(mode="after")
+    def _knows_its_kinds(self) -> Self:
+        for kind, config in self.kinds.items():
+            if kind not in KINDS:
+                raise ValueError(f"{kind!r} is no kind of finding; there are {', '.join(KINDS)}")
+            if kind in LOOP_KINDS and config.mode is not None:
+                raise ValueError(f"{kind}.mode: {kind} is a loop, its mode is set in loops.{kind}.mode")
+        return self
+
+
+class FindingsConfig(KindsConfig):
+    agents: dict[str, KindsConfig] = Field(default_factory=dict)
+    """What is different for an agent, by its name; the rest is as for all."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete_agents(cls, values: Any) -> Any:
+        agents = values.get("agents") if isinstance(values, Mapping) else None
+        if not isinstance(agents, Mapping):
+            return values
+        common = {kind: own for kind, own in values.items() if kind in KINDS and isinstance(own, Mapping)}
+        completed = {agent: merge(common, own) if isinstance(own, Mapping) else own for agent, own in agents.items()}
+        return {**values, "agents": completed}

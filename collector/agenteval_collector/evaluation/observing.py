@@ -1,0 +1,119 @@
+"""Everything that is observed in a complete trace: its findings, its loops included, and what could be seen of it."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from agenteval_collector.clock import Clock
+from agenteval_collector.pipeline import AssembledTrace, Death
+from otel_agenteval.finding import Finding, FindingKind, Seen, Severity
+from otel_agenteval.model import Trace
+from otel_agenteval.outcome import Evaluation
+
+logger = logging.getLogger(__name__)
+
+MAX_SAID = 16 * 1024
+"""Characters of a trace that can be searched."""
+
+
+class FindingsIn(Protocol):
+    """Finds everything in a trace but its loops."""
+
+    def __call__(self, trace: Trace, *, session_id: str, is_first: bool, found_at: int) -> Sequence[Finding]: ...
+
+
+class SeenIn(Protocol):
+    """Says what could be looked for in a trace."""
+
+    def __call__(self, trace: Trace, *, is_first: bool) -> Seen: ...
+
+
+class LoopFinder(Protocol):
+    """Finds the loops of complete traces."""
+
+    def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> Sequence[Finding]: ...
+
+    def in_answers(self, evaluations: Iterable[Evaluation]) -> Sequence[Finding]: ...
+
+
+class Observer:
+    """Looks at complete traces, one after the other. `ruled` gives findings as the settings want them."""
+
+    def __init__(
+        self,
+        loops: LoopFinder,
+        findings_in: FindingsIn,
+        seen_in: SeenIn,
+        ruled: Callable[[Iterable[Finding]], list[Finding]],
+        clock: Clock,
+    ) -> None:
+        self._loops = loops
+        self._findings_in = findings_in
+        self._seen_in = seen_in
+        self._ruled = ruled
+        self._clock = clock
+
+    def observe(
+        self,
+        trace: Trace,
+        assembled: AssembledTrace,
+        *,
+        session_id: str,
+        is_first: bool,
+        evaluations: Sequence[Evaluation],
+    ) -> tuple[list[Finding], Seen]:
+        """The findings of a trace and what could be seen of it; `is_first`: in its session, as far as is known."""
+        now = self._clock.now()
+        found = [*self._loops.in_trace(trace, session_id, assembled), *self._loops.in_answers(evaluations)]
+        if assembled.death is not None:
+            found.append(_death_of(trace, assembled.death, session_id, now))
+        seen = Seen()
+        try:
+            found += self._findings_in(trace, session_id=session_id, is_first=is_first, found_at=now)
+            seen = self._seen_in(trace, is_first=is_first)
+        except Exception:  # A defect of ours must not take the scores along.
+            logger.exception("what is to be observed in trace %s could not be found", trace.trace_id)
+        turns = turn_of(trace)
+        return self._ruled(_in_turn(each, turns) for each in found), seen
+
+    def in_answers(self, evaluations: Sequence[Evaluation]) -> list[Finding]:
+        """The loops that show in answers, of traces that were complete before."""
+        return self._ruled(self._loops.in_answers(evaluations))
+
+
+def turn_of(trace: Trace) -> dict[str, int]:
+    """The number of the turn that each span of a turn, of a tool call or of a model call belongs to."""
+    turns: dict[str, int] = {}
+    for number, turn in enumerate(trace.turns):
+        turns[turn.span_id] = number
+        for span_id in (*(call.span_id for call in turn.tool_calls), *(call.span_id for call in turn.model_calls)):
+            if span_id is not None:
+                turns.setdefault(span_id, number)
+    return turns
+
+
+def said_in(trace: Trace) -> str:
+    """The texts of a trace, to be searched whatever their case; the first of them where they are long."""
+    texts = (text[:MAX_SAID] for turn in trace.turns for text in (turn.input, turn.output) if text)
+    return "\n".join(texts)[:MAX_SAID].casefold()
+
+
+def _in_turn(finding: Finding, turns: Mapping[str, int]) -> Finding:
+    turn = turns.get(finding.span_id or "")
+    return finding if turn is None or finding.turn is not None else replace(finding, turn=turn)
+
+
+def _death_of(trace: Trace, death: Death, session_id: str, found_at: int) -> Finding:
+    return Finding(
+        kind=FindingKind.AGENT_DIED,
+        severity=Severity.ERROR,
+        reason=death.reason,
+        trace_id=trace.trace_id,
+        session_id=session_id,
+        agent=trace.agent or death.agent,
+        service=trace.service or death.service,
+        service_version=trace.service_version,
+        metadata={"open_spans": [str(span["name"]) for span in death.open_spans[:10]]},
+        found_at=found_at,
+    )

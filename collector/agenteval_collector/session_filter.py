@@ -1,0 +1,50 @@
+"""Which sessions a listing is to have, and in which order."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from otel_agenteval.finding import Severity
+
+
+class Order(StrEnum):
+    """The order of a listing of sessions."""
+
+    NEWEST = "newest"
+    """By time last seen, newest first."""
+    ATTENTION = "attention"
+    """First what should be looked at first: the worst findings, then judged failures, then unusual effort, then the
+    newest."""
+
+
+class Below(NamedTuple):
+    """An outcome of that name has a score below `value`."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFilter:
+    """What a listing of sessions asks for; None: any. Names are compared exactly.
+
+    `finding` is the kind and `severity` the severity of one finding of the session. `below` holds for an outcome of the
+    session or of one of its traces. `text` was said in it, in whatever case. It was last seen at `since` or later, and
+    before `until`, in nanoseconds since the Unix epoch.
+    """
+
+    agent: str | None = None
+    service: str | None = None
+    version: str | None = None
+    user: str | None = None
+    finding: str | None = None
+    severity: Severity | None = None
+    below: Below | None = None
+    text: str | None = None
+    since: int | None = None
+    until: int | None = None
+    order: Order = Order.NEWEST
+
+
+EVERY_SESSION: Final = SessionFilter()
+"""All of them, the newest first."""

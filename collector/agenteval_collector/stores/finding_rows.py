@@ -1,0 +1,131 @@
+"""The findings of a trace as rows, by their keys: which there are after something more is known of it. Pure."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, TypeAlias
+
+from agenteval_collector.pipeline import has_event
+from agenteval_collector.records import TraceRecord
+from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.finding import Finding, Mode, Severity
+
+Key: TypeAlias = tuple[str, str, int]
+"""The kind, the span, and which one it is among equals."""
+Row: TypeAlias = Mapping[str, Any]
+Rows: TypeAlias = Mapping[Key, Row]
+
+SEVERITIES: Final = (Severity.INFO, Severity.WARNING, Severity.ERROR)
+"""From the least to the worst."""
+
+
+def worst(severities: Iterable[str]) -> Severity | None:
+    """The worst of them; None where there is none."""
+    return max((Severity(each) for each in severities), key=SEVERITIES.index, default=None)
+
+
+def with_live(rows: Rows, tenant: str, found: Iterable[Finding], recounted: Iterable[Finding] = ()) -> Rows:
+    """The rows of a trace that goes on, after these were found in it. Those that are known stay as they are.
+
+    `recounted` are all loops of their kinds that are found so far by who counts the steps of the trace, perhaps not
+    from its beginning.
+    """
+    live = dict(rows)
+    for finding in (*_unknown(recounted, rows), *found):
+        # Before the trace is complete a span shows one finding of a kind, however often it is found.
+        live.setdefault((finding.kind, finding.span_id or "", 0), _row(tenant, finding, 0, finding.agent is not None))
+    return live
+
+
+def with_complete(rows: Rows, tenant: str, record: TraceRecord) -> Rows:
+    """The rows of a complete trace: what was told of it before, named by it, and what this revision of it shows."""
+    told = {key: _named(row, record) for key, row in rows.items() if row["mode"] is not None}
+    complete = dict(told)
+    loops = [each for each in record.findings if each.kind in LOOP_KINDS]
+    others = [each for each in record.findings if each.kind not in LOOP_KINDS]
+    for key, finding in (*_numbered(_unknown(loops, told)), *_numbered(others)):
+        if key not in complete:
+            row = _row(tenant, finding, key[2], True)
+            before = rows.get(key, row)
+            kept = {name: before[name] for name in ("found_at", "exported")}
+            complete[key] = {**row, **kept, "session_id": record.session_id}
+    return complete
+
+
+def finding_of(row: Any) -> Finding:
+    """The finding that a row was made from."""
+    return Finding(
+        kind=row["kind"],
+        severity=Severity(row["severity"]),
+        mode=Mode(row["mode"]) if row["mode"] is not None else None,
+        session_id=row["session_id"],
+        trace_id=row["trace_id"],
+        span_id=row["span_id"] or None,
+        turn=row["turn"],
+        agent=row["agent"],
+        tool=row["tool"],
+        service=row["service"],
+        service_version=row["service_version"],
+        reason=row["reason"],
+        metadata=json.loads(row["metadata"]),
+        found_at=row["found_at"],
+    )
+
+
+def _unknown(loops: Iterable[Finding], rows: Collection[Key]) -> list[Finding]:
+    """Those of the loops that are not among `rows`. A loop that is known on a span on which it is not found now was
+    counted otherwise: one of the same kind stands for it."""
+    unknown: list[Finding] = []
+    for kind, group in groupby(sorted(loops, key=lambda each: each.kind), key=lambda each: each.kind):
+        found = {each.span_id or "": each for each in group}
+        known = {span_id for of_kind, span_id, _ in rows if of_kind == kind}
+        fresh = [each for span_id, each in found.items() if span_id not in known]
+        unknown += fresh[len(known - found.keys()) :]
+    return unknown
+
+
+def _numbered(findings: Sequence[Finding]) -> list[tuple[Key, Finding]]:
+    counts: dict[tuple[str, str], int] = {}
+    numbered = []
+    for finding in findings:
+        place = (finding.kind, finding.span_id or "")
+        nth = counts[place] = counts.get(place, -1) + 1
+        numbered.append(((*place, nth), finding))
+    return numbered
+
+
+def _named(row: Row, record: TraceRecord) -> Row:
+    """A row with what the complete trace tells of it; then it counts, whoever it is of."""
+    return {
+        **row,
+        "session_id": record.session_id,
+        "agent": row["agent"] or record.agent,
+        "service": row["service"] or record.service,
+        "service_version": row["service_version"] or record.service_version,
+        "turn": record.turn_of.get(row["span_id"], row["turn"]),
+        "counted": True,
+    }
+
+
+def _row(tenant: str, finding: Finding, nth: int, counted: bool) -> Row:
+    return {
+        "tenant": tenant,
+        "trace_id": finding.trace_id,
+        "kind": finding.kind,
+        "span_id": finding.span_id or "",
+        "nth": nth,
+        "session_id": finding.session_id,
+        "turn": finding.turn,
+        "severity": finding.severity.value,
+        "mode": finding.mode.value if finding.mode is not None else None,
+        "agent": finding.agent,
+        "tool": finding.tool,
+        "service": finding.service,
+        "service_version": finding.service_version,
+        # Evidence may quote content, and decoded JSON may hold lone surrogates, which UTF-8 cannot.
+        "reason": finding.reason.encode(errors="replace").decode(),
+        "metadata": json.dumps(dict(finding.metadata)),
+        "found_at": finding.found_at,
+        "counted": counted,
+        "exported": not has_event(finding),
+    }

@@ -1,0 +1,213 @@
+"""Findings in the store, each once, however often and by whomever it is found."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import Connection, Engine, bindparam, case, delete, func, literal_column, select, tuple_, update
+
+from agenteval_collector.database import among
+from agenteval_collector.pipeline import News, WorstFinding
+from agenteval_collector.records import TraceRecord
+from agenteval_collector.stores.access import reading, writing
+from agenteval_collector.stores.finding_rows import Key, Row, Rows, finding_of, with_complete, with_live, worst
+from agenteval_collector.stores.schema import JUDGED_FAILURE, findings, outcomes, sessions
+from agenteval_collector.stores.upserting import upsert
+from otel_agenteval.finding import Finding, FindingKind, Severity
+
+MAX_OVERDUE: Final = 500
+"""Findings that are counted at a time without a known agent."""
+MAX_UNEXPORTED: Final = 4096
+"""Findings whose events leave again, the newest."""
+
+ExportedKey: TypeAlias = tuple[str, str, str]
+"""Trace, kind and span of findings whose events have left; the span is empty where there is none."""
+
+
+@dataclass(slots=True)
+class FindingNews:
+    """What became known of findings by a commit, as in `News`; `sessions` are those whose findings have changed."""
+
+    told: list[Finding] = field(default_factory=list)
+    counted: list[Finding] = field(default_factory=list)
+    traces: list[WorstFinding] = field(default_factory=list)
+    sessions: set[str] = field(default_factory=set)
+
+
+class FindingStore:
+    """Thread-safe; every method raises Unavailable where the file refuses.
+
+    A commit survives the process, kill -9 included; what is lost with the machine, a replay of the log finds again.
+    """
+
+    def __init__(self, engine: Engine, tenant: str) -> None:
+        self._engine = engine
+        self._tenant = tenant
+
+    def keep(self, found: Sequence[Finding], recounted: Sequence[Finding] = ()) -> News:
+        """Keep what was found in traces that go on, where it is not known; what is new by that.
+
+        `recounted`: loops that were found by counting the steps of a trace that has arrived so far, all of their kind.
+        """
+        with writing(self._engine) as connection:
+            news = write_findings(connection, self._tenant, (), found, recounted)
+            refresh_sessions(connection, self._tenant, news.sessions)
+        return News(told=news.told, counted=news.counted)
+
+    def newest(self, limit: int) -> list[Finding]:
+        """So many of those that were told live last, the oldest of them first. Reads all there are."""
+        query = select(findings).where(findings.c.tenant == self._tenant, findings.c.mode.is_not(None))
+        return self._read(query.order_by(findings.c.found_at.desc()).limit(limit))[::-1]
+
+    def overdue(self, before: int) -> list[Finding]:
+        """Those found before that time (ns) whose agent is not known yet, the oldest: they count now all the same."""
+        query = select(findings).where(
+            findings.c.tenant == self._tenant,
+            # As the index has it, which SQLite takes for a constant only.
+            literal_column("findings.counted = 0"),
+            findings.c.found_at < before,
+        )
+        query = query.order_by(findings.c.found_at).limit(MAX_OVERDUE)
+        if not self._read(query.limit(1)):
+            return []
+        with writing(self._engine) as connection:
+            rows = connection.execute(query).mappings().all()
+            upsert(connection, findings, [{**row, "counted": True} for row in rows])
+        return [finding_of(row) for row in rows]
+
+    def unexported(self, since: int) -> list[Finding]:
+        """Those found after that time (ns) that count, and whose events have not left, the oldest first."""
+        query = select(findings).where(
+            findings.c.tenant == self._tenant,
+            literal_column("findings.exported = 0"),
+            findings.c.counted,
+            findings.c.found_at >= since,
+        )
+        return self._read(query.order_by(findings.c.found_at.desc()).limit(MAX_UNEXPORTED))[::-1]
+
+    def exported(self, keys: Sequence[ExportedKey]) -> None:
+        """The events of these findings have left."""
+        key = tuple_(findings.c.trace_id, findings.c.kind, findings.c.span_id)
+        with writing(self._engine) as connection:
+            for each in keys:
+                connection.execute(
+                    update(findings).where(findings.c.tenant == self._tenant, key == each).values(exported=True)
+                )
+
+    def _read(self, query: Any) -> list[Finding]:
+        with reading(self._engine) as connection:
+            return [finding_of(row) for row in connection.execute(query).mappings()]
+
+
+def write_findings(
+    connection: Connection,
+    tenant: str,
+    complete: Sequence[TraceRecord],
+    found: Sequence[Finding] = (),
+    recounted: Sequence[Finding] = (),
+) -> FindingNews:
+    """Keep what complete traces show, and what was `found` or `recounted` in others."""
+    trace_ids = {each.trace_id for each in complete} | {each.trace_id for each in (*found, *recounted)}
+    stored = _stored(connection, tenant, trace_ids)
+    rows = dict(stored)
+    for trace_id in {each.trace_id for each in (*found, *recounted)}:
+        rows[trace_id] = with_live(
+            rows.get(trace_id, {}),
+            tenant,
+            [each for each in found if each.trace_id == trace_id],
+            [each for each in recounted if each.trace_id == trace_id],
+        )
+    for record in complete:
+        rows[record.trace_id] = with_complete(rows.get(record.trace_id, {}), tenant, record)
+    news = _write(connection, tenant, stored, rows)
+    for record in complete:
+        if record.revision == 1 and record.in_session:
+            severity = worst(row["severity"] for row in rows[record.trace_id].values())
+            news.traces.append(WorstFinding(severity, record.agent, record.service, record.service_version))
+    return news
+
+
+def refresh_sessions(connection: Connection, tenant: str, session_ids: Collection[str]) -> None:
+    """Count the findings of these sessions again, as far as they are stored."""
+    for session_id, counts in count_findings(connection, tenant, session_ids).items():
+        is_session = sessions.c.tenant == tenant, sessions.c.session_id == session_id
+        connection.execute(update(sessions).where(*is_session).values(counts))
+
+
+def count_findings(connection: Connection, tenant: str, session_ids: Collection[str]) -> dict[str, dict[str, int]]:
+    """The columns of sessions that say what was found in them, by session."""
+    if not session_ids:
+        return {}
+    ids = {"ids": json.dumps(sorted(session_ids))}
+    found = {each: dict.fromkeys((*Severity, FindingKind.UNUSUAL_EFFORT), 0) for each in session_ids}
+    for session_id, severity, count, unusual in connection.execute(_COUNTS, {**ids, "tenant": tenant}):
+        found[session_id][severity] = count
+        found[session_id][FindingKind.UNUSUAL_EFFORT] |= unusual
+    failed = set(connection.execute(_FAILED, {**ids, "tenant": tenant}).scalars())
+    return {session_id: _columns(counts, session_id in failed) for session_id, counts in found.items()}
+
+
+def _columns(counts: dict[str, int], failed: bool) -> dict[str, int]:
+    severity = 2 if counts[Severity.ERROR] else min(1, counts[Severity.WARNING])
+    return {
+        "errors": counts[Severity.ERROR],
+        "warnings": counts[Severity.WARNING],
+        "infos": counts[Severity.INFO],
+        "attention": 4 * severity + 2 * failed + counts[FindingKind.UNUSUAL_EFFORT],
+    }
+
+
+_STORED = select(findings).where(findings.c.tenant == bindparam("tenant"), among(findings.c.trace_id, "ids"))
+_COUNTS = (
+    select(
+        findings.c.session_id,
+        findings.c.severity,
+        func.count(),
+        func.max(case((findings.c.kind == FindingKind.UNUSUAL_EFFORT, 1), else_=0)),
+    )
+    .where(findings.c.tenant == bindparam("tenant"), among(findings.c.session_id, "ids"))
+    .group_by(findings.c.session_id, findings.c.severity)
+)
+_FAILED = (
+    select(outcomes.c.session_id)
+    .where(outcomes.c.tenant == bindparam("tenant"), among(outcomes.c.session_id, "ids"), JUDGED_FAILURE)
+    .distinct()
+)
+
+
+def _stored(connection: Connection, tenant: str, trace_ids: Collection[str]) -> dict[str, Rows]:
+    """The rows of these traces, by trace."""
+    stored: dict[str, dict[Key, Row]] = {}
+    if trace_ids:
+        for row in connection.execute(_STORED, {"tenant": tenant, "ids": json.dumps(sorted(trace_ids))}).mappings():
+            stored.setdefault(row["trace_id"], {})[row["kind"], row["span_id"], row["nth"]] = dict(row)
+    return dict(stored)
+
+
+def _write(connection: Connection, tenant: str, before: Mapping[str, Rows], after: Mapping[str, Rows]) -> FindingNews:
+    """Turn the rows of the traces from what they were into what they are; what is new by that."""
+    news = FindingNews()
+    changed: list[Row] = []
+    for trace_id, rows in after.items():
+        known = before.get(trace_id, {})
+        for key in known.keys() - rows.keys():
+            _forget(connection, tenant, trace_id, key)
+            news.sessions.add(known[key]["session_id"])
+        for key, row in rows.items():
+            was = known.get(key)
+            if was == row:
+                continue
+            changed.append(row)
+            news.sessions.add(row["session_id"])
+            if was is None and row["mode"] is not None:
+                news.told.append(finding_of(row))
+            if row["counted"] and not (was is not None and was["counted"]):
+                news.counted.append(finding_of(row))
+    upsert(connection, findings, changed)
+    return news
+
+
+def _forget(connection: Connection, tenant: str, trace_id: str, key: Key) -> None:
+    place = tuple_(findings.c.trace_id, findings.c.kind, findings.c.span_id, findings.c.nth)
+    connection.execute(delete(findings).where(findings.c.tenant == tenant, place == (trace_id, *key)))

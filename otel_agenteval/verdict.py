@@ -1,0 +1,51 @@
+"""The form in which findings and judged alarms are given to the agent's own code."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
+from otel_agenteval.finding import Finding, Mode
+from otel_agenteval.model import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Something is wrong with a session, found while it goes on.
+
+    `name` is the evaluator: `loop_detection` for loops, the kind itself for other findings. `kind` is the kind of the
+    finding, `span_id` the span that shows it, empty where there is none. `reason` is a sentence for people; that of a
+    loop quotes no content but names. `metadata` holds what the verdict rests on: `agent`, `tool` or `model`,
+    `repetitions`, `span_ids` (the newest, at most 10), and what else belongs to the kind.
+
+    A judged alarm, a judge's score of a trace below its threshold, has no kind (None), and is never more than observed.
+    `span_id` is then the span that was judged, `reason` has the judge's explanation, which may quote content, and
+    `metadata` the `score` and the `threshold`.
+    """
+
+    name: str
+    kind: str | None
+    mode: Mode
+    session_id: str
+    trace_id: str
+    span_id: str
+    reason: str
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether it may stop the agent."""
+        return self.mode is Mode.ALARM
+
+
+def verdict_of(finding: Finding) -> Verdict:
+    """A finding as the agent's own code gets it. One without a mode is told as observed."""
+    return Verdict(
+        name=LOOP_EVALUATOR if finding.kind in LOOP_KINDS else finding.kind,
+        kind=finding.kind,
+        mode=finding.mode or Mode.OBSERVE,
+        session_id=finding.session_id,
+        trace_id=finding.trace_id,
+        span_id=finding.span_id or "",
+        reason=finding.reason,
+        metadata=finding.metadata if finding.agent is None else {"agent": finding.agent, **finding.metadata},
+    )

@@ -1,6 +1,7 @@
 """Texts that begin like an error, by the words with which tools and frameworks tell a model of one."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from otel_agenteval.model import Json
@@ -14,8 +15,19 @@ ERROR_TEXT: Final = re.compile(
     re.IGNORECASE,
 )
 _FAILED: Final = frozenset(("error", "failed", "failure"))
+_DONE: Final = ("success", "ok")
 
 
-def tells_failure(status: Json, tool: str) -> bool:
-    """Whether the `status` in a result of `tool` is a failure's; of a tool that reads, it is what was asked about."""
-    return isinstance(status, str) and status.lower() in _FAILED and not reads(words_of(tool))
+def tells_failure(result: Mapping[str, Json], tool: str) -> bool:
+    """Whether a field at the top of what `tool` gave back says that it failed.
+
+    `error` does with any value but an empty one, `success` and `ok` do when false, MCP's `isError` when true, and
+    `status` with a failure's word; of a tool that reads, the status is what was asked about.
+    """
+    status = result.get("status")
+    return (
+        bool(result.get("error"))
+        or any(result.get(key) is False for key in _DONE)
+        or result.get("isError") is True
+        or (isinstance(status, str) and status.lower() in _FAILED and not reads(words_of(tool)))
+    )

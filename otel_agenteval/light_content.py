@@ -66,7 +66,7 @@ def error_in(result: Json, tool: str) -> str | None:
     decoded = decoded_json(result)
     if not isinstance(decoded, dict):
         return None
-    if decoded.get("error") or tells_failure(decoded.get("status"), tool):
+    if tells_failure(decoded, tool):
         texts = (decoded.get(key) for key in ("error", "error_message", "message", "detail"))
         return next((text for text in texts if isinstance(text, str) and text.strip()), "error")
     return None

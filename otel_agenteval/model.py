@@ -43,7 +43,8 @@ class ToolCall:
 
     `arguments` are decoded JSON, or the raw text where it is not JSON. `error` is the error's text; a call that
     failed without any text has the error type, and without that `"error"`. `is_error_read`: nothing but the result
-    tells of it. `agent` is the one of several that called, in its `run`.
+    tells of it. `is_offered`: whether the model that asked for it had a tool of this name to choose; None where no
+    model call says. `agent` is the one of several that called, in its `run`.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ToolCall:
     result: Json = None
     error: str | None = None
     is_error_read: bool = False
+    is_offered: bool | None = None
     call_id: str | None = None
     span_id: str | None = None
     agent: str | None = None
@@ -69,9 +71,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """One logical model call. `output` is the text of its reply, None where none was recorded; `agent` is the one of
-    several that called, in its `run`. `sent` is a fingerprint of all that it was sent but its own words; None where
-    that is not recorded, and where the turn has no earlier call with the same reply to the same newest message."""
+    """One logical model call. `output` is the text of its reply, None where none was recorded; `finish_reason` says why
+    the model ended it, in the provider's words. `agent` is the one of several that called, in its `run`. `sent` is a
+    fingerprint of all that it was sent but its own words; None where that is not recorded, and where the turn has no
+    earlier call with the same reply to the same newest message."""
 
     span_id: str
     model: str | None = None
@@ -80,6 +83,7 @@ class ModelCall:
     question: Question | None = None
     sent: bytes | None = None
     output: str | None = None
+    finish_reason: str | None = None
     usage: Usage | None = None
     error: str | None = None
     started_at: int
@@ -91,7 +95,10 @@ class Turn:
     """One exchange: what the user said, what the agent did, what it answered.
 
     `span_id` is the span that stands for the turn (its outermost agent run, else the local root): evaluation
-    events are attached to it. `error` is set where the turn failed (no answer because a call failed).
+    events are attached to it. `error` is set where that span ended in an error, or the one around it that ended with
+    it, whatever was answered; and where there is no answer because a call failed. `is_cancelled`: it ended because
+    whoever waited for it went away, which is no failure of the agent's. `ends_in_call`: its last output asks for a
+    tool or hands the conversation over, so no answer is to be expected.
     `reasoning` and `plan` hold texts in order; both are empty where nothing was recorded.
     """
 
@@ -100,6 +107,8 @@ class Turn:
     output: str | None
     agent: str | None = None
     error: str | None = None
+    is_cancelled: bool = False
+    ends_in_call: bool = False
     tool_calls: tuple[ToolCall, ...] = ()
     model_calls: tuple[ModelCall, ...] = ()
     reasoning: tuple[str, ...] = ()
@@ -157,6 +166,9 @@ class Trace:
     history: tuple[Json, ...] = ()
     """What the first model call was sent of the conversation, texts and tools' results, oldest first; empty where
     that holds nothing of before the trace."""
+    is_history_begun: bool = False
+    """Whether `history` begins with the user's words; else an agent that sends the newest messages only has left out
+    what was said before."""
     run: RunIdentity | None = None
     run_outcome: RunOutcome = RunOutcome()
     expected_tools: tuple[ExpectedTool, ...] | None = None

@@ -3,6 +3,7 @@
 Read are OpenAI's chat completions and Responses, Anthropic's messages and what imitates them.
 """
 
+import re
 from collections.abc import Callable, Sequence
 
 from otel_agenteval.conventions.decoding import (
@@ -28,6 +29,12 @@ from otel_agenteval.model import Json, Usage
 from otel_agenteval.recorded import recorded
 
 _INPUT_TOKENS = ("input_tokens", "prompt_tokens", "input", "inputTokens", "promptTokens")
+_FINISH_REASON = re.compile(
+    r'(?<!\\)"(?:finish_reason|finishReason|stop_reason|incomplete_details)"\s*:\s*'
+    r'(?:(?:\{\s*"reason"\s*:\s*)?"([^"\\]{1,64})"|(?<=incomplete_details":)\s*null)'
+)
+# What the Responses API says of a reply to which nothing is missing.
+_COMPLETED = "completed"
 _OUTPUT_TOKENS = ("output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens")
 
 
@@ -59,6 +66,16 @@ def usage(recording: Json) -> Usage | None:
     if received is None and answered is None:
         return None
     return Usage(input_tokens=received or 0, output_tokens=answered or 0)
+
+
+def finish_reason(recording: Json) -> str | None:
+    """Why the model ended the first reply in a recorded response; None where that is not said.
+
+    It stands in a different place in every API's response and every library's record of it, but under few names. What
+    a model wrote has its quotes escaped in it, and is not taken for one of them.
+    """
+    found = _FINISH_REASON.search(recording) if isinstance(recording, str) else None
+    return found[1] or _COMPLETED if found else None
 
 
 def decoded(recording: Json) -> Json:

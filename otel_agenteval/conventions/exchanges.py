@@ -150,7 +150,7 @@ def _is_run(node: Node) -> bool:
     # A step that takes and returns text, and neither asks a model nor is all there is, is a helper of the program's.
     if node.parent is not None and not any(each.role in (Role.MODEL, Role.AGENT) for each in node.below()):
         return False
-    return facts.input.user_text() is not None and facts.output.answer() is not None
+    return facts.input.user_text() is not None and bool(facts.output.answer())
 
 
 def _is_group(node: Node) -> bool:

@@ -10,6 +10,9 @@ from otel_agenteval.model import Json
 from otel_agenteval.recorded import recorded
 
 _WITHHELD = re.compile(r"\bredacted\b", re.IGNORECASE)
+_CANCELLED = frozenset(("AbortError", "CancelledError", "ClientDisconnect", "GeneratorExit"))
+# LangGraph's and Pydantic AI's.
+_STEERING = frozenset(("GraphInterrupt", "NodeInterrupt", "ParentCommand", "ApprovalRequired", "CallDeferred"))
 _ERROR_TEXTS = ("error", "error_message", "message", "detail")
 
 
@@ -17,8 +20,10 @@ def span_error(span: SpanRecord) -> str | None:
     """The error of a failed span: what its exception said, else its status, else the error's type.
 
     None for a span that did not fail. An exception event alone may have been handled, so it does not make a
-    failure, but `error.type` does.
+    failure, but `error.type` does. Exceptions by which a framework hands over or waits for a person are no failures.
     """
+    if _ended_by(span, _STEERING):
+        return None
     kind = recorded(span.attributes.get(semconv.ERROR_TYPE))
     if span.status != STATUS_ERROR and (kind is None or span.status == STATUS_OK):
         return None
@@ -28,6 +33,17 @@ def span_error(span: SpanRecord) -> str | None:
             exception = _message(event) or recorded(event.attributes.get(semconv.EXCEPTION_TYPE))
             break
     return _said(exception) or _said(recorded(span.status_message)) or kind or "error"
+
+
+def is_cancelled(span: SpanRecord) -> bool:
+    """Whether a span ended because whoever waited for it went away."""
+    return _ended_by(span, _CANCELLED)
+
+
+def _ended_by(span: SpanRecord, exceptions: frozenset[str]) -> bool:
+    kinds = [event.attributes.get(semconv.EXCEPTION_TYPE) for event in span.events]
+    kinds.append(span.attributes.get(semconv.ERROR_TYPE))
+    return any(isinstance(kind, str) and kind.rpartition(".")[2] in exceptions for kind in kinds)
 
 
 def is_explained(span: SpanRecord) -> bool:
@@ -43,7 +59,7 @@ def tells_of(span: SpanRecord, text: str) -> bool:
 
 
 def result_error(result: Json, tool: str) -> str | None:
-    """The error that a result of `tool` tells of, as {"status": "error"}, {"error": ...} or "Error: ..."; else None."""
+    """The error that a result of `tool` tells of, by its fields or as "Error: ..."; else None."""
     if isinstance(result, str):
         if ERROR_TEXT.match(result):
             return result
@@ -52,7 +68,7 @@ def result_error(result: Json, tool: str) -> str | None:
         result = decode_structure(result)
     if not isinstance(result, dict):
         return None
-    if result.get("error") or tells_failure(result.get("status"), tool):
+    if tells_failure(result, tool):
         texts = (recorded(result.get(key)) for key in _ERROR_TEXTS)
         return next(filter(None, texts), "error")
     return None

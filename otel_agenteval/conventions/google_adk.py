@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from otel_agenteval import semconv
 from otel_agenteval.agent_names import adk_agent
+from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.decoding import decode_arguments, decode_prefix, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Content, Item
@@ -70,6 +71,8 @@ def _model(attributes: Mapping[str, Json]) -> SpanFacts:
         asked = _decoded(request)
         facts.input = Content(lambda: _sent(asked), cut=is_cut(request))
         facts.tool_definitions = _declarations(asked)
+    if facts.finish_reasons is None and (reason := api_bodies.finish_reason(response)):
+        facts.finish_reasons = (reason,)
     if response not in (None, _NO_CONTENT):
         facts.output = Content(lambda: _received(_decoded(response)), cut=is_cut(response))
     return facts

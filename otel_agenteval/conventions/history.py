@@ -13,10 +13,24 @@ def history(models: Sequence[Node]) -> tuple[Json, ...]:
     Instructions and arguments of calls are left out. Empty where it was sent no reply or result of before: whether
     there was any is not known then, for some services keep the conversation on their side.
     """
-    first = next((node.facts.input for node in models if node.facts and node.facts.input), None)
-    if first is None or all(message.role in (SYSTEM, USER) for message in first.messages):
+    messages = _first_sent(models)
+    if all(message.role == USER for message in messages):
         return ()
-    return tuple(said for message in first.messages if message.role != SYSTEM for said in _said(message))
+    return tuple(said for message in messages for said in _said(message))
+
+
+def begins_with_user(models: Sequence[Node]) -> bool:
+    """Whether what the first of the model calls was sent begins with the user's words.
+
+    Else an agent that sends the newest messages only has left out what was said before them.
+    """
+    messages = _first_sent(models)
+    return bool(messages) and messages[0].role == USER and bool(messages[0].texts)
+
+
+def _first_sent(models: Sequence[Node]) -> list[Message]:
+    first = next((node.facts.input for node in models if node.facts and node.facts.input), None)
+    return [message for message in first.messages if message.role != SYSTEM] if first else []
 
 
 def _said(message: Message) -> Iterator[Json]:

@@ -52,6 +52,8 @@ class Langfuse:
         if facts.role is Role.MODEL:
             facts.input = Content(api_bodies.request(given), cut=is_cut(given))
             facts.output = Content(api_bodies.response(returned), cut=is_cut(returned))
+            reason = api_bodies.finish_reason(returned)
+            facts.finish_reasons = (reason,) if reason else None
             facts.tool_definitions = api_bodies.tools(given) or _tools_as_messages(given)
             facts.model = recorded(attributes.get(_MODEL))
             facts.usage = api_bodies.usage(attributes.get(_USAGE))

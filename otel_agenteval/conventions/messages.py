@@ -33,6 +33,8 @@ _WRAPPERS = (
 _CALLS = ("toolUse", "function_call", "functionCall")
 _RESULTS = ("toolResult", "function_response", "functionResponse")
 _REASONING = "reasoningContent"
+# What a reply of OpenAI's and alike holds beside its text.
+_BESIDE = ("audio", "images")
 _CALL_IDS = ("call_id", "id", "toolUseId")
 _TYPELESS = frozenset((*_CALLS, *_RESULTS, _REASONING, "thought"))
 _KINDS = _TYPELESS | {"type", "text", "content"}
@@ -66,13 +68,21 @@ class ToolResponse:
 
 @dataclass(slots=True, kw_only=True)
 class Message:
-    """One message; what was redacted or empty is absent."""
+    """One message; what was redacted or empty is absent.
+
+    `is_empty`: it was recorded that nothing is said, by an empty text or by a list of no parts, and `has_more` that
+    there is something that is not read here, as an image. `finish_reason`: why the model that wrote it stopped. What is
+    sent back to a model lacks these, and is the same message all the same.
+    """
 
     role: str
     texts: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     requests: list[ToolRequest] = field(default_factory=list)
     responses: list[ToolResponse] = field(default_factory=list)
+    is_empty: bool = field(default=False, compare=False)
+    has_more: bool = field(default=False, compare=False)
+    finish_reason: str | None = field(default=None, compare=False)
 
     @property
     def text(self) -> str | None:
@@ -113,6 +123,18 @@ class Content:
         """Content of a single text message."""
         return cls(lambda: [Message(role=role, texts=[text])])
 
+    @classmethod
+    def answer_in(cls, value: Json) -> "Content | None":
+        """Content of an attribute that is an answer, and nothing but its text; None where none was recorded."""
+        if text := recorded(value):
+            return cls.text(text, ASSISTANT)
+        return cls.nothing(ASSISTANT) if isinstance(value, str) and not value.strip() else None
+
+    @classmethod
+    def nothing(cls, role: str) -> "Content":
+        """Content of a single message that says nothing."""
+        return cls(lambda: [Message(role=role, is_empty=True)])
+
     @property
     def messages(self) -> list[Message]:
         """The messages in order; of a cut recording those that can be read."""
@@ -136,9 +158,12 @@ class Content:
         return None
 
     def answer(self) -> str | None:
-        """The text of the last message, if it is an answer: from the assistant and without tool requests."""
+        """The text of the last message, if it is an answer: from the assistant and without tool requests.
+
+        Empty where that is what was recorded; None where nothing was.
+        """
         last = next(self._backwards(), None)
-        return last.text if last and last.role == ASSISTANT and not last.requests else None
+        return spoken_by(last) if last and last.role == ASSISTANT and not last.requests else None
 
     def since_user(self) -> list[Message]:
         """What came after the user's last message: the steps of the turn in which it was recorded."""
@@ -173,6 +198,11 @@ class Content:
         return self._made[position]
 
 
+def spoken_by(message: Message) -> str | None:
+    """What a message says: its texts, an empty one where it says that there is none; None where neither is known."""
+    return message.text or ("" if message.is_empty and not message.has_more else None)
+
+
 def _is_of_user(message: Message) -> bool:
     return message.role == USER and bool(message.texts)
 
@@ -195,10 +225,11 @@ def read_message(value: Json) -> Message | None:
     role = fields.get("role") or fields.get("type")
     if not isinstance(role, str):
         return None
-    message = Message(role=_ROLES.get(role, role))
+    message = Message(role=_ROLES.get(role, role), finish_reason=recorded(fields.get("finish_reason")))
     for key in ("parts", "content"):
         if (parts := fields.get(key)) is not None:
             _read_parts(message, parts)
+            message.is_empty = message.is_empty or parts == []
     requests = fields.get("tool_calls")
     for request in requests if isinstance(requests, list) else ():
         if isinstance(request, dict):
@@ -210,6 +241,9 @@ def read_message(value: Json) -> Message | None:
             message.texts = []
     if text := recorded(fields.get("reasoning_content")):
         message.reasoning.append(text)
+    if text := recorded(fields.get("refusal")):
+        message.texts.append(text)
+    message.has_more = message.has_more or any(fields.get(key) for key in _BESIDE)
     return message
 
 
@@ -272,9 +306,14 @@ def _read_part(message: Message, part: Mapping[str, Json]) -> None:
         case None if "result" in part and isinstance(origin := part.get("origin"), dict):
             result, call_id = decode_text(part["result"]), recorded(origin.get("id"))
             message.responses.append(ToolResponse(result=result, call_id=call_id, failed=part.get("error") is True))
-        case "text" | "input_text" | "output_text" | None:
-            if text := recorded(part.get("content")) or recorded(part.get("text")):
+        case "text" | "input_text" | "output_text" | "refusal" | None:
+            written = [part[key] for key in ("content", "text", "refusal") if key in part]
+            if text := next(filter(None, map(recorded, written)), None):
                 message.texts.append(text)
+            elif any(isinstance(each, str) and not each.strip() for each in written):
+                message.is_empty = True
+            else:
+                message.has_more = True
         case "reasoning" | "thinking":
             text = recorded(part.get("content")) or recorded(part.get("thinking")) or recorded(part.get("text"))
             if text:
@@ -286,12 +325,16 @@ def _read_part(message: Message, part: Mapping[str, Json]) -> None:
             call_id = recorded(part.get("id")) or recorded(part.get("tool_use_id"))
             failed = part.get("is_error") is True
             message.responses.append(ToolResponse(result=decode_text(result), call_id=call_id, failed=failed))
+        case _:
+            message.has_more = True
 
 
 def _read_typeless(message: Message, part: Mapping[str, Json]) -> None:
     """A part of Bedrock's or Gemini's: the field that is there says what it is."""
     if text := recorded(part.get("text")):
         (message.reasoning if part.get("thought") is True else message.texts).append(text)
+    elif isinstance(written := part.get("text"), str) and not written.strip():
+        message.is_empty = True
     for key, value in part.items():
         if not isinstance(value, dict):
             continue

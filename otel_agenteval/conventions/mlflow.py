@@ -53,6 +53,8 @@ class MLflow:
         if facts.role is Role.MODEL:
             facts.input = Content(api_bodies.request(given), cut=is_cut(given))
             facts.output = Content(api_bodies.response(returned), cut=is_cut(returned))
+            reason = api_bodies.finish_reason(returned)
+            facts.finish_reasons = (reason,) if reason else None
             facts.tool_definitions = attributes.get(_TOOLS) or api_bodies.tools(given)
             facts.model = _text(attributes, _MODEL)
             facts.usage = api_bodies.usage(attributes.get(_USAGE))

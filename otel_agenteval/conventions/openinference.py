@@ -8,6 +8,7 @@ shapes known to hold the user's words or the answer are read, since a wrong text
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.indexed import unflatten
@@ -100,8 +101,8 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
     raw = attributes.get(_OUTPUT)
     if isinstance(raw, str) and (response_id := _RESPONSE_ID.match(raw)):
         facts.response_id = response_id[1]
-    if reason := recorded(attributes.get(_FINISH_REASON)):
-        facts.finish_reasons = (reason,)
+    reason = recorded(attributes.get(_FINISH_REASON)) or api_bodies.finish_reason(raw)
+    facts.finish_reasons = (reason,) if reason else None
     schemas = [attributes[key] for key in attributes if key.startswith(_TOOLS) and key.endswith(".tool.json_schema")]
     if schemas:
         facts.tool_definitions = schemas
@@ -164,12 +165,14 @@ def _reply(attributes: Mapping[str, Json]) -> Callable[[], Sequence[Item]]:
         raw = attributes.get(_OUTPUT)
         if not isinstance(reply, Message) or not isinstance(raw, str):
             return messages
-        if len(reply.texts) > 1 or '"reasoning_content"' in raw:
+        says_nothing = not reply.texts and not reply.requests
+        if len(reply.texts) > 1 or says_nothing or '"reasoning_content"' in raw:
             original = _raw_message(decode_structure(raw))
             if original and original.text in reply.texts:
                 reply.reasoning += [text for text in reply.texts if text != original.text]
                 reply.texts = original.texts
             if original:
+                reply.is_empty = reply.is_empty or (says_nothing and original.is_empty and not original.requests)
                 reply.reasoning += [text for text in original.reasoning if text not in reply.reasoning]
         return messages
 

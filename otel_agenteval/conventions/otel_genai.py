@@ -137,8 +137,8 @@ def read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     )
     facts.response_id = recorded(attributes.get(semconv.GEN_AI_RESPONSE_ID))
     reasons = decode_structure(attributes.get(_FINISH_REASONS))
-    if isinstance(reasons, list):
-        facts.finish_reasons = tuple(reason for reason in reasons if isinstance(reason, str))
+    listed = reasons if isinstance(reasons, list) else [reasons]
+    facts.finish_reasons = tuple(reason for each in listed if (reason := recorded(each))) or None
     sent = attributes.get(semconv.GEN_AI_USAGE_INPUT_TOKENS, attributes.get(_OLD_INPUT_TOKENS))
     received = attributes.get(semconv.GEN_AI_USAGE_OUTPUT_TOKENS, attributes.get(_OLD_OUTPUT_TOKENS))
     if isinstance(sent, int) or isinstance(received, int):

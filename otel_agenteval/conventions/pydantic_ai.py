@@ -58,8 +58,7 @@ def _read_run(attributes: Mapping[str, Json]) -> SpanFacts:
     facts.cut = is_cut(conversation)
     if conversation is not None:
         facts.input = Content(_asked(conversation, attributes.get(_NEW_MESSAGE_INDEX)), cut=facts.cut)
-    if text := recorded(attributes.get(_FINAL_RESULT)):
-        facts.output = Content.text(text, ASSISTANT)
+    facts.output = Content.answer_in(attributes.get(_FINAL_RESULT))
     return facts
 
 

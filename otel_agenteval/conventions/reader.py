@@ -11,7 +11,7 @@ from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.dialects import DIALECTS, read_span
 from otel_agenteval.conventions.exchanges import exchanges
 from otel_agenteval.conventions.facts import Role, SpanFacts
-from otel_agenteval.conventions.history import history
+from otel_agenteval.conventions.history import begins_with_user, history
 from otel_agenteval.conventions.messages import SYSTEM
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.conventions.replies import recall_replies
@@ -63,7 +63,7 @@ def read_trace(
     found = exchanges(roots, colleagues)
     for exchange in found:
         recall_replies(exchange.models)
-    turns = tuple(read_turn(exchange, colleagues) for exchange in found)
+    turns = tuple(read_turn(each, colleagues, is_last=each is found[-1]) for each in found)
     facts_of_all = [node.facts for node in nodes if node.facts]
     contents = [content for facts in facts_of_all for content in (facts.input, facts.output) if content]
     if messages := sum(content.unread for content in contents):
@@ -86,6 +86,7 @@ def read_trace(
         available_tools=available_tools(facts_of_all, [c for turn in turns for c in turn.tool_calls], colleagues),
         system_instructions=_instructions(facts_of_all),
         history=history(found[0].models) if found else (),
+        is_history_begun=bool(found) and begins_with_user(found[0].models),
         run=runs.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
         run_outcome=runs.run_outcome(carriers + resources, run_naming, unread),
         expected_tools=runs.expected_tools(carriers, unread),

@@ -52,9 +52,10 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
         # A list of texts is the repr of objects, or several texts: nobody's words.
         return Content(lambda: items) if any(isinstance(item, dict) for item in items) else None
     text = recorded(value)
-    if text and text.lstrip().startswith("{"):
-        return None  # an object that is not written as JSON
-    return Content.text(text, role) if text else None
+    if text is None:
+        return Content.answer_in(value) if role == ASSISTANT else None
+    # An object that is not written as JSON is nobody's words.
+    return None if text.lstrip().startswith("{") else Content.text(text, role)
 
 
 def _of_component(results: dict[str, Json]) -> Json:

@@ -41,6 +41,7 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
     `models` and `spans` are the turn's model and tool spans by start time.
     """
     requests = _requests(models, agents)
+    offered = _Offered()
     executions = [_execution(node) for node in spans if node.facts and not _is_framework(_request(node), agents)]
     matches = _join([request for _, request in requests], executions)
     executed = {call.name for call in executions}
@@ -48,10 +49,16 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
     for index, (node, request) in enumerate(requests):
         call = matches.get(index)
         if call is not None:
-            timed.append((node.span.started_at, _completed(call, request)))
+            call = replace(_completed(call, request), is_offered=offered.by(node, request.name))
+            timed.append((node.span.started_at, call))
         elif request.name not in executed:
             call = ToolCall(
-                name=request.name, arguments=request.arguments, call_id=request.call_id, agent=node.agent, run=node.run
+                name=request.name,
+                arguments=request.arguments,
+                is_offered=offered.by(node, request.name),
+                call_id=request.call_id,
+                agent=node.agent,
+                run=node.run,
             )
             timed.append((node.span.started_at, call))
     joined = {id(call) for call in matches.values()}
@@ -247,6 +254,34 @@ def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[
         if not missing:
             break
     return by_id, in_order
+
+
+class _Offered:
+    """Which tools the model calls of a turn had to choose from; the same definitions stand on most of them."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, frozenset[str] | None] = {}
+
+    def by(self, node: Node, tool: str) -> bool | None:
+        """Whether the model call `node` was offered `tool`; None where that is not known."""
+        recording = node.facts.tool_definitions if node.facts else None
+        if recording is None:
+            return None
+        key = recording if isinstance(recording, str) else repr(recording)
+        if key not in self._names:
+            self._names[key] = _all_names(recording)
+        names = self._names[key]
+        return None if names is None else tool in names
+
+
+def _all_names(recording: Json) -> frozenset[str] | None:
+    """The names in recorded definitions; None where one of them was cut, or has none, as tools of a provider's."""
+    if is_cut(recording):
+        return None
+    value = decode_structure(recording)
+    defined = _defined(value)
+    count = len(value) if isinstance(value, list) else 1
+    return frozenset(tool.name for tool in defined) if len(defined) == count else None
 
 
 def _defined(recording: Json) -> list[Tool]:

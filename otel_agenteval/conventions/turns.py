@@ -4,30 +4,38 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from otel_agenteval.conventions.exchanges import Exchange, speakers
-from otel_agenteval.conventions.facts import SpanFacts
-from otel_agenteval.conventions.failures import span_error, tells_of
-from otel_agenteval.conventions.messages import Message
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.failures import is_cancelled, span_error, tells_of
+from otel_agenteval.conventions.messages import Message, spoken_by
 from otel_agenteval.conventions.records import STATUS_ERROR
 from otel_agenteval.conventions.tools import tool_calls
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import ModelCall, Turn
 from otel_agenteval.questions import question_of, sent_of
 
+MAX_REASON = 64
+"""Characters of a finish reason that are kept."""
+
 _TOOL_REASONS = frozenset({"tool_calls", "tool_call", "tool-calls", "tool_use", "function_call"})
 
 
-def read_turn(exchange: Exchange, agents: Sequence[str]) -> Turn:
-    """The turn of an exchange; `agents` are the names of the trace's agents."""
+def read_turn(exchange: Exchange, agents: Sequence[str], *, is_last: bool) -> Turn:
+    """The turn of an exchange; `agents` are the names of the trace's agents, and `is_last` says that no other turn of
+    the trace follows."""
     models = exchange.models
     nodes = [exchange.root, *exchange.runs, *models, *exchange.tools]
     output = _output(exchange)
+    error, is_cancelled = _failure(exchange, answered=bool(output), is_last=is_last)
+    ends_in_call = not output and _ends_in_call(exchange)
     started_at = min(node.span.started_at for node in nodes)
     return Turn(
         span_id=exchange.root.id,
         input=_input(exchange),
-        output=output,
+        output=None if not output and (error or ends_in_call) else output,
         agent=next((facts.agent for facts in _facts(_voices(exchange) + models) if facts.agent), None),
-        error=_error(exchange) if output is None else None,
+        error=error,
+        is_cancelled=is_cancelled,
+        ends_in_call=ends_in_call,
         tool_calls=tool_calls(models, exchange.tools, agents),
         model_calls=tuple(_model_calls(models)),
         reasoning=_reasoning(models),
@@ -50,14 +58,30 @@ def _input(exchange: Exchange) -> str | None:
 
 
 def _output(exchange: Exchange) -> str | None:
-    """What the last run says it answered, or the last agent in it; else the last model call's reply."""
-    if exchange.runs:
-        run, *inner = speakers(exchange.runs[-1])
-        last = max(inner, key=lambda node: node.span.ended_at, default=run)
-        for node in (run, last):
-            if (text := _answer(node)) is not None:
-                return None if _is_own_error(node, text) else text
-    return next((_reply(node) for node in reversed(exchange.models) if _tells(node)), None)
+    """What the last run says it answered, or the last agent in it; else the last model call's reply.
+
+    Empty where one of them says that nothing was answered, and the others say no more.
+    """
+    said: list[str | None] = []
+    for node in _last_speakers(exchange):
+        if text := _answer(node):
+            return None if _is_own_error(node, text) else text
+        said.append(text)
+    last = _last_told(exchange)
+    said.append(_reply(last) if last else None)
+    return said[-1] or ("" if "" in said else None)
+
+
+def _last_speakers(exchange: Exchange) -> list[Node]:
+    """The last run, and the last agent of those that it is made of."""
+    if not exchange.runs:
+        return []
+    run, *inner = speakers(exchange.runs[-1])
+    return [run, *([max(inner, key=lambda node: node.span.ended_at)] if inner else [])]
+
+
+def _last_told(exchange: Exchange) -> Node | None:
+    return next((node for node in reversed(exchange.models) if _tells(node)), None)
 
 
 def _answer(run: Node) -> str | None:
@@ -79,12 +103,35 @@ def _reply(model: Node) -> str | None:
     facts = model.facts
     if facts is None or facts.output is None or span_error(model.span):
         return None
+    if _asks_for_tools(model):
+        return None
     messages = facts.output.messages
-    if any(message.requests for message in messages):
-        return None
-    if facts.output.cut and not _TOOL_REASONS.isdisjoint(facts.finish_reasons or ()):
-        return None
-    return _text(model)
+    said = spoken_by(messages[-1]) if messages and not facts.output.cut else None
+    return _text(model) or said
+
+
+def _asks_for_tools(model: Node) -> bool:
+    """Whether a reply holds requests; of a reply that is empty or cut, the reason why it ended says so."""
+    facts = model.facts
+    if facts is None or facts.output is None:
+        return False
+    if any(message.requests for message in facts.output.messages):
+        return True
+    is_whole = not facts.output.cut and _text(model) is not None
+    return not is_whole and _finish_reason(facts) in _TOOL_REASONS
+
+
+def _ends_in_call(exchange: Exchange) -> bool:
+    """Whether the last thing that was said asks for a tool, or hands the conversation over."""
+    last = _last_told(exchange)
+    if last and _asks_for_tools(last):
+        return True
+    since = last.span.started_at if last else 0
+    return any(
+        node.facts is not None and node.facts.hands_over_to is not None and node.span.started_at >= since
+        for run in exchange.runs[-1:]
+        for node in run.below()
+    )
 
 
 def _text(model: Node) -> str | None:
@@ -93,14 +140,44 @@ def _text(model: Node) -> str | None:
     return "\n".join(texts) if texts else None
 
 
-def _error(exchange: Exchange) -> str | None:
+def _failure(exchange: Exchange, *, answered: bool, is_last: bool) -> tuple[str | None, bool]:
+    """What the turn failed with, and whether it was cancelled."""
+    ended = _ended_with(exchange, is_last)
+    failed = (_own_error(node) for node in ended if not is_cancelled(node.span))
+    error = next(filter(None, failed), None)
+    why = None if answered else _unanswered(exchange)
+    cancelled = any(is_cancelled(node.span) for node in (*ended, *(() if answered else exchange.models[-1:])))
+    if error is None:
+        return why, cancelled
+    return (error if cancelled else why or error), False
+
+
+def _ended_with(exchange: Exchange, is_last: bool) -> list[Node]:
+    """The spans that ended with the turn: its last run, and those around the last turn of a trace.
+
+    A run that failed before another took its place is none of them, nor is an agent in a run that went on without it.
+    """
+    ended = _last_speakers(exchange)
+    if ended and ended[0].role is Role.AGENT:
+        del ended[1:]
+    innermost = ended[0] if ended else exchange.root
+    if not ended and innermost.role not in (Role.MODEL, Role.TOOL):
+        ended.append(innermost)
+    return [*ended, *(innermost.above() if is_last else ())]
+
+
+def _unanswered(exchange: Exchange) -> str | None:
     """Why a turn has no answer: its last model call failed, or one of its runs, or the request around it."""
     voices = list(reversed(_voices(exchange)))
     for run in voices:
-        if (text := _answer(run)) is not None and _is_own_error(run, text):
+        if (text := _answer(run)) and _is_own_error(run, text):
             return text
     nodes = exchange.models[-1:] + voices + [exchange.root]
     return next((error for node in nodes if (error := span_error(node.span))), None)
+
+
+def _own_error(node: Node) -> str | None:
+    return span_error(node.span) or (node.facts.error if node.facts else None)
 
 
 def _model_calls(models: Sequence[Node]) -> Iterator[ModelCall]:
@@ -126,11 +203,19 @@ def _model_call(node: Node) -> ModelCall:
         run=node.run,
         question=question_of(span.attributes),
         output=_text(node),
+        finish_reason=_finish_reason(facts),
         usage=facts.usage,
         error=span_error(span),
         started_at=span.started_at,
         ended_at=max(span.started_at, span.ended_at),
     )
+
+
+def _finish_reason(facts: SpanFacts) -> str | None:
+    """Why a model ended its reply, by the call itself or else by the message; of several choices the first."""
+    messages = facts.output.messages if facts.output and not facts.finish_reasons else []
+    reasons = facts.finish_reasons or [reason for each in messages if (reason := each.finish_reason)]
+    return next((reason[:MAX_REASON] for reason in reasons), None)
 
 
 def _reasoning(models: Sequence[Node]) -> tuple[str, ...]:

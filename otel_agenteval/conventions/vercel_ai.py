@@ -57,8 +57,7 @@ class VercelAI:
             _read_tool(facts, attributes)
         elif facts.role in (Role.AGENT, Role.CHAIN):
             facts.input = _content(attributes, _PROMPT)
-            if text := recorded(attributes.get(_TEXT)) or recorded(attributes.get(_OBJECT)):
-                facts.output = Content.text(text, ASSISTANT)
+            facts.output = Content.answer_in(_said(attributes))
         facts.cut = facts.cut or bool(facts.input and facts.input.cut)
         return facts
 
@@ -137,13 +136,17 @@ def _part(part: Json) -> Json:
     return part
 
 
+def _said(attributes: Mapping[str, Json]) -> Json:
+    """The text or the object that is the answer; an empty text where there is no more."""
+    return recorded(attributes.get(_TEXT)) or attributes.get(_OBJECT, attributes.get(_TEXT))
+
+
 def _reply(attributes: Mapping[str, Json]) -> Item:
-    text = recorded(attributes.get(_TEXT)) or recorded(attributes.get(_OBJECT))
     calls = api_bodies.decoded(attributes.get(_CALLS))
     return read_message(
         {
             "role": ASSISTANT,
-            "content": text,
+            "content": _said(attributes),
             "parts": [_part({**call, "type": "tool-call"}) for call in calls if isinstance(call, dict)]
             if isinstance(calls, list)
             else None,

@@ -151,7 +151,7 @@ def test_a_result_that_the_model_was_told_is_an_error_is_one_though_the_span_end
             {"status": 2, "status_message": "run failed"}, "Overloaded.", (None, "Overloaded."), id="within it"
         ),
         pytest.param({"status": 2, "status_message": "E: No."}, "No.", (None, "No."), id="its status, after the type"),
-        pytest.param({"status": 2}, "Partly done.", ("Partly done.", None), id="other words are an answer"),
+        pytest.param({"status": 2}, "Partly done.", ("Partly done.", "error"), id="other words are an answer"),
         pytest.param({"status": 1}, "Overloaded.", ("Overloaded.", None), id="a run that did not fail answered"),
     ],
 )

@@ -1,8 +1,11 @@
 """What can be observed in a complete trace without a judge.
 
-In: a `Trace` as the readers made it. Out: its `Finding`s, and what could be seen of it. Pure: no clock, no store.
+In: a `Trace` as the readers made it, or an agent's last efforts. Out: its `Finding`s, what could be seen of it, and
+what of an effort is unusual. Pure: no clock, no store.
 """
 
-from agenteval_collector.findings.trace import findings_in, seen_in
+from agenteval_collector.findings.effort import Effort, EffortHistory, Unusual, effort_of, unusual_effort
+from agenteval_collector.findings.seen import seen_in
+from agenteval_collector.findings.trace import findings_in
 
-__all__ = ["findings_in", "seen_in"]
+__all__ = ["Effort", "EffortHistory", "Unusual", "effort_of", "findings_in", "seen_in", "unusual_effort"]

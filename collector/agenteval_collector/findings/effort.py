@@ -1,0 +1,123 @@
+"""Whether a session takes an agent more than its own sessions usually do.
+
+The effort of a session is the sum of its traces': steps (model and tool calls), tokens, seconds spent in turns, and
+money. A measure is unusual where at most `UNUSUAL_SHARE` of the agent's last finished sessions took as much; a session
+in progress has an effort as well, and crosses that line with one of its traces. What is not known of one trace is not
+known of its session.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agenteval_collector.recent import Recent
+from otel_agenteval.finding import Finding, FindingKind, Severity
+from otel_agenteval.model import Trace
+
+KEPT_SESSIONS: Final = 200
+"""Finished sessions of an agent that are compared with."""
+MIN_SESSIONS: Final = 30
+"""With fewer that are known, nothing is unusual."""
+UNUSUAL_SHARE: Final = 0.15
+KEPT_AGENTS: Final = 1_000
+"""Agents that are remembered; the one that was not heard of for longest is forgotten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What a trace or a session took; None where that is not known."""
+
+    steps: float | None = 0
+    tokens: float | None = 0
+    seconds: float | None = 0
+    usd: float | None = 0
+
+    def __add__(self, other: "Effort") -> "Effort":
+        return Effort(
+            steps=_sum(self.steps, other.steps),
+            tokens=_sum(self.tokens, other.tokens),
+            seconds=_sum(self.seconds, other.seconds),
+            usd=_sum(self.usd, other.usd),
+        )
+
+
+def effort_of(trace: Trace, *, usd: float | None = None) -> Effort:
+    """The effort of one trace; `usd` is what its model calls cost, where their prices are known."""
+    calls = trace.model_calls
+    used = [call.usage for call in calls if call.usage is not None]
+    return Effort(
+        steps=len(calls) + len(trace.tool_calls),
+        tokens=sum(usage.input_tokens + usage.output_tokens for usage in used) if used or not calls else None,
+        seconds=sum(turn.ended_at - turn.started_at for turn in trace.turns) / 1e9,
+        usd=usd,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Unusual:
+    """A measure of which a session takes more than `percentile` percent of the `sessions` compared with."""
+
+    measure: str
+    value: float
+    percentile: float
+    sessions: int
+
+
+class EffortHistory:
+    """What the last finished sessions of each agent took. Not thread-safe; what is kept is bounded as above."""
+
+    def __init__(self) -> None:
+        self._efforts: Recent[deque[Effort]] = Recent(KEPT_AGENTS)
+
+    def add(self, agent: str, effort: Effort) -> None:
+        """A session of `agent` is over; the oldest of `KEPT_SESSIONS` makes room for it."""
+        kept = self._efforts.get(agent)
+        if kept is None:
+            kept = deque(maxlen=KEPT_SESSIONS)
+            self._efforts.put(agent, kept)
+        kept.append(effort)
+
+    def unusual(self, agent: str, effort: Effort) -> list[Unusual]:
+        """The measures in which `effort`, of a session so far, is unusual for `agent`."""
+        kept = self._efforts.get(agent) or ()
+        compared = ((name, _values(name, [effort]), _values(name, kept)) for name in Effort.__slots__)
+        return [
+            Unusual(name, now, 100 * sum(value < now for value in before) / len(before), len(before))
+            for name, present, before in compared
+            for now in present
+            if len(before) >= MIN_SESSIONS and sum(value >= now for value in before) <= UNUSUAL_SHARE * len(before)
+        ]
+
+
+def unusual_effort(trace: Trace, unusual: Sequence[Unusual], *, session_id: str, found_at: int) -> Finding:
+    """The finding that a session's effort is unusual from `trace` on; `unusual` says in what, at least one measure."""
+    measured = ", ".join(f"{_shown(each)} (more than {each.percentile:.0f} %)" for each in unusual)
+    return Finding(
+        kind=FindingKind.UNUSUAL_EFFORT,
+        severity=Severity.INFO,
+        reason=f"the session took more than this agent's last {unusual[0].sessions} sessions usually did: {measured}",
+        trace_id=trace.trace_id,
+        session_id=session_id,
+        span_id=trace.turns[-1].span_id if trace.turns else trace.root_span_id,
+        agent=trace.agent,
+        service=trace.service,
+        service_version=trace.service_version,
+        metadata={
+            each.measure: {"value": each.value, "percentile": each.percentile, "sessions": each.sessions}
+            for each in unusual
+        },
+        found_at=found_at,
+    )
+
+
+def _values(measure: str, efforts: "Sequence[Effort] | deque[Effort]") -> list[float]:
+    return [value for each in efforts if (value := getattr(each, measure)) is not None]
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def _shown(unusual: Unusual) -> str:
+    return f"{unusual.value:.4g} USD" if unusual.measure == "usd" else f"{unusual.value:.0f} {unusual.measure}"

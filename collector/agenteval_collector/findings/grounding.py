@@ -1,0 +1,142 @@
+"""Whether identifiers and numbers were said before: by the user, the instructions, the tools, or their results.
+
+An *identifier* is a text without spaces that holds a digit (`TP531`, `order-7731`); it was said where each of its
+parts with a digit was, in any case, with or without separators, or where the part's digits were, if there are at
+least three. A *number* counts from 100 on, for small ones are counted and worded ("the two of us"); it was said with
+or without thousands separators, decimal zeros and currency, also as its hundredfold or hundredth (cents). Dates are
+said in too many ways to call one invented; they and texts with spaces are not looked up.
+"""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+
+from otel_agenteval.model import Json
+
+MAX_SAID = 200_000
+"""Characters of a conversation that are remembered; behind that, nothing can be called unsaid."""
+MAX_LOOKED_UP = 1_000
+"""Values of one call that are looked up."""
+SMALL = 100
+"""Numbers below are not looked up."""
+LONG_ENOUGH = 3
+"""Digits that identify a thing by themselves."""
+
+_TOKEN = re.compile(r"[^\W_]+(?:[-_/.#:,'][^\W_]+)*")
+_PART = re.compile(r"[^\W_]+")
+_DIGITS = re.compile(r"\d+")
+_GROUPED = re.compile(r"\d{1,3}(?:[,.']\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?")
+_IDENTIFIER = re.compile(r"#?[^\W_][\w\-/.#:@]{2,63}", re.ASCII)
+_DATE_OR_TIME = re.compile(r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[:.]\d{2}(?:[:.]\d{2})?.*|\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}")
+
+
+class Said(Enum):
+    """What is known of a value."""
+
+    YES = "said before"
+    NO = "not said before"
+    UNKNOWN = "not said in what is known"
+
+
+class Conversation:
+    """What was said so far, as far as it matters for values with digits."""
+
+    def __init__(self, *, complete: bool) -> None:
+        """`complete`: whether everything that was said will be added; otherwise nothing is ever unsaid."""
+        self._complete = complete
+        self._room = MAX_SAID
+        self._unread: list[str] = []
+        self._tokens: set[str] = set()
+        self._numbers: set[Decimal] = set()
+
+    def add(self, text: str | None) -> None:
+        """Something was said; None: something that was not recorded."""
+        if text is None or len(text) > self._room:
+            self._complete = False
+        if text is not None:
+            self._unread.append(text[: self._room])
+            self._room = max(0, self._room - len(text))
+
+    def has(self, value: str | int | float) -> Said:
+        """Whether the value was said."""
+        self._read()
+        known = self._has_identifier(value) if isinstance(value, str) else self._has_number(value)
+        if known:
+            return Said.YES
+        return Said.NO if self._complete else Said.UNKNOWN
+
+    def _read(self) -> None:
+        """Take in what was said since somebody asked last; most traces have nothing to ask for."""
+        for text in self._unread:
+            # Most words are letters only, and quickly told from the others.
+            for word in {word for word in text.split() if not word.isalpha()}:
+                if _DIGITS.search(word):
+                    tokens, numbers = _known_forms(word) if len(word) <= _COMMON else _forms(word)
+                    self._tokens |= tokens
+                    self._numbers |= numbers
+        self._unread.clear()
+
+    def _has_number(self, value: int | float) -> bool:
+        number = abs(Decimal(str(value)))
+        return any(each in self._numbers for each in (number, number * 100, number / 100)) or (
+            str(value).lower() in self._tokens
+        )
+
+    def _has_identifier(self, value: str) -> bool:
+        parts = [part for part in _PART.findall(value.lower()) if _DIGITS.search(part)]
+        return "".join(_PART.findall(value.lower())) in self._tokens or all(map(self._has_part, parts))
+
+    def _has_part(self, part: str) -> bool:
+        if part in self._tokens or (part.isdecimal() and int(part) < SMALL):
+            return True
+        return any(run in self._tokens for run in _DIGITS.findall(part) if len(run) >= LONG_ENOUGH)
+
+
+def looked_up(arguments: Json) -> Iterator[str | int | float]:
+    """The identifiers and numbers in the arguments, in order, of the first `MAX_LOOKED_UP` values."""
+    pending, seen = [arguments], 0
+    while pending and seen < MAX_LOOKED_UP:
+        value = pending.pop()
+        seen += 1
+        if isinstance(value, dict):
+            pending.extend(reversed(value.values()))
+        elif isinstance(value, list):
+            pending.extend(reversed(value))
+        elif isinstance(value, str):
+            yield from _in_text(value.strip())
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= SMALL:
+            yield value
+
+
+def _in_text(text: str) -> Iterator[str]:
+    if _IDENTIFIER.fullmatch(text) and _DIGITS.search(text) and not _DATE_OR_TIME.fullmatch(text):
+        yield text
+
+
+def _forms(word: str) -> tuple[frozenset[str], frozenset[Decimal]]:
+    """All that may be asked for where the word was said."""
+    tokens: set[str] = set()
+    numbers: set[Decimal] = set()
+    for token in _TOKEN.findall(word.lower()):
+        if digits := _DIGITS.findall(token):
+            parts = _PART.findall(token)
+            tokens.update(parts, ("".join(parts),), (run for run in digits if len(run) >= LONG_ENOUGH))
+            numbers.update(_numbers(token))
+    return frozenset(tokens), frozenset(numbers)
+
+
+# What one trace says, the next traces of its session repeat. Long words are few, and would fill the memory.
+_COMMON = 64
+_known_forms = lru_cache(maxsize=4_096)(_forms)
+
+
+def _numbers(token: str) -> Iterator[Decimal]:
+    """The numbers that a token may stand for: 1.234,50 and 1,234.50 are one, 1.234 is two."""
+    for match in _GROUPED.finditer(token):
+        digits = match[0]
+        for thousands, point in ((",", "."), (".", ",")):
+            plain = digits.replace("'", "").replace(thousands, "").replace(point, ".")
+            if plain.count(".") <= 1:
+                yield Decimal(plain)

@@ -1,0 +1,78 @@
+"""What observers are given and what they give: one observer for each kind of finding.
+
+An observer looks for one fact in a complete trace and yields an `Observed` for each place where it holds, in order.
+It says only what the trace shows: what was not recorded is neither good nor bad.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from otel_agenteval.model import Json, ToolCall, Trace, Turn
+
+MAX_QUOTE = 200
+"""Characters of telemetry that a reason quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A trace to look at. `is_first`: no trace of its session is known to have come before."""
+
+    trace: Trace
+    is_first: bool
+
+    @property
+    def is_history_known(self) -> bool:
+        """Whether all that was said before the trace is known: nothing was, or the model was sent it from the user's
+        first words on."""
+        trace = self.trace
+        is_sent = bool(trace.history) and trace.is_history_begun
+        return (is_sent or (self.is_first and not trace.history)) and not trace.partial
+
+    def turns(self) -> Iterator[tuple[int, Turn]]:
+        """The turns, each with its index."""
+        return enumerate(self.trace.turns)
+
+    def calls(self) -> Iterator[tuple[int, ToolCall]]:
+        """The tool calls in order, each with the index of its turn."""
+        return ((index, call) for index, turn in self.turns() for call in turn.tool_calls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """One place where a fact holds: its `reason` is a sentence of evidence. `turn` is an index, `agent` None where it
+    is the turn's. `metadata` holds what the finding rests on."""
+
+    reason: str
+    turn: int
+    span_id: str | None
+    agent: str | None = None
+    tool: str | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
+Observer: TypeAlias = Callable[[Subject], Iterator[Observed]]
+
+
+def of_call(turn: int, call: ToolCall, reason: str, **metadata: Json) -> Observed:
+    """What was observed of a tool call; a call that no span tells of is found on its turn's."""
+    return Observed(
+        reason=f"{quote(call.name)} {reason}",
+        turn=turn,
+        span_id=call.span_id,
+        agent=call.agent,
+        tool=quote(call.name),
+        metadata=metadata,
+    )
+
+
+def quote(text: str) -> str:
+    """The beginning of a text on one line, without what cannot be printed."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in text[: 4 * MAX_QUOTE]).split())
+    return line if len(line) <= MAX_QUOTE else line[: MAX_QUOTE - 3] + "..."
+
+
+def written(value: Json) -> str:
+    """A value as text: JSON, unless it is a text itself. The same for the same value, in any order of its fields."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)

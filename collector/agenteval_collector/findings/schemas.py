@@ -1,0 +1,129 @@
+"""Arguments against a tool's JSON schema, where schema and arguments may come from anybody.
+
+No regular expression of a schema is run and nothing is fetched: `pattern`, `format` and the quadratic `uniqueItems`
+are not applied. References within a schema are put in place beforehand, as far as there is room; a schema that
+refers elsewhere or to itself, is too large, or is no schema, is not used. Work is bounded by the product of the
+values in schema and arguments.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from jsonschema import Draft202012Validator, FormatChecker, SchemaError
+from jsonschema.protocols import Validator
+from jsonschema.validators import create
+
+from otel_agenteval.model import Json
+
+MAX_SCHEMA = 2_000
+"""Values in a schema that is used, with its references in place."""
+MAX_CHARACTERS = 100_000
+"""Of such a schema's text; the newest 256 of them are remembered."""
+MAX_DEPTH = 64
+"""Levels of such a schema."""
+MAX_WORK = 100_000
+"""Values of schemas times values of arguments that are compared for one trace, at most."""
+
+_APPLIED: Final = (
+    *("additionalProperties", "allOf", "anyOf", "const", "contains", "dependentRequired", "enum", "exclusiveMaximum"),
+    *("exclusiveMinimum", "if", "items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength"),
+    *("minProperties", "minimum", "multipleOf", "not", "oneOf", "prefixItems", "properties", "propertyNames"),
+    *("required", "type"),
+)
+_Restricted: Any = create(
+    meta_schema=Draft202012Validator.META_SCHEMA,
+    validators={keyword: Draft202012Validator.VALIDATORS[keyword] for keyword in _APPLIED},
+    type_checker=Draft202012Validator.TYPE_CHECKER,
+)
+_NO_FORMATS: Final = FormatChecker(formats=())
+
+
+class Uncheckable(Exception):
+    """Nothing can be said of the arguments by their schema: there is none that is used, or they are too large."""
+
+
+class SchemaChecks:
+    """The checks of one trace, as long as there is room for work."""
+
+    def __init__(self, work: int = MAX_WORK) -> None:
+        self._left = work
+
+    def error(self, arguments: Json, schema: Json) -> str | None:
+        """What is wrong with the arguments, None where nothing is. Raises Uncheckable."""
+        if not isinstance(schema, dict) or not schema:
+            raise Uncheckable
+        text = json.dumps(schema)
+        found = _validator(text) if len(text) <= MAX_CHARACTERS else None
+        if found is None:
+            raise Uncheckable
+        validator, size = found
+        self._left -= size * _size(arguments, self._left)
+        if self._left < 0:
+            raise Uncheckable
+        first = next(iter(validator.iter_errors(arguments)), None)
+        return None if first is None else first.message
+
+
+# Agents offer the same tools in every trace.
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> tuple[Validator, int] | None:
+    """What checks by the schema, and how many values it has; None where it is not used."""
+    room = _Room(json.loads(schema))
+    try:
+        placed = room.place(room.root)
+        Draft202012Validator.check_schema(placed, format_checker=_NO_FORMATS)
+    except (Uncheckable, SchemaError):
+        return None
+    return _Restricted(placed), MAX_SCHEMA - room.left
+
+
+class _Room:
+    """Puts references in place, for as many values as a schema may have."""
+
+    def __init__(self, root: Mapping[str, Json]) -> None:
+        self.left = MAX_SCHEMA
+        self._whole = root
+        self.root = {key: value for key, value in root.items() if key not in ("$defs", "definitions", "$schema", "$id")}
+
+    def place(self, value: Any, level: int = 0) -> Any:
+        """A copy of the value without references. Raises Uncheckable."""
+        self.left -= 1
+        if self.left < 0 or level > MAX_DEPTH:
+            raise Uncheckable
+        if isinstance(value, list):
+            return [self.place(each, level + 1) for each in value]
+        if not isinstance(value, dict):
+            return value
+        # Other dialects of schemas, and expressions, come with these.
+        if any(isinstance(value.get(key), str) for key in ("$schema", "$id", "$dynamicRef")):
+            raise Uncheckable
+        if isinstance(value.get("patternProperties"), dict):
+            raise Uncheckable
+        if isinstance(reference := value.get("$ref"), str):
+            return self.place(self._referred(reference), level + 1)
+        return {key: self.place(each, level + 1) for key, each in value.items()}
+
+    def _referred(self, reference: str) -> Any:
+        found: Any = self._whole
+        if not reference.startswith("#/"):
+            raise Uncheckable
+        for key in reference[2:].split("/"):
+            found = found.get(key) if isinstance(found, dict) else None
+        if found is None:
+            raise Uncheckable
+        return found
+
+
+def _size(value: Json, enough: int) -> int:
+    """How many values the value holds, itself included; counting ends where there are more than `enough`."""
+    pending, size = [value], 0
+    while pending and size <= enough:
+        each = pending.pop()
+        size += 1
+        if isinstance(each, dict):
+            pending.extend(each.values())
+        elif isinstance(each, list):
+            pending.extend(each)
+    return size

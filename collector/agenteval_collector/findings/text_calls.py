@@ -1,0 +1,59 @@
+"""Tool calls that a model wrote into its reply instead of making them: nobody executes them, the user reads them.
+
+A call that was made in the turn is none, in whatever form the model asked for it. Of what is marked as a call by tags
+or tokens, a call of a known tool counts that begins a line or ends the reply; one of a tool that is not known counts
+only where it is all that was said, or where the trace tells of no tools at all and the reply ends with it. Bare JSON
+or Python counts for known tools only, at the end of the reply. So nothing is said of an answer that explains calls.
+"""
+
+from collections.abc import Iterator
+
+from agenteval_collector.findings.call_syntax import WrittenCalls, written_calls
+from agenteval_collector.findings.observing import Observed, Subject, quote
+from otel_agenteval.model import Trace, Turn
+
+_ANSWERS = frozenset(("final_answer",))
+"""Tools by which frameworks have a model answer: writing that as text is answering."""
+
+
+def written_out(subject: Subject) -> Iterator[Observed]:
+    """A reply, or a turn's answer, holds a tool call as text."""
+    known = _known_tools(subject.trace)
+    for index, turn in subject.turns():
+        made = {call.name for call in turn.tool_calls}
+        for span_id, agent, text in _said(turn):
+            calls = written_calls(text)
+            if calls is None:
+                continue
+            tools = [tool for tool in calls.tools if tool not in made | _ANSWERS and _counts(calls, tool, known)]
+            if tools:
+                reason = (
+                    f"a call of {quote(tools[0])} was written as text instead of being made: {quote(calls.excerpt)}"
+                )
+                yield Observed(
+                    reason=reason,
+                    turn=index,
+                    span_id=span_id,
+                    agent=agent,
+                    tool=quote(tools[0]),
+                    metadata={"tools": [quote(tool) for tool in dict.fromkeys(tools)]},
+                )
+
+
+def _counts(calls: WrittenCalls, tool: str, known: frozenset[str]) -> bool:
+    if tool in known:
+        return not calls.is_marked or calls.ends or calls.opens_line
+    return calls.is_marked and calls.ends and (calls.begins or not known)
+
+
+def _known_tools(trace: Trace) -> frozenset[str]:
+    return frozenset(tool.name for tool in trace.available_tools) | {call.name for call in trace.tool_calls}
+
+
+def _said(turn: Turn) -> Iterator[tuple[str, str | None, str]]:
+    """The replies of a turn's model calls, then its answer where none of them is: span, agent and text."""
+    replies = [(call.span_id, call.agent, call.output) for call in turn.model_calls if call.output]
+    answered = (text for _, _, text in replies)
+    yield from replies
+    if turn.output and turn.output not in answered:
+        yield turn.span_id, turn.agent, turn.output

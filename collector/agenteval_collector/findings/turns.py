@@ -1,0 +1,25 @@
+"""Turns that failed, and turns that were answered with nothing."""
+
+from collections.abc import Iterator
+
+from agenteval_collector.findings.observing import Observed, Subject, quote
+
+
+def failed(subject: Subject) -> Iterator[Observed]:
+    """The turn's own span, or the one around it, ended in an error, whatever was answered; or it has no answer because
+    a call failed. An attempt that failed before another one succeeded is no failed turn, nor is a turn that whoever
+    waited for it gave up."""
+    for index, turn in subject.turns():
+        if turn.error is not None and not turn.is_cancelled:
+            but = ", though something was answered" if turn.output else ""
+            reason = f"the turn ended in an error{but}: {quote(turn.error)}"
+            yield Observed(reason=reason, turn=index, span_id=turn.span_id, metadata={"answered": bool(turn.output)})
+
+
+def unanswered(subject: Subject) -> Iterator[Observed]:
+    """The turn's answer was recorded, and is empty. Nothing is said where none was recorded, where the turn ended in a
+    tool call or a hand-off, and where it failed: that is a finding of its own."""
+    for index, turn in subject.turns():
+        if turn.output is not None and not turn.output.strip() and turn.error is None:
+            reason = "the turn was answered with an empty text"
+            yield Observed(reason=reason, turn=index, span_id=turn.span_id)

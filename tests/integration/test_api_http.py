@@ -97,6 +97,11 @@ def test_a_trace_id_may_be_in_upper_case(url: str) -> None:
         pytest.param("/api/v1/sessions?limit=501", (400, "invalid_argument"), id="a limit above the range"),
         pytest.param("/api/v1/sessions?limit=ten", (400, "invalid_argument"), id="a limit that is not a number"),
         pytest.param("/api/v1/sessions?limit=", (400, "invalid_argument"), id="a limit that is empty"),
+        pytest.param("/api/v1/sessions?finding=cylce", (400, "invalid_argument"), id="a kind of finding that is none"),
+        pytest.param("/api/v1/sessions?below=coherence", (400, "invalid_argument"), id="a bound that is none"),
+        pytest.param("/api/v1/sessions?order=best", (400, "invalid_argument"), id="an order that is none"),
+        pytest.param("/api/v1/sessions?since=today", (400, "invalid_argument"), id="a time that is none"),
+        pytest.param("/?order=best", (400, "invalid_argument"), id="an order of the page that is none"),
         pytest.param("/api/v1/sessions?cursor=%27--", (400, "invalid_argument"), id="a cursor that is none of ours"),
         *(
             pytest.param(f"/api/v1/{path}?agnet=x", (400, "invalid_argument"), id=f"a misspelt parameter of {path}")

@@ -92,6 +92,7 @@ def test_sessions_are_listed_page_by_page(stub: EvaluationServiceStub) -> None:
         pytest.param("GetSession", pb.GetSessionRequest(session_id="x"), "NOT_FOUND", "session", id="unknown session"),
         pytest.param("GetSession", pb.GetSessionRequest(), "INVALID_ARGUMENT", "session_id", id="no session id"),
         pytest.param("ListSessions", pb.ListSessionsRequest(limit=501), "INVALID_ARGUMENT", "limit", id="large limit"),
+        pytest.param("ListSessions", pb.ListSessionsRequest(order="up"), "INVALID_ARGUMENT", "order", id="odd order"),
         pytest.param("ListSessions", pb.ListSessionsRequest(cursor="?"), "INVALID_ARGUMENT", "cursor", id="odd cursor"),
         pytest.param(
             "ReportRun", pb.ReportRunRequest(run_id="1", success=True), "INVALID_ARGUMENT", "task_id", id="no task id"

@@ -1,0 +1,193 @@
+"""What is observed in complete traces, from the evaluation to the documents and to who is told."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.evaluation import Observer
+from agenteval_collector.evaluation.observing import MAX_SAID, said_in, turn_of
+from agenteval_collector.loops import TraceLoops
+from agenteval_collector.pipeline import Death
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from otel_agenteval.detectors import RuleBook
+from otel_agenteval.finding import Finding, Mode, Seen, Sight
+from otel_agenteval.model import ModelCall, ToolCall, Trace, Turn
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+from tests.support.findings import finding
+from tests.support.looping import root_span, tool_span
+from tests.support.otlp import span, span_id, trace_id, traces, turn
+from tests.support.running_collector import RunningCollector
+from tests.support.scoring import Scoring, assembled
+
+TRACE = trace_id(1).hex()
+
+
+@pytest.fixture
+def scoring(tmp_path: Path) -> Iterator[Scoring]:
+    made = Scoring(tmp_path)
+    yield made
+    made.close()
+
+
+def failed(number: int, session: str = "s") -> Span:
+    """A turn that raised, and has no answer."""
+    item = turn(number, "Where is it?", None, session=session)
+    item.status.code, item.status.message = Status.STATUS_CODE_ERROR, "out of memory"
+    return item
+
+
+def test_a_failed_turn_is_found_flags_its_trace_and_counts(scoring: Scoring) -> None:
+    scoring.put(assembled(failed(1)), assembled(turn(2, "Hello?", "Hello.", session="s")))
+    [found] = [each for each in scoring.trace(TRACE)["findings"] if each["kind"] == "turn_failed"]
+    assert (found["severity"], found["turn"], found["mode"], found["agent"]) == ("error", 0, None, "planner")
+    session = scoring.session("s")
+    assert session["flagged_traces"] == [TRACE]
+    assert found in session["findings"]
+    assert "turn_failed" in [each.kind for each in scoring.counted]
+    assert scoring.told == [], "nobody is told live of what only the complete trace shows"
+    worst = {name: [each.severity for of, each in scoring.worst if of == name] for name in ("trace", "session")}
+    assert worst["trace"][0] == "error"
+    scoring.stage.finalize(["s"])
+    assert [each.severity for of, each in scoring.worst if of == "session"] == ["error"]
+
+
+def test_a_kind_that_the_settings_want_told_is_told_once(tmp_path: Path) -> None:
+    scoring = Scoring(tmp_path, findings={"turn_failed": {"mode": "alarm", "severity": "warning"}})
+    scoring.put(assembled(failed(1)))
+    scoring.put(assembled(failed(1), span(1, 9, parent=1), revision=2))
+    assert [(each.kind, each.mode, each.severity) for each in scoring.told] == [("turn_failed", Mode.ALARM, "warning")]
+    assert scoring.session("s")["flagged_traces"] == []
+    scoring.close()
+
+
+def test_a_kind_that_is_off_is_not_found(tmp_path: Path) -> None:
+    kinds = ("turn_failed", "no_answer")
+    scoring = Scoring(tmp_path, findings={kind: {"mode": "off"} for kind in kinds})
+    scoring.put(assembled(failed(1)))
+    assert not {each["kind"] for each in scoring.trace(TRACE)["findings"]} & set(kinds)
+    scoring.close()
+
+
+def test_a_loop_in_a_complete_trace_has_its_turn(scoring: Scoring) -> None:
+    scoring.put(assembled(root_span(1, session="s"), *(tool_span(1, number) for number in (2, 3, 4))))
+    [found] = [each for each in scoring.trace(TRACE)["findings"] if each["kind"] == "identical_call"]
+    assert (found["turn"], found["span_id"], found["tool"]) == (0, span_id(4).hex(), "search")
+    assert [each.kind for each in scoring.told] == ["identical_call"]
+
+
+def test_an_agent_that_died_in_the_middle_is_a_finding(scoring: Scoring) -> None:
+    death = Death(
+        reason="the agent died in the middle", session_id="s", agent="planner", service="shop", started_at=1,
+        heard_at=2, open_spans=[{"span_id": "a" * 16, "name": "search", "started_at": None}],
+    )  # fmt: skip
+    scoring.put(replace(assembled(root_span(1, session="s")), death=death))
+    [found] = [each for each in scoring.trace(TRACE)["findings"] if each["kind"] == "agent_died"]
+    assert (found["severity"], found["turn"], found["span_id"]) == ("error", None, None)
+    assert (found["reason"], found["metadata"]) == (death.reason, {"open_spans": ["search"]})
+
+
+class Looked:
+    """Finds what it is told to find, and remembers what it was asked."""
+
+    def __init__(self, *found: Finding, error: Exception | None = None) -> None:
+        self.found = found
+        self.error = error
+        self.firsts: list[bool] = []
+
+    def findings_in(self, trace: Trace, *, session_id: str, is_first: bool, found_at: int) -> list[Finding]:
+        self.firsts.append(is_first)
+        if self.error is not None:
+            raise self.error
+        return list(self.found)
+
+    def seen_in(self, trace: Trace, *, is_first: bool) -> Seen:
+        return Seen(answers=Sight.ALL)
+
+    def observe(self, *, is_first: bool = True) -> tuple[list[Finding], Seen]:
+        clock = ManualClock()
+        loops = TraceLoops(RuleBook(), Mode.ALARM, clock)
+        observer = Observer(loops, self.findings_in, self.seen_in, list, clock)
+        complete = assembled(root_span(1), *(tool_span(1, number) for number in (2, 3, 4)))
+        trace = Trace(trace_id=TRACE, turns=TURNS)
+        return observer.observe(trace, complete, session_id="s", is_first=is_first, evaluations=())
+
+
+def call(number: int) -> ToolCall:
+    return ToolCall(name="search", span_id=span_id(number).hex())
+
+
+TURNS = (
+    Turn(
+        span_id=span_id(1).hex(),
+        input="Where?",
+        output="HERE, in Köln.",
+        tool_calls=(call(2),),
+        started_at=1,
+        ended_at=2,
+    ),
+    Turn(
+        span_id=span_id(5).hex(),
+        input=None,
+        output="There.",
+        tool_calls=(replace(call(6), span_id=None),),
+        model_calls=(ModelCall(span_id=span_id(7).hex(), started_at=1, ended_at=2),),
+        started_at=3,
+        ended_at=4,
+    ),
+)
+
+
+def test_findings_get_the_turn_of_their_span_and_keep_one_that_they_have() -> None:
+    on = [finding(kind="tool_failed", span_id=span_id(number).hex()) for number in (2, 7, 9)]
+    found, seen = Looked(*on, finding(kind="no_answer", span_id=span_id(2).hex(), turn=1)).observe()
+    assert [each.turn for each in found] == [0, 1, None, 1]
+    assert seen == Seen(answers=Sight.ALL)
+
+
+def test_what_cannot_be_found_by_a_defect_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    found, seen = Looked(error=RuntimeError("a defect")).observe()
+    assert (found, seen) == ([], Seen())
+    assert "could not be found" in caplog.text
+
+
+def test_each_span_belongs_to_its_turn() -> None:
+    turns = turn_of(Trace(trace_id=TRACE, turns=TURNS))
+    assert turns == {span_id(1).hex(): 0, span_id(2).hex(): 0, span_id(5).hex(): 1, span_id(7).hex(): 1}
+
+
+@pytest.mark.parametrize(
+    ("turns", "said"),
+    [
+        pytest.param(TURNS, "where?\nhere, in köln.\nthere.", id="all that was said, in one case"),
+        pytest.param((), "", id="nothing"),
+        pytest.param((replace(TURNS[0], input="x" * 3 * MAX_SAID),), "x" * MAX_SAID, id="the beginning of much"),
+    ],
+)
+def test_what_was_said_can_be_searched(turns: tuple[Turn, ...], said: str) -> None:
+    assert said_in(Trace(trace_id=TRACE, turns=turns)) == said
+
+
+def test_sessions_are_listed_as_over_http(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path) as collector:
+        collector.send(traces(turn(1, "Where?", "Here.", session="calm")))
+        loud = failed(2, session="loud")
+        collector.send(traces(loud))
+        for number in (1, 2):
+            collector.scored(trace_id(number).hex())
+        stub = EvaluationServiceStub(collector.channel)
+        asked = {"order": "attention", "service": "shop", "until": "2100-01-01T00:00:00Z"}
+        answer = stub.ListSessions(pb.ListSessionsRequest(**asked), timeout=20)
+        items = [json.loads(item) for item in answer.items_json]
+        assert [item["session_id"] for item in items] == ["loud", "calm"]
+        assert items == collector.get(f"/api/v1/sessions?{urlencode(asked)}")["items"]
+        assert collector.get("/api/v1/sessions?finding=turn_failed")["items"] == items[:1]
+        metrics = collector.get("/metrics")
+    assert 'agenteval_finding_kind="turn_failed",agenteval_finding_severity="error"' in metrics
+    for worst in ("error", "none"):
+        assert f'agenteval_traces_total{{agenteval_worst="{worst}",gen_ai_agent_name="planner"' in metrics

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from otel_agenteval.model import Json
-from otel_agenteval.tool_names import reads, words_of
+from otel_agenteval.tool_names import tool_name
 
 ERROR_TEXT: Final = re.compile(
     r"\s*(?:(?:\w+\.)*\w*(?:Error|Exception)\b\s*:"
@@ -29,5 +29,5 @@ def tells_failure(result: Mapping[str, Json], tool: str) -> bool:
         bool(result.get("error"))
         or any(result.get(key) is False for key in _DONE)
         or result.get("isError") is True
-        or (isinstance(status, str) and status.lower() in _FAILED and not reads(words_of(tool)))
+        or (isinstance(status, str) and status.lower() in _FAILED and not tool_name(tool).reads)
     )

@@ -1,44 +1,63 @@
-"""What the name of a tool says that it does."""
+"""What the name of a tool says that it does. Short lists: what they miss is judged by its results alone."""
 
 import re
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from otel_agenteval.model import Json
 
-# Who tells of something does nothing to it: what is said describes what was asked about.
 _READS: Final = frozenset(("check", "count", "describe", "fetch", "get", "list", "read", "show", "view"))
-# Who searches asks the same with other words: what such a tool says is an answer in any language.
-_SEARCHES: Final = frozenset(("find", "google", "grep", "look", "lookup", "retrieve", "search"))
-# Who judges says the same of many things, and rightly.
+_SEARCHES: Final = frozenset(("find", "google", "grep", "look", "lookup", "query", "retrieve", "search"))
 _JUDGES: Final = frozenset({
-    "ask", "assess", "can", "check", "classify", "compare", "confirm", "contains", "detect", "does", "evaluate",
-    "exists", "flag", "grade", "has", "identify", "is", "judge", "lint", "moderate", "monitor", "predict", "rate",
-    "recognize", "review", "scan", "score", "test", "triage", "validate", "verify",
+    "ask", "assess", "can", "check", "classify", "compare", "confirm", "detect", "evaluate", "grade", "has", "is",
+    "judge", "lint", "moderate", "review", "reviewer", "scan", "score", "test", "validate", "verify",
 })  # fmt: skip
-# A value may rightly be the same for many: four cities are sunny.
-_MEASURES: Final = ("calc", "comput", "convert", "count", "get", "measure", "sum")
-ACTS: Final = frozenset({
-    "activate", "add", "append", "apply", "approve", "archive", "assign", "block", "book", "cancel", "change", "clear",
-    "click", "close", "commit", "complete", "copy", "create", "deactivate", "decline", "delete", "deny", "deploy",
-    "disable", "drag", "edit", "email", "enable", "enqueue", "fill", "finish", "goto", "grant", "hover", "import",
-    "insert", "invite", "kill", "lock", "log", "login", "mark", "merge", "move", "mute", "navigate", "notify", "pay",
-    "post", "press", "publish", "push", "put", "record", "refund", "register", "reject", "release", "remove", "rename",
-    "replace", "reply", "reserve", "reset", "restart", "revoke", "save", "schedule", "screenshot", "scroll", "send",
-    "set", "skip", "sleep", "start", "stop", "store", "submit", "subscribe", "sync", "take", "tap", "think", "thinking",
-    "transfer", "turn", "type", "unblock", "unlock", "unsubscribe", "update", "upload", "upsert", "wait", "write",
+_WAITS: Final = frozenset(("delay", "pause", "sleep", "wait"))
+_STEPS: Final = frozenset({
+    "back", "click", "computer", "draw", "move", "next", "press", "redo", "roll", "scroll", "step",
+    "swipe", "tap", "turn", "undo", "walk", "zoom",
 })  # fmt: skip
-"""Verbs of tools that act: they say that it was done, however many words that takes."""
 
-# Elsewhere in a name these are things.
-_ACTS_FIRST: Final = frozenset(("open", "order"))
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-
-
 # Separators are whatever is neither a letter nor a digit, as in "Transfer to Writer".
 _HANDS_OVER: Final = re.compile(
     r"[\W_]*(?:transfer|hand[\W_]?off|delegate)[\W_]+(?:back[\W_]+)?to[\W_]+(.+)", re.IGNORECASE | re.DOTALL
 )
 _NOTHING_SAID: Final[tuple[Json, ...]] = (None, "", "{}", "null", {})
+
+
+class ToolName(NamedTuple):
+    """A name in words, and what they say of its tool."""
+
+    words: tuple[str, ...]
+    reads: bool
+    """It tells of something: what it says is what was asked about."""
+    searches: bool
+    """It looks for something, and may find nothing."""
+    judges: bool
+    """It decides something: the same may rightly be said of many things."""
+    waits: bool
+    """It lets time pass."""
+    steps: bool
+    """It goes one step on, as `scroll` or `roll_dice`: the same step is often made several times over."""
+    hands_over: bool
+    """It gives the conversation to another agent."""
+
+
+@lru_cache(maxsize=512)
+def tool_name(tool: str) -> ToolName:
+    """What the name of `tool` says of it, whether `in_snake_case`, `inCamelCase` or `with-hyphens`."""
+    words = tuple(word.lower() for word in _WORDS.findall(tool))
+    first = words[:1]
+    return ToolName(
+        words=words,
+        reads=not _READS.isdisjoint(first),
+        searches=not _SEARCHES.isdisjoint(words) and _STEPS.isdisjoint(words),
+        judges=not _JUDGES.isdisjoint((*first, *words[-1:])),
+        waits=not _WAITS.isdisjoint(words),
+        steps=not _STEPS.isdisjoint(words),
+        hands_over=receiver_in(tool) is not None,
+    )
 
 
 def receiver_in(tool: str) -> str | None:
@@ -49,34 +68,4 @@ def receiver_in(tool: str) -> str | None:
 
 def only_hands_over(tool: str, arguments: Json) -> bool:
     """Whether a call says nothing but the name of an agent, in the tool's: it is no step, whatever agents there are."""
-    return arguments in _NOTHING_SAID and receiver_in(tool) is not None
-
-
-def words_of(tool: str) -> list[str]:
-    """The words of a name in lower case, whether `in_snake_case`, `inCamelCase` or `with-hyphens`."""
-    return [word.lower() for word in _WORDS.findall(tool)]
-
-
-def reads(words: list[str]) -> bool:
-    """Whether a tool with these words in its name tells of something."""
-    return bool(words) and words[0] in _READS
-
-
-def acts(words: list[str]) -> bool:
-    """Whether a tool does something: any of its words is such a verb, unless the first says that it only reads."""
-    return not reads(words) and not (ACTS.isdisjoint(words) and _ACTS_FIRST.isdisjoint(words[:1]))
-
-
-def searches(words: list[str]) -> bool:
-    """Whether a tool searches, and does nothing with what it finds."""
-    return not _SEARCHES.isdisjoint(words) and not acts(words)
-
-
-def judges(words: list[str]) -> bool:
-    """Whether a tool decides something."""
-    return not _JUDGES.isdisjoint(words[:1])
-
-
-def gets_values(words: list[str]) -> bool:
-    """Whether a tool gets or calculates values."""
-    return bool(words) and words[0].startswith(_MEASURES)
+    return tool_name(tool).hands_over and arguments in _NOTHING_SAID

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from agenteval_collector.pipeline import Document, RunReport
+from agenteval_collector.said import SaidTurn
 from otel_agenteval.finding import Finding
-from otel_agenteval.metrics import LoopText
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation, Outcome, Status
 
@@ -31,7 +31,7 @@ class TraceRecord:
 
     `died` says that its agent died in the middle, None where it did not. `processes` are those that it has spans of.
     `findings` is all that was observed in it, its loops included, `turn_of` the number of the turn of each span that
-    belongs to one, `said` what was said in it, to be searched. `agent`, `service` and `service_version` are those that
+    belongs to one, `text` what was said in it, to be searched. `agent`, `service` and `service_version` are those that
     it counts for, `in_session` is False for telemetry of no agent.
     """
 
@@ -49,7 +49,7 @@ class TraceRecord:
     findings: Sequence[Finding] = ()
     in_session: bool = True
     turn_of: Mapping[str, int] = field(default_factory=dict)
-    said: str = ""
+    text: str = ""
     agent: str | None = None
     service: str | None = None
     service_version: str | None = None
@@ -166,12 +166,13 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTrace:
-    """What a session has to know again of one of its traces; `answers` only where they were asked for."""
+    """What a session has to know again of one of its traces; `turns` are
+    those of its document, only where they were asked for."""
 
     trace_id: str
     started_at: int
     signals: dict[str, Evaluation]
-    answers: Sequence[str | None] | None = None
+    turns: Sequence[Document] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,11 +185,11 @@ class StoredSession:
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """A trace in its session: what it answered, turn by turn, and what came of the signals of session scores."""
+    """A trace in its session: what it said, turn by turn, and what came of the signals of session scores."""
 
     trace_id: str
     started_at: int
-    answers: Sequence[LoopText | None]
+    said: Sequence[SaidTurn]
     signals: dict[str, Evaluation] = field(default_factory=dict)
 
     @property

@@ -60,6 +60,11 @@ def fingerprint(content: Json) -> Fingerprint | None:
     return blake2b(canonical.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+def written(content: Json) -> int:
+    """Equal for what is the same to the letter, found far faster than a fingerprint."""
+    return hash(content if isinstance(content, str) else fingerprint(content))
+
+
 class Compared:
     """Recorded content that is equal to the same content, however that is written.
 

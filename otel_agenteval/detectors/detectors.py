@@ -5,14 +5,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from otel_agenteval.detectors.agent import cycle_of
+from otel_agenteval.detectors.circles import Circles
 from otel_agenteval.detectors.content import printable
 from otel_agenteval.detectors.loop import loop
 from otel_agenteval.detectors.open_spans import OpenSpans
+from otel_agenteval.detectors.repetition import Cycle
 from otel_agenteval.detectors.rules import Kind, RuleBook
 from otel_agenteval.detectors.runs import Runs
 from otel_agenteval.detectors.spending import NANOSECONDS, Spending
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
 from otel_agenteval.finding import Finding, Mode
+from otel_agenteval.tool_names import only_hands_over
 
 MAX_AGENTS: Final = 64
 """Agents of a trace whose spending is remembered; the one that did nothing for longest is forgotten."""
@@ -34,6 +38,7 @@ class Detectors:
         self._has_budgets = any(each.budget.mode is not Mode.OFF for each in (rules.default, *rules.agents.values()))
         self._spending: OrderedDict[str | None, Spending] = OrderedDict()
         self._open = OpenSpans()
+        self._circles = Circles(rules)
 
     @property
     def forgotten(self) -> int:
@@ -56,7 +61,12 @@ class Detectors:
         self._open.end(event.span_id, event.ended_at)
         if event.kind is StepKind.OTHER:
             return []
-        found = self._found(event.agent, self._runs.of(event).observe(event))
+        circle = self._circles.observe(event)
+        found = self._found(event.agent, self._circle(event, circle)) if circle is not None else []
+        if event.kind is StepKind.TOOL and only_hands_over(event.name, event.arguments):
+            return found
+        if loops := self._runs.of(event).observe(event):
+            found += self._found(event.agent, loops)
         if self._has_budgets and (spending := self._of(event.agent)) is not None:
             found += self._found(event.agent, spending.observe(event))
         return found
@@ -80,6 +90,13 @@ class Detectors:
         for agent, spending in self._spending.items():
             found += self._found(agent, spending.tick(now))
         return found
+
+    def _circle(self, step: Step, circle: Cycle) -> list[Finding]:
+        rule = self._rules.of(step.agent).cycle
+        names = ", ".join(circle.names)
+        reason = f"{len(circle.names)} agents took turns {rule.repeats} times over, and nothing new came of it: {names}"
+        found = cycle_of("agents", rule, step, circle, reason)
+        return [found] if found is not None else []
 
     def _of(self, agent: str | None) -> Spending | None:
         """What an agent has used up; None where it has no budget."""

@@ -58,6 +58,8 @@ class OpenSpans:
         self._open[span_id].told = True
 
     def _hear(self, span_id: str | None, at: int) -> None:
+        if span_id not in self._open:
+            return
         for around in self._around(span_id):
             around.heard_at = max(around.heard_at, at)
 

@@ -1,180 +1,179 @@
-"""Which results of a tool are an answer, so that the same one again and again is no progress.
+"""What came of a tool call, where that was nothing: it found nothing, it was refused, or it reports a failure.
 
-Every result is, but for three: a confirmation, which is the same whatever was done; a verdict, which may be right of
-many things; and a short value, where the tool's name says that it gets values. Content is hostile: nothing here raises.
+The words are English, the fields those of common APIs. What they miss is compared all the same: only exact repetitions
+are found then. Content is hostile: nothing here raises.
 """
 
 import json
 import re
 from collections.abc import Iterator
+from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 from otel_agenteval.detectors.content import MAX_DECODED
 from otel_agenteval.model import Json
-from otel_agenteval.tool_names import ACTS, acts, gets_values, judges, searches, words_of
+from otel_agenteval.tool_names import ToolName
+
+MAX_SHORT: Final = 300
+"""Characters of a result that may say that there is nothing; a longer one is content."""
 
 MIN_CONTENT: Final = 80
-"""Characters of text in a result that are content, whatever they say: values count, the names of fields do not."""
+"""Characters of a result that are content, whatever they say."""
 
-_MAX_VALUES: Final = 1000
-_NOTHING: Final = frozenset(("", "null", "none", "undefined", "n/a", "-"))
+_MAX_CLAUSE: Final = 80
+_MAX_VALUES: Final = 100
+_MAX_REPORT: Final = 300
+_BEGINS_JSON: Final = ("{", "[", '"', "0", "f", "n", "t")
+_NOTHING: Final = frozenset(("", "null", "none", "undefined", "n/a", "-", "0", "false", "no"))
 _DONE: Final = frozenset(("completed", "created", "done", "ok", "success", "succeeded"))
-# Fields that say whether it was done; others that are false, as `enabled`, may be what was to be done.
-_OUTCOMES: Final = frozenset(
-    (*_DONE, "accepted", "available", "exists", "found", "paid", "sent", "successful", "valid")
-)
-_STATUSES: Final = frozenset(("state", "status"))
-_CONFIRMS: Final = re.compile(
-    r"\b(?:accepted|added|affected|applied|booked|completed?|confirmed|copied|created|deleted|done|finished|"
-    r"insert(?:ed)?|moved|(?:no|without) output|ok|okay|passed|posted|queued|recorded|removed|saved|scheduled|sent|set|"
-    r"stored|submitted|succeeded|success|successful|successfully|taken|updated|uploaded|written)\b",
-    re.IGNORECASE,
-)
-_DONE_STATUSES: Final = range(200, 300)
-# Not what something was set to, marked as, or called.
-_REFUSES: Final = re.compile(
-    r"(?<!\bto )(?<!\bas )(?<!['\"])\b(?:(?:cannot|denied|errors?|exceeded|fail(?:ed|s|ures?)?|forbidden|insufficient|"
-    r"invalid|refused|unable|unauthorized|unavailable|unsupported|"
-    r"(?:can|could|did|does) not|not (?:allowed|exist|found|permitted|possible|\w+able))\b|sold out\b|timed out\b|"
-    r"try again\b|(?:already|are|is) (?:full|occupied|taken)\b|already exists\b)|n['’]t\b",
-    re.IGNORECASE,
-)
-_NEGATES: Final = re.compile(
-    r"\b(?:empty|missing|no|none|not|nothing|sorry|timeout|unexpected|unknown)\b", re.IGNORECASE
-)
-# Behind a deed stands what was left undone, or how things are: only the first word of all denies the deed.
-_BEGINS_REFUSAL: Final = re.compile(
-    r"\W*(?:already|conflict|declined|expired|false|incorrect|missing|no|none|not|nothing|occupied|rejected|retry|sorry|taken|"
-    r"timeout|too|unexpected|unknown|unchanged|wrong)\b",
-    re.IGNORECASE,
-)
-_CLAUSE_ENDS: Final = re.compile(r"[.;,](?:\s|$)")
-_FAULT: Final = r"(?:conflicts?|errors?|failures?|faults?|issues?|output|problems?|warnings?)"
+_OUTCOMES: Final = frozenset((*_DONE, "accepted", "found", "successful"))
+_FAULT: Final = r"(?:alerts?|conflicts?|errors?|fail(?:ed|ures?)|faults?|issues?|output|problems?|threats?|warnings?)"
 _FAULTS: Final = re.compile(_FAULT, re.IGNORECASE)
 # What is good to be without.
 _HARMLESS: Final = re.compile(
     rf"\b(?:no|zero|0|without)(?: \w+)?? {_FAULT}(?: (?:or|and) {_FAULT})?\b|\b{_FAULT}\s*[:=]\s*(?:0|no|none)\b",
     re.IGNORECASE,
 )
+# Not what something was set to, marked as, or called.
+_DENIES: Final = re.compile(
+    r"\W*(?:already|empty|expired|full|incorrect|missing|no|none|not|nothing|occupied|rejected|sorry|taken|timeout|too|"
+    r"unknown|wrong)\b"
+    r"|.*?(?<!\bto )(?<!\bas )(?<!['\"])(?:\b(?:can(?:no|')t|denied|errors?|exceeded|fail(?:ed|s|ures?)?|forbidden|"
+    r"insufficient|invalid|refused|unable|unauthorized|unavailable|unsupported|sold out|timed out|try again|"
+    r"(?:can|could|did|does) not|not (?:\w+able|allowed|available|exist|found|permitted|possible)|"
+    r"(?:already|are|is) (?:full|occupied|taken)|already exists|no such)\b|n['’]t\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+_DENYING_WORD: Final = re.compile(r"\w+\W*$")
+_CLAUSE_ENDS: Final = re.compile(r"[.;,](?:\s|$)")
+_REPORTS: Final = re.compile(r"\b(?:errors?|exit code:? [1-9]|fail(?:ed|ing|s|ures?)?|traceback)\b", re.IGNORECASE)
+# Found faster than by ignoring case.
+_MAY_REPORT: Final = ("ail", "AIL", "rror", "RROR", "xit")
+_EXIT_CODES: Final = ("exit_code", "exitCode", "exit_status")
 
-_Field = tuple[str, Json]
-"""A value at any depth of a result, and the name of the field that it stands in; "" where it stands in none."""
+
+class Lack(StrEnum):
+    """How nothing came of a call."""
+
+    NOT_FOUND = "found nothing"
+    REFUSED = "was refused"
 
 
-def is_answer(tool: str, result: Json) -> bool:
-    """Whether what `tool` gave back is an answer to its arguments, and no mere confirmation, verdict or value.
+def lack_in(tool: ToolName, result: Json) -> Lack | None:
+    """How nothing came of a call of `tool`; None where something did, or nobody can tell.
 
-    By the first words of its name a tool searches, judges, gets values, or does something else; by any of them it acts,
-    unless the first one says that it only reads. All that a tool says which searches is an answer, as long as it was
-    recorded. What one says that acts is none, unless it refuses the deed: by a field like `success` that is false, or
-    an English word, and no field that confirms it. Of the others, what is longer than `MIN_CONTENT` is an answer, but
-    nothing shorter of one that judges; of one that gets values a denial is, of more than a word; and of any other all
-    that is no confirmation.
+    One that searches or reads finds nothing: an empty list or, of a search, an empty text or a denial. Another one
+    refuses: by a field like `success` that is false, or by a text that begins with a denial. What a tool says that
+    judges is a verdict, and what it is named for is a deed: `denied` of `deny_request`.
     """
-    words = words_of(tool)
-    if searches(words):
-        return result is not None
-    fields = list(_fields(_decoded(result)))
-    values = [value for _, value in fields]
-    texts = [value.strip() for value in values if isinstance(value, str)]
-    if len(texts) == len(values) and _NOTHING.issuperset(text.lower() for text in texts):
+    if result is None or (isinstance(result, str) and len(result) > MAX_SHORT):
+        return None
+    decoded = _decoded(result)
+    fields = list(_fields(decoded))
+    if (tool.searches or tool.reads) and _is_empty_list(fields):
+        return Lack.NOT_FOUND
+    if tool.searches and (not fields or _is_nothing(decoded)):
+        return Lack.NOT_FOUND
+    if tool.judges or not fields or _is_nothing(decoded, but_false=True) or _confirms(fields):
+        return None
+    if _is_undone(fields, tool) or any(_denies(value, tool) for name, value in fields if name not in tool.words):
+        return Lack.NOT_FOUND if tool.searches else Lack.REFUSED
+    return None
+
+
+def is_content(tool: ToolName, result: Json) -> bool:
+    """Whether a result is more than a confirmation, a verdict or a value, which may rightly be the same for many calls.
+
+    What a search gives always is.
+    """
+    if tool.searches:
+        return True
+    texts = (value for _, value in _fields(_decoded(result)) if isinstance(value, str))
+    return sum(map(len, texts)) > MIN_CONTENT
+
+
+def reports_failure(result: Json) -> bool:
+    """Whether a result reports of something that fails, as a test or a build does, at its beginning or at its end."""
+    if isinstance(result, dict):
+        if any(result.get(name) not in (None, 0, "0") for name in _EXIT_CODES):
+            return True
+        result = " ".join(value for _, value in _fields(result) if isinstance(value, str))
+    if not isinstance(result, str):
         return False
-    if acts(words):
-        return _refuses(fields, words) and not _confirms(values)
-    is_long = sum(map(len, texts)) > MIN_CONTENT
-    if is_long or judges(words):
-        return is_long
-    if gets_values(words):
-        return [] in values or _is_undone(fields, words) or any(_is_missing(field, words) for field in fields)
-    return (
-        _denies(values)
-        or any(_is_denial(text, words) or _begins_refusal(text, words) for text in texts)
-        or not all(_is_confirmation(value, words) for value in values)
+    shown = result if len(result) <= 2 * _MAX_REPORT else f"{result[:_MAX_REPORT]}\n{result[-_MAX_REPORT:]}"
+    for mark in _MAY_REPORT:
+        if mark in shown:
+            decoded = _decoded(shown)
+            if isinstance(decoded, dict):
+                return reports_failure(decoded)
+            return _REPORTS.search(_HARMLESS.sub("", shown)) is not None
+    return False
+
+
+def _is_empty_list(fields: list[tuple[str, Json]]) -> bool:
+    """Whether there is a list of nothing, and nothing else but numbers and that all went well."""
+    others = (value for _, value in fields if value != [] and not _is_done(value))
+    return ("", []) in fields or (
+        any(value == [] and not _FAULTS.search(name) for name, value in fields)
+        and not any(isinstance(value, str) and value for value in others)
     )
 
 
-def _refuses(fields: list[_Field], words: list[str]) -> bool:
-    """Whether a tool that acts says that it did not; what it was to set, as `status`, says nothing of that."""
-    texts = [value.strip() for name, value in fields if isinstance(value, str) and name not in words]
-    return _is_undone(fields, words) or any(_begins_refusal(text, words) for text in texts)
+def _is_nothing(decoded: Json, *, but_false: bool = False) -> bool:
+    if isinstance(decoded, str):
+        return decoded.strip(" .!").lower() in _NOTHING
+    return decoded is None or decoded in ([], {}) or (decoded == 0 and not (but_false and decoded is False))
 
 
-def _begins_refusal(text: str, words: list[str]) -> bool:
-    clause = _CLAUSE_ENDS.split(_HARMLESS.sub("", text[:MIN_CONTENT]), maxsplit=1)[0]
-    first = _BEGINS_REFUSAL.match(clause)
-    return any(not _is_named(said[0], words) for said in (*_REFUSES.finditer(clause), *((first,) if first else ())))
+def _is_done(value: Json) -> bool:
+    return value is True or (isinstance(value, str) and value.strip().lower() in _DONE)
 
 
-def _is_undone(fields: list[_Field], words: list[str]) -> bool:
-    """Whether it says by false alone, or in a field for that, that it was not done or not found."""
-    flags = [value for name, value in fields if isinstance(value, bool) and _tells_outcome(name, words)]
-    return False in flags and True not in flags
-
-
-def _tells_outcome(field: str, words: list[str]) -> bool:
-    """Whether a field says if all went well, by its name or by the verb of its tool: `booked` of `book_seat`."""
-    return not field or field in _OUTCOMES or any(word in ACTS and field.startswith(word) for word in words)
-
-
-def _is_missing(field: _Field, words: list[str]) -> bool:
-    """Whether a value that was to be got is not there, and is none itself, as a label or a status."""
-    name, value = field
-    return isinstance(value, str) and name not in _STATUSES and len(value.split()) > 1 and _is_denial(value, words)
-
-
-def _is_denial(text: str, words: list[str]) -> bool:
-    """Whether a text begins by denying something, but what its tool was to do: `failed` confirms `fail_job`."""
-    text = _HARMLESS.sub("", text[:MIN_CONTENT])
-    return any(not _is_named(said[0], words) for each in (_REFUSES, _NEGATES) for said in each.finditer(text))
-
-
-def _is_named(said: str, words: list[str]) -> bool:
-    """Whether the tool is named for what was said: `declined` confirms `decline_offer`, `denied` `deny_request`."""
-    stems = [word[:-1] if word in ACTS and len(word) > 3 else word for word in words if len(word) > 2]
-    return said.lower().startswith(tuple(stems))
-
-
-def _denies(values: list[Json]) -> bool:
-    flags = [value for value in values if isinstance(value, bool)]
-    return [] in values or (False in flags and True not in flags)
-
-
-def _is_confirmation(value: Json, words: list[str]) -> bool:
-    """Whether a value says no more than that all went well: `ok`, true, an exit code, an HTTP status, `gespeichert`."""
-    if isinstance(value, str):
-        said = value.strip().lower()
-        # In whatever language: the tool's own word, with another ending.
-        named = any(len(word) > 5 and word[:-2] in said for word in words)
-        return named or said in _NOTHING or _CONFIRMS.search(said) is not None
-    return value is True or value == 0 or (isinstance(value, int) and value in _DONE_STATUSES)
-
-
-def _confirms(values: list[Json]) -> bool:
+def _confirms(fields: list[tuple[str, Json]]) -> bool:
     """Whether a field says that it was done, whatever the others add."""
-    return any(each is True or (isinstance(each, str) and each.strip().lower() in _DONE) for each in values)
+    return any(_is_done(value) for _, value in fields)
 
 
-def _fields(decoded: Json) -> Iterator[_Field]:
-    """The values in a result, at any depth: texts, numbers, true, false, and empty lists of what was looked for."""
-    pending: list[_Field] = [("", decoded)]
+def _is_undone(fields: list[tuple[str, Json]], tool: ToolName) -> bool:
+    """Whether it says by false alone, or in a field for that, as `booked` of `book_seat`, that it was not done."""
+    return any(
+        value is False and (not name or name in _OUTCOMES or any(name.startswith(word) for word in tool.words))
+        for name, value in fields
+    )
+
+
+def _denies(value: Json, tool: ToolName) -> bool:
+    """Whether a text begins by denying something; a word alone is a value where the tool reads."""
+    if not isinstance(value, str) or (tool.reads and len(value.split(None, 1)) < 2):
+        return False
+    clause = _CLAUSE_ENDS.split(_HARMLESS.sub("", value.strip()[:_MAX_CLAUSE]), maxsplit=1)[0]
+    match = _DENIES.match(clause)
+    said = _DENYING_WORD.search(match[0]) if match else None
+    # Of the tool's words without their endings: `declined` of `decline_offer`, `denied` of `deny_request`.
+    stems = tuple(word[:-1] for word in tool.words if len(word) > 3)
+    return said is not None and not said[0].lower().startswith(stems)
+
+
+def _fields(decoded: Json) -> Iterator[tuple[str, Json]]:
+    """The values at any depth, each with the name of its field: texts, numbers, true, false, and empty lists."""
+    pending: list[tuple[str, Json]] = [("", decoded)]
     count = 0
     while pending and count < _MAX_VALUES:
         count += 1
         name, value = pending.pop()
         if isinstance(value, dict):
-            pending += ((key.lower(), each) for key, each in value.items())
+            pending += ((key.lower(), each) for key, each in islice(value.items(), _MAX_VALUES))
         elif isinstance(value, list) and value:
-            pending += ((name, each) for each in value)
-        elif value is None or (value == [] and _FAULTS.search(name)):
-            continue
-        else:
+            pending += ((name, each) for each in value[:_MAX_VALUES])
+        elif value is not None and value != "":
             yield name, value
 
 
 def _decoded(result: Json) -> Json:
     # Some instrumentations write JSON text as a JSON string once more.
     for _ in range(2):
-        if not isinstance(result, str) or len(result) > MAX_DECODED:
+        if not isinstance(result, str) or len(result) > MAX_DECODED or not result.lstrip().startswith(_BEGINS_JSON):
             break
         try:
             result = json.loads(result)

@@ -179,8 +179,9 @@ def test_what_its_spans_do_not_tell_is_found_when_the_trace_is_complete(collecto
         item.attributes.extend(kept)
         collector.send(traces(item))
     collector.send(traces(marked(root_span(1), 4, "p")))
-    assert [each["kind"] for each in collector.scored(trace_id(1).hex())["findings"]] == ["identical_call"]
-    assert loops(collector) == {"identical_call": 1}
+    [finding] = collector.scored(trace_id(1).hex())["findings"]
+    assert (finding["kind"], finding["mode"]) == ("identical_call", "observe")
+    assert loops(collector) == {}
 
 
 def test_a_loop_that_travels_on_its_span_is_taken_over_and_nothing_is_looked_for_again(
@@ -238,12 +239,12 @@ def test_a_process_hears_of_its_own_traces_only(collector: RunningCollector) -> 
 def test_a_repeated_answer_is_found_on_the_turn_that_repeats(tmp_path: Path) -> None:
     with RunningCollector(tmp_path) as collector:
         call = watch(collector, process_id="p")
-        for number in (1, 2):
+        for number in (1, 2, 3):
             said = turn(number, f"question {number}", "I can only help with orders of our own shop.", session="s-1")
             collector.send(traces(said, process="p"))
             collector.scored(trace_id(number).hex())
         finding = next_finding(call)
-        assert (finding.kind, finding.trace_id, finding.session_id) == ("repeated_answer", trace_id(2).hex(), "s-1")
+        assert (finding.kind, finding.trace_id, finding.session_id) == ("repeated_answer", trace_id(3).hex(), "s-1")
         assert json.loads(finding.metadata_json)["threshold"] == 0.5
         assert loops(collector) == {"repeated_answer": 1}
 

@@ -69,34 +69,36 @@ def test_a_process_hears_of_the_traces_of_others_in_its_session(tmp_path: Path) 
         first, stranger = watch(collector, "p-1"), watch(collector, "p-3")
         say(collector, 1, SAME, "p-1")
         say(collector, 2, SAME, "p-2")
+        say(collector, 3, SAME, "p-2")
         verdict = next_alarm(first).finding
-        assert (verdict.kind, verdict.trace_id) == ("repeated_answer", trace_id(2).hex())
-        collector.send(traces(turn(3, "a", "b", session="s-3"), process="p-3"))
-        collector.scored(trace_id(3).hex())
-        say(collector, 4, SAME, "p-3")
-        assert next_alarm(stranger).finding.trace_id == trace_id(4).hex(), "and of nothing before it took part"
+        assert (verdict.kind, verdict.trace_id) == ("repeated_answer", trace_id(3).hex())
+        collector.send(traces(turn(4, "a", "b", session="s-3"), process="p-3"))
+        collector.scored(trace_id(4).hex())
+        say(collector, 5, SAME, "p-3")
+        assert next_alarm(stranger).finding.trace_id == trace_id(5).hex(), "and of nothing before it took part"
 
 
 def test_who_was_away_hears_what_was_found_also_by_an_earlier_run(tmp_path: Path) -> None:
     with RunningCollector(tmp_path) as collector:
-        for number, process in ((1, "p-1"), (2, "p-2"), (3, "p-3")):
+        for number, process in ((1, "p-1"), (2, "p-2"), (3, "p-3"), (4, "p-3")):
             say(collector, number, SAME, process)
         back = watch(collector, "p-1", missed_seconds=60)
-        assert [next_alarm(back).finding.trace_id for _ in (2, 3)] == [trace_id(2).hex(), trace_id(3).hex()]
+        assert [next_alarm(back).finding.trace_id for _ in (3, 4)] == [trace_id(3).hex(), trace_id(4).hex()]
     with RunningCollector(tmp_path) as collector:
         back, new = watch(collector, "p-1", missed_seconds=60), watch(collector, "p-1")
-        say(collector, 4, SAME, "p-1")
-        assert [next_alarm(back).finding.trace_id for _ in (2, 3, 4)] == [trace_id(n).hex() for n in (2, 3, 4)]
-        assert next_alarm(new).finding.trace_id == trace_id(4).hex()
+        say(collector, 5, SAME, "p-1")
+        assert [next_alarm(back).finding.trace_id for _ in (3, 4, 5)] == [trace_id(n).hex() for n in (3, 4, 5)]
+        assert next_alarm(new).finding.trace_id == trace_id(5).hex()
 
 
 def test_who_takes_part_is_known_after_a_restart_of_the_collector(tmp_path: Path) -> None:
     with RunningCollector(tmp_path) as collector:
         say(collector, 1, SAME, "p-1")
+        say(collector, 2, SAME, "p-1")
     with RunningCollector(tmp_path) as collector:
         first = watch(collector, "p-1")
-        say(collector, 2, SAME, "p-2")
-        assert next_alarm(first).finding.trace_id == trace_id(2).hex()
+        say(collector, 3, SAME, "p-2")
+        assert next_alarm(first).finding.trace_id == trace_id(3).hex()
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["told by its starts", "told by a span"])

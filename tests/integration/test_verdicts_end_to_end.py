@@ -78,6 +78,7 @@ def test_loop_found_while_the_stream_is_away_reaches_the_agent_once(tmp_path: Pa
     with RunningCollector(tmp_path) as collector:
         agent = Agent(collector)
         collector.scored(agent.answer("Where is my booking?"))
+        collector.scored(agent.answer("Is it under Jones?"))
         address = collector.addresses["grpc"]
     again = agent.answer("Is it under Miller?")
     with RunningCollector(tmp_path, server={"grpc_address": address}) as collector:

@@ -12,7 +12,7 @@
     open search                                a call begins; `open search in outer` inside another, `node` is no call
     close search                               it ends
     wait 10m                                   nothing happens for so long
-    search({"q": "a"}) -> 3 hits  => cycle     what the detectors say of this line
+    search({"q": "a"}) -> 3 hits  => cycle     the alarm that the detectors raise at this line; `cycle?` only observed
 
 Every line takes a second, and a second lies between two of them.
 """
@@ -61,9 +61,9 @@ def behaviours(path: Path) -> list[Behaviour]:
 
 
 def told(detectors: Detectors, moment: Moment) -> tuple[str, ...]:
-    """The kinds of loops that `detectors` tell of at this moment."""
-    loops = detectors.observe(moment.event) if moment.event is not None else detectors.tick(moment.now)
-    return tuple(loop.kind for loop in loops)
+    """The kinds of loops that `detectors` tell of at this moment, with a `?` those that are only observed."""
+    verdicts = detectors.observe(moment.event) if moment.event is not None else detectors.tick(moment.now)
+    return tuple(f"{verdict.kind}{'' if verdict.is_alarm else '?'}" for verdict in verdicts)
 
 
 def _moments(lines: Sequence[str]) -> Iterator[Moment]:

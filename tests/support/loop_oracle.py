@@ -5,11 +5,13 @@ from itertools import takewhile
 
 from otel_agenteval.detectors import Kind, Step, StepKind
 from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_speech
-from otel_agenteval.detectors.repetition import MAX_PERIOD, NEAR
-from otel_agenteval.detectors.results import is_answer
+from otel_agenteval.detectors.repetition import MAX_CHECKS, MAX_PERIOD, NEAR
+from otel_agenteval.detectors.results import Lack, is_content, lack_in
+from otel_agenteval.tool_names import tool_name
 
 ROUNDS = 3
 ATTEMPTS = 4
+MIXED_ATTEMPTS = 6
 
 
 def loops(history: Sequence[Step]) -> set[str]:
@@ -33,31 +35,76 @@ def _identical_call(history: Sequence[Step]) -> bool:
 
 
 def _no_progress(history: Sequence[Step]) -> bool:
+    return _is_tool(history[-1]) and (_same_result(history) or _found_nothing(history) or _failing_check(history))
+
+
+def _same_result(history: Sequence[Step]) -> bool:
     last = history[-1]
 
     def same(step: Step) -> bool:
-        found = step.error is None and step.arguments is not None and step.result is not None
-        return found and is_answer(step.name, step.result) and _outcome(step) == _outcome(last)
+        known = step.arguments is not None and step.result is not None and _lack(step) is not Lack.NOT_FOUND
+        return known and _lack(step) == _lack(last) and _outcome(step) == _outcome(last)
 
+    ways = _ways(_last([step for step in _tools(history) if step.error is None], same))
+    is_said = _lack(last) is Lack.REFUSED or is_content(tool_name(last.name), last.result)
+    return last.error is None and is_said and len(ways) == ATTEMPTS and ways[-1] is last
+
+
+def _found_nothing(history: Sequence[Step]) -> bool:
+    tried = [step for step in _tools(history) if step.error is None]
+    ways = _ways(_last(tried, lambda step: step.arguments is not None and _lack(step) is Lack.NOT_FOUND))
+    is_one = len({step.name for step in ways[:ATTEMPTS]}) == 1
+    return len(ways) == (ATTEMPTS if is_one else MIXED_ATTEMPTS) and ways[-1] is history[-1]
+
+
+def _failing_check(history: Sequence[Step]) -> bool:
+    calls, last = _tools(history), history[-1]
     counted: list[Step] = []
-    for step in _last(_tools(history), same):
-        ways = [fingerprint(each.arguments) for each in counted]
-        if fingerprint(step.arguments) not in ways and _is_after(step, counted):
+    before = -1
+    for at, step in enumerate(calls):
+        if (step.name, step.arguments) != (last.name, last.arguments) or step.arguments is None:
+            continue
+        between = {(each.name, each.arguments) for each in calls[before + 1 : at] if each.arguments is not None}
+        is_same = before >= 0 and len(between) < MAX_CHECKS and step.error is not None
+        if not is_same or _exact(step) != _exact(calls[before]):
+            counted = [step] if step.error is not None else []
+        elif before < at - 1 and _is_after(step, counted):
             counted.append(step)
-    return _is_tool(last) and len(counted) == ATTEMPTS and counted[-1] is last
+        before = at
+    return len(counted) == ATTEMPTS and counted[-1] is last
+
+
+def _ways(row: Sequence[Step]) -> list[Step]:
+    """The steps of a row that tried what was not tried before, each after the one before was over."""
+    counted: list[Step] = []
+    for step in row:
+        tried = [(each.name, fingerprint(each.arguments)) for each in counted]
+        if (step.name, fingerprint(step.arguments)) not in tried and _is_after(step, counted):
+            counted.append(step)
+    return counted
+
+
+def _lack(step: Step) -> Lack | None:
+    return lack_in(tool_name(step.name), step.result)
+
+
+def _exact(step: Step) -> object:
+    return ("read", fingerprint(step.result)) if step.is_error_read else step.error
 
 
 def _error_storm(history: Sequence[Step]) -> bool:
     last = history[-1]
     row: list[Step] = []
     before: tuple[int, Step] | None = None
-    for index, step in enumerate(each for each in history if each.kind is last.kind):
+    history_of_kind = [each for each in history if each.kind is last.kind]
+    for index, step in enumerate(history_of_kind):
         if step.name != last.name:
             continue
         if step.error is None:
             before = None
             continue
-        if before is None or index - before[0] > NEAR + 1 or not _fail_alike(before[1], step):
+        between = history_of_kind[before[0] + 1 : index] if before else []
+        if before is None or index - before[0] > NEAR + 1 or not _fail_alike(before[1], step, between):
             row = []
         before = index, step
         if _is_after(step, row):
@@ -119,8 +166,10 @@ def _is_after(step: Step, counted: Sequence[Step]) -> bool:
     return not counted or step.follows(counted[-1].ended_at)
 
 
-def _fail_alike(one: Step, other: Step) -> bool:
+def _fail_alike(one: Step, other: Step, between: Sequence[Step]) -> bool:
     same_call = one.arguments is not None and fingerprint(one.arguments) == fingerprint(other.arguments)
+    if same_call and any(step.error is None and step.result for step in between):
+        return _exact(one) == _exact(other)
     return same_call or _failure(one) == _failure(other)
 
 

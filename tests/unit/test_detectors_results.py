@@ -1,4 +1,4 @@
-"""Which results are answers: four of them to different arguments are no progress."""
+"""What four calls with different arguments and the same result are: a loop, a doubtful one, or quite right."""
 
 import json
 
@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind
-from otel_agenteval.detectors.results import is_answer
+from otel_agenteval.detectors.results import is_content, lack_in, reports_failure
 from otel_agenteval.model import Json
+from otel_agenteval.tool_names import tool_name
 
 LONG = "The parcel left our hall in Porto on Monday and will be with you in a week, as we have told you before."
 
-ANSWERS: list[tuple[str, Json]] = [
+NOTHING_CAME_OF_IT: list[tuple[str, Json]] = [
     ("search", ""),
     ("search", "none"),
     ("search", "None"),
@@ -41,11 +42,7 @@ ANSWERS: list[tuple[str, Json]] = [
     ("list_orders", {"ok": True, "orders": []}),
     ("get_user", "not found"),
     ("get_user", "User does not exist"),
-    ("get_user", "There's nobody here. Didn't find any."),
     ("get_user", {"user": None, "message": "unknown user"}),
-    ("get_policy", LONG),
-    ("get_policy", {"text": LONG}),
-    ("shell", LONG),
     ("book_seat", {"success": False}),
     ("book_seat", {"success": False, "message": ""}),
     ("book_seat", False),
@@ -65,7 +62,6 @@ ANSWERS: list[tuple[str, Json]] = [
     ("update_order", "The order couldn't be modified"),
     ("update_status", {"status": "open", "message": "Update failed"}),
     ("click", "Element not found"),
-    ("click", "element is not clickable"),
     ("login", "Invalid credentials"),
     ("login", "Access denied"),
     ("write_file", "Permission denied"),
@@ -80,20 +76,11 @@ ANSWERS: list[tuple[str, Json]] = [
     ("send_mail", "Unable to reach the server. " + LONG),
     ("execute_sql", "permission denied for relation users"),
     ("fetch_page", "request timed out"),
-    ("fetch_page", "the same page"),
     ("query", "x"),
     ("query_database", "0 rows"),
     ("query_database", 7),
-    ("read_file", "import os"),
-    ("poll_job", "pending"),
-    ("tool", "same"),
-    ("tool", "same result"),
-    ("t", {"value": "same"}),
-    ("fetch", "same"),
     ("fetch", "sold out"),
     ("fetch", "Flight is full"),
-    ("fetch", "HTTP 404"),
-    ("fetch", {"status": 404}),
     ("query", "incorrect"),
     ("try_password", "wrong password"),
     ("tool", "taken"),
@@ -102,10 +89,29 @@ ANSWERS: list[tuple[str, Json]] = [
     ("get_customer", {"found": False}),
     ("get_stock_price", "unknown symbol"),
     ("get_post", "Post not found"),
-    ("read_log", LONG),
 ]
 
-NO_ANSWERS: list[tuple[str, Json]] = [
+DOUBTFUL: list[tuple[str, Json]] = [
+    ("get_policy", LONG),
+    ("get_policy", {"text": LONG}),
+    ("shell", LONG),
+    ("read_log", LONG),
+    ("write_file", f"Done. {LONG}"),
+    ("write_file", {"status": "ok", "note": LONG}),
+]
+
+RIGHT_FOR_MANY: list[tuple[str, Json]] = [
+    ("get_user", "There's nobody here. Didn't find any."),
+    ("click", "element is not clickable"),
+    ("fetch_page", "the same page"),
+    ("read_file", "import os"),
+    ("poll_job", "pending"),
+    ("tool", "same"),
+    ("tool", "same result"),
+    ("t", {"value": "same"}),
+    ("fetch", "same"),
+    ("fetch", "HTTP 404"),
+    ("fetch", {"status": 404}),
     ("fetch", ""),
     ("fetch", '""'),
     ("fetch", "null"),
@@ -130,8 +136,6 @@ NO_ANSWERS: list[tuple[str, Json]] = [
     ("write_file", "OK"),
     ("write_file", "已保存"),
     ("write_file", "Datei gespeichert"),
-    ("write_file", f"Done. {LONG}"),
-    ("write_file", {"status": "ok", "note": LONG}),
     ("sendMail", "Wiadomość wysłana"),
     ("send_mail", "Email sent."),
     ("find_and_click", "Clicked"),
@@ -195,47 +199,72 @@ NO_ANSWERS: list[tuple[str, Json]] = [
     ("transfer_funds", {"ok": True, "next": []}),
     ("create_entities", []),
     ("think", "Your thought has been logged."),
+    ("audit", "0 vulnerabilities found"),
 ]
 
 
-@pytest.mark.parametrize(("tool", "result"), ANSWERS, ids=str)
-def test_the_same_answer_to_other_arguments_is_no_progress(tool: str, result: Json) -> None:
-    assert is_answer(tool, result)
-    assert is_answer(tool, json.dumps(result))
-    assert no_progress(tool, result) == [3]
+@pytest.mark.parametrize(("tool", "result"), NOTHING_CAME_OF_IT, ids=str)
+def test_nothing_found_or_refused_again_and_again_is_an_alarm(tool: str, result: Json) -> None:
+    assert told(tool, result) == told(tool, json.dumps(result)) == [(3, True)]
 
 
-@pytest.mark.parametrize(("tool", "result"), NO_ANSWERS, ids=str)
-def test_a_confirmation_or_a_label_may_be_right_for_many_arguments(tool: str, result: Json) -> None:
-    assert not is_answer(tool, result)
-    assert not is_answer(tool, json.dumps(result))
-    assert no_progress(tool, result) == []
+@pytest.mark.parametrize(("tool", "result"), DOUBTFUL, ids=str)
+def test_the_same_long_text_may_be_the_right_answer_to_each(tool: str, result: Json) -> None:
+    assert told(tool, result) == told(tool, json.dumps(result)) == [(3, False)]
 
 
-def test_what_was_not_recorded_is_no_answer_of_any_tool() -> None:
-    assert not is_answer("search", None)
-    assert no_progress("search", None) == []
+@pytest.mark.parametrize(("tool", "result"), RIGHT_FOR_MANY, ids=str)
+def test_a_confirmation_a_verdict_or_a_value_may_be_right_for_many_arguments(tool: str, result: Json) -> None:
+    assert told(tool, result) == told(tool, json.dumps(result)) == []
 
 
-def no_progress(tool: str, result: Json) -> list[int]:
-    """Which of six calls, each with other arguments, are told of."""
+def test_what_was_not_recorded_is_no_result_of_any_tool() -> None:
+    assert told("search", None) == []
+
+
+def told(tool: str, result: Json) -> list[tuple[int, bool]]:
+    """Which of six calls, each with other arguments, are told of, and whether as alarms."""
     detectors = Detectors("s-1", "t-1", RuleBook())
     calls = [
         Step(kind=StepKind.TOOL, name=tool, span_id=str(number), arguments={"of": number}, result=result)
         for number in range(6)
     ]
-    return [number for number, call in enumerate(calls) if detectors.observe(call)]
+    return [(number, each.is_alarm) for number, call in enumerate(calls) for each in detectors.observe(call)]
+
+
+@pytest.mark.parametrize(
+    ("result", "reports"),
+    [
+        ("FAILED tests/test_a.py::test_b - assert 1 == 2", True),
+        ("2 failed, 10 passed", True),
+        ("error TS2322: Type 'string' is not assignable", True),
+        ({"exit_code": 1, "stderr": "relation is locked"}, True),
+        ({"exit_code": 0, "stdout": "done"}, False),
+        ("12 passed, errors: 0", False),
+        ("40 passed, 0 failed", False),
+        ("No issues found", False),
+        ("pending", False),
+        (None, False),
+    ],
+    ids=str,
+)
+def test_a_check_reports_that_something_fails(result: Json, reports: bool) -> None:
+    assert reports_failure(result) is reports
+    assert reports_failure(json.dumps(result)) is reports
 
 
 @given(st.text(), st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists) | st.text('[]{}"\\,'))
 def test_any_result_of_any_tool_can_be_looked_at(tool: str, result: Json) -> None:
-    is_answer(tool, result)
+    lack_in(tool_name(tool), result)
+    is_content(tool_name(tool), result)
+    reports_failure(result)
 
 
 def test_what_is_nested_too_deeply_or_long_is_looked_at_too() -> None:
     nested: Json = []
     for _ in range(100_000):
         nested = [nested]
-    is_answer("get", nested)
-    is_answer("get", "[" * 60_000)
-    is_answer("get", "0 " * 1_000_000)
+    for result in (nested, "[" * 60_000, "0 " * 1_000_000, {"exit_code": nested}):
+        lack_in(tool_name("get"), result)
+        is_content(tool_name("get"), result)
+        reports_failure(result)

@@ -14,6 +14,7 @@ from agenteval_collector.aggregation.signals import signals_of
 from agenteval_collector.aggregation.window import AnswerWindow
 from agenteval_collector.clock import Clock
 from agenteval_collector.records import Member, SessionRecord, SessionUpdate, StoredSession, StoredTrace
+from agenteval_collector.said import SaidTurn, said_in_document
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.metrics.signals import merge_weights
 from otel_agenteval.model import Trace
@@ -84,20 +85,20 @@ class Sessions:
         # The session that was looked for last and is not stored: its first trace is between `previous` and `put`.
         self._absent: str | None = None
 
-    def previous(self, session_id: str, place: tuple[int, str]) -> list[LoopText | None]:
-        """The answers of the last turns of the session before `place`, oldest first; None for turns without one."""
+    def previous(self, session_id: str, place: tuple[int, str]) -> list[SaidTurn]:
+        """The last turns of the session before `place`, oldest first."""
         session = self._open(session_id)
         return self._window(session, place).before(place) if session else []
 
     def followers(
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
-    ) -> list[tuple[Member, list[LoopText | None]]]:
-        """The traces of the session whose windows reach back to one of `places`, each with the answers before it.
+    ) -> list[tuple[Member, list[SaidTurn]]]:
+        """The traces of the session whose windows reach back to one of `places`, each with the turns before it.
 
         `trace` is the one that was put last; None where one has left.
         """
         session = self._open(session_id)
-        found: dict[str, tuple[Member, list[LoopText | None]]] = {}
+        found: dict[str, tuple[Member, list[SaidTurn]]] = {}
         if session is None:
             return []
         for place in places:
@@ -228,7 +229,7 @@ class Sessions:
         for trace in stored.traces:
             member = self._member(trace)
             session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
-            if trace.answers is None:
+            if trace.turns is None:
                 session.window.cut()
             else:
                 session.window.put(member)
@@ -242,7 +243,7 @@ class Sessions:
         return Member(
             trace_id=trace.trace_id,
             started_at=trace.started_at,
-            answers=[self._answer(output) for output in trace.answers or ()],
+            said=[said_in_document(turn, self._answer(turn["output"])) for turn in trace.turns or ()],
             signals=trace.signals,
         )
 

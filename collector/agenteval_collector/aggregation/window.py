@@ -3,15 +3,18 @@
 from bisect import bisect_left, insort
 
 from agenteval_collector.records import Member
-from otel_agenteval.metrics import LoopText
-from otel_agenteval.metrics.loops import DEFAULT_WINDOW as TURNS
+from agenteval_collector.said import SaidTurn
+from otel_agenteval.metrics.loops import DEFAULT_WINDOW
+
+TURNS = DEFAULT_WINDOW + 1
+"""Turns that are looked at before a trace: what its answer is compared with, and one more for the answer before it."""
 
 KEPT = 16
 """Traces remembered."""
 
 
 class AnswerWindow:
-    """Which answers come before a trace, and which traces are affected by one, whatever order they arrive in."""
+    """Which turns come before a trace, and which traces are affected by one, whatever order they arrive in."""
 
     def __init__(self) -> None:
         self._members: list[Member] = []
@@ -33,19 +36,19 @@ class AnswerWindow:
         return next((member for member in self._members if member.trace_id == trace_id), None)
 
     def reaches(self, place: tuple[int, str]) -> bool:
-        """Whether all answers that count before `place` are here."""
+        """Whether all turns that count before `place` are here."""
         return not self._cut or len(self.before(place)) == TURNS
 
-    def before(self, place: tuple[int, str]) -> list[LoopText | None]:
-        """The answers of the last `TURNS` turns before `place`, oldest first."""
-        answers: list[LoopText | None] = []
+    def before(self, place: tuple[int, str]) -> list[SaidTurn]:
+        """The last `TURNS` turns before `place`, oldest first."""
+        said: list[SaidTurn] = []
         for member in reversed(self._members[: self._index(place)]):
             if member.trace_id == place[1]:
                 continue  # Its earlier revision, which started later.
-            answers[:0] = member.answers
-            if len(answers) >= TURNS:
+            said[:0] = member.said
+            if len(said) >= TURNS:
                 break
-        return answers[-TURNS:]
+        return said[-TURNS:]
 
     def after(self, place: tuple[int, str]) -> list[Member]:
         """The traces behind `place` whose last `TURNS` turns reach back to it."""
@@ -57,7 +60,7 @@ class AnswerWindow:
             if turns >= TURNS:
                 break
             affected.append(member)
-            turns += len(member.answers)
+            turns += len(member.said)
         return affected
 
     def _index(self, place: tuple[int, str]) -> int:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import trace_document
-from agenteval_collector.evaluation.observing import Observer, said_in, turn_of
+from agenteval_collector.evaluation.observing import Observer, text_of, turn_of
 from agenteval_collector.evaluation.outcomes import TraceOutcomes, failure_of
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
@@ -25,8 +25,9 @@ from agenteval_collector.records import (
     Standing,
     TraceRecord,
 )
+from agenteval_collector.said import SaidTurn, said_in
 from otel_agenteval.detectors import LOOP_KINDS
-from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
+from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Failure
 
@@ -39,11 +40,11 @@ MAX_PROCESSES = 64
 class SessionAggregation(Protocol):
     """What the evaluation knows of sessions; a `place` is a trace's start time and id."""
 
-    def previous(self, session_id: str, place: tuple[int, str]) -> list[LoopText | None]: ...
+    def previous(self, session_id: str, place: tuple[int, str]) -> list[SaidTurn]: ...
 
     def followers(
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
-    ) -> list[tuple[Member, list[LoopText | None]]]: ...
+    ) -> list[tuple[Member, list[SaidTurn]]]: ...
 
     def put(self, session_id: str, trace: Trace, member: Member, received_at: int) -> None: ...
 
@@ -99,18 +100,20 @@ class TraceEvaluation:
         session_id = trace.session_id or trace.trace_id
         place = (trace.started_at, trace.trace_id)
         previous = self._sessions.previous(session_id, place)
-        context = EvaluationContext(trace, previous, self._embed)
+        context = EvaluationContext(trace, [turn.answer for turn in previous], self._embed)
         evaluations = self._outcomes.find(context, session_id, assembled.revision, unreadable)
-        findings, seen = self._observer.observe(
-            trace, assembled, session_id=session_id, is_first=not previous, evaluations=evaluations
-        )
+        said = [said_in(*turn) for turn in zip(trace.turns, context.answers, strict=True)]
+        findings, seen = self._observer.observe(trace, assembled, session_id=session_id, is_first=not previous)
+        compared = next((each for each in evaluations if each.name == LoopDetection.name), None)
+        if compared is not None:
+            findings += self._observer.in_answers(compared, previous, said)
         evaluations += self._outcomes.left_to_judge(
             trace, session_id, assembled.revision, unreadable, looped=any(each.kind in LOOP_KINDS for each in findings)
         )
         member = Member(
             trace_id=trace.trace_id,
             started_at=trace.started_at,
-            answers=context.answers,
+            said=said,
             signals={each.name: each for each in evaluations if each.name in SIGNAL_NAMES},
         )
         commit.evaluations += evaluations
@@ -141,7 +144,7 @@ class TraceEvaluation:
                 run_trace=self._run_trace(trace, session_id),
                 findings=findings,
                 turn_of=turn_of(trace),
-                said=said_in(trace),
+                text=text_of(trace),
                 in_session=in_session,
                 agent=trace.agent,
                 service=trace.service,
@@ -200,16 +203,17 @@ class TraceEvaluation:
         """A trace that arrives out of order, again, or leaves, changes what the ones behind it repeat."""
         for follower, previous in self._sessions.followers(session_id, places, trace):
             known = follower.signals.get(LoopDetection.name)
+            answers = [turn.answer for turn in follower.said]
             # Nothing earlier can make an answer out of none: those outcomes stay.
-            if known is None or not any(follower.answers):
+            if known is None or not any(answers):
                 continue
-            outcome = repetition(follower.answers, previous)
+            commit.findings += self._observer.in_answers(known, previous, follower.said)
+            outcome = repetition(answers, [turn.answer for turn in previous])
             if outcome == known.outcome:
                 continue
             rescored = replace(known, outcome=outcome, evaluated_at=self._clock.now())
             follower.signals[LoopDetection.name] = rescored
             commit.evaluations.append(rescored)
-            commit.findings += self._observer.in_answers([rescored])
             self._sessions.rescore(session_id, follower)
 
 

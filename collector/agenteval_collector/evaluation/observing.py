@@ -7,6 +7,7 @@ from typing import Protocol
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.pipeline import AssembledTrace, Death
+from agenteval_collector.said import SaidTurn
 from otel_agenteval.finding import Finding, FindingKind, Seen, Severity
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation
@@ -34,7 +35,9 @@ class LoopFinder(Protocol):
 
     def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> Sequence[Finding]: ...
 
-    def in_answers(self, evaluations: Iterable[Evaluation]) -> Sequence[Finding]: ...
+    def in_answers(
+        self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]
+    ) -> Sequence[Finding]: ...
 
 
 class Observer:
@@ -61,11 +64,10 @@ class Observer:
         *,
         session_id: str,
         is_first: bool,
-        evaluations: Sequence[Evaluation],
     ) -> tuple[list[Finding], Seen]:
         """The findings of a trace and what could be seen of it; `is_first`: in its session, as far as is known."""
         now = self._clock.now()
-        found = [*self._loops.in_trace(trace, session_id, assembled), *self._loops.in_answers(evaluations)]
+        found = [*self._loops.in_trace(trace, session_id, assembled)]
         if assembled.death is not None:
             found.append(_death_of(trace, assembled.death, session_id, now))
         seen = Seen()
@@ -77,9 +79,10 @@ class Observer:
         turns = turn_of(trace)
         return self._ruled(_in_turn(each, turns) for each in found), seen
 
-    def in_answers(self, evaluations: Sequence[Evaluation]) -> list[Finding]:
-        """The loops that show in answers, of traces that were complete before."""
-        return self._ruled(self._loops.in_answers(evaluations))
+    def in_answers(self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]) -> list[Finding]:
+        """The repeated answer of a trace, if any: `compared` is its outcome of loop_detection, `said` its turns, and
+        `previous` those before it in its session."""
+        return self._ruled(self._loops.in_answers(compared, previous, said))
 
 
 def turn_of(trace: Trace) -> dict[str, int]:
@@ -93,7 +96,7 @@ def turn_of(trace: Trace) -> dict[str, int]:
     return turns
 
 
-def said_in(trace: Trace) -> str:
+def text_of(trace: Trace) -> str:
     """The texts of a trace, to be searched whatever their case; the first of them where they are long."""
     texts = (text[:MAX_SAID] for turn in trace.turns for text in (turn.input, turn.output) if text)
     return "\n".join(texts)[:MAX_SAID].casefold()

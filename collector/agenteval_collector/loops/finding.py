@@ -1,6 +1,6 @@
 """Loops in what is complete: the full reading of a trace, and its answers beside those before it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -11,22 +11,21 @@ from opentelemetry.proto.trace.v1.trace_pb2 import (
 )
 
 from agenteval_collector.clock import Clock
+from agenteval_collector.loops.answers import THRESHOLD, repeated_answer
 from agenteval_collector.loops.watched import carries_findings, is_watched
 from agenteval_collector.pipeline import AssembledTrace, Origin
 from agenteval_collector.reported import findings_on
 from agenteval_collector.resources import resource_of
+from agenteval_collector.said import SaidTurn
 from otel_agenteval.conventions import attributes
 from otel_agenteval.detectors import Detectors, RuleBook, steps_of
 from otel_agenteval.finding import Finding, FindingKind, Mode, severity_of
-from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Score, Subject
+from otel_agenteval.model import Json, Trace
+from otel_agenteval.outcome import Evaluation
 from otel_agenteval.recorded import recorded
 from otel_agenteval.semconv import SERVICE_NAME, SERVICE_VERSION
 
 _REMOTE_PARENT: Final = SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK
-
-REPEATED_BELOW: Final = 0.5
-"""The loop_detection score below which an answer repeats an earlier one."""
 
 
 class TraceLoops:
@@ -55,28 +54,35 @@ class TraceLoops:
         origins = _origins(assembled) if found else {}
         return [self._whole(each, trace, origins) for each in found]
 
-    def in_answers(self, evaluations: Iterable[Evaluation]) -> list[Finding]:
-        """The answers that repeat earlier ones of their session."""
-        if self._repeated_answer is Mode.OFF:
+    def in_answers(self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]) -> list[Finding]:
+        """The repeated answer that a trace gives in what it `said` after the `previous` turns of its session, if any.
+
+        `compared` is the trace's outcome of loop_detection.
+        """
+        found = repeated_answer(previous, said) if self._repeated_answer is not Mode.OFF else None
+        if found is None:
             return []
+        earlier = "the answer before" if found.back == 1 else f"the answer {found.back} turns before"
+        reason = f"for the second time in a row the agent restates an earlier answer to another question, now {earlier}"
+        metadata: dict[str, Json] = {"score": found.score, "threshold": THRESHOLD, "turns_back": found.back}
+        mode = self._repeated_answer
+        if found.doubt is not None:
+            mode, reason, metadata["doubt"] = Mode.OBSERVE, f"{reason}; {found.doubt}", found.doubt
         return [
             Finding(
                 kind=FindingKind.REPEATED_ANSWER,
-                severity=severity_of(self._repeated_answer),
-                mode=self._repeated_answer,
-                session_id=each.session_id,
-                trace_id=each.subject_id,
-                span_id=each.span_id,
-                agent=each.agent,
-                service=each.service,
-                service_version=each.service_version,
-                reason=each.outcome.reason,
-                metadata={"score": each.outcome.value, "threshold": each.threshold},
+                severity=severity_of(mode),
+                mode=mode,
+                session_id=compared.session_id,
+                trace_id=compared.subject_id,
+                span_id=compared.span_id,
+                agent=compared.agent,
+                service=compared.service,
+                service_version=compared.service_version,
+                reason=reason,
+                metadata=metadata,
                 found_at=self._clock.now(),
             )
-            for each in evaluations
-            if each.name == "loop_detection" and each.subject is Subject.TRACE
-            if isinstance(each.outcome, Score) and each.outcome.value < REPEATED_BELOW
         ]
 
     def _carried(self, assembled: AssembledTrace, session_id: str) -> list[Finding]:

@@ -22,7 +22,7 @@ def trace_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
         "condition": trace.run.condition if trace.run else None,
         "died": trace.died,
         "processes": json.dumps(list(trace.processes)),
-        "said": trace.said.encode(errors="replace").decode(),
+        "said": trace.text.encode(errors="replace").decode(),
         "scored_at": trace.scored_at,
     }
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.database import among, open_database
-from agenteval_collector.pipeline import CommittedEvaluation, Label, News, RunReport, WorstFinding
+from agenteval_collector.pipeline import CommittedEvaluation, Document, Label, News, RunReport, WorstFinding
 from agenteval_collector.records import (
     Commit,
     JudgeJob,
@@ -207,7 +207,7 @@ class Store:
                 .order_by(traces.c.started_at, traces.c.trace_id)
             ).all()
             signals = _signals(connection, outcomes.c.session_id == session_id)
-            answers = _answers(connection, [member.trace_id for member in members[-NEWEST:]])
+            turns = _turns(connection, [member.trace_id for member in members[-NEWEST:]])
         return StoredSession(
             record=session_record(row._mapping),
             traces=[
@@ -215,7 +215,7 @@ class Store:
                     trace_id=member.trace_id,
                     started_at=member.started_at,
                     signals=signals.get(member.trace_id, {}),
-                    answers=answers.get(member.trace_id),
+                    turns=turns.get(member.trace_id),
                 )
                 for member in members
             ],
@@ -235,13 +235,13 @@ class Store:
                 *connection.execute(later.limit(AFTER)).all(),
             ]
             ids = [member.trace_id for member in members]
-            signals, answers = _signals(connection, outcomes.c.subject_id.in_(ids)), _answers(connection, ids)
+            signals, turns = _signals(connection, outcomes.c.subject_id.in_(ids)), _turns(connection, ids)
         return [
             StoredTrace(
                 trace_id=member.trace_id,
                 started_at=member.started_at,
                 signals=signals.get(member.trace_id, {}),
-                answers=answers[member.trace_id],
+                turns=turns[member.trace_id],
             )
             for member in members
         ]
@@ -400,13 +400,13 @@ def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, di
     return found
 
 
-def _answers(connection: Connection, trace_ids: Sequence[str]) -> dict[str, list[str | None]]:
-    """What the turns of the traces answered."""
+def _turns(connection: Connection, trace_ids: Sequence[str]) -> dict[str, list[Document]]:
+    """The turns of the traces, as their documents have them."""
     query = select(traces.c.trace_id, traces.c.document).where(
         traces.c.tenant == TENANT, traces.c.trace_id.in_(trace_ids)
     )
     rows = connection.execute(query).all()
-    return {row.trace_id: [turn["output"] for turn in json.loads(row.document)["turns"]] for row in rows}
+    return {row.trace_id: json.loads(row.document)["turns"] for row in rows}
 
 
 def _forget_older_outcomes(connection: Connection, trace: TraceRecord) -> None:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from agenteval_collector.judging.encoding import encode, tokens
-from agenteval_collector.judging.entries import Entry, entries
+from agenteval_collector.judging.entries import PLAN, REASONING, REPLY, Entry, entries
 from agenteval_collector.judging.fitting import LONGEST_SECRET, fit, shorten
+from agenteval_collector.judging.questions.plan import may_have_plan
 from agenteval_collector.judging.transcript import transcript
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel_agenteval.model import Json, Trace
+from otel_agenteval.model import Json, Trace, Turn
 from tests.support.judging import golden, model_call, tool_call, trace, turn, unredacted
 
 BUDGET = 1_000
@@ -245,3 +246,21 @@ def test_at_most_so_many_entries_are_kept_as_are_asked_for() -> None:
     assert fitted.items[2] == {"kind": "left_out", "text": "[... 6 entries left out: 6 tool calls ...]"}
     assert fit(listed, BUDGET, unredacted, most=10).kept == tuple(range(10))
     assert fit([], BUDGET, unredacted).items == []
+
+
+words = st.sampled_from(["", " ", "a", "b"])
+said = st.builds(
+    turn,
+    answered=st.none() | words,
+    model_calls=st.lists(st.builds(model_call, output=st.none() | words, at=st.just(1)), max_size=3).map(tuple),
+    reasoning=st.lists(words, max_size=2).map(tuple),
+    plan=st.lists(words, max_size=2).map(tuple),
+)
+
+
+@settings(deadline=None, max_examples=500)
+@given(st.lists(said, max_size=2))
+def test_evidence_of_a_plan_is_what_the_transcript_shows_as_such(turns: list[Turn]) -> None:
+    subject = trace(*turns)
+    evidence = [entry.values["text"] for entry in entries(subject) if entry.kind in (PLAN, REASONING, REPLY)]
+    assert may_have_plan(subject) == any(isinstance(text, str) and text.strip() for text in evidence)

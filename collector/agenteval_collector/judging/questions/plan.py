@@ -4,6 +4,7 @@ A plan that was recorded (what a planning call or a model beside its tool calls 
 was, it can be found only in what the agent reasoned or replied on the way: without any of that there is no plan.
 """
 
+from collections.abc import Iterator
 from typing import Final, cast
 
 from agenteval_collector.judging.entries import PLAN, Entry
@@ -53,14 +54,16 @@ def recorded_plan(trace: Trace, budget: int, redact: Redact) -> list[str]:
 
 def may_have_plan(trace: Trace) -> bool:
     """Whether there is a plan, or anything that could be evidence of one."""
-    # Not by the entries of the transcript: this is asked of every trace, also where there is no judge.
-    texts = (text for turn in trace.turns for text in (*turn.plan, *turn.reasoning, *_replies_on_the_way(turn)))
-    return any(_is_said(text) for text in texts)
+    # As the entries of the transcript have it, without making them: this is asked of every trace, judge or not.
+    return any(_is_said(text) for turn in trace.turns for text in _evidence(turn))
 
 
-def _replies_on_the_way(turn: Turn) -> list[str]:
+def _evidence(turn: Turn) -> Iterator[str]:
     replies = [call.output for call in turn.model_calls if call.output is not None]
-    return replies[:-1] if replies and replies[-1] == turn.output else replies
+    said = set(replies)
+    yield from turn.reasoning
+    yield from (text for text in turn.plan if text not in said)
+    yield from replies[:-1] if replies and replies[-1] == turn.output else replies
 
 
 def stated(plan: list[str]) -> list[str]:

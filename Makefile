@@ -51,8 +51,9 @@ acceptance: $(VENV)/.dev  ## the checks from outside, where $(SHARED) is there
 bench: $(VENV)/.dev       ## ratios against named baselines, see benchmarks/README.md
 	for script in client_cpu collector_cpu latency memory read_trace reliability detectors verdict_latency; do $(BIN)/python -m benchmarks.$$script || exit 1; done
 
-docs: $(VENV)/.dev        ## docs/instrumentations.md from the recordings
+docs: $(VENV)/.dev        ## docs/instrumentations.md from the recordings, the pictures from the sample agents
 	$(BIN)/python -m tests.support.instrumentations
+	$(BIN)/python -m tests.support.pictures
 
 # An old generator, so that the stubs load with every protobuf and grpcio that the project allows.
 proto:                    ## generate the stubs of evaluation.proto again

@@ -192,4 +192,10 @@ def rfc3339(nanoseconds: int | None) -> str | None:
 
 
 def _tool_call(call: ToolCall) -> Document:
-    return {"name": call.name, "arguments": call.arguments, "result": call.result, "error": call.error}
+    return {
+        "name": call.name,
+        "arguments": call.arguments,
+        "result": call.result,
+        "error": call.error,
+        "span_id": call.span_id,
+    }

@@ -203,6 +203,11 @@ class Queries(Protocol):
         """The wanted sessions in the wanted order. Raises InvalidRequest for a cursor of another listing."""
         ...
 
+    def hit_rate(self, agent: str) -> Document | None:
+        """How often the agent's sessions with an error finding failed, and those without; None while the ends of too
+        few are known."""
+        ...
+
     def reliability(
         self,
         *,

@@ -133,6 +133,11 @@ def test_the_api_is_read_only(url: str, method: str, path: str) -> None:
     assert "GET" in response.headers["allow"]
 
 
+def test_the_hit_rate_of_an_agent_comes_with_its_sessions(url: str) -> None:
+    assert "hit_rate" not in httpx.get(f"{url}/api/v1/sessions").json()
+    assert httpx.get(f"{url}/api/v1/sessions?agent=travel_agent").json()["hit_rate"] is None
+
+
 def test_sessions_are_listed_newest_first_and_page_by_page(url: str) -> None:
     seen, cursor = [], None
     while True:
@@ -336,7 +341,7 @@ def test_failures_say_whether_to_come_back_and_keep_details_to_the_log() -> None
     ("path", "status", "says"),
     [
         pytest.param("/", 200, "refund-1187", id="sessions"),
-        pytest.param("/?agent=nobody", 200, "No sessions of agent “nobody”", id="no sessions of an agent"),
+        pytest.param("/?agent=nobody", 200, "Asked for: agent “nobody”.", id="no sessions of an agent"),
         pytest.param("/sessions/booking%2F2026-03%2F%CE%B1%CE%B8%CE%AE%CE%BD%CE%B1", 200, "αθήνα", id="a session"),
         pytest.param("/sessions/refund-1187?older_than=3", 200, "#2", id="older traces of a session"),
         pytest.param(f"/traces/{LOOP_TRACES[1]}", 200, "word for word", id="a trace"),

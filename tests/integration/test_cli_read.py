@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -32,13 +33,14 @@ from tests.support.memory_queries import (
     call,
     exchange,
     finding,
-    found,
     label,
     outcome,
+    seen,
     session,
     trace,
     travel_agent,
     turn,
+    unjudged,
 )
 from tests.support.web_server import serve
 
@@ -75,6 +77,9 @@ def agenteval(*arguments: str, **environ: str) -> Result:
     ("command", "path"),
     [
         (("sessions",), "/api/v1/sessions"),
+        (("sessions", "--order", "attention"), "/api/v1/sessions?order=attention"),
+        (("sessions", "--finding", "tool_failed"), "/api/v1/sessions?finding=tool_failed"),
+        (("sessions", "--severity", "info", "--agent", "x"), "/api/v1/sessions?severity=info&agent=x"),
         (("sessions", "--agent", "flight_search", "--limit", "1"), "/api/v1/sessions?agent=flight_search&limit=1"),
         (("trace", GOOD_TRACE), f"/api/v1/traces/{GOOD_TRACE}"),
     ],
@@ -88,8 +93,67 @@ def test_json_is_what_the_api_says(url: str, command: tuple[str, ...], path: str
 def test_sessions_are_a_table(url: str) -> None:
     output = agenteval("sessions", "--url", url).stdout
     row = next(line for line in output.splitlines() if line.startswith("refund-1187"))
-    assert row.split()[:6] == ["refund-1187", "travel_agent", "active", "5", "0.00", "–"]
+    assert row.split()[:10] == [
+        "refund-1187",
+        "travel_agent",
+        "active",
+        "5",
+        "3",
+        "errors:",
+        "repeated",
+        "answer",
+        "1",
+        "3",
+    ]
     assert "50%" in row
+
+
+def test_the_order_of_attention_begins_with_the_worst(url: str) -> None:
+    _, *rows = agenteval("sessions", "--order", "attention", "--url", url).stdout.splitlines()
+    assert [row.split()[0] for row in rows[:3]] == ["refund-1187", "s-42", "booking/2026-03/αθήνα"]
+
+
+def test_every_filter_is_asked_of_the_api() -> None:
+    asked: list[dict[str, str]] = []
+
+    def listing(request: Request) -> Response:
+        asked.append(dict(request.query_params))
+        return json_response(b'{"items": [], "next_cursor": null}')
+
+    wanted = {
+        "agent": "a",
+        "service": "b",
+        "version": "c",
+        "user": "d",
+        "finding": "e",
+        "severity": "error",
+        "below": "coherence:0.2",
+        "text": "g h",
+        "until": "2026-03-02T09:00:00Z",
+        "order": "attention",
+        "limit": "7",
+    }
+    options = [part for name, value in wanted.items() for part in (f"--{name}", value)]
+    with serve(Starlette(routes=[Route("/api/v1/sessions", listing)])) as url:
+        nothing = agenteval("sessions", *options, "--since", "1d", "--url", url)
+        agenteval("sessions", "--since", "2026-03-02T09:00:00Z", "--url", url)
+    since = asked[0].pop("since")
+    assert asked[0] == wanted
+    assert datetime.fromisoformat(since) < datetime.now(UTC) - timedelta(hours=23)
+    assert asked[1]["since"] == "2026-03-02T09:00:00Z"
+    assert "No such sessions" in nothing.stdout
+
+
+def test_the_hit_rate_of_an_agent_stands_above_its_sessions() -> None:
+    queries = travel_agent()
+    rate = {"sessions": 20, "failed": 10, "rate": 0.5, "interval": [0.3, 0.7]}
+    queries.hit_rates["travel_agent"] = {"with_error": rate, "without_error": rate}
+    with serve(web(queries)) as url:
+        output = agenteval("sessions", "--agent", "travel_agent", "--url", url).stdout
+        assert "whose end is known" not in agenteval("sessions", "--url", url).stdout
+        document = json.loads(agenteval("sessions", "--agent", "travel_agent", "--json", "--url", url).stdout)
+    assert output.startswith("Of 40 sessions of this agent whose end is known, 10 of 20 (50 %")
+    assert document["hit_rate"] == queries.hit_rates["travel_agent"]
 
 
 def test_a_session_says_whether_it_gets_anywhere_and_how_often_it_was_correct() -> None:
@@ -112,8 +176,9 @@ def test_a_further_page_is_mentioned(url: str) -> None:
 
 def test_a_trace_is_shown_as_it_happened(url: str) -> None:
     output = agenteval("trace", TOOL_TRACE, AGENTEVAL_URL=url).stdout
+    _, _, conversation = output.partition("Not looked for")
     said = ["What's the weather", "get_weather", "TimeoutError: no answer in 10 s", "I could not reach", "0.22"]
-    places = [output.index(text) for text in said]
+    places = [conversation.index(text) for text in said]
     assert places == sorted(places)
 
 
@@ -123,6 +188,8 @@ def test_a_trace_is_shown_as_it_happened(url: str) -> None:
         pytest.param(
             TOOL_TRACE,
             [
+                "Warning of travel_agent: tool_failed in turn 1, span 00f067aa0ba902b7: get_weather failed",
+                "Not looked for: answers (seen in part)",
                 "is scored.",
                 "read 2 times as late spans came",
                 "cut on the way",
@@ -138,9 +205,10 @@ def test_a_trace_is_shown_as_it_happened(url: str) -> None:
         pytest.param(
             SILENT_TRACE,
             [
+                "No finding. Not looked for: answers (not recorded)",
+                "docs/content.md",
                 "has no score.",
                 "neither an input nor an output",
-                "docs/content.md",
                 "it is a session of its own",
                 "otel_agenteval.session(",
                 "session.attributes",
@@ -150,7 +218,9 @@ def test_a_trace_is_shown_as_it_happened(url: str) -> None:
             id="a trace without content or session",
         ),
         pytest.param(
-            RUNNING_TRACE, ["is still running", "not complete: 5 spans so far", "quiet_period"], id="a running trace"
+            RUNNING_TRACE,
+            ["No finding so far", "is still running", "not complete: 5 spans so far", "quiet_period"],
+            id="a running trace",
         ),
     ],
 )
@@ -391,17 +461,30 @@ def test_the_installed_command_reads_too(url: str) -> None:
     assert "is scored." in result.stdout
 
 
-def test_loops_are_shown_wherever_a_trace_or_its_session_is() -> None:
-    loop = finding(reason=f"get_weather {HOSTILE} was called 3 times")
-    member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, **found(loop), status_reason="it may have died")
+def test_findings_are_shown_wherever_a_trace_or_its_session_is() -> None:
+    loop = finding(reason=f"get_weather {HOSTILE} was called 3 times", tool=HOSTILE, agent=HOSTILE)
+    found = [loop, finding("tool_failed", "warning", reason=f"lookup {HOSTILE} failed")]
+    about = {"findings_count": {"error": 7, "warning": 5, "info": 0}, "status_reason": "it may have died"}
+    spoken = turn("hi", "yes")
+    member = trace(
+        GOOD_TRACE, "s", spoken, began=0, findings=found, seen=seen(results="none"), outcomes=unjudged(), **about
+    )
     queries = MemoryQueries()
-    about = {**found(loop), "status_reason": "it may have died"}
     queries.add(session("s", member, outcomes=[], running_traces=[GOOD_TRACE], **about), member)
     with serve(web(queries)) as url:
-        for command in (["trace", GOOD_TRACE], ["session", "s"], ["why", GOOD_TRACE]):
-            shown = agenteval(*command, "--url", url).stdout
-            assert "identical_call on span b7ad6b7169203331" in shown
-            assert "\x1b[2J" not in shown
+        trace_shown, session_shown, why = (
+            agenteval(*command, "--url", url).stdout
+            for command in (["trace", GOOD_TRACE], ["session", "s"], ["why", GOOD_TRACE])
+        )
+        for shown in (trace_shown, session_shown, why):
+            assert "was called 3 times" in shown
+            assert not set("\x1b\x07\x9b\r\u202e") & set(shown)
+        assert trace_shown.index("error identical call") < trace_shown.index("warning tool failed")
+        for shown in (trace_shown, session_shown):
+            assert "10 more findings are kept" in shown
+        for shown in (trace_shown, why):
+            assert "Not looked for: results of tool calls (not recorded)." in shown
+            assert shown.count("5 scores need a judge") == 1
         [heading, row, *reasons] = agenteval("sessions", "--url", url).stdout.splitlines()
         assert reasons == ["s: it may have died"]
-        assert row[: heading.index("worst") + len("worst")].endswith(" 1 error")
+        assert row[heading.index("worst findings") :].startswith("7 errors: identical call")

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 import yaml
 from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.pipeline import WorstFinding
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.findings import loop_found
+from otel_agenteval.finding import Severity
+from tests.support.findings import finding, loop_found
 from tests.support.prometheus import CONFIGURATION
 from tests.support.sessions import Level, Sessions
 
@@ -29,7 +31,7 @@ def series_of(page: str, family_name: str) -> list[tuple[str, float]]:
     series = []
     for family in text_string_to_metric_families(page):
         if family.name.startswith(family_name):
-            for sample in family.samples:
+            for sample in (each for each in family.samples if not each.name.endswith("_created")):
                 labels = {"job": "agenteval", "instance": "127.0.0.1:4319", **sample.labels}
                 notation = ",".join(f'{name}="{value}"' for name, value in labels.items() if value)
                 series.append((f"{sample.name}{{{notation}}}", sample.value))
@@ -131,38 +133,128 @@ def test_agents_without_a_name_are_watched_too(tmp_path: Path) -> None:
     run_rule(tmp_path, (Level(None, "shop", "agent_reliability", 10, 10),), "6m", [alert])
 
 
-@pytest.mark.parametrize(
-    ("values", "at", "fires"),
-    [
-        pytest.param("_x19 1x60", "5m", True, id="the first loop of an agent"),
-        pytest.param("1x19 2x60", "5m", True, id="a further loop"),
-        pytest.param("1x80", "15m", False, id="no further loop"),
-        pytest.param("1x19 2x80", "18m", False, id="the last loop was long ago"),
-    ],
-)
-def test_the_rule_tells_of_loops(tmp_path: Path, values: str, at: str, fires: bool) -> None:
-    telemetry = TelemetryOutput(version="1", instance_id="i")
-    telemetry.findings.count([loop_found()])
-    [(series, _)] = [
-        each for each in series_of(telemetry.render()[0].decode(), "agenteval_loops") if "_total" in each[0]
-    ]
-    rule = yaml.safe_load(RULES.read_text())["groups"][0]["rules"][1]
-    labels = {
-        "gen_ai_agent_name": "planner",
-        "service_name": "shop",
-        "service_version": "1.2.0",
-        "agenteval_loop_kind": "identical_call",
-    }
+def alert_of(name: str, labels: dict[str, str], value: str = "") -> dict[str, Any]:
+    """The alert as it fires with these labels of its series."""
+    [rule] = [rule for rule in yaml.safe_load(RULES.read_text())["groups"][0]["rules"] if rule["alert"] == name]
     annotations = dict(rule["annotations"])
-    for name, value in labels.items():
-        annotations = {key: text.replace(f"{{{{ $labels.{name} }}}}", value) for key, text in annotations.items()}
-    about = {"severity": "warning", "job": "agenteval", "instance": "127.0.0.1:4319", **labels}
-    expected = [{"exp_labels": about, "exp_annotations": annotations}] if fires else []
+    for label, said in labels.items():
+        annotations = {key: text.replace(f"{{{{ $labels.{label} }}}}", said) for key, text in annotations.items()}
+    annotations = {key: text.replace('{{ printf "%.0f" $value }}', value) for key, text in annotations.items()}
+    about = {**rule["labels"], "job": "agenteval", "instance": "127.0.0.1:4319", **labels}
+    return {"exp_labels": about, "exp_annotations": annotations}
+
+
+def run_counters(
+    directory: Path, name: str, counters: dict[str, str], at: str, expected: list[dict[str, Any]], up: str = "1x400"
+) -> None:
+    """Whether the alert fires where counters and `up` have these values, one each 15 s."""
+    all_series = {'up{job="agenteval",instance="127.0.0.1:4319"}': up, **counters}
     tested = {
         "interval": "15s",
-        "input_series": [{"series": series, "values": values}],
-        "alert_rule_test": [{"eval_time": at, "alertname": "AgentLoops", "exp_alerts": expected}],
+        "input_series": [{"series": series, "values": values} for series, values in all_series.items()],
+        "alert_rule_test": [{"eval_time": at, "alertname": name, "exp_alerts": expected}],
     }
-    path = tmp_path / "case.yml"
+    path = directory / "case.yml"
     path.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "15s", "tests": [tested]}))
     promtool("test", "rules", str(path))
+
+
+WHOSE = {"gen_ai_agent_name": "planner", "service_name": "shop", "service_version": "1.2.0"}
+BEGINNINGS = [
+    pytest.param("_x19 1x400", "5m", "1x400", True, id="its first event"),
+    pytest.param("_x99 1x400", "25m", "1x400", True, id="its first event after a while"),
+    pytest.param("7x400", "1m", "1x400", False, id="an old collector that is scraped for the first time"),
+    pytest.param("_x19 7x400", "5m", "_x19 1x400", False, id="an old collector that is added to a Prometheus"),
+    pytest.param("1x19 stale _x400", "6m", "1x400", False, id="a collector that was started anew"),
+    pytest.param("_ 1x400", "5m", "0 1x400", False, id="a scrape that failed before"),
+]
+"""Values of a counter, when they are looked at, values of `up`, and whether a rule on what is new fires."""
+
+
+@pytest.mark.parametrize(
+    ("values", "at", "up", "fires"),
+    [
+        *BEGINNINGS,
+        pytest.param("1x19 2x400", "5m", "1x400", True, id="a further one"),
+        pytest.param("1x400", "15m", "1x400", False, id="no further one"),
+        pytest.param("1x19 2x400", "18m", "1x400", False, id="the last one was long ago"),
+    ],
+)
+def test_the_rule_tells_of_loops(tmp_path: Path, values: str, at: str, up: str, fires: bool) -> None:
+    telemetry = TelemetryOutput(version="1", instance_id="i")
+    telemetry.findings.count([loop_found()])
+    [(series, _)] = series_of(telemetry.render()[0].decode(), "agenteval_loops")
+    alert = alert_of("AgentLoops", {**WHOSE, "agenteval_loop_kind": "identical_call"})
+    run_counters(tmp_path, "AgentLoops", {series: values}, at, [alert] if fires else [], up)
+
+
+def found_series(**changes: Any) -> str:
+    telemetry = TelemetryOutput(version="1", instance_id="i")
+    told = {"kind": "turn_failed", "severity": Severity.ERROR, **changes}
+    telemetry.findings.count([finding(**told)])
+    [(series, _)] = series_of(telemetry.render()[0].decode(), "agenteval_findings")
+    return series
+
+
+@pytest.mark.parametrize(
+    ("values", "at", "up", "fires"),
+    [
+        *BEGINNINGS,
+        pytest.param("1x19 2x400", "5m", "1x400", False, id="a further one is nothing new"),
+    ],
+)
+def test_the_rule_tells_of_an_error_that_is_new(tmp_path: Path, values: str, at: str, up: str, fires: bool) -> None:
+    about = {**WHOSE, "agenteval_finding_kind": "turn_failed", "agenteval_finding_severity": "error"}
+    alert = alert_of("AgentNewError", about)
+    run_counters(tmp_path, "AgentNewError", {found_series(): values}, at, [alert] if fires else [], up)
+
+
+@pytest.mark.parametrize(
+    ("before", "changes", "fires"),
+    [
+        pytest.param("1x400", {"service_version": "1.1.0"}, False, id="another version had it"),
+        pytest.param("1x400", {"kind": "no_answer"}, True, id="the agent had another kind of error"),
+        pytest.param("1x400", {"agent": "writer"}, True, id="another agent had it"),
+        pytest.param("_x58 1x400", {"service_version": "1.1.0"}, True, id="another version has it since now"),
+    ],
+)
+def test_an_error_is_new_that_the_agent_did_not_have(
+    tmp_path: Path, before: str, changes: dict[str, Any], fires: bool
+) -> None:
+    about = {**WHOSE, "agenteval_finding_kind": "turn_failed", "agenteval_finding_severity": "error"}
+    expected = [alert_of("AgentNewError", about)] if fires else []
+    if before != "1x400":
+        expected.append(alert_of("AgentNewError", {**about, "service_version": "1.1.0"}))
+    counters = {found_series(**changes): before, found_series(): "_x59 1x400"}
+    run_counters(tmp_path, "AgentNewError", counters, "15m", expected)
+
+
+def test_a_warning_is_no_new_error(tmp_path: Path) -> None:
+    series = found_series(kind="tool_failed", severity=Severity.WARNING)
+    run_counters(tmp_path, "AgentNewError", {series: "_x19 1x400"}, "5m", [])
+
+
+def trace_series(severity: Severity | None) -> str:
+    telemetry = TelemetryOutput(version="1", instance_id="i")
+    telemetry.findings.count_traces([WorstFinding(severity, "planner", "shop", "1.2.0")])
+    [(series, _)] = series_of(telemetry.render()[0].decode(), "agenteval_traces")
+    return series
+
+
+@pytest.mark.parametrize(
+    ("errors", "others", "fires"),
+    [
+        pytest.param("0x20 8x200", "0x20 1x200", False, id="nine traces are too few even if nearly all have errors"),
+        pytest.param("0x20 3x200", "0x20 7x200", False, id="three of ten may be chance"),
+        pytest.param("0x20 5x200", "0x20 6x200", True, id="five of eleven are not"),
+        pytest.param("0x20 19x200", "0x20 81x200", False, id="19 of 100 may be chance"),
+        pytest.param("0x20 22x200", "0x20 81x200", True, id="22 of 103 are not"),
+        pytest.param("50x200", "20x200", False, id="long ago"),
+    ],
+)
+def test_the_rule_tells_of_traces_with_errors(tmp_path: Path, errors: str, others: str, fires: bool) -> None:
+    counters = {trace_series(Severity.ERROR): errors, trace_series(None): others}
+    # 20 samples of 15 s before, 5 min of `for`; increase() makes of what it saw in 30 min a little more.
+    count = f"{round(int(errors.rsplit(maxsplit=1)[-1].split('x', maxsplit=1)[0]) * 120 / 119)}"
+    expected = [alert_of("AgentTracesWithErrors", WHOSE, count)] if fires else []
+    run_counters(tmp_path, "AgentTracesWithErrors", counters, "31m", expected)

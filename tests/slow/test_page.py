@@ -16,11 +16,13 @@ from tests.support.memory_queries import (
     TOOL_TRACE,
     MemoryQueries,
     call,
+    finding,
     outcome,
     session,
     trace,
     travel_agent,
     turn,
+    unjudged,
 )
 from tests.support.web_server import serve
 
@@ -57,7 +59,11 @@ def url() -> Iterator[str]:
             service=text,
             user_id=text,
             available_tools=[{"name": text}],
-            outcomes=[outcome("coherence", 0.3, text), outcome(text, 0.9, text)],
+            outcomes=[outcome("coherence", 0.3, text), outcome(text, 0.9, text), *unjudged()],
+            findings=[
+                finding(text, "error", agent=text, tool=text, reason=text, span_id="0" * 16, trace_id=trace_id),
+                finding(text, "info", agent=text, tool=text, reason=text, turn=None, trace_id=trace_id),
+            ],
         )
         queries.add(
             session(text, odd, outcomes=[outcome("agent_reliability", 0.3, text)], agent=text, services=[text]), odd
@@ -73,6 +79,8 @@ def server(queries: MemoryQueries) -> object:
 PATHS = [
     pytest.param("/", id="sessions"),
     pytest.param("/?agent=nobody", id="no sessions of an agent"),
+    pytest.param("/?agent=travel_agent&user=u-7&order=newest", id="sessions beside the form"),
+    pytest.param(f"/?finding={quote(ATTACK, safe='')}", id="a form that attacks"),
     pytest.param("/sessions/refund-1187", id="a session that repeats itself"),
     pytest.param(f"/traces/{GOOD_TRACE}", id="a trace that went well"),
     pytest.param(f"/traces/{TOOL_TRACE}", id="a trace whose tool failed"),
@@ -138,6 +146,20 @@ CONTRAST = """
 """
 
 
+GREEN = """
+(() => {
+  const green = text => {
+    const [r, g, b, a] = (text.match(/[\\d.]+/g) || []).map(Number);
+    return a !== 0 && g > 1.3 * r && g > 1.3 * b;
+  };
+  const parts = ["color", "backgroundColor", "borderLeftColor", "fill"];
+  return [...document.querySelectorAll("body *")]
+    .filter(e => parts.some(part => green(getComputedStyle(e)[part])))
+    .map(e => e.outerHTML.slice(0, 80));
+})()
+"""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", PATHS)
 def test_text_can_be_read_on_its_ground(tab: Tab, url: str, path: str, scheme: str) -> None:
@@ -155,5 +177,25 @@ def test_a_page_can_be_used_by_keyboard_alone(tab: Tab, url: str) -> None:
     assert tab.evaluate(
         "[...document.querySelectorAll('details:not([open])')].every(d => d.firstElementChild.matches('summary'))"
     )
-    assert tab.evaluate("[...document.querySelectorAll('input')].every(i => i.labels.length === 1)")
     assert tab.evaluate("document.documentElement.lang") == "en"
+    tab.open(f"{url}/?order=attention")
+    fields = "[...document.querySelectorAll('input, select')]"
+    assert tab.evaluate(f"{fields}.length") > 5
+    assert tab.evaluate(f"{fields}.every(field => field.labels.length === 1)")
+
+
+def test_a_finding_leads_to_its_turn(tab: Tab, url: str) -> None:
+    tab.open(f"{url}/sessions/refund-1187")
+    link = tab.evaluate("document.querySelector('.finding a').href")
+    assert link.endswith("#turn-1")
+    tab.open(link)
+    assert "repeated answer" in tab.evaluate("document.querySelector(':target').innerText")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_is_green_where_nothing_was_judged_good(tab: Tab, url: str, path: str, scheme: str) -> None:
+    tab.prefer(scheme)
+    tab.open(url + path)
+    judged_good = tab.evaluate("document.querySelectorAll('.good').length")
+    assert bool(tab.evaluate(GREEN)) is (judged_good > 0)

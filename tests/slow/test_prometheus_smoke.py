@@ -1,4 +1,5 @@
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ pytestmark = [
 ]
 
 STUCK = next(script for script in SCRIPTS if script.session == "demo-stuck")
+BROKEN = next(script for script in SCRIPTS if script.session == "demo-failing-tools")
 GOOD = next(script for script in SCRIPTS if script.session == "demo-good")
 
 
@@ -31,7 +33,7 @@ def firing(server: prometheus.Prometheus, name: str) -> list[dict[str, Any]]:
     return [alert for alert in server.alerts() if alert["state"] == "firing" and alert["labels"]["alertname"] == name]
 
 
-def test_an_alert_fires_while_sessions_of_an_agent_are_stuck_and_resolves_when_they_end(tmp_path: Path) -> None:
+def test_what_goes_wrong_without_a_judge_is_told_of_the_agent_that_it_is_about(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "prometheus").mkdir()
     with (
@@ -39,23 +41,45 @@ def test_an_alert_fires_while_sessions_of_an_agent_are_stuck_and_resolves_when_t
         collector_process(tmp_path / "data", {"OPENAI_BASE_URL": judge.url}) as addresses,
         prometheus.start(f"http://{addresses['web']}/metrics", tmp_path / "prometheus") as server,
     ):
+        # Else all would be there at the first scrape, as of an old collector.
+        eventually(lambda: server.query("up == 1"), within=60)
         endpoint = f"http://{addresses['grpc']}"
         for number in range(6):
-            play(replace(STUCK, session=f"stuck-{number}"), endpoint, lambda _seconds: None)
-            play(replace(GOOD, session=f"good-{number}"), endpoint, lambda _seconds: None)
+            for script in (BROKEN, STUCK, GOOD):
+                play(replace(script, session=f"{script.session}-{number}"), endpoint, lambda _seconds: time.sleep(0.1))
 
-        [alert] = eventually(lambda: firing(server, "AgentSessionsLow"), within=60)
-        assert alert["labels"]["gen_ai_agent_name"] == STUCK.agent
-        assert alert["annotations"]["summary"].startswith(f"6 active sessions of agent {STUCK.agent}")
-        [loops] = server.query(f'agenteval_loops_total{{gen_ai_agent_name="{STUCK.agent}"}}')
-        assert loops["value"][1] == "18"
-        [looping] = eventually(lambda: firing(server, "AgentLoops"), within=60)
-        assert looping["annotations"]["summary"].startswith(f"Agent {STUCK.agent}")
-        assert looping["annotations"]["summary"].endswith("loops: repeated_answer")
+        def agents(name: str) -> set[str]:
+            return {alert["labels"]["gen_ai_agent_name"] for alert in firing(server, name)}
+
+        eventually(lambda: BROKEN.agent in agents("AgentTracesWithErrors"), within=60)
+        for name in ("AgentLoops", "AgentNewError"):
+            eventually(lambda name=name: agents(name) == {BROKEN.agent, STUCK.agent}, within=60)
+        said = {alert["annotations"]["summary"] for alert in firing(server, "AgentLoops")}
+        assert f"Agent {STUCK.agent} ({STUCK.agent}) loops: repeated_answer" in said
+        assert GOOD.agent not in agents("AgentTracesWithErrors")
+        fine = f'agenteval_traces_total{{gen_ai_agent_name="{GOOD.agent}", agenteval_worst="none"}}'
+        eventually(lambda: [series["value"][1] for series in server.query(fine)] == ["18"], within=60)
+        assert not firing(server, "AgentSessionsLow")
+
+
+def test_an_alert_fires_while_sessions_are_low_to_the_judge_and_resolves_when_they_end(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "prometheus").mkdir()
+    with (
+        JudgeServer(score=0.1) as judge,
+        collector_process(tmp_path / "data", {"OPENAI_BASE_URL": judge.url}) as addresses,
+        prometheus.start(f"http://{addresses['web']}/metrics", tmp_path / "prometheus") as server,
+    ):
+        for number in range(6):
+            play(replace(GOOD, session=f"low-{number}"), f"http://{addresses['grpc']}", lambda _seconds: None)
+        low = eventually(lambda: firing(server, "AgentSessionsLow"), within=60)
+        assert {alert["labels"]["gen_ai_agent_name"] for alert in low} == {GOOD.agent}
+        summary = f"6 active sessions of agent {GOOD.agent}"
+        assert any(alert["annotations"]["summary"].startswith(summary) for alert in low)
 
         with grpc.insecure_channel(addresses["grpc"]) as channel:
             for number in range(6):
-                EvaluationServiceStub(channel).EndSession(EndSessionRequest(session_id=f"stuck-{number}"), timeout=10)
+                EvaluationServiceStub(channel).EndSession(EndSessionRequest(session_id=f"low-{number}"), timeout=10)
         eventually(lambda: not firing(server, "AgentSessionsLow"), within=60)
         final = 'gen_ai_evaluation_score_count{gen_ai_evaluation_name="agent_reliability"}'
         # Some seconds later: turns may have been on the way.

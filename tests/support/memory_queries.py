@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from agenteval_collector.documents import found_document
 from agenteval_collector.errors import InvalidRequest, NotFound
 from agenteval_collector.pipeline import Document, Label, Page, Rejudging, RunReport, StartsReport
-from agenteval_collector.session_filter import EVERY_SESSION, SessionFilter
+from agenteval_collector.session_filter import EVERY_SESSION, Order, SessionFilter
+
+from otel_agenteval.finding import Severity
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-SEVERITIES = ("error", "warning", "info")
 NOW = int((START + timedelta(minutes=4)).timestamp()) * 1_000_000_000
 
 
@@ -21,6 +23,7 @@ class MemoryQueries:
         self.all_sessions: dict[str, Document] = {}
         self.asked: dict[str, list[Document]] = {}
         self.agreements: list[Document] = []
+        self.hit_rates: dict[str, Document] = {}
         self.wanted: list[SessionFilter] = []
 
     def add(self, session: Document, *traces: Document) -> None:
@@ -55,15 +58,32 @@ class MemoryQueries:
     def session(self, session_id: str) -> Document | None:
         return self.all_sessions.get(session_id)
 
+    def hit_rate(self, agent: str) -> Document | None:
+        return self.hit_rates.get(agent)
+
     def sessions(self, wanted: SessionFilter = EVERY_SESSION, *, limit: int = 50, cursor: str | None = None) -> Page:
         self.wanted.append(wanted)
         if cursor is not None and not cursor.removeprefix("after-").isdecimal():
             raise InvalidRequest(f"cursor is {cursor!r}, not one that this API gave")
         start = int(cursor.removeprefix("after-")) if cursor else 0
-        sessions = [s for s in self.all_sessions.values() if wanted.agent in (None, s["agent"])]
-        sessions.sort(key=lambda session: session["last_seen_at"], reverse=True)
-        items = [_list_item(session) for session in sessions[start : start + limit]]
-        return Page(items=items, next_cursor=f"after-{start + limit}" if start + limit < len(sessions) else None)
+        found = [each for each in self.all_sessions.values() if _is_wanted(each, wanted)]
+        found.sort(key=lambda session: session["last_seen_at"], reverse=True)
+        if wanted.order is Order.ATTENTION:
+            found.sort(key=lambda session: _WORST.index(session["worst"]))
+        items = [_list_item(session) for session in found[start : start + limit]]
+        return Page(items=items, next_cursor=f"after-{start + limit}" if start + limit < len(found) else None)
+
+
+_WORST = ("error", "warning", "info", "none")
+
+
+def _is_wanted(session: Document, wanted: SessionFilter) -> bool:
+    """As far as the tests ask: by agent, kind and severity."""
+    return (
+        wanted.agent in (None, session["agent"])
+        and (wanted.finding is None or any(each["kind"] == wanted.finding for each in session["findings"]))
+        and (wanted.severity is None or any(each["severity"] == wanted.severity for each in session["findings"]))
+    )
 
 
 class MemoryReports:
@@ -95,7 +115,8 @@ class MemoryReports:
 
 
 def _list_item(session: Document) -> Document:
-    item = {name: value for name, value in session.items() if name not in ("trace_ids", "signals")}
+    whole = ("trace_ids", "signals", "trend", "interactions")
+    item = {name: value for name, value in session.items() if name not in whole}
     return {**item, "trace_count": len(session["trace_ids"])}
 
 
@@ -104,8 +125,10 @@ def at(seconds: float) -> str:
     return (START + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
-def call(name: str, arguments: Any = None, result: Any = None, error: str | None = None) -> Document:
-    return {"name": name, "arguments": arguments, "result": result, "error": error}
+def call(
+    name: str, arguments: Any = None, result: Any = None, error: str | None = None, span_id: str | None = None
+) -> Document:
+    return {"name": name, "arguments": arguments, "result": result, "error": error, "span_id": span_id}
 
 
 def turn(input_: str | None, output: str | None, *calls: Document, error: str | None = None) -> Document:
@@ -113,7 +136,7 @@ def turn(input_: str | None, output: str | None, *calls: Document, error: str | 
 
 
 def outcome(name: str, score: float | None, reason: str, **changes: Any) -> Document:
-    threshold = changes.pop("threshold", 0.5)
+    threshold = changes.pop("threshold", None)
     document = {
         "name": name,
         "status": "not_applicable" if score is None else "scored",
@@ -154,41 +177,40 @@ def trace(trace_id: str, session_id: str | None, *turns: Document, began: float,
         "model_calls": sum(1 + len(turn["tools_called"]) for turn in turns),
         "outcomes": [],
         "labels": [],
-        **NOTHING_FOUND,
-        "seen": dict.fromkeys(("answers", "arguments", "results", "finish_reasons", "history")),
+        "findings": [],
+        "seen": seen(),
         "open_spans": [],
         "status_reason": None,
     }
-    return {**document, **changes}
-
-
-NOTHING_FOUND: Document = {
-    "findings": [],
-    "findings_count": {"error": 0, "warning": 0, "info": 0},
-    "worst": "none",
-}
+    document |= changes
+    return {**found(*document["findings"]), **document}
 
 
 def found(*findings: Document) -> Document:
     """The fields of a document that say that these were found."""
-    counts = {severity: sum(each["severity"] == severity for each in findings) for severity in SEVERITIES}
-    worst = next((severity for severity in SEVERITIES if counts[severity]), "none")
-    return {"findings": list(findings), "findings_count": counts, "worst": worst}
+    counts = {severity: sum(each["severity"] == severity for each in findings) for severity in Severity}
+    return found_document(list(findings), counts)
 
 
-def finding(**changes: Any) -> Document:
-    """A loop that an agent was found in, but for `changes`."""
+def seen(**changes: str | None) -> Document:
+    """What could be seen of a trace: all, but for `changes`."""
+    facts = dict.fromkeys(("answers", "arguments", "results", "finish_reasons", "history"), "all")
+    return {**facts, **changes}
+
+
+def finding(kind: str = "identical_call", severity: str = "error", **changes: Any) -> Document:
+    """A finding, a loop where nothing else is said, but for `changes`."""
     document = {
-        "kind": "identical_call",
-        "severity": "error",
+        "kind": kind,
+        "severity": severity,
         "turn": 0,
         "span_id": "b7ad6b7169203331",
         "agent": "travel_agent",
         "tool": "get_weather",
         "reason": "get_weather was called 3 times in a row with the same arguments and the same result",
-        "metadata": {"tool": "get_weather", "repetitions": 3},
+        "metadata": {"repetitions": 3},
         "found_at": at(30),
-        "mode": "alarm",
+        "mode": "alarm" if kind == "identical_call" else None,
         "trace_id": GOOD_TRACE,
     }
     return {**document, **changes}
@@ -253,6 +275,7 @@ def session(session_id: str, *traces: Document, outcomes: list[Document], **chan
         "user_id": "u-7",
         "agent": "travel_agent",
         "services": ["travel"],
+        "versions": [],
         "status": "active",
         "started_at": min(trace["started_at"] for trace in traces),
         "last_seen_at": max(trace["ended_at"] for trace in traces),
@@ -262,11 +285,14 @@ def session(session_id: str, *traces: Document, outcomes: list[Document], **chan
             trace["trace_id"]: {o["name"]: o["score"] for o in trace["outcomes"] if o["score"] is not None}
             for trace in traces
         },
-        "flagged_traces": [],
         "status_reason": None,
         "running_traces": [],
-        **NOTHING_FOUND,
-        "versions": ["1.2.0"],
+        "findings": [finding for trace in traces for finding in trace["findings"]],
+        "judged_failures": sum(
+            outcome["method"] == "llm" and outcome["success"] is False
+            for trace in traces
+            for outcome in trace["outcomes"]
+        ),
         "trend": {
             "stalled": None,
             "regressed": None,
@@ -278,20 +304,34 @@ def session(session_id: str, *traces: Document, outcomes: list[Document], **chan
         },
         "interactions": None,
     }
-    return {**document, **changes}
+    document |= changes
+    flagged = {each["trace_id"] for each in document["findings"] if each["severity"] == "error"}
+    return {
+        **found(*document["findings"]),
+        "flagged_traces": [trace_id for trace_id in document["trace_ids"] if trace_id in flagged],
+        **document,
+    }
 
 
-def session_outcomes(reliability: float, coverage: float) -> list[Document]:
+def session_outcomes(reliability: float | None, coverage: float) -> list[Document]:
+    """Scores of a session; without one for want of a judge."""
+    unscored: Document = {"status": "no_judge", "method": "exact", "threshold": 0.5, "coverage": coverage}
+    reason = "confidence and tool_correctness take a judge"
+    scored = outcome(
+        "agent_reliability", reliability, "mean risk of the worst", method="exact", threshold=0.5, coverage=coverage
+    )
     return [
-        outcome(
-            "agent_reliability",
-            reliability,
-            f"the worst trace has a risk of {1 - reliability:.2f}",
-            method="exact",
-            coverage=coverage,
-        ),
-        outcome("agent_consistency", None, "no trace has a confidence", method="exact", coverage=0.0),
+        scored if reliability is not None else outcome("agent_reliability", None, reason, **unscored),
+        outcome("agent_consistency", None, reason, **unscored),
     ]
+
+
+JUDGED = ("task_completion", "tool_correctness", "argument_correctness", "step_efficiency", "confidence")
+
+
+def unjudged(*names: str) -> list[Document]:
+    """Outcomes of evaluators that ask a judge, where there is none."""
+    return [outcome(each, None, "there is no judge", status="no_judge", method="llm") for each in names or JUDGED]
 
 
 GOOD_TRACE = "5b8efff798038103d269b633813fc60c"
@@ -340,8 +380,17 @@ def _add_good(queries: MemoryQueries) -> None:
             outcome("coherence", 0.71, "input and output are close: cosine similarity 0.71", threshold=0.3),
             outcome("loop_detection", 0.98, "no answer of the last 3 traces is repeated"),
         ],
+        findings=[
+            finding(
+                "value_not_said",
+                "info",
+                turn=1,
+                tool="book_flight",
+                reason="book_flight was called with 318, which nothing before contains",
+            )
+        ],
     )
-    queries.add(session("booking/2026-03/αθήνα", good, outcomes=session_outcomes(0.98, 0.5), status="idle"), good)
+    queries.add(session("booking/2026-03/αθήνα", good, outcomes=session_outcomes(None, 0.25), status="idle"), good)
 
 
 def _add_tool_error(queries: MemoryQueries) -> None:
@@ -351,7 +400,12 @@ def _add_tool_error(queries: MemoryQueries) -> None:
         turn(
             "What's the weather in Reykjavik tomorrow?",
             "I could not reach the weather service. Shall I try again in a minute?",
-            call("get_weather", {"city": "Reykjavik", "date": "2026-03-03"}, error="TimeoutError: no answer in 10 s"),
+            call(
+                "get_weather",
+                {"city": "Reykjavik", "date": "2026-03-03"},
+                error="TimeoutError: no answer in 10 s",
+                span_id="00f067aa0ba902b7",
+            ),
             call("get_weather", "city=Reykjavik, date=", error="ValueError: date is missing"),
         ),
         began=60,
@@ -363,17 +417,23 @@ def _add_tool_error(queries: MemoryQueries) -> None:
             outcome("loop_detection", None, "the session has no earlier trace to compare with"),
             outcome("tool_correctness", None, "the judge answered with 503 three times", status="failed", method="llm"),
         ],
+        findings=[
+            finding(
+                "tool_failed",
+                "warning",
+                span_id=span_id,
+                reason=f"get_weather failed: {error}",
+                trace_id=TOOL_TRACE,
+                metadata={"told_by": "status"},
+            )
+            for span_id, error in (
+                ("00f067aa0ba902b7", "TimeoutError: no answer in 10 s"),
+                ("53995c3f42cd8ad8", "ValueError: date is missing"),
+            )
+        ],
+        seen=seen(answers="some", results="some", finish_reasons="none", history=None),
     )
-    queries.add(
-        session(
-            "s-42",
-            failed,
-            outcomes=session_outcomes(0.22, 0.25),
-            user_id=None,
-            flagged_traces=[TOOL_TRACE],
-        ),
-        failed,
-    )
+    queries.add(session("s-42", failed, outcomes=session_outcomes(0.62, 0.5), user_id=None), failed)
 
 
 def _add_loop(queries: MemoryQueries) -> None:
@@ -398,7 +458,21 @@ def _add_loop(queries: MemoryQueries) -> None:
                 outcome("loop_detection", 1.0, "first answer of the session")
                 if number == 0
                 else outcome("loop_detection", 0.0, f"repeats the answer of trace {LOOP_TRACES[0][:8]} word for word"),
+                outcome("task_completion", 0.1, "no refund", method="llm", threshold=0.5, model="gpt-4o-mini")
+                if number == 4
+                else outcome("task_completion", 0.9, "asked for what is missing", method="llm", threshold=0.5),
             ],
+            findings=[
+                finding(
+                    "repeated_answer",
+                    tool=None,
+                    reason="the answer is the third in a row that says the same",
+                    mode="alarm",
+                    trace_id=trace_id,
+                )
+            ]
+            if number >= 2
+            else [],
         )
         for number, (trace_id, question) in enumerate(zip(LOOP_TRACES, asked, strict=True))
     ]
@@ -407,7 +481,6 @@ def _add_loop(queries: MemoryQueries) -> None:
             "refund-1187",
             *traces,
             outcomes=session_outcomes(0.0, 0.5),
-            flagged_traces=list(LOOP_TRACES[1:]),
         ),
         *traces,
     )
@@ -428,7 +501,9 @@ def _add_silent(queries: MemoryQueries) -> None:
         outcomes=[
             outcome("coherence", None, reason, status="no_content", threshold=0.3),
             outcome("loop_detection", None, reason, status="no_content"),
+            *unjudged(),
         ],
+        seen=seen(answers="none", arguments="none", results="none", finish_reasons="none", history=None),
     )
     unscored = [outcome("agent_reliability", None, "no trace has a signal", method="exact", coverage=0.0)]
     queries.add(
@@ -444,5 +519,6 @@ def _add_running(queries: MemoryQueries) -> None:
         began=236,
         complete=False,
         status="running",
+        seen=dict.fromkeys(seen()),
     )
     queries.add(session("s-43", running, outcomes=[], status="running"), running)

@@ -4,33 +4,55 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from agenteval_collector.cli.tables import trace_table
-from agenteval_collector.evaluators import TRACE_EVALUATORS
-from agenteval_collector.judging.panel import JUDGED
+from agenteval_collector.cli.tables import finding_table, session_table, trace_table
 from rich.console import Console
+from rich.table import Table
 
-EVALUATORS = [*JUDGED, *(kind.name for kind in TRACE_EVALUATORS)]
+from tests.support.memory_queries import NOW, finding, trace, travel_agent, turn
+
+SCORES = (
+    "task_completion",
+    "tool_correctness",
+    "argument_correctness",
+    "step_efficiency",
+    "confidence",
+    "plan_adherence",
+    "plan_quality",
+    "coherence",
+    "loop_detection",
+)
 
 
-def outcome(name: str, status: str = "scored", score: float | None = None, method: str = "llm") -> dict[str, Any]:
+def outcome(name: str, status: str = "scored", score: float | None = None) -> dict[str, Any]:
     success = None if score is None else score >= 0.5
-    return {"name": name, "status": status, "score": score, "success": success, "method": method, "threshold": 0.5}
+    return {"name": name, "status": status, "score": score, "success": success, "method": "llm", "threshold": 0.5}
+
+
+def printed(table: Table, width: int) -> list[str]:
+    console = Console(file=StringIO(), width=width)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get().splitlines()
 
 
 def shown(*outcomes: dict[str, Any], width: int = 80) -> list[str]:
     """The lines of a table with one trace."""
-    trace = {"session_id": "checkout-7", "input": "Where is\nmy order?", "outcomes": list(outcomes)}
-    console = Console(file=StringIO(), width=width)
-    with console.capture() as captured:
-        console.print(trace_table([trace]))
-    return captured.get().splitlines()
+    return printed(
+        trace_table([trace("0" * 32, "checkout-7", turn("Where is\nmy order?", ""), began=0, outcomes=[*outcomes])]),
+        width,
+    )
 
 
-def test_every_evaluator_has_a_column_in_80() -> None:
-    heading, row, *caption = shown(*(outcome(name, score=0.25) for name in EVALUATORS))
-    assert len(heading.split()) == 2 + len(EVALUATORS)
-    assert row.split()[-len(EVALUATORS) :] == ["0.25"] * len(EVALUATORS)
-    assert all(name in " ".join(caption) for name in EVALUATORS)
+def test_every_score_has_a_column_in_80() -> None:
+    heading, row, *caption = shown(*(outcome(name, score=0.25) for name in SCORES))
+    assert len(heading.split()) == 2 + len(SCORES)
+    assert row.split()[-len(SCORES) :] == ["0.25"] * len(SCORES)
+    assert all(name in " ".join(caption) for name in SCORES)
+
+
+def test_scores_that_no_trace_has_take_no_room() -> None:
+    heading, *_ = shown(outcome("confidence", "no_judge"), outcome("coherence", score=0.25))
+    assert heading.split() == ["session", "asked", "fits"]
 
 
 @pytest.mark.parametrize(
@@ -38,12 +60,42 @@ def test_every_evaluator_has_a_column_in_80() -> None:
     [
         pytest.param([outcome("task_completion", score=1.0)], "1.00", id="a score"),
         pytest.param([outcome("task_completion", "not_applicable")], "–", id="nothing to score"),
-        pytest.param([outcome("task_completion", "no_judge")], "–", id="no judge"),
         pytest.param([outcome("task_completion", "pending")], "…", id="a judge that has not answered"),
         pytest.param([outcome("task_completion", "failed")], "fail", id="an evaluator that failed"),
         pytest.param([], "–", id="an evaluator that is off"),
     ],
 )
 def test_a_score_is_shown_in_four_characters(outcomes: list[dict[str, Any]], mark: str) -> None:
-    cells = shown(*outcomes, width=110)[1].split()
-    assert cells[-len(EVALUATORS)] == mark
+    scored = trace("1" * 32, "other", turn("", ""), began=0, outcomes=[outcome("task_completion", score=0.5)])
+    asked = trace("0" * 32, "checkout-7", turn("", ""), began=0, outcomes=outcomes)
+    assert printed(trace_table([asked, scored]), 110)[1].split()[-1] == mark
+
+
+def test_findings_are_listed_by_session_and_kind_the_worst_first() -> None:
+    found = [
+        finding("tool_failed", "warning", reason="lookup failed: timeout"),
+        finding("turn_failed", "error", reason="the turn\nended in an error"),
+        finding("tool_failed", "warning", reason="lookup failed: refused"),
+    ]
+    _, *rows = printed(finding_table({"checkout-7": found, "fine": []}), 110)
+    assert [" ".join(row.split()) for row in rows] == [
+        "checkout-7 error turn failed 1 the turn ended in an error",
+        "checkout-7 warning tool failed 2 lookup failed: timeout",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("width", "columns"),
+    [
+        pytest.param(80, ["session", "agent", "traces", "worst findings", "flagged", "reliability"], id="a narrow one"),
+        pytest.param(140, ["session", "status", "judged low", "last seen"], id="a wide one has all"),
+    ],
+)
+def test_a_terminal_says_first_where_to_look(width: int, columns: list[str]) -> None:
+    queries = travel_agent()
+    heading, *rows = printed(session_table(queries.sessions().items, now=NOW, width=width), width)
+    assert [heading.index(column) for column in columns] == sorted(heading.index(column) for column in columns)
+    [worst] = [row for row in rows if "3 errors: repeated answer" in row]
+    assert worst.startswith("refund-1187")
+    assert "0.00 (50%)" in worst
+    assert all(len(row) <= width for row in rows)

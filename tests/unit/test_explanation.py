@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
-from agenteval_collector.api.explanation import Note, about_outcome, about_outcomes, about_trace
+from agenteval_collector.api.explanation import about_outcome, about_outcomes, about_trace
+from agenteval_collector.api.notes import Note
+from agenteval_collector.api.sight import about_sight
 
-from tests.support.memory_queries import GOOD_TRACE, finding, found, label, outcome, trace, turn
+from tests.support.memory_queries import GOOD_TRACE, finding, label, outcome, seen, trace, turn, unjudged
 
 
 def judged(status: str, reason: str, **changes: Any) -> Note:
@@ -51,18 +53,23 @@ def judged(status: str, reason: str, **changes: Any) -> Note:
             "judge.budget",
             id="over budget",
         ),
-        pytest.param(
-            judged("no_judge", "this collector has no judge: set judge.base_url or judge.api_key"),
-            "confidence (llm, version 1) takes a judge: this collector has no judge: set judge.base_url",
-            "agenteval judge TRACE",
-            id="no judge",
-        ),
     ],
 )
 def test_an_outcome_is_explained(note: Note, says: str, advises: str) -> None:
     assert says in note.text
     assert note.advice is not None
     assert advises in note.advice
+
+
+def test_what_takes_a_judge_is_said_once() -> None:
+    outcomes = [outcome("coherence", 0.5, "close"), *unjudged("confidence", "plan_quality", "task_completion")]
+    labels = [label("confidence", 0.0, "ann")]
+    document = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, outcomes=outcomes, labels=labels)
+    scored, said, missing = about_outcomes(document)
+    assert scored.text.startswith("coherence (embedding, version 1) scored 0.50: close")
+    assert said.text == "ann says that confidence is 0.00."
+    assert missing.text == "3 scores need a judge: confidence, plan_quality, task_completion."
+    assert "judge.base_url" in (missing.advice or "")
 
 
 def test_people_are_heard_after_the_evaluators_of_the_same_name() -> None:
@@ -90,13 +97,51 @@ def test_people_are_heard_after_the_evaluators_of_the_same_name() -> None:
     ]
 
 
-def test_loops_come_first_and_say_where_to_change_the_rule() -> None:
-    observed = finding(kind="cycle", mode="observe", agent=None, reason="the same 2 calls were made 3 times over")
-    loop, seen, standing, *_ = about_trace(trace(GOOD_TRACE, "s", began=0, **found(finding(), observed)))
-    assert loop.text.startswith("Loop of travel_agent: identical_call on span b7ad6b7169203331: get_weather was")
+def test_findings_come_first_and_say_where_to_change_what_they_mean() -> None:
+    observed = finding("cycle", "warning", mode="observe", agent=None, span_id=None, reason="2 calls, 3 times over")
+    failed = finding("tool_failed", "warning", turn=2, reason="lookup failed: timeout")
+    loop, seen, failure, sight, standing, *_ = about_trace(
+        trace(GOOD_TRACE, "s", began=0, findings=[finding(), observed, failed])
+    )
+    assert loop.text.startswith(
+        "Error of travel_agent: identical_call in turn 1, span b7ad6b7169203331: get_weather was"
+    )
     assert "loops.identical_call" in (loop.advice or "")
-    assert seen.text.startswith("Loop (only observed): cycle on span")
+    assert seen.text == "Warning (only observed): cycle in turn 1: 2 calls, 3 times over."
+    assert "tool_failed in turn 3" in failure.text
+    assert "findings.tool_failed" in (failure.advice or "")
+    assert sight.text == "All that findings rest on could be seen."
     assert standing.text.startswith(f"Trace {GOOD_TRACE} is scored")
+
+
+@pytest.mark.parametrize(
+    ("document", "text", "advises"),
+    [
+        pytest.param(
+            trace(GOOD_TRACE, "s", began=0, seen=seen(results="none", finish_reasons="some")),
+            "No finding. Not looked for: results of tool calls (not recorded), "
+            "reasons why the model stopped (seen in part).",
+            True,
+            id="content was switched off",
+        ),
+        pytest.param(
+            trace(GOOD_TRACE, "s", began=0, seen=seen(finish_reasons="none", history=None)),
+            "No finding. Not looked for: reasons why the model stopped (not recorded).",
+            False,
+            id="what no switch turns on",
+        ),
+        pytest.param(
+            trace(GOOD_TRACE, "s", began=0, status="running", complete=False),
+            "No finding so far. Only loops are looked for until it is complete.",
+            False,
+            id="a trace that runs",
+        ),
+    ],
+)
+def test_what_could_not_be_seen_is_said(document: dict[str, Any], text: str, advises: bool) -> None:
+    note = about_sight(document)
+    assert note.text == text
+    assert (note.advice is not None) is advises
 
 
 def test_an_agent_that_died_in_the_middle_is_reported_as_such() -> None:
@@ -108,7 +153,7 @@ def test_an_agent_that_died_in_the_middle_is_reported_as_such() -> None:
     over = {**running, "status": "unscored", "complete": True, "partial": True, "status_reason": reason}
     for spans_arrived, last in ((0, "No span of it has arrived."), (2, "None of its 2 spans is GenAI telemetry")):
         notes = about_trace({**over, "span_count": spans_arrived, "turns": [], "input": None, "output": None})
-        standing, died, completeness, content, *_ = notes
+        _sight, standing, died, completeness, content, *_ = notes
         assert standing.text.endswith("has no score.")
         assert died.text == "The agent died in the middle: there were open: search (since 2026-03-02T09:00:00Z)."
         assert died.advice is not None

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 import yaml
 from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.pipeline import WorstFinding
 from prometheus_client.parser import text_string_to_metric_families
 
+from otel_agenteval.finding import Severity
 from tests.support.findings import loop_found
 from tests.support.prometheus import CONFIGURATION
 from tests.support.sessions import Level, Sessions
@@ -20,12 +22,17 @@ def test_what_an_alert_names_is_scraped(rule: dict[str, Any]) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i")
     telemetry.evaluations.observe_sessions(Sessions(Level("planner", "shop", "agent_reliability", 6, 2)))
     telemetry.findings.count([loop_found()])
+    telemetry.findings.count_traces([WorstFinding(Severity.ERROR, "planner", "shop", "1.2.0")])
     labels: dict[str, set[str]] = {}
+    pairs = set()
     for family in text_string_to_metric_families(telemetry.render()[0].decode()):
         for sample in family.samples:
             labels.setdefault(sample.name, set()).update(sample.labels)
-    named = set(re.findall(r"\bagenteval_\w+", rule["expr"]))
+            pairs.update((sample.name, *pair) for pair in sample.labels.items())
+    series = re.sub(r"\b(?:without|by|on|ignoring|group_left) \([^)]*\)", "", rule["expr"])
+    named = set(re.findall(r"\bagenteval_\w+", re.sub(r"\{[^}]*\}", "", series)))
     assert named
     assert named <= labels.keys()
+    assert set(re.findall(r"\b(agenteval_\w+)\{(\w+)=\"(\w+)\"\}", series)) <= pairs
     said = {label for text in rule["annotations"].values() for label in re.findall(r"\$labels\.(\w+)", text)}
     assert said <= set.union(*(labels[name] for name in named))

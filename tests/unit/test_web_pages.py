@@ -7,13 +7,16 @@ import pytest
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.documents import with_trouble
 from agenteval_collector.errors import InvalidRequest, NotFound
+from agenteval_collector.pipeline import Document
 from agenteval_collector.records import PENDING_TRACES
-from agenteval_collector.session_filter import EVERY_SESSION, SessionFilter
+from agenteval_collector.session_filter import Order, SessionFilter
 from agenteval_collector.web import formats
-from agenteval_collector.web.pages import Pages
+from agenteval_collector.web.findings import placed
+from agenteval_collector.web.pages import Pages, asset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from otel_agenteval.finding import Severity
 from tests.support.memory_queries import (
     GOOD_TRACE,
     LOOP_TRACES,
@@ -24,19 +27,30 @@ from tests.support.memory_queries import (
     call,
     exchange,
     finding,
-    found,
     label,
     outcome,
+    seen,
     session,
     session_outcomes,
     trace,
     travel_agent,
     turn,
+    unjudged,
 )
 
 
 def pages(queries: MemoryQueries) -> Pages:
     return Pages(queries, clock=ManualClock(NOW), grpc_endpoint="http://127.0.0.1:4317")
+
+
+def listed(queries: MemoryQueries, *, cursor: str | None = None, **asked: str) -> str:
+    """The list of sessions, as the form asks for it."""
+    order = Order(asked.get("order", Order.ATTENTION))
+    severity = Severity(asked["severity"]) if "severity" in asked else None
+    wanted = SessionFilter(
+        agent=asked.get("agent"), finding=asked.get("finding"), severity=severity, text=asked.get("text"), order=order
+    )
+    return pages(queries).sessions(wanted, asked, cursor=cursor)
 
 
 class Elements(HTMLParser):
@@ -83,11 +97,16 @@ def infected(payload: str) -> MemoryQueries:
             outcome("coherence", 0.4, payload),
             outcome("loop_detection", None, payload, status="failed", error_type=payload, model=payload),
             outcome(payload, 0.1, payload),
+            outcome("confidence", None, payload, status="no_judge", method="llm"),
+        ],
+        findings=[
+            finding(payload, "error", agent=payload, tool=payload, reason=payload),
+            finding(payload, "info", agent=payload, tool=payload, reason=payload, turn=None, span_id=payload),
         ],
         labels=[label("coherence", 0.5, author=payload, note=payload)],
     )
     queries = MemoryQueries()
-    outcomes = [*session_outcomes(0.4, 0.75), outcome("agent_reliability", 0.3, payload)]
+    outcomes = [*session_outcomes(0.4, 0.5), outcome("agent_reliability", 0.3, payload)]
     queries.add(session(payload, odd, outcomes=outcomes, agent=payload, services=[payload], user_id=payload), odd)
     texts = dict.fromkeys(("question", "version", "model", "instructions", "data", "reply", "problem"), payload)
     queries.asked[GOOD_TRACE] = [exchange(**texts), exchange(**{**texts, "reply": None})]
@@ -97,12 +116,12 @@ def infected(payload: str) -> MemoryQueries:
 def rendered(payload: str) -> list[str]:
     view = pages(infected(payload))
     return [
-        view.sessions(EVERY_SESSION, cursor=None),
-        view.sessions(SessionFilter(agent=payload), cursor=None),
+        listed(infected(payload)),
+        listed(infected(payload), agent=payload, finding=payload, text=payload),
         view.session(payload, older_than=None),
         view.trace(GOOD_TRACE),
         view.error(404, payload),
-        pages(MemoryQueries()).sessions(SessionFilter(agent=payload), cursor=None),
+        listed(MemoryQueries(), agent=payload),
     ]
 
 
@@ -151,8 +170,9 @@ def test_no_text_at_all_becomes_markup(payload: str) -> None:
 def test_pages_hold_no_script_and_load_nothing_from_elsewhere() -> None:
     view = pages(travel_agent())
     everything = [
-        view.sessions(EVERY_SESSION, cursor=None),
-        pages(MemoryQueries()).sessions(EVERY_SESSION, cursor=None),
+        listed(travel_agent()),
+        listed(travel_agent(), order="newest"),
+        listed(MemoryQueries()),
         *(view.session(session_id, older_than=None) for session_id in travel_agent().all_sessions),
         *(view.trace(trace_id) for trace_id in travel_agent().traces),
     ]
@@ -162,11 +182,15 @@ def test_pages_hold_no_script_and_load_nothing_from_elsewhere() -> None:
             assert (attributes.get("src") or attributes.get("href") or "/").startswith("/")
 
 
+ATTENTION = SessionFilter(order=Order.ATTENTION)
+
+
 @pytest.mark.parametrize(
     ("render", "lives"),
     [
-        pytest.param(lambda view: view.sessions(EVERY_SESSION, cursor=None), True, id="the newest sessions"),
-        pytest.param(lambda view: view.sessions(EVERY_SESSION, cursor="after-1"), False, id="older sessions"),
+        pytest.param(lambda view: view.sessions(ATTENTION, {}, cursor=None), True, id="the first sessions"),
+        pytest.param(lambda view: view.sessions(ATTENTION, {}, cursor="after-1"), False, id="further sessions"),
+        pytest.param(lambda view: view.sessions(ATTENTION, {"text": "hi"}, cursor=None), False, id="beside a form"),
         pytest.param(lambda view: view.session("s-43", older_than=None), True, id="a running session"),
         pytest.param(lambda view: view.session(SILENT_TRACE, older_than=None), False, id="an ended session"),
         pytest.param(lambda view: view.trace(RUNNING_TRACE), True, id="a running trace"),
@@ -190,9 +214,9 @@ def test_the_list_says_what_is_wrong_with_a_judge_that_scores_wait_for() -> None
     queries = MemoryQueries()
     said = trace(GOOD_TRACE, "s", turn("hi", "ok"), began=0)
     queries.add(session("s", said, outcomes=[with_trouble(waiting, None)]), said)
-    assert "Scores wait" not in pages(queries).sessions(EVERY_SESSION, cursor=None)
+    assert "Scores wait" not in listed(queries)
     queries.add(session("s", said, outcomes=[with_trouble(waiting, "the judge <b> is away")]), said)
-    page = pages(queries).sessions(EVERY_SESSION, cursor=None)
+    page = listed(queries)
     assert "Scores wait: the judge &lt;b&gt; is away." in page
 
 
@@ -273,6 +297,25 @@ def test_a_signal_has_the_colour_of_its_outcome(threshold: float | None, tone: s
     assert shown["class"] == tone
 
 
+def test_only_a_judge_makes_anything_green() -> None:
+    outcomes = [
+        outcome("coherence", 0.9, "close", threshold=0.5),
+        outcome("tool_use_correctness", 1.0, "as expected", method="exact", threshold=0.7),
+        outcome("task_completion", 0.9, "done", method="llm", threshold=0.5),
+    ]
+    assert [formats.tone(each) for each in outcomes] == ["plain", "plain", "good"]
+    queries = MemoryQueries()
+    member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, outcomes=outcomes[:2])
+    queries.add(session("s", member, outcomes=session_outcomes(0.97, 0.75)), member)
+    shown = [listed(queries), pages(queries).session("s", older_than=None), pages(queries).trace(GOOD_TRACE)]
+    classes = {
+        name for page in shown for _, each in Elements(page).elements for name in (each.get("class") or "").split()
+    }
+    assert "good" not in classes
+    # Nor has the state of the work a colour of its own.
+    assert ".status.scored" not in asset("style.css").decode()
+
+
 def test_a_trace_shows_what_people_say_and_what_the_judge_was_asked() -> None:
     found = outcome("task_completion", 0.25, "half of it", method="llm", model="gpt-4o-mini")
     asked = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, outcomes=[found])
@@ -305,28 +348,140 @@ def test_a_trace_that_was_not_judged_has_no_questions() -> None:
     assert "Asked of the judge" not in pages(travel_agent()).trace(GOOD_TRACE)
 
 
-def test_loops_and_what_still_runs_are_shown_before_all_else() -> None:
-    hostile = finding(reason="<script>alert(1)</script> was called 3 times", mode="observe")
-    spans = [{"span_id": "b7ad6b7169203331", "name": "<b>search</b>", "started_at": "2026-03-02T09:00:00.000000Z"}]
-    reason = "the agent died in the middle: there was open: search"
-    member = trace(GOOD_TRACE, "s", began=0, **found(hostile), open_spans=spans, status_reason=reason)
+def test_findings_come_before_all_else_each_at_its_turn_and_its_call() -> None:
+    hostile = finding(reason="<script>alert(1)</script> was called 3 times", mode="observe", severity="warning")
+    member = trace(
+        GOOD_TRACE,
+        "s",
+        turn("first", "one"),
+        turn("second", "two", call("lookup", span_id="a" * 16), call("lookup", span_id="b" * 16)),
+        began=0,
+        findings=[
+            finding("unusual_effort", "info", turn=None, tool=None, span_id=None, reason="more than usual"),
+            finding("tool_failed", "warning", turn=1, span_id="b" * 16, reason="lookup failed: timeout"),
+            finding("turn_failed", "error", turn=1, tool=None, span_id="c" * 16, reason="the turn ended in an error"),
+            hostile,
+        ],
+    )
+    places = placed(member)
+    assert [each["kind"] for each in places.whole] == ["unusual_effort"]
+    assert [[each["kind"] for each in some] for some in places.turns] == [["identical_call"], ["turn_failed"]]
+    assert [[each["kind"] for each in some] for some in places.calls[1]] == [[], ["tool_failed"]]
     queries = MemoryQueries()
-    about = {**found(hostile), "status_reason": reason, "running_traces": [GOOD_TRACE]}
-    queries.add(session("s", member, outcomes=[], **about), member)
+    queries.add(session("s", member, outcomes=[]), member)
     shown = Elements(pages(queries).trace(GOOD_TRACE))
     text = " ".join(shown.text.split())
     assert "script" not in [name for name, _ in shown.elements]
-    assert text.index(
-        "Findings identical call of travel_agent: <script>alert(1)</script> was called 3 times"
-    ) < text.index("Scores")
+    order = ["Findings error turn failed", "<script>alert(1)", "more than usual", "Scores", "Conversation", "Turn 1"]
+    assert [text.index(each) for each in order] == sorted(text.index(each) for each in order)
     assert "only observed" in text
+    conversation = text[text.index("Conversation") :]
+    order = ["more than usual", "Turn 1", "<script>", "Turn 2", "the turn ended", "lookup", "lookup failed: timeout"]
+    assert [conversation.index(each) for each in order] == sorted(conversation.index(each) for each in order)
+    links = [each["href"] for name, each in shown.elements if name == "a"]
+    assert f"/traces/{GOOD_TRACE}#turn-2" in links
+    assert "turn-2" in [each.get("id") for _, each in shown.elements]
+
+
+def test_a_session_has_its_findings_by_kind_the_worst_first() -> None:
+    text = " ".join(Elements(pages(travel_agent()).session("refund-1187", older_than=None)).text.split())
+    assert "Findings error repeated answer 3 times" in text
+    assert "trace #3 turn 1" in text
+    assert text.index("repeated answer") < text.index("Scores") < text.rindex("Traces")
+    assert "error: repeated answer" in text[text.rindex("Traces") :]
+
+
+def test_what_died_and_what_is_open_is_shown() -> None:
+    spans = [{"span_id": "b7ad6b7169203331", "name": "<b>search</b>", "started_at": "2026-03-02T09:00:00.000000Z"}]
+    reason = "the agent died in the middle: there was open: search"
+    member = trace(GOOD_TRACE, "s", began=0, open_spans=spans, status_reason=reason)
+    queries = MemoryQueries()
+    queries.add(session("s", member, outcomes=[], status_reason=reason, running_traces=[GOOD_TRACE]), member)
+    text = " ".join(Elements(pages(queries).trace(GOOD_TRACE)).text.split())
     assert text.index("Open spans the agent died in the middle") < text.index("<b>search</b>") < text.index("Scores")
     of_session = " ".join(Elements(pages(queries).session("s", older_than=None)).text.split())
-    assert (
-        of_session.index("the agent died in the middle")
-        < of_session.index("Findings identical call")
-        < of_session.index("Scores")
+    assert of_session.index("the agent died in the middle") < of_session.index("Findings")
+    assert "died" in Elements(listed(queries)).text
+
+
+def test_the_list_begins_with_what_should_be_looked_at_first() -> None:
+    page = Elements(listed(travel_agent()))
+    text = " ".join(page.text.split())
+    places = [text.index(each) for each in ("refund-1187", "s-42", "booking/2026-03", "s-43")]
+    assert places == sorted(places)
+    assert "3 errors repeated answer" in text
+    assert "2 warnings tool failed" in text
+    assert "needs a judge" in text
+
+
+def test_the_list_of_an_agent_says_what_its_errors_are_worth() -> None:
+    queries = travel_agent()
+    queries.hit_rates["travel_agent"] = {
+        "with_error": {"sessions": 10, "failed": 8, "rate": 0.8, "interval": [0.49, 0.943]},
+        "without_error": {"sessions": 25, "failed": 0, "rate": 0.0, "interval": [0.0, 0.133]},
+    }
+    line = (
+        "Of 35 sessions of this agent whose end is known, 8 of 10 (80 %, 95 % interval 49 to 94 %) of those with an "
+        "error finding failed, 0 of 25 (0 %, 95 % interval 0 to 13 %) of those without one."
     )
-    listed = Elements(pages(queries).sessions(EVERY_SESSION, cursor=None))
-    assert "died" in listed.text
-    assert hostile["reason"] in [each.get("title") for _, each in listed.elements]
+    assert line in listed(queries, agent="travel_agent")
+    assert line not in listed(queries)
+    assert "whose end is known" not in listed(queries, agent="flight_search")
+
+
+def test_the_form_holds_what_was_asked_and_the_next_page_asks_the_same() -> None:
+    queries = travel_agent()
+    for number in range(60):
+        member = trace(f"{number:032x}", f"many-{number}", turn("hi", "yes"), began=number)
+        queries.add(session(f"many-{number}", member, outcomes=[]), member)
+    page = Elements(listed(queries, agent="travel_agent", order="newest"))
+    fields = {each["name"]: each for name, each in page.elements if name in ("input", "select")}
+    assert fields["agent"]["value"] == "travel_agent"
+    assert {"order", "severity", "finding", "text", "service", "version", "user", "below", "since", "until"} < {*fields}
+    assert [each["value"] for name, each in page.elements if name == "option" and "selected" in each] == [
+        "newest",
+        "",
+        "",
+    ]
+    [following] = [each["href"] for name, each in page.elements if name == "a" and each.get("rel") == "next"]
+    assert following == "/?agent=travel_agent&order=newest&cursor=after-50"
+
+
+@pytest.mark.parametrize(
+    ("facts", "findings", "says"),
+    [
+        pytest.param({}, [], "No finding. All that findings rest on could be seen.", id="all was seen"),
+        pytest.param(
+            {"results": "none", "history": "none"},
+            [],
+            "No finding. Not looked for: results of tool calls (not recorded), earlier turns (not recorded).",
+            id="not all was seen",
+        ),
+        pytest.param(
+            {"answers": "some"},
+            [finding()],
+            "Not looked for: answers (seen in part).",
+            id="what was found does not say that there is no more",
+        ),
+        pytest.param({"arguments": None, "results": None}, [], "could be seen.", id="what is not there is not missed"),
+    ],
+)
+def test_nothing_found_is_only_said_of_what_was_seen(
+    facts: dict[str, str | None], findings: list[Document], says: str
+) -> None:
+    member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, findings=findings, seen=seen(**facts))
+    queries = MemoryQueries()
+    queries.add(session("s", member, outcomes=[]), member)
+    text = " ".join(Elements(pages(queries).trace(GOOD_TRACE)).text.split())
+    assert says in text
+    assert ("No finding." in text) is (not findings)
+
+
+def test_scores_that_need_a_judge_are_one_line() -> None:
+    member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, outcomes=unjudged("confidence", "plan_quality"))
+    queries = MemoryQueries()
+    queries.add(session("s", member, outcomes=session_outcomes(None, 0.25)), member)
+    for page in (pages(queries).trace(GOOD_TRACE), pages(queries).session("s", older_than=None)):
+        text = Elements(page).text
+        assert "2 scores need a judge" in text
+        assert text.count("judge.base_url or judge.api_key") == 1

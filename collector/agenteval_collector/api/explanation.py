@@ -1,19 +1,14 @@
 """Why a trace has the scores it has: plain sentences from its document, for the page and for `agenteval why`."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import groupby
 
+from agenteval_collector.api.notes import Note
+from agenteval_collector.api.sight import about_sight
 from agenteval_collector.pipeline import Document
 from otel_agenteval.detectors import LOOP_KINDS
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """One sentence about a trace; `advice` says what to do about it where something can be done."""
-
-    text: str
-    advice: str | None = None
-
+from otel_agenteval.finding import Mode
+from otel_agenteval.outcome import Status
 
 _STATUS = {
     "running": "is still running: its scores come once it is complete",
@@ -41,6 +36,10 @@ _ADVICE_ON_ERRORS = {
 
 _ADVICE_ON_STOPPED = "Look into the log of the agent, or of whatever runs it, for how the process ended."
 
+_GET_A_JUDGE = (
+    "Set judge.base_url or judge.api_key in the collector's settings: any endpoint that speaks the OpenAI protocol "
+    "will do, one on your machine too (docs/judge.md). Then `agenteval judge TRACE` has this trace judged as well."
+)
 _MEANING = {
     "no_content": "has no score, because the content it reads was not recorded",
     "not_applicable": "does not apply to this trace",
@@ -53,9 +52,13 @@ _MEANING = {
 
 
 def about_trace(trace: Document) -> list[Note]:
-    """Where the trace stands: findings, status, completeness, what is missing from it, its session."""
-    notes = [about_finding(finding) for finding in trace["findings"]]
-    notes.append(Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}."))
+    """What was found in the trace, what could be seen of it, and where it stands."""
+    return [*map(about_finding, trace["findings"]), about_sight(trace), *about_standing(trace)]
+
+
+def about_standing(trace: Document) -> list[Note]:
+    """Where the trace stands: status, completeness, what is missing from it, its session."""
+    notes = [Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}.")]
     if trace["status_reason"] is not None:
         reason = trace["status_reason"]
         notes.append(Note(f"{reason[:1].upper()}{reason[1:]}.", _ADVICE_ON_STOPPED))
@@ -94,25 +97,36 @@ def about_trace(trace: Document) -> list[Note]:
 
 
 def about_finding(finding: Document) -> Note:
-    """What was observed; on a loop how to have it differently."""
-    observed = " (only observed)" if finding["mode"] == "observe" else ""
+    """What was observed, with its evidence."""
+    observed = " (only observed)" if finding["mode"] == Mode.OBSERVE else ""
+    places = [
+        *([f"turn {finding['turn'] + 1}"] if finding["turn"] is not None else []),
+        *([f"span {finding['span_id']}"] if finding["span_id"] is not None else []),
+    ]
+    where = f" in {', '.join(places)}" if places else ""
     whose = f" of {finding['agent']}" if finding["agent"] else ""
-    where = f" on span {finding['span_id']}" if finding["span_id"] else ""
-    kind, reason = finding["kind"], finding["reason"].rstrip(".")
-    if finding["mode"] is not None and kind in LOOP_KINDS:
-        advice = f"If the agent is to do so, change loops.{kind} in the settings, for all or for it."
-        return Note(f"Loop{whose}{observed}: {kind}{where}: {reason}.", advice)
-    turn = "" if finding["turn"] is None else f" in turn {finding['turn'] + 1}"
-    return Note(f"{finding['severity'].capitalize()}{whose}{turn}: {kind}{where}: {reason}.")
+    kind = finding["kind"]
+    setting = f"loops.{kind}" if kind in LOOP_KINDS else f"findings.{kind}"
+    return Note(
+        f"{finding['severity'].capitalize()}{whose}{observed}: {kind}{where}: {finding['reason'].rstrip('.')}.",
+        f"If that is as it should be, change {setting} in the collector's settings, for all agents or for this one.",
+    )
 
 
 def about_outcomes(trace: Document) -> list[Note]:
-    """What each evaluator says of the trace, followed by what people say of the same."""
+    """What each evaluator says of the trace, followed by what people say of the same; what takes a judge in one."""
     notes: list[Note] = []
+    unjudged = [outcome for outcome in trace["outcomes"] if outcome["status"] == Status.NO_JUDGE]
     for name, outcomes in groupby(trace["outcomes"], key=lambda outcome: outcome["name"]):
-        notes += [about_outcome(outcome) for outcome in outcomes]
+        notes += [about_outcome(outcome) for outcome in outcomes if outcome["status"] != Status.NO_JUDGE]
         notes += [about_label(label) for label in trace["labels"] if label["name"] == name]
-    return notes
+    return [*notes, about_unjudged(unjudged)] if unjudged else notes
+
+
+def about_unjudged(outcomes: Sequence[Document]) -> Note:
+    """The outcomes that only a judge can give, where there is none."""
+    count = f"{len(outcomes)} scores need" if len(outcomes) > 1 else "1 score needs"
+    return Note(f"{count} a judge: {', '.join(outcome['name'] for outcome in outcomes)}.", _GET_A_JUDGE)
 
 
 def about_label(label: Document) -> Note:

@@ -20,7 +20,7 @@ from agenteval_collector.api.wire import encode, found, limit_of, trace_id_of
 from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.errors import CollectorError, InvalidRequest, NotFound
 from agenteval_collector.pipeline import Queries
-from agenteval_collector.session_filter import SessionFilter
+from agenteval_collector.session_filter import Order
 from agenteval_collector.web.pages import Pages, asset
 
 
@@ -116,12 +116,13 @@ def _api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
 
     async def sessions(request: Request) -> Response:
         _check_names(request, *PARAMETERS, "limit", "cursor")
-        wanted, cursor = _wanted(request), _optional(request, "cursor")
+        wanted, cursor = session_filter(_asked(request)), _optional(request, "cursor")
         limit = limit_of(request.query_params.get("limit"))
 
         def read() -> bytes:
             page = queries.sessions(wanted, limit=limit, cursor=cursor)
-            return encode({"items": page.items, "next_cursor": page.next_cursor})
+            of_agent = {} if wanted.agent is None else {"hit_rate": queries.hit_rate(wanted.agent)}
+            return encode({"items": page.items, "next_cursor": page.next_cursor, **of_agent})
 
         return json_response(await reads.run(read))
 
@@ -187,8 +188,9 @@ def _api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
 
 def _page_routes(pages: Pages, reads: ReadingThreads) -> list[Route]:
     async def sessions(request: Request) -> Response:
-        wanted, cursor = _wanted(request), _optional(request, "cursor")
-        return HTMLResponse(await reads.run(lambda: pages.sessions(wanted, cursor=cursor)))
+        asked, cursor = _asked(request), _optional(request, "cursor")
+        wanted = session_filter({"order": Order.ATTENTION, **asked})
+        return HTMLResponse(await reads.run(lambda: pages.sessions(wanted, asked, cursor=cursor)))
 
     async def session(request: Request) -> Response:
         session_id, older_than = request.path_params["session_id"], _optional(request, "older_than")
@@ -223,8 +225,9 @@ def _check_names(request: Request, *known: str) -> None:
         raise InvalidRequest(f"{unknown[0][:64]!r} is no parameter of {request.url.path[:200]}; {there_are}")
 
 
-def _wanted(request: Request) -> SessionFilter:
-    return session_filter({name: request.query_params.get(name) or "" for name in PARAMETERS})
+def _asked(request: Request) -> dict[str, str]:
+    """What the request asks of a listing of sessions."""
+    return {name: value for name in PARAMETERS if (value := request.query_params.get(name))}
 
 
 def _required(request: Request, parameter: str) -> str:

@@ -11,19 +11,18 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from agenteval_collector.cli.demo_view import demo_view, sample_traces
 from agenteval_collector.cli.settings import effective, fail
-from agenteval_collector.cli.tables import session_table, trace_table
 from agenteval_collector.cli.terminal import console
-from agenteval_collector.clock import SystemClock
 from agenteval_collector.config import ConfigError, ServerConfig
 from agenteval_collector.demo.agents import play
 from agenteval_collector.demo.scripts import SCRIPTS
@@ -45,7 +44,7 @@ def demo(
         bool, typer.Option("--json", help="Print {sessions, traces, findings, metrics_url} at the end.")
     ] = False,
 ) -> None:
-    """Start a collector, let four sample agents talk to it, and watch their scores; needs no key and no network.
+    """Start a collector, let four sample agents talk to it, and watch what is found; needs no key and no network.
 
     Where OPENAI_BASE_URL or OPENAI_API_KEY is set, a judge scores them too.
     """
@@ -87,65 +86,46 @@ def _free(address: str) -> bool:
 
 def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Console) -> None:
     """Run the sample agents side by side, and show what the collector says of them meanwhile."""
-    endpoint = f"http://{addresses['grpc']}"
+    endpoint, queries = f"http://{addresses['grpc']}", collector.queries
     with (
         ThreadPoolExecutor(len(SCRIPTS), "sample-agent") as pool,
         Live(console=out, auto_refresh=False) as live,
     ):
+
+        def show() -> None:
+            live.update(demo_view(queries, out.width), refresh=True)
+
         playing = [pool.submit(play, script, endpoint, time.sleep) for script in SCRIPTS]
         while wait(playing, timeout=REFRESH).not_done:
-            live.update(_view(collector, out.width), refresh=True)
+            show()
         expected = sum(done.result() for done in playing)
         deadline = time.monotonic() + SCORED_WITHIN
-        while len(_traces(collector)) < expected:
+        while (scored := len(sample_traces(queries))) < expected:
             if time.monotonic() > deadline:
-                fail(f"only {len(_traces(collector))} of {expected} traces were scored within {SCORED_WITHIN:.0f} s")
+                fail(f"only {scored} of {expected} traces were scored within {SCORED_WITHIN:.0f} s")
             time.sleep(REFRESH)
-            live.update(_view(collector, out.width), refresh=True)
+            show()
         deadline = time.monotonic() + JUDGED_WITHIN
-        while any(trace["status"] == "pending" for trace in _traces(collector)) and time.monotonic() < deadline:
+        while any(each["status"] == "pending" for each in sample_traces(queries)) and time.monotonic() < deadline:
             time.sleep(REFRESH)
-            live.update(_view(collector, out.width), refresh=True)
+            show()
         for script in SCRIPTS:
             collector.reports.end_session(script.session)
-        live.update(_view(collector, out.width), refresh=True)
-
-
-def _view(collector: Collector, width: int) -> Group:
-    sessions = sorted(collector.queries.sessions().items, key=lambda session: session["started_at"])
-    traces = sorted(_traces(collector), key=lambda trace: trace["started_at"])
-    kinds = _findings(traces)
-    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
-    findings = Text(f"Findings: {counted}", style="bold")
-    tables = session_table(sessions, now=SystemClock().now(), width=width), Text(), trace_table(traces), Text()
-    return Group(*tables, findings)
-
-
-def _traces(collector: Collector) -> list[Document]:
-    """The traces of the sample agents that are evaluated, by session and time."""
-    found: list[Document] = []
-    for script in SCRIPTS:
-        session = collector.queries.session(script.session)
-        ids = session["trace_ids"] if session else []
-        found += [trace for trace in map(collector.queries.trace, ids) if trace is not None]
-    return found
-
-
-def _findings(traces: Sequence[Document]) -> dict[str, int]:
-    """How many findings of each kind there are, the most frequent first."""
-    return dict(Counter(finding["kind"] for trace in traces for finding in trace["findings"]).most_common())
+        show()
 
 
 def _result(collector: Collector, addresses: Mapping[str, str]) -> Document:
-    """What `--json` prints. The metrics were fetched from the URL it names, and hold the scores."""
+    """What `--json` prints. The metrics were fetched from the URL it names, and hold scores and findings."""
     metrics_url = f"http://{addresses['web']}/metrics"
     with urllib.request.urlopen(metrics_url, timeout=10) as response:
         metrics = response.read().decode()
-    if "gen_ai_evaluation_score_count{" not in metrics:
-        fail(f"{metrics_url} answers, but has no scores")
+    for series in ("gen_ai_evaluation_score_count{", "agenteval_findings_total{"):
+        if series not in metrics:
+            fail(f"{metrics_url} answers, but has no {series.rstrip('{')}")
     sessions = [collector.queries.session(script.session) for script in SCRIPTS]
-    traces = _traces(collector)
-    return {"sessions": sessions, "traces": traces, "findings": _findings(traces), "metrics_url": metrics_url}
+    traces = sample_traces(collector.queries)
+    findings = Counter(finding["kind"] for trace in traces for finding in trace["findings"])
+    return {"sessions": sessions, "traces": traces, "findings": findings, "metrics_url": metrics_url}
 
 
 def _where_next(addresses: Mapping[str, str], *, serving: bool) -> str:
@@ -156,14 +136,14 @@ def _where_next(addresses: Mapping[str, str], *, serving: bool) -> str:
 The collector goes on until you press Ctrl-C. Meanwhile
   look            {web}/
   scrape          {web}/metrics
-  list sessions   {command} sessions{flag}
+  list sessions   {command} sessions --order attention{flag}
   ask why         {command} why TRACE{flag}
 """
     return (
         (now if serving else "")
         + f"""
 Your own agent, instrumented by any OpenTelemetry GenAI instrumentation:
-  {command} collector                       # scores and /metrics on {DEFAULT_URL}
+  {command} collector                       # findings, scores and /metrics on {DEFAULT_URL}
   {command} run -- python your_agent.py     # or: import otel_agenteval; otel_agenteval.attach()
 """
     )

@@ -5,6 +5,7 @@ from typing import Annotated
 from urllib.parse import quote, urlencode
 
 import typer
+from pydantic import TypeAdapter, ValidationError
 
 from agenteval_collector.api.explanation import about_outcomes, about_trace
 from agenteval_collector.cli.client import ApiError, get
@@ -13,6 +14,8 @@ from agenteval_collector.cli.show import show_explanation, show_session, show_se
 from agenteval_collector.cli.show_judging import show_agreement, show_judgements
 from agenteval_collector.cli.terminal import clean
 from agenteval_collector.clock import SystemClock
+from agenteval_collector.config.values import Seconds
+from agenteval_collector.documents import rfc3339
 
 Url = Annotated[
     str,
@@ -45,18 +48,45 @@ def register(app: typer.Typer) -> None:
 
 def sessions(
     agent: Annotated[str | None, typer.Option(help="Only sessions of this agent.")] = None,
+    service: Annotated[str | None, typer.Option(help="Only sessions of this service.")] = None,
+    version: Annotated[str | None, typer.Option(help="Only sessions of this service.version.")] = None,
+    user: Annotated[str | None, typer.Option(help="Only sessions of this user.")] = None,
+    finding: Annotated[str | None, typer.Option(help="Only with this kind of finding: tool_failed, ...")] = None,
+    severity: Annotated[str | None, typer.Option(help="Only with a finding of it: error, warning, info.")] = None,
+    below: Annotated[
+        str | None, typer.Option(metavar="NAME:VALUE", help="Only with such a score below this: coherence:0.2.")
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="Only sessions in which this was said.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only those seen since: 30m, 2d, or 2026-03-02T09:00:00Z.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only those seen before, in the same form.")] = None,
+    order: Annotated[str, typer.Option(help="`newest`, or `attention`: first what to look at first.")] = "newest",
     limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many.")] = 50,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """List sessions and their scores, newest first."""
-    query = {"limit": str(limit), **({"agent": agent} if agent else {})}
+    """List sessions with their worst findings and their scores."""
+    wanted = {
+        "agent": agent,
+        "service": service,
+        "version": version,
+        "user": user,
+        "finding": finding,
+        "severity": severity,
+        "below": below,
+        "text": text,
+        "since": _time(since),
+        "until": _time(until),
+    }
+    asked = {name: value for name, value in wanted.items() if value}
+    query = {"limit": str(limit), "order": order, **asked}
     body = fetch(url, f"/api/v1/sessions?{urlencode(query)}", api_key)
     if as_json:
         typer.echo(body)
     else:
-        show_sessions(json.loads(body), now=SystemClock().now())
+        show_sessions(json.loads(body), now=SystemClock().now(), filtered=bool(asked))
 
 
 def session(
@@ -65,7 +95,7 @@ def session(
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a session: its scores, and its traces with their ids and signals."""
+    """Show a session: its findings, its scores, and its traces with their ids and signals."""
     body = fetch(url, f"/api/v1/sessions/{quote(session_id, safe='')}", api_key)
     if as_json:
         typer.echo(body)
@@ -74,7 +104,7 @@ def session(
 
 
 def trace(trace_id: TraceId, url: Url = DEFAULT_URL, api_key: Key = None, as_json: AsJson = False) -> None:
-    """Show a trace: what was said, which tools were called, and its outcomes."""
+    """Show a trace: its findings, what was said, which tools were called, and its outcomes."""
     body = fetch(url, f"/api/v1/traces/{quote(trace_id, safe='')}", api_key)
     if as_json:
         typer.echo(body)
@@ -89,7 +119,7 @@ def why(
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain a trace: its status, each outcome, what to switch on for missing ones, what the judge was asked."""
+    """Explain a trace: what was found and what could be seen, each score, what to switch on for missing ones."""
     path = f"/api/v1/traces/{quote(trace_id, safe='')}"
     document = json.loads(fetch(url, path, api_key))
     judgements = json.loads(fetch(url, f"{path}/judgements", api_key))["items"]
@@ -114,6 +144,17 @@ def agreement(
         typer.echo(body)
     else:
         show_agreement(json.loads(body)["items"])
+
+
+def _time(text: str | None) -> str | None:
+    """A time for the API; `30m` and the like are that long ago."""
+    if text is None:
+        return None
+    try:
+        seconds = TypeAdapter[float](Seconds).validate_python(text)
+    except ValidationError:
+        return text
+    return rfc3339(SystemClock().now() - round(seconds * 1e9))
 
 
 def fetch(url: str, path: str, key: str | None) -> str:

@@ -6,22 +6,26 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.explanation import Note
-from agenteval_collector.cli.tables import score, session_table
+from agenteval_collector.api.explanation import about_unjudged
+from agenteval_collector.api.notes import Note
+from agenteval_collector.api.sight import about_sight
+from agenteval_collector.cli.tables import score, session_table, severity
 from agenteval_collector.cli.terminal import console, content
 from agenteval_collector.documents import judge_trouble
 from agenteval_collector.pipeline import Document
-from agenteval_collector.web.formats import between, moment, number, percent, readable
+from agenteval_collector.web.findings import grouped, kind_words, unshown, worst_first
+from agenteval_collector.web.formats import between, hit_rate_words, moment, number, percent, readable
+from otel_agenteval.outcome import Status
 
-_SEVERITY_STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
-
-def show_sessions(page: Document, *, now: int) -> None:
-    """A table of a page of sessions; `now` in nanoseconds since the Unix epoch."""
+def show_sessions(page: Document, *, now: int, filtered: bool = False) -> None:
+    """A table of a page of sessions; `now` in nanoseconds since the Unix epoch. `filtered`: not all were asked for."""
     out = console()
     if not page["items"]:
-        out.print("No sessions. Attach an agent: `agenteval run -- python app.py`; or see some with `agenteval demo`.")
+        out.print(_no_sessions(filtered))
         return
+    if (hit_rate := page.get("hit_rate")) is not None:
+        out.print(hit_rate_words(hit_rate))
     out.print(session_table(page["items"], now=now, width=out.width))
     for session in page["items"]:
         if session["status_reason"] is not None:
@@ -29,7 +33,13 @@ def show_sessions(page: Document, *, now: int) -> None:
     if trouble := judge_trouble(page["items"]):
         out.print(content(f"Scores wait: {trouble}.", "yellow"))
     if page["next_cursor"]:
-        out.print(Text("There are older ones: raise --limit, or follow next_cursor in the API.", "dim"))
+        out.print(Text("There are more: raise --limit, or follow next_cursor in the API.", "dim"))
+
+
+def _no_sessions(filtered: bool) -> str:
+    if filtered:
+        return "No such sessions. Names are compared exactly."
+    return "No sessions. Attach an agent: `agenteval run -- python app.py`; or see some with `agenteval demo`."
 
 
 def show_session(session: Document, *, now: int) -> None:
@@ -40,7 +50,8 @@ def show_session(session: Document, *, now: int) -> None:
         out.print(content(session["status_reason"], "bold red"))
     if session["running_traces"]:
         out.print(content(f"running: {', '.join(session['running_traces'])}"))
-    _show_findings(session)
+    out.print()
+    _show_groups(session)
     out.print()
     _show_outcomes(session["outcomes"])
     _show_course(session)
@@ -57,12 +68,8 @@ def show_session(session: Document, *, now: int) -> None:
         table.add_row(content(trace_id, "bold red" if flagged else ""), *values)
     out.print(table)
     if session["flagged_traces"]:
-        out.print(
-            Text(
-                "Traces in red have an error or a judged failure; `agenteval why TRACE` explains one.",
-                "dim",
-            )
-        )
+        red = "Traces in red have an error or a judged score below its threshold; `agenteval why TRACE` explains one."
+        out.print(Text(red, "dim"))
 
 
 def show_trace(trace: Document) -> None:
@@ -90,7 +97,11 @@ def show_trace(trace: Document) -> None:
     if trace["open_spans"]:
         spans = (f"{span['name']} (since {moment(span['started_at'])})" for span in trace["open_spans"])
         out.print(content(f"open spans: {', '.join(spans)}"))
-    _show_findings(trace)
+    out.print()
+    for finding in worst_first(trace["findings"]):
+        _show_finding(finding)
+    _show_more(trace)
+    out.print(content(about_sight(trace).text, "dim"))
     for turn in trace["turns"]:
         out.print()
         _show_said("user", turn["input"])
@@ -131,19 +142,44 @@ def _show_course(session: Document) -> None:
         console().print(Text(f"{correct} by ground truth: {chances} (plug-in)", "dim"))
 
 
-def _show_findings(document: Document) -> None:
-    """What was found in a trace or a session."""
-    for finding in document["findings"]:
-        where = f" on span {finding['span_id']}" if finding["span_id"] else ""
-        if finding["trace_id"] != document.get("trace_id"):
-            where += f" in trace {finding['trace_id']}"
-        observed = ", only observed" if finding["mode"] == "observe" else ""
-        whose = f" of {finding['agent']}" if finding["agent"] else ""
-        text = f"{finding['severity']}{whose}: {finding['kind']}{where}{observed}: {finding['reason']}"
-        console().print(content(text, _SEVERITY_STYLES[finding["severity"]]))
-    more = sum(document["findings_count"].values()) - len(document["findings"])
-    if more:
-        console().print(Text(f"and {more} more findings", "dim"))
+def _show_groups(session: Document) -> None:
+    """The findings of a session by kind, the worst first, with the traces that have them."""
+    out = console()
+    if not session["findings"]:
+        out.print(Text("No finding in what was seen; `agenteval why TRACE` says what that was.", "dim"))
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("severity", "finding", "count", "first in trace", "evidence"):
+        table.add_column(name, justify="right" if name == "count" else "left", overflow="fold")
+    for group in grouped(session["findings"]):
+        first = group.findings[0]
+        table.add_row(
+            severity(group.severity),
+            content(kind_words(group.kind)),
+            str(len(group.findings)),
+            content(first["trace_id"]),
+            content(first["reason"]),
+        )
+    out.print(table)
+    _show_more(session)
+
+
+def _show_finding(finding: Document) -> None:
+    places = [
+        *([f"turn {finding['turn'] + 1}"] if finding["turn"] is not None else []),
+        *([finding["tool"]] if finding["tool"] is not None else []),
+        *([f"span {finding['span_id']}"] if finding["span_id"] is not None else []),
+        *(["only observed"] if finding["mode"] == "observe" else []),
+    ]
+    where = f" ({', '.join(places)})" if places else ""
+    text = content(f" {kind_words(finding['kind'])}{where}: {finding['reason']}")
+    console().print(severity(finding["severity"]).append_text(text))
+
+
+def _show_more(document: Document) -> None:
+    rest = unshown(document)
+    if rest > 0:
+        console().print(Text(f"{rest} more findings are kept, but not shown.", "dim"))
 
 
 def _show_said(who: str, text: str | None, style: str = "") -> None:
@@ -178,7 +214,10 @@ def _show_outcomes(outcomes: Sequence[Document], labels: Sequence[Document] = ()
     if labels:
         table.add_column("people", justify="right")
     table.add_column("reason", overflow="fold")
+    unjudged = [outcome for outcome in outcomes if outcome["status"] == Status.NO_JUDGE]
     for outcome in outcomes:
+        if outcome in unjudged:
+            continue
         table.add_row(
             content(outcome["name"]),
             score(outcome),
@@ -188,7 +227,11 @@ def _show_outcomes(outcomes: Sequence[Document], labels: Sequence[Document] = ()
             *([_people(outcome["name"], labels)] if labels else []),
             content(readable(outcome["reason"] or "")),
         )
-    console().print(table)
+    if table.row_count:
+        console().print(table)
+    if unjudged:
+        note = about_unjudged(unjudged)
+        console().print(content(f"{note.text} {note.advice}", "dim"))
 
 
 def _people(name: str, labels: Sequence[Document]) -> Text:

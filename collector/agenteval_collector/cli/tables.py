@@ -1,15 +1,18 @@
 """Tables of sessions and traces for a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
 from agenteval_collector.cli.terminal import content
 from agenteval_collector.pipeline import Document
+from agenteval_collector.web.findings import counted, grouped, kind_words, worst_kinds
 from agenteval_collector.web.formats import ago, named, number, percent, tone
 
 _STYLES = {"good": "green", "bad": "bold red", "plain": ""}
+_SEVERITIES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 _SHORT = {
     "task": "task_completion",
@@ -23,56 +26,96 @@ _SHORT = {
     "loop": "loop_detection",
 }
 """Headings of scores, nine of which stand side by side in a terminal."""
-_SEVERITY_STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
+_SHOWN = ("scored", "pending", "failed")
 _MARKS = {"pending": ("…", "dim"), "failed": ("fail", "red")}
 
-WIDE = 100
+_COLUMNS = ("status", "traces", "worst findings", "judged low", "flagged", "reliability", "last seen")
+_NARROW_COLUMNS = ("traces", "worst findings", "flagged", "reliability")
+WIDE = 140
 """Columns of a terminal from which there is room for everything."""
 
 
 def session_table(sessions: Sequence[Document], *, now: int, width: int) -> Table:
-    """Sessions with their scores, in the given order; `now` in nanoseconds since the Unix epoch.
-
-    A terminal narrower than `WIDE` columns does without the time last seen: names and scores matter more.
+    """Sessions with their worst findings and their scores, in the given order; `now` in nanoseconds since the Unix
+    epoch. A terminal narrower than `WIDE` columns has room for what says where to look, and not for the rest.
     """
     table = _table("session", "agent")
-    if width < WIDE:
-        table.expand = True  # Then the first two share what the others leave.
-        table.columns[0].ratio, table.columns[1].ratio = 3, 2
-    columns = ["status", "traces", "reliability", "consistency", "coverage", "flagged", "worst", "last seen"]
-    for name in columns if width >= WIDE else columns[:-1]:
-        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+    table.expand = True  # Then the first two share what the others leave.
+    table.columns[0].ratio, table.columns[1].ratio = 3, 2
+    for name in _COLUMNS if width >= WIDE else _NARROW_COLUMNS:
+        justify: JustifyMethod = "left" if name == "worst findings" else "right"
+        most = width // 3 if name == "worst findings" else None
+        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", min_width=len(name), max_width=most)
     for session in sessions:
-        reliability = named(session["outcomes"], "agent_reliability")
-        flagged = len(session["flagged_traces"])
-        cells = [
-            content(session["session_id"]),
-            content(session["agent"] or "unnamed", "" if session["agent"] else "dim"),
-            content(session["status"], "bold red" if session["status_reason"] else ""),
-            # Items of a listing carry the number, whole sessions the traces.
-            Text(str(session["trace_count"] if "trace_count" in session else len(session["trace_ids"]))),
-            score(reliability),
-            score(named(session["outcomes"], "agent_consistency")),
-            Text(percent(reliability["coverage"] if reliability else None)),
-            Text(str(flagged), "bold red" if flagged else "dim"),
-            _worst(session),
-            Text(ago(session["last_seen_at"], now)),
-        ]
-        table.add_row(*cells[: len(table.columns)])
+        cells = _cells(session, now)
+        table.add_row(*(cells[str(column.header)] for column in table.columns))
+    return table
+
+
+def _cells(session: Document, now: int) -> dict[str, Text]:
+    """What each column says of the session, by its heading."""
+    reliability = named(session["outcomes"], "agent_reliability")
+    # Items of a listing carry the number, whole sessions the traces.
+    traces = session["trace_count"] if "trace_count" in session else len(session["trace_ids"])
+    return {
+        "session": content(session["session_id"]),
+        "agent": content(session["agent"] or "unnamed", "" if session["agent"] else "dim"),
+        "status": content(session["status"], "bold red" if session["status_reason"] else ""),
+        "traces": Text(str(traces)),
+        "worst findings": worst(session),
+        "judged low": _count(session["judged_failures"]),
+        "flagged": _count(len(session["flagged_traces"])),
+        "reliability": _with_coverage(reliability),
+        "last seen": Text(ago(session["last_seen_at"], now)),
+    }
+
+
+def worst(session: Document) -> Text:
+    """The worst findings of a session: how many there are, and of which kinds."""
+    severity = session["worst"]
+    if severity == "none":
+        return Text("none found", "dim")
+    kinds = ", ".join(map(kind_words, worst_kinds(session)))
+    count = counted(session["findings_count"][severity], severity)
+    return content(f"{count}: {kinds}", _SEVERITIES[severity])
+
+
+def severity(value: str) -> Text:
+    """A severity in its colour."""
+    return content(value, _SEVERITIES.get(value, ""))
+
+
+def finding_table(found: Mapping[str, Sequence[Document]]) -> Table:
+    """The findings of sessions by kind, each kind with how often it was found and the evidence of the first."""
+    table = _table("session", "severity", "finding")
+    table.expand = True
+    table.add_column("count", justify="right", no_wrap=True)
+    table.add_column("evidence", no_wrap=True, overflow="ellipsis", ratio=1)
+    for session_id, findings in found.items():
+        for group in grouped(findings):
+            table.add_row(
+                content(session_id),
+                severity(group.severity),
+                content(kind_words(group.kind)),
+                str(len(group.findings)),
+                _line(group.findings[0]["reason"]),
+            )
     return table
 
 
 def trace_table(traces: Sequence[Document]) -> Table:
-    """Traces with what was asked and all their scores, in the given order; long texts are cut."""
+    """Traces with what was asked and the scores that any of them has, in the given order; long texts are cut."""
     table = _table()
     table.expand = True
-    table.caption = Text(", ".join(f"{short}: {name}" for short, name in _SHORT.items()), "dim", justify="left")
+    scored = {outcome["name"] for trace in traces for outcome in trace["outcomes"] if outcome["status"] in _SHOWN}
+    names = {short: name for short, name in _SHORT.items() if name in scored}
+    table.caption = Text(", ".join(f"{short}: {name}" for short, name in names.items()), "dim", justify="left")
     for name, ratio in (("session", 2), ("asked", 3)):
         table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio)
-    for name in _SHORT:
+    for name in names:
         table.add_column(name, justify="right", no_wrap=True, min_width=4)
     for trace in traces:
-        scores = [_brief(named(trace["outcomes"], name)) for name in _SHORT.values()]
+        scores = [_brief(named(trace["outcomes"], name)) for name in names.values()]
         table.add_row(_line(trace["session_id"]), _line(trace["input"]), *scores)
     return table
 
@@ -86,19 +129,21 @@ def score(outcome: Document | None) -> Text:
     return Text(number(outcome["score"]), _STYLES[tone(outcome)])
 
 
-def _worst(session: Document) -> Text:
-    """The worst severity of its findings, with how many there are of it."""
-    worst = session["worst"]
-    if worst == "none":
-        return Text("–", "dim")
-    return Text(f"{session['findings_count'][worst]} {worst}", _SEVERITY_STYLES[worst])
-
-
 def _brief(outcome: Document | None) -> Text:
     """The same in four characters."""
     if outcome is not None and outcome["score"] is not None:
         return score(outcome)
     return Text(*_MARKS.get(outcome["status"] if outcome else "", ("–", "dim")))
+
+
+def _with_coverage(outcome: Document | None) -> Text:
+    if outcome is None or outcome["score"] is None:
+        return score(outcome)
+    return score(outcome).append(f" ({percent(outcome['coverage'])})", "dim")
+
+
+def _count(number: int) -> Text:
+    return Text(str(number), "bold red" if number else "dim")
 
 
 def _table(*columns: str) -> Table:

@@ -4,13 +4,14 @@ What they say is scripted; the spans, the processor that exports them and the wi
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
 import otel_agenteval
 from otel_agenteval import semconv
@@ -30,12 +31,17 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the user says, what the agent does about it, and what it answers; a plan is said beside the first call."""
+    """What the user says, what the agent does about it, and what it answers; a plan is said beside the first call.
+
+    `finish`: why the model ended its answer. `error`: what the run raises where the answer should be.
+    """
 
     user: str
-    answer: str
+    answer: str = ""
     calls: Sequence[Call] = ()
     plan: str = ""
+    finish: str = "stop"
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,50 +62,72 @@ def play(script: Script, endpoint: str, pause: Callable[[float], object]) -> int
     provider = TracerProvider(resource=Resource.create({"service.name": script.agent, "service.version": "1.0"}))
     provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor(endpoint=endpoint))
     tracer = provider.get_tracer("agenteval.samples")
+    said: list[dict[str, Any]] = []
     try:
         with otel_agenteval.session(script.session, user_id="demo"):
             for exchange in script.exchanges:
-                _exchange(tracer, script, exchange, pause)
+                _exchange(tracer, script, exchange, said, pause)
                 provider.force_flush(5_000)
     finally:
         provider.shutdown()
     return len(script.exchanges)
 
 
-def _exchange(tracer: Tracer, script: Script, exchange: Exchange, pause: Callable[[float], object]) -> None:
-    """One trace: an agent run with its model calls and tool calls."""
-    said = [_message("user", {"type": "text", "content": exchange.user})]
+def _exchange(
+    tracer: Tracer,
+    script: Script,
+    exchange: Exchange,
+    said: list[dict[str, Any]],
+    pause: Callable[[float], object],
+) -> None:
+    """One trace: an agent run with its model calls and tool calls. What is said in it is added to `said`."""
+    asked = _message("user", {"type": "text", "content": exchange.user})
+    said.append(asked)
     with tracer.start_as_current_span(f"invoke_agent {script.agent}") as run:
         _describe(run, "invoke_agent", {semconv.GEN_AI_AGENT_NAME: script.agent})
-        run.set_attribute(semconv.GEN_AI_INPUT_MESSAGES, json.dumps(said))
+        run.set_attribute(semconv.GEN_AI_INPUT_MESSAGES, json.dumps([asked]))
         for number, call in enumerate(exchange.calls):
             call_id = f"call_{number}"
             request = {"type": "tool_call", "id": call_id, "name": call.tool, "arguments": call.arguments}
             plan = [{"type": "text", "content": exchange.plan}] if exchange.plan and number == 0 else []
-            said.append(_chat(tracer, script, said, [*plan, request], pause))
+            _chat(tracer, script, said, [*plan, request], "tool_call", pause)
             response = _execute(tracer, call, call_id, pause)
             said.append(_message("tool", {"type": "tool_call_response", "id": call_id, "response": response}))
-        answer = _chat(tracer, script, said, [{"type": "text", "content": exchange.answer}], pause)
+        if exchange.error is not None:
+            with _model_call(tracer, script, said) as asking:
+                _fail(asking, exchange.error)
+            _fail(run, exchange.error)
+            return
+        answer = _chat(tracer, script, said, [{"type": "text", "content": exchange.answer}], exchange.finish, pause)
         run.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([answer]))
 
 
 def _chat(
     tracer: Tracer,
     script: Script,
-    said: Sequence[dict[str, Any]],
+    said: list[dict[str, Any]],
     parts: Sequence[dict[str, Any]],
+    finish: str,
     pause: Callable[[float], object],
 ) -> dict[str, Any]:
-    """A model call that replies with `parts`; the reply."""
-    reply = _message("assistant", *parts)
+    """A model call that replies to `said` with `parts`, and ends for the reason `finish`; the reply, which is added."""
+    reply = {**_message("assistant", *parts), "finish_reason": finish}
+    with _model_call(tracer, script, said) as call:
+        call.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([reply]))
+        pause(0.4)
+    said.append(reply)
+    return reply
+
+
+@contextmanager
+def _model_call(tracer: Tracer, script: Script, said: Sequence[dict[str, Any]]) -> Iterator[Span]:
+    """The span of a model call that is sent what was said so far."""
     tools = [{"type": "function", "name": name, "parameters": schema} for name, schema in script.tools.items()]
     with tracer.start_as_current_span(f"chat {MODEL}", kind=SpanKind.CLIENT) as span:
         _describe(span, "chat", {semconv.GEN_AI_REQUEST_MODEL: MODEL, semconv.GEN_AI_PROVIDER_NAME: "sample"})
         span.set_attribute(semconv.GEN_AI_TOOL_DEFINITIONS, json.dumps(tools))
         span.set_attribute(semconv.GEN_AI_INPUT_MESSAGES, json.dumps(said))
-        span.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([reply]))
-        pause(0.4)
-    return reply
+        yield span
 
 
 def _execute(tracer: Tracer, call: Call, call_id: str, pause: Callable[[float], object]) -> str:
@@ -109,15 +137,19 @@ def _execute(tracer: Tracer, call: Call, call_id: str, pause: Callable[[float], 
         span.set_attribute(semconv.GEN_AI_TOOL_CALL_ARGUMENTS, json.dumps(call.arguments))
         pause(0.25)
         if call.error is not None:
-            span.set_attribute(semconv.ERROR_TYPE, "ToolError")
-            span.set_status(Status(StatusCode.ERROR, call.error))
+            _fail(span, call.error)
             return f"Error: {call.error}"
         span.set_attribute(semconv.GEN_AI_TOOL_CALL_RESULT, call.result)
         return call.result
 
 
-def _describe(span: Any, operation: str, attributes: dict[str, str]) -> None:
+def _describe(span: Span, operation: str, attributes: dict[str, str]) -> None:
     span.set_attributes({semconv.GEN_AI_OPERATION_NAME: operation, **attributes})
+
+
+def _fail(span: Span, error: str) -> None:
+    span.set_attribute(semconv.ERROR_TYPE, "SampleError")
+    span.set_status(Status(StatusCode.ERROR, error))
 
 
 def _message(role: str, *parts: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The conversations of the sample agents: one that goes well, one that is stuck, one whose tools fail, a long one."""
+"""The conversations of the sample agents: one that goes well, one that is stuck, one whose tools fail, a long one.
+
+All but the first have something to be found without a judge, of every severity.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -61,7 +64,7 @@ SCRIPTS = (
     Script(
         agent="stock-keeper",
         session="demo-failing-tools",
-        about="has tools that fail, and uses one wrongly",
+        about="has tools that fail, uses one wrongly, and breaks down",
         tools={
             "query_stock": _arguments(item=_TEXT),
             "create_order": _arguments(item=_TEXT, count=_COUNT),
@@ -73,7 +76,8 @@ SCRIPTS = (
                 "I could not look up the stock of blue chairs: the inventory service did not answer.",
                 (
                     Call("query_stock", {"item": "blue chair"}, error="connection to inventory refused"),
-                    Call("query_stock", {"item": "blue chair"}, error="connection to inventory refused"),
+                    Call("query_stock", {"item": "chair, blue"}, error="connection to inventory refused"),
+                    Call("query_stock", {"item": "chair"}, error="connection to inventory refused"),
                 ),
             ),
             Exchange(
@@ -82,6 +86,7 @@ SCRIPTS = (
                 (Call("create_order", {"item": "blue chair", "count": "twenty"}, error="count is not a number"),),
                 plan="1. Create the order of blue chairs. 2. Notify the warehouse of the order.",
             ),
+            Exchange("Then tell the warehouse.", error="the model did not answer within 60 s"),
         ),
     ),
     Script(
@@ -91,7 +96,7 @@ SCRIPTS = (
         tools={
             "search_flights": _arguments(origin=_TEXT, destination=_TEXT, day=_TEXT),
             "reserve": _arguments(flight=_TEXT, passengers=_COUNT),
-            "book": _arguments(flight=_TEXT),
+            "book": _arguments(flight=_TEXT, voucher=_TEXT),
             "mail_tickets": _arguments(confirmation=_TEXT),
             "search_rules": _arguments(topic=_TEXT),
         },
@@ -117,14 +122,16 @@ SCRIPTS = (
                 "Yes, book the flight.",
                 "Your flight is booked. The confirmation is QX7K2, and the tickets are in your mail.",
                 (
-                    Call("book", {"flight": "TP531"}, '{"confirmation": "QX7K2"}'),
+                    Call("book", {"flight": "TP531", "voucher": "SUMMER-2041"}, '{"confirmation": "QX7K2"}'),
                     Call("mail_tickets", {"confirmation": "QX7K2"}, "sent"),
                 ),
                 plan="1. Book flight TP531. 2. Mail the tickets.",
             ),
             Exchange(
                 "How do I get from Lisbon airport to the city?",
-                "From Lisbon airport the red metro line takes you to the city in about 25 minutes for 1.80 euros.",
+                "From Lisbon airport the red metro line takes you to the city in about 25 minutes for 1.80 euros. "
+                "You can also take the",
+                finish="length",
             ),
             Exchange(
                 "Can I take my bicycle on the metro in Lisbon?",

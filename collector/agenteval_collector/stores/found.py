@@ -56,6 +56,17 @@ def flagged_traces(connection: Connection, tenant: str, session_ids: Collection[
     return flagged
 
 
+def judged_failures(connection: Connection, tenant: str, session_ids: Collection[str]) -> dict[str, int]:
+    """How many scores of a judge on traces of each session lie below their threshold."""
+    counts = dict.fromkeys(session_ids, 0)
+    for some in in_parts(list(session_ids)):
+        query = select(outcomes.c.session_id, func.count()).where(
+            outcomes.c.tenant == tenant, outcomes.c.session_id.in_(some), JUDGED_FAILURE
+        )
+        counts.update((each, count) for each, count in connection.execute(query.group_by(outcomes.c.session_id)))
+    return counts
+
+
 def _found(
     connection: Connection, tenant: str, column: Column[str], owners: Mapping[str, str], limit: int
 ) -> dict[str, Document]:

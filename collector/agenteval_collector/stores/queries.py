@@ -14,7 +14,14 @@ from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.reliability.conversations import interactions_document, trend_document
 from agenteval_collector.session_filter import EVERY_SESSION, Order, SessionFilter
 from agenteval_collector.stores.access import snapshot
-from agenteval_collector.stores.found import MAX_LISTED, flagged_traces, found_in_sessions, found_in_trace
+from agenteval_collector.stores.found import (
+    MAX_LISTED,
+    flagged_traces,
+    found_in_sessions,
+    found_in_trace,
+    judged_failures,
+)
+from agenteval_collector.stores.hit_rate import read_hit_rate
 from agenteval_collector.stores.judging import read_exchanges
 from agenteval_collector.stores.labels import read_agreement, read_labels
 from agenteval_collector.stores.running import (
@@ -131,6 +138,7 @@ class StoreQueries:
                 "outcomes": self._outcomes(connection, Subject.SESSION, [session_id])[session_id],
                 "signals": signals,
                 "flagged_traces": flagged_traces(connection, TENANT, [session_id])[session_id],
+                "judged_failures": judged_failures(connection, TENANT, [session_id])[session_id],
                 "trend": trend_document([completed.get(trace_id) for trace_id in ids]),
                 "interactions": interactions_document([correct[each] for each in ids if each in correct]),
                 **found,
@@ -148,6 +156,7 @@ class StoreQueries:
             deaths = read_deaths(connection, TENANT, ids, chain.from_iterable(running.values()))
             scores = self._outcomes(connection, Subject.SESSION, ids)
             flagged = flagged_traces(connection, TENANT, ids)
+            failures = judged_failures(connection, TENANT, ids)
             found = found_in_sessions(
                 connection, TENANT, {each: running.get(each, ()) for each in ids}, limit=MAX_LISTED
             )
@@ -156,6 +165,7 @@ class StoreQueries:
                 **self._session(row, running.get(row.session_id, []), deaths),
                 "outcomes": scores[row.session_id],
                 "flagged_traces": flagged[row.session_id],
+                "judged_failures": failures[row.session_id],
                 **found[row.session_id],
             }
             for row in rows
@@ -164,6 +174,10 @@ class StoreQueries:
             items.sort(key=lambda item: ATTENTION.index(item["worst"]), reverse=True)
         next_cursor = cursor_after(rows[-1] if rows else None, wanted.order) if more else None
         return Page(items=items, next_cursor=next_cursor)
+
+    def hit_rate(self, agent: str) -> Document | None:
+        with snapshot(self._engine) as connection:
+            return read_hit_rate(connection, TENANT, agent)
 
     def _unknown(
         self, connection: Connection, wanted: SessionFilter, running: Mapping[str, Sequence[RunningTrace]]

@@ -61,6 +61,7 @@ def running_document(
         "running_traces": [trace.trace_id for trace in running],
         "outcomes": [],
         "flagged_traces": [],
+        "judged_failures": 0,
         **found,
     }
 

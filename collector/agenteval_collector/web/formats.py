@@ -7,6 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from agenteval_collector.pipeline import Document
+from agenteval_collector.web.findings import counted, grouped, kind_words, unshown, worst_first, worst_kinds
+from otel_agenteval.outcome import Method
 
 SHOWN_CHARACTERS = 20_000
 SHOWN_ITEMS = 200
@@ -107,15 +109,42 @@ def words(identifier: str) -> str:
     return identifier.replace("_", " ")
 
 
+def hit_rate_words(found: Document) -> str:
+    """How often an agent's sessions failed, with an error finding and without one."""
+    with_error, without = found["with_error"], found["without_error"]
+    return (
+        f"Of {with_error['sessions'] + without['sessions']} sessions of this agent whose end is known, "
+        f"{_failed(with_error)} of those with an error finding failed, {_failed(without)} of those without one."
+    )
+
+
+def _failed(rate: Document) -> str:
+    """`8 of 10 (80 %, 49 to 94 %)`."""
+    counts = f"{rate['failed']} of {rate['sessions']}"
+    if rate["interval"] is None:
+        return counts
+    low, high = (round(100 * bound) for bound in rate["interval"])
+    return f"{counts} ({100 * rate['rate']:.0f} %, 95 % interval {low} to {high} %)"
+
+
 def tone(outcome: Document) -> str:
-    """`good` or `bad` where the outcome is judged against a threshold, else `plain`."""
-    return {True: "good", False: "bad", None: "plain"}[outcome["success"]]
+    """`bad` below the threshold, `good` at or above it where a judge says so, else `plain`.
+
+    A score that needs no judge tells that something is wrong, never that all is well.
+    """
+    if outcome["success"] is False:
+        return "bad"
+    return "good" if outcome["success"] and outcome["method"] == Method.LLM else "plain"
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "ago": ago,
     "between": between,
     "cost": cost,
+    "counted": counted,
+    "grouped": grouped,
+    "hit_rate_words": hit_rate_words,
+    "kind_words": kind_words,
     "moment": moment,
     "named": named,
     "number": number,
@@ -126,5 +155,8 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "seconds": seconds,
     "shown": shown,
     "tone": tone,
+    "unshown": unshown,
     "words": words,
+    "worst_first": worst_first,
+    "worst_kinds": worst_kinds,
 }

@@ -1,13 +1,15 @@
 """Renders the page from the documents of the API. Whatever they hold is hostile: templates escape everything."""
 
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from agenteval_collector.api.explanation import about_label, about_outcome, about_trace
+from agenteval_collector.api.explanation import about_label, about_outcome, about_standing, about_unjudged
+from agenteval_collector.api.sight import about_sight, facts_of
 from agenteval_collector.api.wire import found
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import judge_trouble
@@ -15,6 +17,7 @@ from agenteval_collector.errors import InvalidRequest
 from agenteval_collector.pipeline import Document, Queries
 from agenteval_collector.session_filter import SessionFilter
 from agenteval_collector.web import formats
+from agenteval_collector.web.findings import KINDS, kind_words, placed
 
 REFRESH_SECONDS = 5
 TRACES_PER_PAGE = 50
@@ -41,6 +44,9 @@ def _templates() -> Environment:
         style_url="/style.css?" + hashlib.sha256(asset("style.css")).hexdigest()[:16],
         about_label=about_label,
         about_outcome=about_outcome,
+        about_sight=about_sight,
+        about_unjudged=about_unjudged,
+        facts_of=facts_of,
     )
     return templates
 
@@ -53,21 +59,22 @@ class Pages:
         self._clock = clock
         self._grpc_endpoint = grpc_endpoint
 
-    def sessions(self, wanted: SessionFilter, *, cursor: str | None) -> str:
-        """The wanted sessions in the wanted order."""
+    def sessions(self, wanted: SessionFilter, asked: Mapping[str, str], *, cursor: str | None) -> str:
+        """The sessions that are wanted. `asked` has the parameters that say so, as the form sent them."""
         page = self._queries.sessions(wanted, cursor=cursor)
-        agent = wanted.agent
-        older = {"cursor": page.next_cursor, **({"agent": agent} if agent else {})} if page.next_cursor else None
         return self._render(
             "sessions.html",
-            # An older page stays what it is; only the newest one moves.
-            refresh=None if cursor else REFRESH_SECONDS,
+            # A further page stays what it is, and beside a form nothing may move.
+            refresh=None if cursor or asked else REFRESH_SECONDS,
             grpc_endpoint=self._grpc_endpoint,
             sessions=page.items,
+            hit_rate=None if wanted.agent is None else self._queries.hit_rate(wanted.agent),
             trouble=judge_trouble(page.items),
-            agent=agent,
-            older="/?" + urlencode(older, errors="replace") if older else None,
-            newest=cursor is None,
+            asked=asked,
+            kinds=[("", "any"), *((kind, kind_words(kind)) for kind in KINDS)],
+            query=_query({**asked, "order": wanted.order}),
+            first="/" + _query(asked) if cursor else None,
+            next="/" + _query({**asked, "cursor": page.next_cursor}) if page.next_cursor else None,
         )
 
     def session(self, session_id: str, *, older_than: str | None) -> str:
@@ -96,7 +103,8 @@ class Pages:
             "trace.html",
             refresh=REFRESH_SECONDS if trace["status"] in _MOVING else None,
             trace=trace,
-            notes=about_trace(trace),
+            places=placed(trace),
+            notes=about_standing(trace),
             judgements=self._queries.judgements(trace_id) or [],
         )
 
@@ -108,7 +116,7 @@ class Pages:
         # A session outlives the traces whose retention has passed: the row then has its signals only.
         trace = self._queries.trace(trace_id)
         outcomes = trace["outcomes"] if trace else []
-        tones = {each["name"]: "bad" if each["success"] is False else "plain" for each in outcomes}
+        tones = {outcome["name"]: "bad" for outcome in outcomes if outcome["success"] is False}
         signals = session["signals"].get(trace_id, {})
         return {
             "number": number,
@@ -122,6 +130,10 @@ class Pages:
         page = _templates().get_template(template).render(now=self._clock.now(), **values)
         # Recorded content may hold lone surrogates, which have no UTF-8.
         return page.encode(errors="replace").decode()
+
+
+def _query(parameters: Mapping[str, str]) -> str:
+    return "?" + urlencode(parameters, errors="replace") if parameters else ""
 
 
 def _trace_number(text: str | None, *, default: int) -> int:

@@ -1,0 +1,60 @@
+"""What could be seen of a trace, in words: "no finding" is only said of what was looked at."""
+
+from typing import NamedTuple
+
+from agenteval_collector.api.notes import Note
+from agenteval_collector.pipeline import Document
+from otel_agenteval.finding import Sight
+
+_RECORD_CONTENT = "docs/content.md has the switch that records content, for each instrumentation."
+_CONTENT = ("answers", "arguments", "results")
+
+
+class Fact(NamedTuple):
+    """A sort of fact that findings rest on: `name` in words, `seen` how much of it was there, `found_by_it` what needs
+    it."""
+
+    name: str
+    seen: str
+    is_missing: bool
+    found_by_it: str
+
+
+_FACTS = {
+    "answers": ("answers", "empty answers, tool calls written as text"),
+    "arguments": ("arguments of tool calls", "arguments that do not fit, repeated calls"),
+    "results": ("results of tool calls", "failures told in a result, repeated results"),
+    "finish_reasons": ("reasons why the model stopped", "answers that were cut"),
+    "history": ("earlier turns", "values that nobody said"),
+}
+_NOTHING_THERE = {"history": "nothing came before"}
+_SEEN = {Sight.ALL: "seen", Sight.SOME: "seen in part", Sight.NONE: "not recorded"}
+
+
+def facts_of(trace: Document) -> list[Fact]:
+    """Each sort of fact with how much of it could be seen; empty while the trace is not complete."""
+    seen = trace["seen"] if trace["complete"] else None
+    if seen is None:
+        return []
+    return [
+        Fact(
+            name=name,
+            seen=_NOTHING_THERE.get(key, "none in it") if seen[key] is None else _SEEN[Sight(seen[key])],
+            is_missing=seen[key] in (Sight.NONE, Sight.SOME),
+            found_by_it=found_by_it,
+        )
+        for key, (name, found_by_it) in _FACTS.items()
+    ]
+
+
+def about_sight(trace: Document) -> Note:
+    """Whether anything was found, and what could not be looked for."""
+    nothing = "" if trace["findings"] else "No finding. "
+    facts = facts_of(trace)
+    if not facts:
+        return Note(f"{'No finding so far. ' if nothing else ''}Only loops are looked for until it is complete.")
+    missing = [f"{fact.name} ({fact.seen})" for fact in facts if fact.is_missing]
+    if not missing:
+        return Note(f"{nothing}All that findings rest on could be seen.")
+    content = any(trace["seen"][key] in (Sight.NONE, Sight.SOME) for key in _CONTENT)
+    return Note(f"{nothing}Not looked for: {', '.join(missing)}.", _RECORD_CONTENT if content else None)

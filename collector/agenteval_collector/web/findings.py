@@ -1,0 +1,97 @@
+"""Findings as a person looks for them: the worst first, those of one kind together, each where it happened."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from agenteval_collector.pipeline import Document
+from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.finding import FindingKind, Severity
+
+_WORST_FIRST = {str(severity): rank for rank, severity in enumerate(Severity)}
+
+_WORDS = {"tool_call_as_text": "tool call written as text", "value_not_said": "value that nobody said"}
+
+KINDS = tuple(dict.fromkeys([*map(str, FindingKind), *sorted(LOOP_KINDS)]))
+"""Every kind of our own."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """The findings of one kind and severity, in the given order."""
+
+    kind: str
+    severity: str
+    findings: Sequence[Document]
+
+
+def grouped(findings: Iterable[Document]) -> list[FindingGroup]:
+    """The findings by kind and severity: the worst first, of equal severity the most frequent."""
+    groups: dict[tuple[str, str], list[Document]] = {}
+    for finding in findings:
+        groups.setdefault((finding["kind"], finding["severity"]), []).append(finding)
+    found = [FindingGroup(kind, severity, items) for (kind, severity), items in groups.items()]
+    return sorted(found, key=lambda group: (_rank(group.severity), -len(group.findings)))
+
+
+def worst_first(findings: Iterable[Document]) -> list[Document]:
+    """The findings by severity, those of one severity in the given order."""
+    return sorted(findings, key=lambda finding: _rank(finding["severity"]))
+
+
+def worst_kinds(found: Document) -> list[str]:
+    """The kinds that make a session as bad as it is, as far as their findings are shown."""
+    return list(dict.fromkeys(each["kind"] for each in found["findings"] if each["severity"] == found["worst"]))
+
+
+def unshown(found: Document) -> int:
+    """How many findings of a trace or a session are kept beside those that are shown."""
+    count: int = sum(found["findings_count"].values()) - len(found["findings"])
+    return count
+
+
+def counted(count: int, severity: str) -> str:
+    """`1 error`, `3 warnings`; of infos there is no plural."""
+    return f"{count} {severity}{'s' if count != 1 and severity != 'info' else ''}"
+
+
+def kind_words(kind: str) -> str:
+    """A kind as people say it: `tool_failed` as `tool failed`."""
+    return _WORDS.get(kind, kind.replace("_", " "))
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedFindings:
+    """The findings of one trace by where they are shown."""
+
+    whole: Sequence[Document]
+    """Those of no turn that is shown."""
+    turns: Sequence[Sequence[Document]]
+    """Those of each turn but of none of its calls."""
+    calls: Sequence[Sequence[Sequence[Document]]]
+    """Those of each call of each turn."""
+
+
+def placed(trace: Document) -> PlacedFindings:
+    """Each finding of the trace at the call whose span it names, else at its turn, else at the whole trace."""
+    whole: list[Document] = []
+    turns: list[list[Document]] = [[] for _ in trace["turns"]]
+    calls: list[list[list[Document]]] = [[[] for _ in turn["tools_called"]] for turn in trace["turns"]]
+    place_of = {
+        call["span_id"]: calls[number][position]
+        for number, turn in enumerate(trace["turns"])
+        for position, call in enumerate(turn["tools_called"])
+        if call["span_id"] is not None
+    }
+    for finding in worst_first(trace["findings"]):
+        turn = finding["turn"]
+        if (place := place_of.get(finding["span_id"])) is not None:
+            place.append(finding)
+        elif turn is not None and 0 <= turn < len(turns):
+            turns[turn].append(finding)
+        else:
+            whole.append(finding)
+    return PlacedFindings(whole, turns, calls)
+
+
+def _rank(severity: str) -> int:
+    return _WORST_FIRST.get(severity, len(_WORST_FIRST))

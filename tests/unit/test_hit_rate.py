@@ -1,0 +1,32 @@
+"""Whether error findings go with failures: counted, with intervals, and not said of too few sessions."""
+
+import pytest
+from agenteval_collector.findings.hit_rate import ENOUGH_ENDS, FailureRate, HitRate, SessionEnd, hit_rate, wilson
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+
+def test_each_rate_is_of_the_sessions_of_its_kind() -> None:
+    ends = [SessionEnd(failed=number < 8, error=True) for number in range(10)]
+    ends += [SessionEnd(failed=number < 3, error=False) for number in range(20)]
+    assert hit_rate(ends) == HitRate(FailureRate(10, 8), FailureRate(20, 3))
+
+
+def test_of_too_few_sessions_nothing_is_said() -> None:
+    end = SessionEnd(failed=True, error=True)
+    assert hit_rate([end] * (ENOUGH_ENDS - 1)) is None
+    assert hit_rate([end] * ENOUGH_ENDS) is not None
+
+
+def test_where_all_have_an_error_the_others_have_no_rate() -> None:
+    found = hit_rate([SessionEnd(failed=False, error=True)] * ENOUGH_ENDS)
+    assert found is not None
+    assert (found.with_error.rate, found.without_error.rate, found.without_error.interval) == (0.0, None, None)
+
+
+@given(of=st.integers(1, 5000), share=st.floats(0, 1))
+def test_the_interval_is_wilsons(of: int, share: float) -> None:
+    count = round(of * share)
+    expected = binomtest(count, of).proportion_ci(0.95, method="wilson")
+    assert wilson(count, of) == pytest.approx((expected.low, expected.high), abs=1e-9)

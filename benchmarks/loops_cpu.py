@@ -15,6 +15,7 @@ from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.loops import LiveLoops, TraceLoops
 from agenteval_collector.offline import NoTelemetry
 from agenteval_collector.pipeline import Arrival, AssembledTrace, LoggedRequest, Signal
+from agenteval_collector.replay import NO_WAIT
 
 from benchmarks.harness import arguments, report
 from benchmarks.workload.generator import generate
@@ -61,7 +62,7 @@ def assemble(bodies: Sequence[bytes], arrived: list[Sequence[Arrival]], clock: S
     """The complete traces of the requests; what arrives with each goes to `arrived`."""
     assembler = Assembler(
         clock, NoTelemetry(), lambda _: {}, lambda _: (), lambda arrivals, _: arrived.append(arrivals),
-        quiet_period=1.0, max_age=1.0, max_open_bytes=2**63,
+        waits=NO_WAIT, max_open_bytes=2**63,
     )  # fmt: skip
     complete = []
     for offset, body in enumerate(bodies, 1):

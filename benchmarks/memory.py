@@ -1,6 +1,6 @@
 """Memory per open span in the collector, as a ratio to its size on the wire.
 
-A real collector process gets traces that do not end: their roots are held back, and its quiet period is long. What
+A real collector process gets traces that do not end: their roots are held back, and it waits for them. What
 it grows by in resident memory is divided by the bytes that were sent. It has taken and scored other traces before,
 so that what any load leaves behind (arenas, caches) is in the baseline. Beside it stands what the assembler alone
 allocates for the same requests.
@@ -11,7 +11,7 @@ allocates for the same requests.
 import time
 import tracemalloc
 
-from agenteval_collector.assembly import Assembler
+from agenteval_collector.assembly import Assembler, Waits
 from agenteval_collector.clock import SystemClock
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.pipeline import LoggedRequest, Signal
@@ -22,7 +22,7 @@ from benchmarks.workload.generator import generate
 from benchmarks.workload.otlp import requests
 
 LONG = 3600.0
-"""Seconds of quiet period and age: longer than the benchmark."""
+"""Seconds that a trace is waited for: longer than the benchmark."""
 STILL = 2.0
 """Seconds that resident memory has to stand still before it is read."""
 MANY = 10**6
@@ -34,7 +34,7 @@ def main() -> None:
     given = arguments(__doc__, mebibytes=64)
     bodies, spans = open_traces(given.mebibytes * MIB)
     wire = sum(map(len, bodies))
-    settings = {"AGENTEVAL_ASSEMBLY__QUIET_PERIOD": f"{LONG:.0f}", "AGENTEVAL_ASSEMBLY__MAX_AGE": f"{LONG:.0f}"}
+    settings = {f"AGENTEVAL_ASSEMBLY__{name}": f"{LONG:.0f}" for name in ("SETTLE", "SILENCE", "MAX_AGE")}
     with collector(settings) as served:
         before = warmed_up(served)
         send(served.address, bodies)
@@ -99,8 +99,7 @@ def assembled(bodies: list[bytes]) -> int:
         TelemetryOutput(version="0", instance_id="benchmark").collector,
         known=lambda _trace_ids: {},
         reload=lambda _offsets: (),
-        quiet_period=LONG,
-        max_age=LONG,
+        waits=Waits(settle=LONG, settle_logs=LONG, silence=LONG, max_age=LONG),
         max_open_bytes=1 << 40,
     )
     tracemalloc.start()

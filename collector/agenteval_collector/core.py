@@ -34,7 +34,7 @@ from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Trace
 
 EVALUATED_WITHIN = 1.0
-"""Seconds from a trace's last span, or its quiet period, to its scores; more only where much waits."""
+"""Seconds from a trace's last span, and its settling time, to its scores; more only where much waits."""
 
 
 class EvaluationCore:
@@ -69,7 +69,7 @@ class EvaluationCore:
             lambda output: comparable(output, embedder.embed),
             clock,
             weights,
-            hold=settings.assembly.quiet_period + EVALUATED_WITHIN,
+            hold=settings.assembly.settle_logs + EVALUATED_WITHIN,
         )
         with_truth = [kind() for kind in TRUTH_EVALUATORS if evaluator_config(configured, kind.name).enabled]
         thresholds = {

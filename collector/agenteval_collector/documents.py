@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from agenteval_collector.pipeline import Death, Document
+from agenteval_collector.pipeline import Closing, Death, Document
 from agenteval_collector.records import PENDING_TRACES, Exchange
 from otel_agenteval.finding import Seen, Severity
 from otel_agenteval.metrics import Agreement, Half
@@ -20,7 +20,13 @@ JUDGE_TROUBLE = "judge_trouble"
 
 
 def trace_document(
-    trace: Trace, *, revision: int, complete: bool, death: Death | None = None, seen: Seen = NOTHING_SEEN
+    trace: Trace,
+    *,
+    revision: int,
+    complete: bool,
+    death: Death | None = None,
+    closing: Closing | None = None,
+    seen: Seen = NOTHING_SEEN,
 ) -> Document:
     """A trace without what changes later: its findings, and its status and outcomes, which `with_outcomes` adds."""
     return {
@@ -43,6 +49,7 @@ def trace_document(
         ],
         "complete": complete,
         "partial": trace.partial,
+        "closing": closing_document(closing),
         "revision": revision,
         "status": "running",
         "started_at": rfc3339(trace.started_at),
@@ -58,6 +65,13 @@ def trace_document(
         "open_spans": [] if death is None else list(death.open_spans),
         "status_reason": None if death is None else death.reason,
     }
+
+
+def closing_document(closing: Closing | None) -> Document | None:
+    """Why a trace was taken for complete."""
+    if closing is None:
+        return None
+    return {"by": closing.by, "reason": closing.reason, "senders": list(closing.senders)}
 
 
 def with_outcomes(document: Document, outcomes: list[Document], labels: list[Document]) -> Document:

@@ -6,7 +6,7 @@ what stands behind it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -39,12 +39,14 @@ class Origin:
     """Where spans or log records came from; one object is shared by all that came together.
 
     `resource` is the serialized Resource, `scope` the name of the instrumentation scope, `process` the process that
-    our processor named in the resource, None where no processor of ours sent them.
+    our processor named in the resource, None where no processor of ours sent them. `service` is empty where the
+    resource names none.
     """
 
     resource: bytes
     scope: str
     process: str | None
+    service: str = ""
 
 
 class Arrival(NamedTuple):
@@ -71,6 +73,31 @@ class Death:
     open_spans: Sequence["Document"]
 
 
+class ClosedBy(StrEnum):
+    """Why a trace was taken for complete."""
+
+    COUNT = "count"
+    ROOT = "root"
+    SHORT = "short"
+    LOGS = "logs"
+    SILENCE = "silence"
+    MAX_AGE = "max_age"
+    MEMORY = "memory"
+    DEATH = "death"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closing:
+    """Why a trace was taken for complete: `reason` in words, without a full stop; `senders` are sentences on what is
+    known of the senders of spans whose parents or log records had not come. `partial`: more of it was expected."""
+
+    by: ClosedBy
+    reason: str
+    partial: bool = False
+    senders: Sequence[str] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledTrace:
     """All of a trace at one revision: serialized spans and log records with their origins, in order of arrival.
@@ -78,7 +105,8 @@ class AssembledTrace:
     `offsets` are the requests they came in. `missing` counts spans that their sender says it handed over and that
     did not come. `complete` is False for a look at a trace that is still open. `death`: its agent died in the middle;
     there may be no spans then. `received_at` is when the newest of all this was received, or the agent last heard of
-    (ns since the Unix epoch, by the clock of the collector: those of agents may say anything).
+    (ns since the Unix epoch, by the clock of the collector: those of agents may say anything). `closing` is None for
+    such a look, and for one at an earlier revision.
     """
 
     trace_id: str
@@ -91,6 +119,7 @@ class AssembledTrace:
     missing: int = 0
     complete: bool = True
     death: Death | None = None
+    closing: Closing | None = None
 
     @property
     def processes(self) -> frozenset[str]:

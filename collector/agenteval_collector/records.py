@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from agenteval_collector.pipeline import Document, RunReport
 from agenteval_collector.said import SaidTurn
@@ -53,6 +54,17 @@ class TraceRecord:
     agent: str | None = None
     service: str | None = None
     service_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameTrace:
+    """A newer revision of a trace that says the same as the one before: its outcomes stand."""
+
+    trace_id: str
+    revision: int
+    document: Document
+    offsets: Sequence[int]
+    processes: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,11 +169,15 @@ class SessionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a revision of a trace stands: in which session, and at which `place` in it, its start and trace id."""
+    """Where a revision of a trace stands: in which session, and at which `place` in it, its start and trace id.
+
+    `pending`: it waits for the judge, or may do so.
+    """
 
     session_id: str
     place: tuple[int, str]
     revision: int
+    pending: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +233,7 @@ class Commit:
     """
 
     traces: list[TraceRecord] = field(default_factory=list)
+    same: list[SameTrace] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
     sessions: dict[str, SessionUpdate] = field(default_factory=dict)
     emptied: set[str] = field(default_factory=set)
@@ -299,3 +316,29 @@ def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
         urgent=any(each.outcome.metadata.get(URGENT) is True for each in pending),
         pending=tuple(pending),
     )
+
+
+class What(StrEnum):
+    """A thing that may come after a span."""
+
+    PARENT = "local parent"
+    PARENT_OF_FAILED = "local parent of failed"
+    """Apart, because some instrumentations never end what was open above a failure."""
+    REMOTE_PARENT = "remote parent"
+    LOGS = "log records"
+
+
+class Sender(NamedTuple):
+    """Who sends spans of one sort. `operation` is `gen_ai.operation.name`, else the first word of the spans' name."""
+
+    tenant: str
+    service: str
+    scope: str
+    operation: str
+
+
+class Habit(NamedTuple):
+    """A thing that a sender's spans may be followed by: what is learned, and kept, is whether they are."""
+
+    sender: Sender
+    what: What

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.assembly import Assembler
+from agenteval_collector.assembly import Assembler, Waits
 from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.config import Settings
 from agenteval_collector.core import reliability_reports
@@ -20,6 +20,9 @@ from agenteval_collector.receiver.otlp_json import parse_json
 from agenteval_collector.receiver.validity import Limits, check
 from agenteval_collector.stores import TENANT, Store, StoreQueries
 from agenteval_collector.stores.runs import run_names
+
+NO_WAIT = Waits(settle=1.0, settle_logs=1.0, silence=1.0, max_age=1.0)
+"""Nobody asks what is due: all that was recorded is complete when it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +79,7 @@ def _replay(
     progress: Callable[[int], None],
     dataset: Dataset,
 ) -> Document:
-    assembler = Assembler(
-        clock, NoTelemetry(), lambda _: {}, lambda _: (), quiet_period=1.0, max_age=1.0, max_open_bytes=2**63
-    )
+    assembler = Assembler(clock, NoTelemetry(), lambda _: {}, lambda _: (), waits=NO_WAIT, max_open_bytes=2**63)
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     newest: dict[str, AssembledTrace] = {}
     for offset, recorded in enumerate(requests, 1):

@@ -17,9 +17,9 @@ from typing import IO
 from agenteval_collector.api.http import make_app
 from agenteval_collector.api.security import is_loopback
 from agenteval_collector.api.service import EvaluationService
-from agenteval_collector.assembly import Assembler, AssemblyStage, KnownTrace
+from agenteval_collector.assembly import Assembler, AssemblyStage, KnownTrace, SenderRules, Senders, Waits
 from agenteval_collector.clock import Clock, SystemClock
-from agenteval_collector.config import NO_JUDGE, ConfigError, Settings
+from agenteval_collector.config import NO_JUDGE, AssemblyConfig, ConfigError, Settings
 from agenteval_collector.core import EvaluationCore, reliability_reports, session_naming
 from agenteval_collector.documents import trace_document
 from agenteval_collector.emit.alarms import MAX_ALARMS
@@ -141,6 +141,7 @@ class Collector:
             max_pending_bytes=settings.log.max_pending_bytes,
             retention=settings.log.retention,
             died=self.open_spans.died,
+            save_habits=self.store.habits.save,
         )
         limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
         ingest = Ingest(self.log, self.assembly.admit, limits, telemetry)
@@ -344,6 +345,7 @@ def make_assembler(
         found = store.known_traces(trace_ids)
         return {key: KnownTrace(revision=revision, offsets=offsets) for key, (revision, offsets) in found.items()}
 
+    assembly = settings.assembly
     return Assembler(
         clock,
         telemetry,
@@ -352,10 +354,28 @@ def make_assembler(
         arrived,
         goes_on,
         death,
-        quiet_period=settings.assembly.quiet_period,
-        max_age=settings.assembly.max_age,
-        max_open_bytes=settings.assembly.max_open_bytes,
+        Senders(store.habits.load().items(), sender_rules(assembly)),
+        waits=Waits(
+            settle=assembly.settle,
+            settle_logs=assembly.settle_logs,
+            silence=assembly.silence,
+            max_age=assembly.max_age,
+        ),
+        max_open_bytes=assembly.max_open_bytes,
+        max_recent_bytes=assembly.max_recent_bytes,
     )
+
+
+def sender_rules(assembly: AssemblyConfig) -> dict[str, SenderRules]:
+    """What the settings say of senders, by service."""
+    return {
+        service: SenderRules(
+            outermost=frozenset(given.outermost),
+            remote_parents=None if given.remote_parents is None else given.remote_parents == "wait",
+            logs=given.logs,
+        )
+        for service, given in assembly.senders.items()
+    }
 
 
 def _own(data_dir: Path) -> IO[str]:

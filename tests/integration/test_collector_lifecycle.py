@@ -117,7 +117,7 @@ def test_a_final_score_is_watched_once(collector: RunningCollector) -> None:
 
 
 def test_a_session_is_running_while_a_trace_of_it_is(tmp_path: Path) -> None:
-    with RunningCollector(tmp_path, assembly={"quiet_period": 600}) as collector:
+    with RunningCollector(tmp_path, assembly={"silence": 600}) as collector:
         collector.send(traces(turn(1, "hi", "answer 1", session="s")))
         collector.scored(trace_id(1).hex())
         collector.send(traces(span(2, 1, parent=2, **{"session.id": "s"})))
@@ -145,7 +145,7 @@ def test_an_ended_session_is_counted_once_also_when_it_goes_on(collector: Runnin
 
 def test_an_end_holds_for_turns_that_were_on_the_way(tmp_path: Path) -> None:
     clock = ManualClock()
-    with RunningCollector(tmp_path, clock, assembly={"quiet_period": 60}) as collector:
+    with RunningCollector(tmp_path, clock, assembly={"settle_logs": 60}) as collector:
         service = EvaluationServiceStub(collector.channel)
 
         def say(number: int) -> None:
@@ -171,7 +171,7 @@ def test_an_end_holds_for_turns_that_were_on_the_way(tmp_path: Path) -> None:
 
 
 def test_what_has_ended_counts_before_the_collector_stops(tmp_path: Path) -> None:
-    with RunningCollector(tmp_path, assembly={"quiet_period": 3600}) as collector:
+    with RunningCollector(tmp_path, assembly={"settle_logs": 3600}) as collector:
         collector.send(traces(turn(1, "hi", "answer", session="s"), turn(2, "hi", "answer", session="s")))
         collector.scored(trace_id(2).hex())
         EvaluationServiceStub(collector.channel).EndSession(pb.EndSessionRequest(session_id="s"), timeout=10)
@@ -196,7 +196,7 @@ def _session_scores(collector: RunningCollector) -> float:
 
 
 def test_a_restart_scores_what_was_open_and_repeats_nothing(tmp_path: Path) -> None:
-    patient = {"assembly": {"quiet_period": 60}}
+    patient = {"assembly": {"settle": 60}}
     with RunningCollector(tmp_path, **patient) as first:
         first.send(traces(turn(1, "a", "b", session="s")))
         first.scored(trace_id(1).hex())
@@ -345,10 +345,10 @@ def test_what_is_acknowledged_while_it_stops_is_there_after_the_next_start(tmp_p
 
 
 def test_a_large_replay_is_scored_while_new_spans_come(tmp_path: Path) -> None:
-    with RunningCollector(tmp_path, assembly={"quiet_period": 600}) as first:
+    with RunningCollector(tmp_path, assembly={"settle": 600}) as first:
         for number in range(1, 400):
             first.send(traces(span(number, 1)))
-    with RunningCollector(tmp_path, assembly={"quiet_period": 0.5}) as second:
+    with RunningCollector(tmp_path, assembly={"settle": 0.5}) as second:
         second.send(traces(turn(1000, "a", "b")))
         assert second.scored(trace_id(1000).hex())["status"] == "scored"
         assert all(second.scored(trace_id(number).hex())["revision"] == 1 for number in range(1, 400))
@@ -381,7 +381,7 @@ def _stable(document: Any) -> Any:
     """Without what depends on when, in which order and in how many parts the telemetry came."""
     within_traces = [each for each in document["findings"] if each["kind"] != "repeated_answer"]
     return {
-        **{key: value for key, value in document.items() if key not in ("last_seen_at", "revision")},
+        **{key: value for key, value in document.items() if key not in ("last_seen_at", "revision", "closing")},
         "findings": sorted((each["kind"], each["span_id"], each["reason"]) for each in within_traces),
     }
 

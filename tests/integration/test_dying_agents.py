@@ -107,7 +107,7 @@ class Agent:
 
 
 PATH = f"/api/v1/traces/{trace_id(1).hex()}"
-OPEN = {"assembly": {"quiet_period": 3600.0}}
+OPEN = {"assembly": {"settle": 3600.0, "silence": 3600.0}}
 
 
 def test_a_long_model_call_is_no_death(tmp_path: Path) -> None:

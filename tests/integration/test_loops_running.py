@@ -21,7 +21,7 @@ from tests.support.looping import root_span, tool_span
 from tests.support.otlp import START, marked, span, span_id, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
-OPEN = {"assembly": {"quiet_period": 3600.0}}
+OPEN = {"assembly": {"settle": 3600.0, "silence": 3600.0}}
 """Settings under which a trace without a marker stays open."""
 
 LOOP = {

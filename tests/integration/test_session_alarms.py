@@ -103,7 +103,7 @@ def test_who_takes_part_is_known_after_a_restart_of_the_collector(tmp_path: Path
 
 @pytest.mark.parametrize("live", [True, False], ids=["told by its starts", "told by a span"])
 def test_who_takes_part_by_a_running_trace_alone_hears_of_its_session(tmp_path: Path, live: bool) -> None:
-    with RunningCollector(tmp_path, assembly={"quiet_period": 3600.0}) as collector:
+    with RunningCollector(tmp_path, assembly={"settle": 3600.0, "silence": 3600.0}) as collector:
         if live:
             start = pb.SpanStart(trace_id=trace_id(9).hex(), span_id="a" * 16, session_id="s-1")
             stub = EvaluationServiceStub(collector.channel)

@@ -1,16 +1,19 @@
 """An assembler between a log and a store that are held in memory, and can crash."""
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from agenteval_collector.assembly import Assembler, KnownTrace
+from agenteval_collector.assembly import Assembler, KnownTrace, SenderRules, Senders, Waits
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.pipeline import AssembledTrace, LoggedRequest
+from agenteval_collector.records import Habit
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.otlp import logged
+
+SETTLE, SETTLE_LOGS, SILENCE = 0.25, 5.0, 60.0
 
 
 class Counting:
@@ -45,16 +48,31 @@ class Counting:
 
 
 class Bench:
-    """`send` and `advance` return what completes by them; nothing is scored until `score` is called."""
+    """`send` and `advance` return what completes by them; nothing is scored until `score` is called.
 
-    def __init__(self, *, quiet_period: float = 2.0, max_age: float = 600.0, max_open_bytes: int = 1 << 30) -> None:
+    A crash keeps what was learned of senders up to the last `score`, as the stage saves it. `reloaded` counts requests
+    that were read from the log again.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_age: float = 600.0,
+        max_open_bytes: int = 1 << 30,
+        max_recent_bytes: int = 0,
+        rules: Mapping[str, SenderRules] | None = None,
+    ) -> None:
         self.clock = ManualClock()
         self.telemetry = Counting()
         self.log: dict[int, LoggedRequest] = {}
         self.store: dict[str, AssembledTrace] = {}
         self.handed: deque[AssembledTrace] = deque()
         self.checkpoint = 0
-        self._limits = {"quiet_period": quiet_period, "max_age": max_age, "max_open_bytes": max_open_bytes}
+        self.reloaded = 0
+        self.learned: dict[Habit, str] = {}
+        self._rules = rules
+        self._waits = Waits(settle=SETTLE, settle_logs=SETTLE_LOGS, silence=SILENCE, max_age=max_age)
+        self._limits = {"max_open_bytes": max_open_bytes, "max_recent_bytes": max_recent_bytes}
         self._last = 0
         self.assembler = self._make()
 
@@ -76,6 +94,9 @@ class Bench:
             trace = self.handed.popleft()
             self.commit(trace)
             self.assembler.scored(trace.trace_id, trace.revision)
+        learned = self.assembler.senders.unsaved()
+        self.learned |= learned
+        self.assembler.senders.saved(learned)
 
     def commit(self, trace: AssembledTrace) -> None:
         before = self.store.get(trace.trace_id)
@@ -94,7 +115,10 @@ class Bench:
         return self._hand(self.assembler.take(replayed))
 
     def _make(self) -> Assembler:
-        return Assembler(self.clock, self.telemetry, self._known, self._reload, **self._limits)
+        return Assembler(
+            self.clock, self.telemetry, self._known, self._reload, waits=self._waits,
+            senders=Senders(self.learned.items(), self._rules), **self._limits,
+        )  # fmt: skip
 
     def _known(self, trace_ids: Sequence[str]) -> dict[str, KnownTrace]:
         return {
@@ -104,6 +128,7 @@ class Bench:
         }
 
     def _reload(self, offsets: Sequence[int]) -> Iterator[LoggedRequest]:
+        self.reloaded += len(offsets)
         return (self.log[offset] for offset in offsets if offset in self.log)
 
     def _hand(self, traces: list[AssembledTrace]) -> list[AssembledTrace]:

@@ -26,12 +26,13 @@ ANY_PORT = {"grpc_address": "127.0.0.1:0", "http_address": "127.0.0.1:0", "web_a
 
 
 def settings(data_dir: Path, **sections: Mapping[str, Any]) -> Settings:
-    """Settings on free ports; a trace without a marker is complete after 0.1 s unless `sections` say otherwise."""
+    """Settings on free ports; a trace without a marker is complete 0.1 s after its root, and 0.5 s after its last span
+    without one, unless `sections` say otherwise."""
     flags = {
         "data_dir": str(data_dir),
         **sections,
         "server": {**ANY_PORT, **sections.get("server", {})},
-        "assembly": {"quiet_period": 0.1, **sections.get("assembly", {})},
+        "assembly": {"settle": 0.1, "settle_logs": 0.1, "silence": 0.5, **sections.get("assembly", {})},
     }
     return load(environ={}, flags=flags)
 

@@ -6,10 +6,8 @@ from agenteval_collector.pipeline import AssembledTrace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.assembling import Bench, spans_of
+from tests.support.assembling import SETTLE, SETTLE_LOGS, SILENCE, Bench, spans_of
 from tests.support.otlp import START, log, logged, logs, marked, span, trace_id, traces
-
-QUIET = 2.0
 
 
 def numbers(completed: list[AssembledTrace]) -> list[tuple[int, int, list[int]]]:
@@ -55,31 +53,32 @@ def test_spans_that_name_no_process_do_not_stand_in_for_those_of_one_that_names_
     bench = Bench()
     bench.send(traces(span(1, 1)))
     assert bench.send(traces(marked(span(1, 2), 2), process="p")) == []
-    assert numbers(bench.advance(QUIET)) == [(1, 1, [1, 2])]
+    assert bench.advance(SETTLE_LOGS - 0.1) == []
+    assert numbers(bench.advance(0.1)) == [(1, 1, [1, 2])]
 
 
-def test_without_marker_a_trace_is_complete_after_a_quiet_period_since_its_last_span() -> None:
+def test_without_marker_a_trace_is_complete_when_nothing_more_came_for_the_settling_time() -> None:
     bench = Bench()
     bench.send(traces(span(1, 1)))
-    bench.advance(1.5)
-    bench.send(traces(span(1, 2)))
-    assert bench.advance(1.5) == []
-    assert numbers(bench.advance(0.5)) == [(1, 1, [1, 2])]
+    bench.advance(0.2)
+    bench.send(traces(span(1, 2, parent=1)))
+    assert bench.advance(0.2) == []
+    assert numbers(bench.advance(0.05)) == [(1, 1, [1, 2])]
 
 
 @pytest.mark.parametrize(
     "spans",
     [
         pytest.param([span(1, 3, parent=2), span(1, 2, parent=1), span(1, 1)], id="children before parents"),
-        pytest.param([span(1, 2, parent=99), span(1, 3, parent=2)], id="a parent that is never exported"),
         pytest.param([span(1, 1), span(1, 2), span(1, 3)], id="several roots"),
+        pytest.param([span(1, 1, parent=2), span(1, 2, parent=1)], id="each the parent of the other"),
     ],
 )
 def test_completion_does_not_depend_on_the_shape_of_the_tree(spans: list) -> None:
     bench = Bench()
     for each in spans:
         assert bench.send(traces(each)) == []
-    [completed] = bench.advance(QUIET)
+    [completed] = bench.advance(SETTLE)
     assert len(completed.spans) == len(spans)
 
 
@@ -88,7 +87,7 @@ def test_a_span_that_has_not_ended_holds_its_trace_until_it_has() -> None:
     bench.send(traces(span(1, 1, ended=False), span(1, 2, parent=1)))
     assert bench.advance(100) == []
     bench.send(traces(span(1, 1)))
-    assert numbers(bench.advance(QUIET)) == [(1, 1, [1, 2])]
+    assert numbers(bench.advance(SETTLE)) == [(1, 1, [1, 2])]
 
 
 def test_a_parent_that_a_counting_process_has_open_holds_its_trace_however_long_a_call_takes() -> None:
@@ -104,14 +103,15 @@ def test_a_parent_of_another_process_holds_nothing_once_all_that_was_counted_has
     bench = Bench()
     assert numbers(bench.send(traces(marked(span(1, 2, parent=1), 1), process="p"))) == [(1, 1, [2])]
     bench.send(traces(span(1, 3, parent=1)))
-    assert numbers(bench.advance(QUIET)) == [(1, 2, [2, 3])]
+    assert bench.advance(SILENCE - 1) == []
+    assert numbers(bench.advance(1)) == [(1, 2, [2, 3])]
 
 
 def test_spans_that_are_never_ended_below_a_root_that_has_come_hold_nothing() -> None:
     bench = Bench()
     bench.send(traces(span(1, 2, parent=1), process="p"))
     bench.send(traces(span(1, 1), process="p"))
-    assert numbers(bench.advance(QUIET)) == [(1, 1, [1, 2])]
+    assert numbers(bench.advance(SETTLE)) == [(1, 1, [1, 2])]
 
 
 def test_a_marker_does_not_complete_a_trace_with_a_span_that_has_not_ended() -> None:
@@ -136,11 +136,11 @@ def test_a_trace_that_was_complete_long_before_anybody_looked_is_not_counted_as_
 
 
 def test_max_age_comes_for_a_trace_that_is_never_quiet() -> None:
-    bench = Bench(max_age=10)
+    bench = Bench(max_age=1.25)
     completed = []
     for number in range(1, 12):
         completed += bench.send(traces(span(1, number)))
-        completed += bench.advance(1)
+        completed += bench.advance(0.125)
     assert numbers(completed) == [(1, 1, list(range(1, 11)))]
     assert bench.telemetry.counts["released_early"] == 1
 
@@ -149,7 +149,7 @@ def test_repetitions_make_no_revision_before_during_and_after_scoring() -> None:
     bench = Bench()
     request = traces(marked(span(1, 1), 1), process="p")
     bench.send(traces(span(2, 1)), traces(span(2, 1)))
-    assert numbers(bench.advance(QUIET)) == [(2, 1, [1])]
+    assert numbers(bench.advance(SETTLE)) == [(2, 1, [1])]
     assert len(bench.send(request)) == 1
     assert bench.send(request) == []
     bench.score()
@@ -163,7 +163,7 @@ def test_a_repetition_while_scoring_does_not_let_the_checkpoint_pass() -> None:
     request = traces(marked(span(1, 1), 1), process="p")
     bench.send(request)
     bench.send(request)
-    assert bench.advance(QUIET) == []
+    assert bench.advance(SETTLE) == []
     assert bench.assembler.checkpoint() == 1
     bench.score()
     assert bench.assembler.checkpoint() == 3
@@ -172,7 +172,8 @@ def test_a_repetition_while_scoring_does_not_let_the_checkpoint_pass() -> None:
 def test_a_late_span_while_scoring_makes_the_next_revision() -> None:
     bench = Bench()
     bench.send(traces(marked(span(1, 1), 1), process="p"))
-    assert numbers(bench.send(traces(marked(span(1, 2), 2), process="p"))) == [(1, 2, [1, 2])]
+    assert bench.send(traces(marked(span(1, 2), 2), process="p")) == []
+    assert numbers(bench.advance(SETTLE)) == [(1, 2, [1, 2])]
     assert bench.telemetry.counts["late"] == 1
     bench.score(1)
     assert bench.assembler.checkpoint() == 2
@@ -183,11 +184,11 @@ def test_a_late_span_while_scoring_makes_the_next_revision() -> None:
 def test_a_late_span_after_scoring_brings_the_trace_back_from_the_log() -> None:
     bench = Bench()
     bench.send(traces(span(1, 1), span(7, 1)))
-    bench.advance(QUIET)
+    bench.advance(SETTLE)
     bench.score()
     bench.send(traces(span(1, 2)))
     assert bench.assembler.checkpoint() == 2
-    assert numbers(bench.advance(QUIET)) == [(1, 2, [1, 2])]
+    assert numbers(bench.advance(SETTLE)) == [(1, 2, [1, 2])]
     bench.score()
     assert bench.store[trace_id(1).hex()].offsets == [1, 2]
     assert bench.assembler.checkpoint() == 3
@@ -196,7 +197,7 @@ def test_a_late_span_after_scoring_brings_the_trace_back_from_the_log() -> None:
 def test_a_late_span_after_the_log_was_trimmed_leaves_the_whole_revision_in_place() -> None:
     bench = Bench()
     bench.send(traces(span(1, 1)))
-    bench.advance(QUIET)
+    bench.advance(SETTLE)
     bench.score()
     del bench.log[1]
     bench.send(traces(span(1, 2), span(1, 3)))
@@ -221,7 +222,7 @@ def test_memory_that_is_counted_is_memory_that_is_held() -> None:
     bench.send(traces(span(1, 1), span(2, 1)))
     held = sum(len(raw) for trace in (1, 2) for raw, _ in _peeked(bench, trace).spans + _peeked(bench, trace).logs)
     assert bench.assembler.open_bytes == held
-    bench.advance(QUIET)
+    bench.advance(SETTLE)
     assert bench.assembler.open_bytes == bench.assembler.open_traces == 0
 
 
@@ -234,7 +235,7 @@ def _peeked(bench: Bench, trace: int) -> AssembledTrace:
 def test_log_records_join_their_trace_whichever_comes_first() -> None:
     bench = Bench()
     bench.send(logs(log(1, 1, gen_ai__prompt="hi")), traces(span(1, 1)), logs(log(1, 1, gen_ai__choice="ho")))
-    [completed] = bench.advance(QUIET)
+    [completed] = bench.advance(SETTLE)
     assert (len(completed.spans), len(completed.logs), completed.offsets) == (1, 2, [1, 2, 3])
 
 
@@ -267,7 +268,7 @@ def test_the_checkpoint_never_passes_what_is_not_scored() -> None:
     bench.send(traces(marked(span(2, 1), 1), process="p"))
     bench.score()
     assert bench.assembler.checkpoint() == 1
-    bench.advance(QUIET)
+    bench.advance(SETTLE)
     assert bench.assembler.checkpoint() == 1
     bench.score()
     assert bench.assembler.checkpoint() == 3
@@ -311,7 +312,7 @@ def test_a_replay_skips_what_a_scored_revision_has() -> None:
     bench.save_checkpoint()
     assert bench.crash() == []
     assert bench.assembler.open_traces == 1
-    assert numbers(bench.advance(QUIET)) == [(1, 1, [1])]
+    assert numbers(bench.advance(SETTLE)) == [(1, 1, [1])]
 
 
 def test_a_look_at_a_trace_says_what_is_there_and_of_which_revision() -> None:

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-from agenteval_collector.assembly import Assembler, KnownTrace
+from agenteval_collector.assembly import Assembler, KnownTrace, Waits
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.pipeline import Arrival, AssembledTrace, Death, LoggedRequest
 
 from tests.support.assembling import Counting, spans_of
 from tests.support.otlp import logged, span, span_id, trace_id, traces
 
-QUIET, MAX_AGE = 2.0, 600.0
+WAITS = Waits(settle=0.25, settle_logs=5.0, silence=60.0, max_age=600.0)
+SETTLE, MAX_AGE = WAITS.settle, WAITS.max_age
 
 
 class Open:
@@ -30,8 +31,7 @@ class Open:
             lambda arrivals, size: self.arrived.append((arrivals, size)),
             lambda trace: trace in self.going_on,
             self.deaths.get,
-            quiet_period=QUIET,
-            max_age=MAX_AGE,
+            waits=WAITS,
             max_open_bytes=1 << 30,
         )
 
@@ -51,11 +51,11 @@ class Open:
 def test_it_waits_for_as_long_as_it_goes_on() -> None:
     bench = Open()
     bench.assembler.take([logged(1, traces(span(1, 1), span(2, 1)))])
-    assert bench.due_after(QUIET) == [trace_id(2).hex()]
+    assert bench.due_after(SETTLE) == [trace_id(2).hex()]
     for _ in range(5):
-        assert bench.due_after(QUIET) == []
+        assert bench.due_after(1.0) == []
     bench.going_on.clear()
-    assert bench.due_after(QUIET) == [trace_id(1).hex()]
+    assert bench.due_after(1.0) == [trace_id(1).hex()]
 
 
 def test_it_does_not_wait_longer_than_for_any_trace() -> None:
@@ -87,13 +87,13 @@ def test_a_trace_whose_agent_died_is_complete_at_once() -> None:
         bench.deaths[trace.trace_id],
     )
     bench.going_on.clear()
-    assert bench.due_after(QUIET) == []
+    assert bench.due_after(SETTLE) == []
 
 
 def test_a_trace_of_which_nothing_has_arrived_is_complete_and_holds_nothing_back() -> None:
     bench = Open()
     bench.assembler.take([logged(1, traces(span(2, 1)))])
-    bench.due_after(QUIET)
+    bench.due_after(SETTLE)
     bench.assembler.scored(trace_id(2).hex(), 1)
     [trace] = bench.dies(1)
     assert (trace.revision, spans_of(trace), trace.offsets) == (1, [], [])
@@ -108,7 +108,7 @@ def test_who_was_taken_for_dead_makes_a_new_revision_when_spans_come() -> None:
     bench.deaths.clear()
     bench.going_on.clear()
     bench.assembler.take([logged(1, traces(span(1, 1)))])
-    bench.clock.advance(QUIET)
+    bench.clock.advance(SETTLE)
     [trace] = bench.assembler.due()
     assert (trace.revision, spans_of(trace), trace.death) == (2, [1], None)
 

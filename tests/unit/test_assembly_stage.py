@@ -1,13 +1,14 @@
 """What the assembly says and does while the evaluation behind it is busy."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 from agenteval_collector.assembly import AssemblyStage
 from agenteval_collector.clock import ManualClock
-from agenteval_collector.errors import Overloaded
+from agenteval_collector.errors import Overloaded, Unavailable
 from agenteval_collector.pipeline import AssembledTrace, LoggedRequest
+from agenteval_collector.records import Habit
 
 from tests.support.assembling import Bench
 from tests.support.otlp import START, logged, marked, span, trace_id, traces
@@ -44,11 +45,13 @@ class Busy:
         return True
 
 
-def stage(evaluation: Busy, log: Kept) -> AssemblyStage:
+def stage(
+    evaluation: Busy, log: Kept, save_habits: Callable[[Mapping[Habit, str]], None] = lambda _histories: None
+) -> AssemblyStage:
     bench = Bench()
     return AssemblyStage(
         bench.assembler, log=log, evaluate=evaluation.put, save_checkpoint=lambda _offset: None, clock=ManualClock(),
-        telemetry=bench.telemetry, max_pending_bytes=1, retention=60.0,
+        telemetry=bench.telemetry, max_pending_bytes=1, retention=60.0, save_habits=save_habits,
     )  # fmt: skip
 
 
@@ -83,3 +86,23 @@ def test_a_refusal_names_what_is_behind() -> None:
     evaluation.room.set()
     assembly.shutdown()
     assert len(evaluation.taken) == 2
+
+
+def test_what_is_learned_is_saved_at_the_stop_also_when_the_store_has_refused_it_before() -> None:
+    refused, saved = threading.Event(), []
+
+    def save(histories: Mapping[Habit, str]) -> None:
+        if not refused.is_set():
+            refused.set()
+            raise Unavailable("the disk is full")
+        saved.append(list(histories.values()))
+
+    evaluation = Busy()
+    evaluation.room.set()
+    orphan = logged(1, traces(span(1, 1, parent=7)))
+    later = logged(2, traces(span(2, 1)), received_at=START + 60_000_000_000)
+    assembly = stage(evaluation, Kept([orphan, later]), save)
+    assembly.start(1)
+    assert refused.wait(10)
+    assembly.shutdown()
+    assert saved == [["-"]]

@@ -10,10 +10,10 @@ def test_no_source_gives_the_defaults() -> None:
 
 def test_flags_outrank_environment_and_environment_outranks_the_file(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
-    file.write_text("assembly: {quiet_period: 1, max_age: 100}\nsession: {idle: 15 min}\n")
-    environ = {"AGENTEVAL_ASSEMBLY__QUIET_PERIOD": "500ms", "AGENTEVAL_ASSEMBLY__MAX_AGE": "200"}
+    file.write_text("assembly: {settle: 1, max_age: 100}\nsession: {idle: 15 min}\n")
+    environ = {"AGENTEVAL_ASSEMBLY__SETTLE": "500ms", "AGENTEVAL_ASSEMBLY__MAX_AGE": "200"}
     settings = load(file, environ, {"assembly": {"max_age": 300}})
-    assert (settings.assembly.quiet_period, settings.assembly.max_age, settings.session.idle) == (0.5, 300, 900)
+    assert (settings.assembly.settle, settings.assembly.max_age, settings.session.idle) == (0.5, 300, 900)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_flags_outrank_environment_and_environment_outranks_the_file(tmp_path: P
         pytest.param("assembly: {quiet: 1}", {}, r"unknown key 'assembly\.quiet'", id="a key misspelt in the file"),
         pytest.param("", {"AGENTEVAL_ASEMBLY__X": "1"}, "environment: unknown key 'asembly'", id="a section misspelt"),
         pytest.param("session: {min_coverage: 2}", {}, "min_coverage: .*less than or equal to 1", id="out of range"),
-        pytest.param("assembly: {quiet_period: soon}", {}, "assembly.quiet_period", id="a duration that is none"),
+        pytest.param("assembly: {settle: soon}", {}, "assembly.settle", id="a duration that is none"),
         pytest.param("session: {idle: .inf}", {}, r"session\.idle: .*finite", id="a duration without end"),
         pytest.param(
             "judge: {budget: {usd_per_day: .inf}}", {}, r"usd_per_day: .*finite", id="a bound that bounds nothing"

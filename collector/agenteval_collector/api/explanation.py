@@ -40,6 +40,19 @@ _GET_A_JUDGE = (
     "Set judge.base_url or judge.api_key in the collector's settings: any endpoint that speaks the OpenAI protocol "
     "will do, one on your machine too (docs/judge.md). Then `agenteval judge TRACE` has this trace judged as well."
 )
+_PARTIAL = "Part of it is missing, so scores rest on less than was done. "
+_ON_CLOSING = {
+    "short": _PARTIAL + "If a span was refused for its size (the agent logs it), raise server.max_span_bytes.",
+    "silence": _PARTIAL
+    + "What never comes is learned after a few traces; assembly.senders in the collector's settings "
+    "says it at once.",
+    "max_age": _PARTIAL
+    + "If such traces take longer, raise assembly.max_age; if what is missing never comes, say so in "
+    "assembly.senders.",
+    "memory": _PARTIAL + "Raise assembly.max_open_bytes.",
+}
+"""What to do about a trace that was closed before all of it had come."""
+
 _MEANING = {
     "no_content": "has no score, because the content it reads was not recorded",
     "not_applicable": "does not apply to this trace",
@@ -65,8 +78,8 @@ def about_standing(trace: Document) -> list[Note]:
     elif trace["open_spans"]:
         oldest, count = trace["open_spans"][0], len(trace["open_spans"])
         notes.append(Note(f"{count} of its spans have begun and not ended, the first is {oldest['name']!r}."))
-    notes.append(_completeness(trace))
-    if trace["partial"] and trace["status_reason"] is None:
+    notes += _completeness(trace)
+    if trace["partial"] and trace["status_reason"] is None and not _closed_early(trace):
         notes.append(
             Note(
                 "Part of it was cut on the way, so scores rest on less than was said.",
@@ -152,17 +165,29 @@ def about_outcome(outcome: Document) -> Note:
     return Note(text, advice)
 
 
-def _completeness(trace: Document) -> Note:
+def _completeness(trace: Document) -> list[Note]:
     if trace["complete"] and trace["status_reason"] is not None:
-        return Note(f"No more of it is expected than the {_spans(trace)} that came before.")
-    if trace["complete"]:
-        again = f", and was read {trace['revision']} times as late spans came" if trace["revision"] > 1 else ""
-        return Note(f"It is complete with {_spans(trace)}{again}.")
-    return Note(
-        f"It is not complete: {_spans(trace)} so far, and more may come.",
-        "It counts as complete when every process has delivered its spans; without our processor in the agent, "
-        "after assembly.quiet_period without a new span; at the latest after assembly.max_age.",
-    )
+        return [Note(f"No more of it is expected than the {_spans(trace)} that came before.")]
+    if not trace["complete"]:
+        return [
+            Note(
+                f"It is not complete: {_spans(trace)} so far, and more may come.",
+                "It is complete when every process of ours has delivered its spans, or when its root and the parents "
+                "of all its spans have come; a parent that does not come is waited for until assembly.silence or "
+                "assembly.max_age (docs/operations.md).",
+            )
+        ]
+    again = f", and was read {trace['revision']} times as late spans came" if trace["revision"] > 1 else ""
+    closing = trace["closing"]
+    if closing is None:
+        return [Note(f"It is complete with {_spans(trace)}{again}.")]
+    notes = [Note(f"It is complete with {_spans(trace)}{again}: {closing['reason']}.", _ON_CLOSING.get(closing["by"]))]
+    return notes + [Note(f"Of its senders it is known that {sentence}.") for sentence in closing["senders"]]
+
+
+def _closed_early(trace: Document) -> bool:
+    """Whether it is partial because it was closed before all of it had come."""
+    return trace["closing"] is not None and trace["closing"]["by"] in _ON_CLOSING
 
 
 def _session(trace: Document) -> Note:

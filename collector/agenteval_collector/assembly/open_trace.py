@@ -1,10 +1,11 @@
 """A trace while its spans arrive: what came, from which process, and whether that is all."""
 
-import math
 from typing import NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from agenteval_collector.assembly.awaiting import Awaiting
+from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.pipeline import Origin
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 
@@ -18,6 +19,14 @@ class Receipt(NamedTuple):
     received_at: int
 
 
+class Record(NamedTuple):
+    """A serialized log record, of the span that it names; `answer`: it holds what that span's model answered."""
+
+    raw: bytes
+    span_id: bytes
+    answer: bool
+
+
 class OpenTrace:
     """The spans and log records of one trace, each kept as the bytes it came in: no decoded copy waits in memory.
 
@@ -26,12 +35,17 @@ class OpenTrace:
     anything that is in no committed revision yet, `received_at` when the newest of what it has was received, 0 before.
     """
 
-    def __init__(self, trace_id: bytes, tenant: str, *, now: float, receipt: Receipt) -> None:
+    __slots__ = (
+        "_awaited", "_delivered", "_expected", "_marked", "_marked_only", "_new_from", "_unattributed", "_unended",
+        "awaiting", "changed", "logs", "offsets", "opened_at", "received_at", "revision", "scored", "size", "spans",
+        "tenant", "touched_at", "trace_id", "unscored_from",
+    )  # fmt: skip
+
+    def __init__(self, trace_id: bytes, tenant: str, senders: Senders, *, now: float, receipt: Receipt) -> None:
         self.trace_id = trace_id
         self.tenant = tenant
         self.opened_at = now
         self.touched_at = now
-        self.deadline = math.inf
         self.unscored_from = receipt
         self.received_at = 0
         self.revision = 1
@@ -41,6 +55,7 @@ class OpenTrace:
         self.offsets: dict[int, None] = {}
         self.size = 0
         self.changed = False
+        self.awaiting = Awaiting(tenant, senders)
         self._new_from = receipt
         self._unended: set[bytes] = set()
         self._expected: dict[str, int] = {}
@@ -51,9 +66,15 @@ class OpenTrace:
         self._marked_only: set[str] = set()
         self._unattributed = 0
 
-    def add(self, item: Span | bytes, origin: Origin, receipt: Receipt) -> bool:
-        """Take a span or a serialized log record; False where it is known already (an exporter sent it again)."""
-        if isinstance(item, bytes):
+    def knows(self, item: Span | Record) -> bool:
+        """Whether it is here already: an exporter has sent it again."""
+        if isinstance(item, Record):
+            return item.raw in self.logs
+        return item.span_id in self.spans and not self._ends(item.span_id, item)
+
+    def add(self, item: Span | Record, origin: Origin, receipt: Receipt) -> bool:
+        """Take a span or a log record; False where it is known already."""
+        if isinstance(item, Record):
             return self._add_log(item, origin, receipt)
         return self._add_span(item, origin, receipt)
 
@@ -62,23 +83,19 @@ class OpenTrace:
         self.revision += 1
         self.changed = False
         self.opened_at = self.touched_at = now
-        self.deadline = math.inf
         self._marked = False
 
-    def restored(self, revision: int, now: float) -> None:
+    def restored(self, revision: int) -> None:
         """What was added until now is what the committed `revision` was made of."""
         self.revision = self.scored = revision
-        self.reopen(now)
+        self.changed = False
+        self.awaiting.told_before()
 
     def died(self, receipt: Receipt) -> None:
         """Its agent died, of which the next revision tells; `receipt` is that of the next request."""
         self._awaited.clear()
-        self._changed(receipt)
-
-    def unchanged(self) -> None:
-        """Nothing came since it was opened again: the revision before stands, as it was."""
-        self.revision -= 1
-        self.changed = True
+        if not self.changed:
+            self._changed(receipt)
 
     def committed(self, revision: int) -> None:
         """The store holds `revision` now; what came before its completion needs no replay any more."""
@@ -102,9 +119,10 @@ class OpenTrace:
     def delivered(self) -> bool:
         """Whether every process that reported how many spans it handed over has delivered that many.
 
-        False where no process reported since the trace was opened.
+        False where no process reported since the trace was opened, and where there are spans that nobody counts.
         """
-        return self._marked and not self._unended and not self.missing
+        uncounted = self._unattributed and not self._marked_only
+        return self._marked and not uncounted and not self._unended and not self.missing
 
     @property
     def missing(self) -> int:
@@ -123,44 +141,62 @@ class OpenTrace:
             missing += of_process
         return missing
 
+    def learn(self) -> None:
+        """Tell what of the trace came and what did not, as it is complete."""
+        for span_id in self.awaiting.followed_by_logs():
+            known = self.spans.get(span_id)
+            if known is not None:
+                raw, origin = known
+                self.awaiting.expect_logs(Span.FromString(raw), raw, origin)
+        self.awaiting.learn()
+
+    def _ends(self, span_id: bytes, span: Span) -> bool:
+        """Whether it is the end of a span that came without one."""
+        return span_id in self._unended and bool(span.end_time_unix_nano)
+
     def _add_span(self, span: Span, origin: Origin, receipt: Receipt) -> bool:
-        known = self.spans.get(span.span_id)
-        if known is not None and (span.span_id not in self._unended or not span.end_time_unix_nano):
+        span_id, parent_id, spans = span.span_id, span.parent_span_id, self.spans
+        known = spans.get(span_id)
+        if known is not None and not self._ends(span_id, span):
             return False
         raw = span.SerializeToString()
         if known is not None:
             self.size -= len(known[0])
-            self._unended.discard(span.span_id)
+            self._unended.discard(span_id)
         elif not span.end_time_unix_nano:
-            self._unended.add(span.span_id)
-        self.spans[span.span_id] = (raw, origin)
-        self._awaited.pop(span.span_id, None)
-        if origin.process is not None and span.parent_span_id and span.parent_span_id not in self.spans:
-            self._awaited.setdefault(span.parent_span_id, set()).add(origin.process)
+            self._unended.add(span_id)
+        spans[span_id] = (raw, origin)
         self.size += len(raw)
+        self._awaited.pop(span_id, None)
+        orphan = bool(parent_id) and parent_id not in spans
+        self.awaiting.add(span, span_id, raw, origin, missing_parent=parent_id if orphan else None)
+        if orphan and origin.process is not None:
+            self._awaited.setdefault(parent_id, set()).add(origin.process)
         self._added(receipt)
         self._attribute(span, raw, origin, again=known is not None)
         return True
 
-    def _add_log(self, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
-        if raw in self.logs:
+    def _add_log(self, record: Record, origin: Origin, receipt: Receipt) -> bool:
+        if record.raw in self.logs:
             return False
-        self.logs[raw] = origin
-        self.size += len(raw)
+        self.logs[record.raw] = origin
+        self.size += len(record.raw)
+        if record.answer:
+            self.awaiting.answered(record.span_id)
         self._added(receipt)
         return True
 
     def _added(self, receipt: Receipt) -> None:
         self.offsets[receipt.offset] = None
         self.received_at = max(self.received_at, receipt.received_at)
-        self._changed(receipt)
+        if not self.changed:
+            self._changed(receipt)
 
     def _changed(self, receipt: Receipt) -> None:
-        if not self.changed:
-            self.changed = True
-            self._new_from = receipt
-            if self.scored == self.revision - 1:
-                self.unscored_from = receipt
+        self.changed = True
+        self._new_from = receipt
+        if self.scored == self.revision - 1:
+            self.unscored_from = receipt
 
     def _attribute(self, span: Span, raw: bytes, origin: Origin, *, again: bool) -> None:
         process = origin.process

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from agenteval_collector.endurance import Endurance
 from agenteval_collector.errors import Overloaded, RetryableError
 from agenteval_collector.inbox import Inbox
 from agenteval_collector.pipeline import AssembledTrace, LoggedRequest, Telemetry
+from agenteval_collector.records import Habit
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +40,8 @@ class Log(Protocol):
 class AssemblyStage:
     """Owns the assembler. `evaluate` takes a complete trace, or returns False after a timeout for want of room.
 
-    `save_checkpoint` is told the offset below which everything is scored, whenever it has moved. `died` gives the
-    traces whose agents died since it was asked last.
+    `save_checkpoint` is told the offset below which everything is scored, whenever it has moved, `save_habits` what was
+    learned of senders. `died` gives the traces whose agents died since it was asked last.
     """
 
     def __init__(
@@ -55,12 +56,14 @@ class AssemblyStage:
         max_pending_bytes: int,
         retention: float,
         died: Callable[[], Sequence[str]] = tuple,
+        save_habits: Callable[[Mapping[Habit, str]], None] = lambda _histories: None,
     ) -> None:
         self._assembler = assembler
         self._died = died
         self._log = log
         self._evaluate = evaluate
         self._save_checkpoint = save_checkpoint
+        self._save_habits = save_habits
         self._clock = clock
         self._telemetry = telemetry
         self._retention = retention
@@ -136,10 +139,12 @@ class AssemblyStage:
     def _assemble_deliveries(self) -> None:
         while True:
             requests = self._inbox.take(BATCH, self._patience())
+            self._note_scored()
             self._endurance.survive(lambda: self._hand_over(self._assemble(requests)))  # noqa: B023
             self._endurance.survive(lambda: self._hand_over(self._assembler.due()))
             self._endurance.survive(self._housekeeping)
             if self._inbox.closed and not requests:
+                self._save_learned()
                 return
 
     def _assemble(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
@@ -173,8 +178,7 @@ class AssemblyStage:
             self._handing_over = False
 
     def _housekeeping(self) -> None:
-        while self._scored:
-            self._assembler.scored(*self._scored.popleft())
+        self._note_scored()
         now = self._clock.monotonic()
         if now < self._next_housekeeping:
             return
@@ -186,9 +190,19 @@ class AssemblyStage:
         except RetryableError as error:
             logger.error("progress is not saved, next attempt in %g s: %s", HOUSEKEEPING, error)
 
+    def _note_scored(self) -> None:
+        while self._scored:
+            self._assembler.scored(*self._scored.popleft())
+
     def _save_progress(self) -> None:
         checkpoint = self._assembler.checkpoint()
         if checkpoint > self._checkpoint:
             self._save_checkpoint(checkpoint)
             self._checkpoint = checkpoint
+        self._save_learned()
         self._log.trim(self._checkpoint, older_than=self._clock.now() - round(self._retention * 1e9))
+
+    def _save_learned(self) -> None:
+        if learned := self._assembler.senders.unsaved():
+            self._save_habits(learned)
+            self._assembler.senders.saved(learned)

@@ -4,6 +4,7 @@ Sources, later ones win: the defaults, a YAML file, `AGENTEVAL_*` environment va
 command-line flags. A key that does not exist is an error that names it.
 """
 
+from agenteval_collector.config.assembly import AssemblyConfig
 from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig, JudgedConfig
 from agenteval_collector.config.findings import FindingConfig, FindingsConfig
 from agenteval_collector.config.judge import NO_JUDGE, BudgetConfig, PriceConfig, RubricConfig
@@ -16,6 +17,7 @@ from agenteval_collector.config.values import Section
 __all__ = [
     "DEFAULT_CONSTRAINTS",
     "NO_JUDGE",
+    "AssemblyConfig",
     "BudgetConfig",
     "ConfigError",
     "ConstraintConfig",

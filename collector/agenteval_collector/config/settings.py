@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import Field, SecretStr
 
+from agenteval_collector.config.assembly import AssemblyConfig
 from agenteval_collector.config.evaluators import EmbedderConfig, EvaluatorsConfig
 from agenteval_collector.config.findings import FindingsConfig
 from agenteval_collector.config.judge import JudgeConfig
@@ -41,17 +42,6 @@ class LogConfig(Section):
     """Seconds that requests are kept after they are scored, so that late spans can join their trace."""
     max_pending_bytes: int = Field(default=128 * MIB, gt=0)
     """Requests that are acknowledged and not assembled yet; above it new ones are told to come back later."""
-
-
-class AssemblyConfig(Section):
-    """When a trace counts as complete."""
-
-    quiet_period: Seconds = 2.0
-    """Seconds without a new span after which a trace without completion marker is complete."""
-    max_age: Seconds = 600.0
-    """Seconds since its first span after which a trace is scored as it stands."""
-    max_open_bytes: int = Field(default=512 * MIB, gt=0)
-    """Memory for spans of incomplete traces; above it the oldest trace is released early."""
 
 
 class SessionConfig(Section):

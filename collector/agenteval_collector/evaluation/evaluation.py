@@ -12,21 +12,24 @@ from agenteval_collector.clock import Clock
 from agenteval_collector.documents import trace_document
 from agenteval_collector.evaluation.observing import Observer, text_of, turn_of
 from agenteval_collector.evaluation.outcomes import TraceOutcomes, failure_of
+from agenteval_collector.evaluation.repetition import Readings
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.evaluators.port import Embed
-from agenteval_collector.pipeline import AssembledTrace, Telemetry
+from agenteval_collector.pipeline import AssembledTrace, Document, Telemetry
 from agenteval_collector.records import (
     Commit,
     Judgement,
     Member,
     RunTrace,
+    SameTrace,
     SessionUpdate,
     Standing,
     TraceRecord,
 )
 from agenteval_collector.said import SaidTurn, said_in
 from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.finding import Seen
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Failure
@@ -85,6 +88,7 @@ class TraceEvaluation:
         self._telemetry = telemetry
         self._run_trace = run_trace
         self._observer = observer
+        self._readings = Readings()
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
         """Add to `commit` what follows from the trace; where it stood before, if this revision has left there.
@@ -95,15 +99,19 @@ class TraceEvaluation:
         # Everything that may have to be tried again comes before anything is changed.
         before = self._standing(assembled, commit)
         trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
-        for kind, values in trace.unread.items():
-            self._telemetry.unread(kind, values)
         session_id = trace.session_id or trace.trace_id
         place = (trace.started_at, trace.trace_id)
         previous = self._sessions.previous(session_id, place)
+        seen = self._observer.seen(trace, is_first=not previous)
+        if unreadable is None and self._readings.same(assembled, trace, before):
+            commit.same.append(_same(assembled, trace, seen))
+            return None
+        for kind, values in trace.unread.items():
+            self._telemetry.unread(kind, values)
         context = EvaluationContext(trace, [turn.answer for turn in previous], self._embed)
         evaluations = self._outcomes.find(context, session_id, assembled.revision, unreadable)
         said = [said_in(*turn) for turn in zip(trace.turns, context.answers, strict=True)]
-        findings, seen = self._observer.observe(trace, assembled, session_id=session_id, is_first=not previous)
+        findings = self._observer.observe(trace, assembled, session_id=session_id, is_first=not previous)
         compared = next((each for each in evaluations if each.name == LoopDetection.name), None)
         if compared is not None:
             findings += self._observer.in_answers(compared, previous, said)
@@ -130,16 +138,10 @@ class TraceEvaluation:
                 session_id=session_id,
                 started_at=trace.started_at,
                 revision=assembled.revision,
-                document=trace_document(
-                    trace,
-                    revision=assembled.revision,
-                    complete=assembled.complete,
-                    death=assembled.death,
-                    seen=seen,
-                ),
+                document=_document(assembled, trace, seen),
                 offsets=assembled.offsets,
                 died=assembled.death.reason if assembled.death is not None else None,
-                processes=sorted(assembled.processes)[:MAX_PROCESSES],
+                processes=_processes(assembled),
                 run=trace.run,
                 run_trace=self._run_trace(trace, session_id),
                 findings=findings,
@@ -186,7 +188,8 @@ class TraceEvaluation:
         for record in reversed(commit.traces):
             if record.trace_id == assembled.trace_id:
                 place = (record.started_at, record.trace_id)
-                return Standing(session_id=record.session_id, place=place, revision=record.revision)
+                # Whether anything of it will wait for the judge is known when it is stored.
+                return Standing(session_id=record.session_id, place=place, revision=record.revision, pending=True)
         return self._store.standing(assembled.trace_id)
 
     def _attempt(self, assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
@@ -215,6 +218,31 @@ class TraceEvaluation:
             follower.signals[LoopDetection.name] = rescored
             commit.evaluations.append(rescored)
             self._sessions.rescore(session_id, follower)
+
+
+def _document(assembled: AssembledTrace, trace: Trace, seen: Seen) -> Document:
+    return trace_document(
+        trace,
+        revision=assembled.revision,
+        complete=assembled.complete,
+        death=assembled.death,
+        closing=assembled.closing,
+        seen=seen,
+    )
+
+
+def _processes(assembled: AssembledTrace) -> list[str]:
+    return sorted(assembled.processes)[:MAX_PROCESSES]
+
+
+def _same(assembled: AssembledTrace, trace: Trace, seen: Seen) -> SameTrace:
+    return SameTrace(
+        trace_id=trace.trace_id,
+        revision=assembled.revision,
+        document=_document(assembled, trace, seen),
+        offsets=assembled.offsets,
+        processes=_processes(assembled),
+    )
 
 
 def _unread(assembled: AssembledTrace) -> Trace:

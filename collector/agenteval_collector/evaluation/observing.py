@@ -57,27 +57,22 @@ class Observer:
         self._ruled = ruled
         self._clock = clock
 
-    def observe(
-        self,
-        trace: Trace,
-        assembled: AssembledTrace,
-        *,
-        session_id: str,
-        is_first: bool,
-    ) -> tuple[list[Finding], Seen]:
-        """The findings of a trace and what could be seen of it; `is_first`: in its session, as far as is known."""
+    def observe(self, trace: Trace, assembled: AssembledTrace, *, session_id: str, is_first: bool) -> list[Finding]:
+        """The findings of a trace; `is_first`: in its session, as far as is known."""
         now = self._clock.now()
         found = [*self._loops.in_trace(trace, session_id, assembled)]
         if assembled.death is not None:
             found.append(_death_of(trace, assembled.death, session_id, now))
-        seen = Seen()
         try:
             found += self._findings_in(trace, session_id=session_id, is_first=is_first, found_at=now)
-            seen = self._seen_in(trace, is_first=is_first)
         except Exception:  # A defect of ours must not take the scores along.
             logger.exception("what is to be observed in trace %s could not be found", trace.trace_id)
         turns = turn_of(trace)
-        return self._ruled(_in_turn(each, turns) for each in found), seen
+        return self._ruled(_in_turn(each, turns) for each in found)
+
+    def seen(self, trace: Trace, *, is_first: bool) -> Seen:
+        """What could be seen of a trace; `is_first` as above."""
+        return self._seen_in(trace, is_first=is_first)
 
     def in_answers(self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]) -> list[Finding]:
         """The repeated answer of a trace, if any: `compared` is its outcome of loop_detection, `said` its turns, and

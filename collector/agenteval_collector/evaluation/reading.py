@@ -62,7 +62,8 @@ class TraceReader:
         if len(assembled.spans) > MAX_SPANS:
             return replace(trace, span_count=len(assembled.spans), partial=True)
         # What its sender says it handed over, and what was refused or lost on the way, was cut from the trace.
-        return replace(trace, partial=True) if assembled.missing else trace
+        cut = assembled.missing or (assembled.closing is not None and assembled.closing.partial)
+        return replace(trace, partial=True) if cut else trace
 
 
 def _within_bounds(spans: Sequence[T]) -> Sequence[T]:

@@ -144,6 +144,18 @@ run_traces = Table(
     Index("run_traces_by_version", "tenant", "agent", "service_version", "started_at"),
 )
 
+sender_habits = Table(
+    "sender_habits",
+    metadata,
+    Column("tenant", String, nullable=False),
+    Column("service", String, nullable=False),
+    Column("scope", String, nullable=False),
+    Column("operation", String, nullable=False),
+    Column("what", String, nullable=False, comment="what may come after its spans: a parent, log records"),
+    Column("history", String, nullable=False, comment="of its last traces, oldest first: + came, - did not"),
+    PrimaryKeyConstraint("tenant", "service", "scope", "operation", "what"),
+)
+
 progress = Table(
     "progress",
     metadata,

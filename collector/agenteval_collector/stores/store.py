@@ -14,6 +14,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    exists,
     literal_column,
     select,
     tuple_,
@@ -35,6 +36,7 @@ from agenteval_collector.records import (
 from agenteval_collector.stores.access import reading, writing
 from agenteval_collector.stores.finding_rows import worst
 from agenteval_collector.stores.findings import FindingStore, count_findings, refresh_sessions, write_findings
+from agenteval_collector.stores.habits import HabitStore
 from agenteval_collector.stores.judged_rows import is_left_to_judge, read_judged, read_pending
 from agenteval_collector.stores.judging import JudgeLedgerStore, trim_exchanges, write_exchanges
 from agenteval_collector.stores.labels import write_label
@@ -49,6 +51,7 @@ from agenteval_collector.stores.rows import (
 )
 from agenteval_collector.stores.run_rows import trim_run_reports, write_run_report, write_run_traces
 from agenteval_collector.stores.running import read_processes
+from agenteval_collector.stores.same_traces import write_same
 from agenteval_collector.stores.schema import outcomes, progress, sessions, traces
 from agenteval_collector.stores.upserting import upsert
 from otel_agenteval.finding import Severity
@@ -88,6 +91,7 @@ class Store:
         """Counts what was written; it may also rise where nothing was changed."""
         self.ledger = JudgeLedgerStore(self._pipeline, TENANT)
         self.findings = FindingStore(self._pipeline, TENANT)
+        self.habits = HabitStore(self._pipeline)
         try:
             migrate(self._pipeline)
         except BaseException:
@@ -106,6 +110,8 @@ class Store:
             evaluations += session.evaluations
         with self._writing(durable=bool(commit.judgements)) as connection:
             known = _outcomes_counted(connection, evaluations)
+            # First: what comes behind one of these in a commit is newer.
+            write_same(connection, TENANT, commit.same)
             upsert(connection, traces, [trace_row(TENANT, trace) for trace in commit.traces])
             write_run_traces(connection, TENANT, commit.traces)
             upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
@@ -159,13 +165,11 @@ class Store:
     def standing(self, trace_id: str) -> Standing | None:
         """Where the stored revision of a trace stands; None where it is new."""
         with reading(self._pipeline) as connection:
-            query = select(traces.c.session_id, traces.c.started_at, traces.c.revision).where(
-                traces.c.tenant == TENANT, traces.c.trace_id == trace_id
-            )
-            row = connection.execute(query).first()
+            row = connection.execute(_STANDING, {"id": trace_id}).first()
         if row is None:
             return None
-        return Standing(session_id=row.session_id, place=(row.started_at, trace_id), revision=row.revision)
+        place = (row.started_at, trace_id)
+        return Standing(session_id=row.session_id, place=place, revision=row.revision, pending=row.pending)
 
     def pending_jobs(self, *, before: int, after: str = "", limit: int = 64) -> list[JudgeJob]:
         """The newest revisions that wait for the judge since before that time (ns), by trace id from `after` on."""
@@ -312,6 +316,19 @@ class Store:
 _KNOWN_TRACES = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
     traces.c.tenant == TENANT, among(traces.c.trace_id, "ids")
 )
+_STANDING = select(
+    traces.c.session_id,
+    traces.c.started_at,
+    traces.c.revision,
+    exists()
+    .where(
+        outcomes.c.tenant == TENANT,
+        outcomes.c.subject == literal_column(f"'{Subject.TRACE}'"),
+        outcomes.c.subject_id == traces.c.trace_id,
+        outcomes.c.status == literal_column(f"'{Status.PENDING}'"),
+    )
+    .label("pending"),
+).where(traces.c.tenant == TENANT, traces.c.trace_id == bindparam("id"))
 _SESSION = select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == bindparam("id"))
 _COUNTED = select(
     outcomes.c.subject, outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.version

@@ -137,7 +137,7 @@ class EvaluationServiceServicer(object):
 
     def EndSession(self, request, context):
         """The session has had its last turn. Traces that were on the way belong to it: its scores are final
-        assembly.quiet_period and a second later, or with the end of the collector. One that comes later opens it again.
+        assembly.settle_logs and a second later, or with the end of the collector. One that comes later opens it again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,0 +1,72 @@
+"""CPU of assembling traces, per span, as a ratio to parsing the same requests.
+
+Traces with our processor's count, and plain ones, whose spans come in requests of many and one by one.
+
+    python -m benchmarks.assembly_cpu [--conversations N] [--rounds N] [--json]
+"""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+from agenteval_collector.assembly import Assembler, Waits
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.offline import NoTelemetry
+from agenteval_collector.pipeline import LoggedRequest, Signal
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from benchmarks.harness import MIB, arguments, report
+from benchmarks.workload.generator import generate
+from benchmarks.workload.otlp import requests
+
+WAITS = Waits(settle=0.25, settle_logs=5.0, silence=60.0, max_age=600.0)
+BETWEEN = 0.01
+"""Seconds between two requests, by the assembler's clock."""
+SORTS = {"counted": (True, 64), "plain": (False, 64), "plain, one by one": (False, 1)}
+
+
+def main() -> None:
+    """Run as a script."""
+    given = arguments(__doc__, conversations=60, rounds=7)
+    gc.collect()
+    gc.freeze()  # As the collector does: what was loaded is not looked through again.
+    results: dict[str, float] = {}
+    for name, (marker, together) in SORTS.items():
+        parsed: list[float] = []
+        assembled: list[float] = []
+        for number in range(given.rounds + 1):
+            conversations = list(generate(given.conversations, seed=number))
+            spans = sum(each.span_count for each in conversations)
+            bodies = list(requests(conversations, started_at=time.time_ns(), spans_per_request=together, marker=marker))
+            parsed.append(cost(lambda: [ExportTraceServiceRequest.FromString(body) for body in bodies]) / spans)  # noqa: B023
+            assembled.append(cost(lambda: assemble(bodies)) / spans)  # noqa: B023
+        # The first round has warmed up.
+        results[f"{name}, us"] = statistics.median(assembled[1:]) * 1e6
+        results[f"{name}, ratio"] = statistics.median(a / p for a, p in zip(assembled[1:], parsed[1:], strict=True))
+    report("CPU of assembling, per span", results, as_json=given.json)
+
+
+def cost(work: Callable[[], object]) -> float:
+    """CPU seconds of this process."""
+    before = time.process_time()
+    work()
+    return time.process_time() - before
+
+
+def assemble(bodies: Sequence[bytes]) -> None:
+    """Put every trace together; each is scored as soon as it is complete."""
+    clock = ManualClock()
+    assembler = Assembler(
+        clock, NoTelemetry(), lambda _: {}, lambda _: (), waits=WAITS, max_open_bytes=1 << 40,
+        max_recent_bytes=32 * MIB,
+    )  # fmt: skip
+    for offset, body in enumerate(bodies, 1):
+        complete = assembler.take([LoggedRequest(offset, "default", Signal.TRACES, clock.now(), body)])
+        clock.advance(BETWEEN)
+        for trace in [*complete, *assembler.due()]:
+            assembler.scored(trace.trace_id, trace.revision)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Of one trace: the parents and log records that have not come yet, and the habits that tell whether they will."""
+
+from collections.abc import Iterator
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from agenteval_collector.assembly.senders import Senders, Usual
+from agenteval_collector.pipeline import Origin
+from agenteval_collector.records import Habit, What
+
+_FLAGS_KNOWN, _REMOTE = 0x100, 0x200
+_ENTERED = (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER)
+# Looked up once: that takes longer than all else that is done with a span here.
+_ERROR = Status.STATUS_CODE_ERROR
+_NOBODY: frozenset[Habit] = frozenset()
+
+
+class Awaiting:
+    """`tenant` is the trace's. Ids are those of spans."""
+
+    __slots__ = ("_answered", "_came", "_logged", "_parents", "_senders", "_tenant", "_told")
+
+    def __init__(self, tenant: str, senders: Senders) -> None:
+        self._tenant = tenant
+        self._senders = senders
+        # Parents that have not come, each with the habits of its children.
+        self._parents: dict[bytes, frozenset[Habit]] = {}
+        self._came = _NOBODY
+        # Spans that log records may follow, and those whose record with the answer has come.
+        self._logged: dict[bytes, Habit] | None = None
+        self._answered: set[bytes] | None = None
+        # The habits that were told of, with whether the thing had come.
+        self._told: dict[Habit, bool] | None = None
+
+    def add(self, span: Span, span_id: bytes, raw: bytes, origin: Origin, *, missing_parent: bytes | None) -> None:
+        """A span has come; `raw` is the span as bytes. `missing_parent`: it names one that is not there."""
+        parents = self._parents
+        if span_id in parents:
+            self._came |= parents.pop(span_id)
+        if missing_parent is not None:
+            what = _parent(span)
+            # A process that counts its spans needs no guess about its own.
+            if origin.process is None or what is What.REMOTE_PARENT:
+                habit = self._senders.habit(span, raw, origin, self._tenant, what)
+                children = parents.get(missing_parent, _NOBODY)
+                if habit not in children:
+                    parents[missing_parent] = children | {habit}
+        if self._senders.may_log(self._tenant, origin):
+            self.expect_logs(span, raw, origin)
+
+    def answered(self, span_id: bytes) -> None:
+        """The log record with what the span's model answered is there."""
+        if self._answered is None:
+            self._answered = set()
+        self._answered.add(span_id)
+
+    def missing(self) -> Iterator[Habit]:
+        """The habits of all that has not come; each once."""
+        seen = _NOBODY
+        for habits in self._parents.values():
+            yield from habits - seen
+            seen |= habits
+        if self._logged is not None:
+            yield from self._logs(answered=False) - seen
+
+    def followed_by_logs(self) -> list[bytes]:
+        """The spans that log records have followed though nobody knew that they would."""
+        if self._answered is None:
+            return []
+        return [span_id for span_id in self._answered if span_id not in (self._logged or ())]
+
+    def expect_logs(self, span: Span, raw: bytes, origin: Origin) -> None:
+        """Log records may follow the span."""
+        if self._logged is None:
+            self._logged = {}
+        self._logged[span.span_id] = self._senders.habit(span, raw, origin, self._tenant, What.LOGS)
+
+    def learn(self) -> None:
+        """Tell what came and what did not, as the trace is complete; each thing once, and again when it has changed."""
+        if not self._came and not self._parents and self._logged is None:
+            return
+        told = self._told = self._told or {}
+        answered = self._logs(answered=True)
+        for habit in self._came | answered:
+            if not told.get(habit, False):
+                self._senders.came(habit, after_all=habit in told)
+                told[habit] = True
+        for habit in self.missing():
+            if habit in told or habit in answered:
+                continue
+            # Most spans of a scope that writes log records are followed by none, and nobody waits for any.
+            if habit.what is not What.LOGS or self._senders.usual(habit) is not Usual.UNKNOWN:
+                self._senders.missed(habit)
+                told[habit] = False
+
+    def told_before(self) -> None:
+        """How things stand was told when the trace was complete before."""
+        self._told = {**dict.fromkeys(self.missing(), False), **dict.fromkeys(self._came, True)}
+
+    def _logs(self, *, answered: bool) -> frozenset[Habit]:
+        """The habits of the spans that log records may follow, and have or have not."""
+        known = self._answered or ()
+        return frozenset(habit for span_id, habit in (self._logged or {}).items() if (span_id in known) is answered)
+
+
+def _parent(span: Span) -> What:
+    """Without flags, what enters a process is taken to have its parent in another one."""
+    flags = span.flags
+    if flags & _REMOTE if flags & _FLAGS_KNOWN else span.kind in _ENTERED:
+        return What.REMOTE_PARENT
+    return What.PARENT_OF_FAILED if span.status.code == _ERROR else What.PARENT

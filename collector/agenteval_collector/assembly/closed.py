@@ -1,0 +1,57 @@
+"""Traces that are complete: those that are being scored, and the last of those that were."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from agenteval_collector.assembly.open_trace import OpenTrace
+
+
+class ClosedTraces:
+    """Holds every trace that is being scored, and of the scored ones at most `max_bytes`, the last ones.
+
+    What comes late for one of them costs no reading of the log. Of one thread, but for `scoring` and `get`.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._scoring: dict[bytes, OpenTrace] = {}
+        self._recent: OrderedDict[bytes, OpenTrace] = OrderedDict()
+        self._recent_bytes = 0
+
+    def __contains__(self, trace_id: bytes) -> bool:
+        return trace_id in self._scoring or trace_id in self._recent
+
+    def close(self, trace: OpenTrace) -> None:
+        """Its newest revision is to be scored."""
+        self._scoring[trace.trace_id] = trace
+
+    def keep(self, trace: OpenTrace) -> None:
+        """Its newest revision is scored."""
+        self._scoring.pop(trace.trace_id, None)
+        self._recent[trace.trace_id] = trace
+        self._recent_bytes += trace.size
+
+    def trim(self) -> None:
+        """Forget what was kept for longest, until the rest fits."""
+        while self._recent_bytes > self._max_bytes:
+            _, oldest = self._recent.popitem(last=False)
+            self._recent_bytes -= oldest.size
+
+    def get(self, trace_id: bytes) -> OpenTrace | None:
+        """The trace, which stays here."""
+        return self._scoring.get(trace_id) or self._recent.get(trace_id)
+
+    def take(self, trace_id: bytes) -> OpenTrace | None:
+        """The trace, which goes on and is closed no more."""
+        trace = self._scoring.pop(trace_id, None)
+        if trace is None and (trace := self._recent.pop(trace_id, None)) is not None:
+            self._recent_bytes -= trace.size
+        return trace
+
+    def being_scored(self, trace_id: bytes) -> OpenTrace | None:
+        """The trace where its newest revision is not scored yet; safe from any thread."""
+        return self._scoring.get(trace_id)
+
+    def scoring(self) -> Iterable[OpenTrace]:
+        """Those whose newest revision is not scored yet; safe from any thread."""
+        return list(self._scoring.values())

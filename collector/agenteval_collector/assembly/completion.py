@@ -1,0 +1,111 @@
+"""How long an open trace is waited for, and for what. Pure: times are given."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from agenteval_collector.assembly.open_trace import OpenTrace
+from agenteval_collector.assembly.senders import Senders, Usual
+from agenteval_collector.pipeline import ClosedBy, Closing
+from agenteval_collector.records import Habit, What
+
+_EXPECTED_MORE = (ClosedBy.SHORT, ClosedBy.SILENCE, ClosedBy.MAX_AGE, ClosedBy.MEMORY)
+_LOCAL = (What.PARENT, What.PARENT_OF_FAILED)
+MAX_DESCRIBED = 5
+"""Habits that a closing tells of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """Seconds: `settle`, `settle_logs` and `silence` since the last arrival, `max_age` since the first one."""
+
+    settle: float
+    settle_logs: float
+    silence: float
+    max_age: float
+
+
+class Wait(NamedTuple):
+    """A trace is complete after so many `seconds` without anything new; infinite: at `max_age`. `by` closes it then."""
+
+    seconds: float
+    by: ClosedBy
+
+
+class Completion:
+    """Decides on open traces by what is known of their senders."""
+
+    def __init__(self, senders: Senders, waits: Waits) -> None:
+        self._senders = senders
+        self._waits = waits
+        self._nothing_missing = Wait(waits.settle, ClosedBy.ROOT)
+        reasons = {
+            ClosedBy.COUNT: "every process has delivered the spans that it counted",
+            ClosedBy.ROOT: "its root and the parents of all its spans had come, but for those that never do",
+            ClosedBy.SHORT: f"nothing more came for {waits.settle_logs:g} s, but spans are missing that were counted",
+            ClosedBy.LOGS: f"log records with its content did not come within {waits.settle_logs:g} s",
+            ClosedBy.SILENCE: f"nothing more came for {waits.silence:g} s, though a parent of its spans was missing",
+            ClosedBy.MAX_AGE: f"it was {waits.max_age:g} s old, though more of it was expected",
+            ClosedBy.MEMORY: "memory was needed for newer traces (assembly.max_open_bytes)",
+            ClosedBy.DEATH: "its agent died",
+            ClosedBy.END: "no more telemetry was to come",
+        }
+        # Made once: most traces miss nothing.
+        self._closings = {
+            by: Closing(by=by, reason=reason, partial=by in _EXPECTED_MORE) for by, reason in reasons.items()
+        }
+
+    def wait_for(self, trace: OpenTrace) -> Wait:
+        """The longest wait that something of the trace asks for."""
+        if trace.running or not trace.spans:
+            # Log records alone wait for their spans.
+            return Wait(math.inf, ClosedBy.MAX_AGE)
+        longest = self._nothing_missing
+        if trace.missing:
+            longest = Wait(max(self._waits.settle, self._waits.settle_logs), ClosedBy.SHORT)
+        for habit in trace.awaiting.missing():
+            wait = _wait(habit, self._senders.usual(habit), self._waits)
+            if wait.seconds > longest.seconds:
+                longest = wait
+        return longest
+
+    def at_once(self, trace: OpenTrace) -> bool:
+        """Whether all is there that processes have counted, and nothing else is waited for.
+
+        While the revision before is being scored, what comes in a burst is put together instead.
+        """
+        if not trace.delivered or trace.scored < trace.revision - 1:
+            return False
+        return all(_needless(habit, self._senders.usual(habit)) for habit in trace.awaiting.missing())
+
+    def closing(self, trace: OpenTrace, by: ClosedBy) -> Closing:
+        """Why the trace is complete, told with what is known of its senders."""
+        closing, missing = self._closings[by], sorted(trace.awaiting.missing())
+        if not missing:
+            return closing
+        usual = {habit: self._senders.usual(habit) for habit in missing}
+        # What was waited for longest is told first.
+        told = sorted(missing, key=lambda habit: _wait(habit, usual[habit], self._waits).seconds, reverse=True)
+        lacking = by is ClosedBy.END and any(
+            habit.what in _LOCAL and not _needless(habit, usual[habit]) for habit in missing
+        )
+        return replace(
+            closing,
+            partial=closing.partial or lacking,
+            senders=[self._senders.describe(habit) for habit in told[:MAX_DESCRIBED]],
+        )
+
+
+def _wait(habit: Habit, usual: Usual, waits: Waits) -> Wait:
+    if _needless(habit, usual):
+        return Wait(0.0, ClosedBy.ROOT)
+    if habit.what is What.LOGS:
+        return Wait(waits.settle_logs, ClosedBy.LOGS)
+    if usual is Usual.COMES and habit.what is not What.PARENT_OF_FAILED:
+        return Wait(math.inf, ClosedBy.MAX_AGE)
+    return Wait(waits.silence, ClosedBy.SILENCE)
+
+
+def _needless(habit: Habit, usual: Usual) -> bool:
+    """Whether it is not waited for: what is not known of a sender is waited for only where it is a local parent."""
+    return usual is Usual.NEVER or (usual is Usual.UNKNOWN and habit.what not in _LOCAL)

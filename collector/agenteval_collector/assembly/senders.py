@@ -1,0 +1,185 @@
+"""Habits of senders: which of their spans have a parent that never comes, and whose content comes in log records.
+
+They are learned from each sender's own last traces. Pure, and bounded: the habit that nothing was learned of for
+longest is forgotten for a new one.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.pipeline import Origin
+from agenteval_collector.records import Habit, Sender, What
+from otel_agenteval.semconv import GEN_AI_OPERATION_NAME
+
+CAPACITY: Final = 10_000
+"""Habits that are kept."""
+LAST: Final = 8
+"""Traces by which a habit is judged, the last ones."""
+FEW: Final = 2
+"""Traces in which a thing never came before it is taken for one that never does."""
+MAX_NAME: Final = 200
+"""Characters of a name in a habit."""
+
+WRITES_LOGS: Final = frozenset({"opentelemetry.instrumentation.openai_v2"})
+"""Scopes whose model calls are known to have their content in log records."""
+MODEL_CALLS: Final = frozenset({"chat", "text_completion", "generate_content"})
+"""Operations whose content is in log records, where that is known of the scope or set for the service."""
+
+_OPERATION = GEN_AI_OPERATION_NAME.encode()
+
+
+class Usual(StrEnum):
+    """How a habit stands."""
+
+    COMES = "comes"
+    NEVER = "never comes"
+    MIXED = "comes sometimes"
+    UNKNOWN = "is not known"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SenderRules:
+    """What is set by hand for a service, instead of being learned. None: learned.
+
+    `outermost` are operations, or first words of names, whose local parent never comes. `remote_parents` says whether
+    remote parents are waited for, `logs` whether content comes in log records.
+    """
+
+    outermost: frozenset[str] = frozenset()
+    remote_parents: bool | None = None
+    logs: bool | None = None
+
+
+class Senders:
+    """The habits; `learned` are those of an earlier run, `rules` what is set by hand, by service. Of one thread, but
+    for `describe`."""
+
+    def __init__(
+        self,
+        learned: Iterable[tuple[Habit, str]] = (),
+        rules: Mapping[str, SenderRules] | None = None,
+        *,
+        capacity: int = CAPACITY,
+    ) -> None:
+        self._rules = dict(rules or {})
+        self._capacity = capacity
+        self._changed: dict[Habit, str] = {}
+        # Made once, because many spans share one.
+        self._named: dict[tuple[str, ...], Habit] = {}
+        # By habit, the last traces, oldest first: "+" where the thing came, "-" where it did not.
+        self._histories: OrderedDict[Habit, str] = OrderedDict(learned)
+        self._logging = {habit.sender[:3] for habit in self._histories if habit.what is What.LOGS}
+        self._bound()
+
+    def habit(self, span: Span, raw: bytes, origin: Origin, tenant: str, what: What) -> Habit:
+        """The habit by which `what` may come after the span; `raw` is the span as bytes.
+
+        Spans of one name are taken to be of one operation: it is looked for once.
+        """
+        key = (what, span.name, origin.scope, origin.service, tenant)
+        habit = self._named.get(key)
+        if habit is None:
+            if len(self._named) >= self._capacity:
+                self._named.clear()
+            habit = self._named[key] = Habit(_sender(span, raw, origin, tenant), what)
+        return habit
+
+    def usual(self, habit: Habit) -> Usual:
+        """How the habit stands: as it is set, else as it was learned, else as it is known of the scope."""
+        rule = self._rule(habit)
+        if rule is not None:
+            return Usual.COMES if rule else Usual.NEVER
+        history = self._histories.get(habit, "")
+        if not history:
+            return Usual.COMES if _known_of_scope(habit) else Usual.UNKNOWN
+        missed = history.count("-")
+        if missed == len(history):
+            return Usual.NEVER if missed >= FEW else Usual.UNKNOWN
+        # One trace in four may be cut short: agents die.
+        return Usual.COMES if 4 * missed <= len(history) else Usual.MIXED
+
+    def may_log(self, tenant: str, origin: Origin) -> bool:
+        """Whether log records may follow spans from there."""
+        if origin.scope in WRITES_LOGS or (self._logging and (tenant, origin.service, origin.scope) in self._logging):
+            return True
+        return bool(self._rules) and bool((rules := self._rules.get(origin.service)) and rules.logs)
+
+    def came(self, habit: Habit, *, after_all: bool = False) -> None:
+        """It came; `after_all`: in a trace of which `missed` was told before."""
+        history = self._histories.get(habit, "")
+        if after_all:
+            # The newest miss was none: it was only slow.
+            before, _, behind = history.rpartition("-")
+            history = before + behind
+        self._keep(habit, history + "+")
+
+    def missed(self, habit: Habit) -> None:
+        """It did not come with its trace."""
+        self._keep(habit, self._histories.get(habit, "") + "-")
+
+    def describe(self, habit: Habit) -> str:
+        """How the habit stands, in a sentence without an end, with where that is known from; safe from any thread."""
+        sender, history = habit.sender, self._histories.get(habit, "")
+        spans = f"{sender.operation or 'unnamed'} spans of {sender.service or 'a service without a name'}"
+        if self._rule(habit) is not None:
+            known = "as assembly.senders says"
+        elif history:
+            known = f"came in {history.count('+')} of its last {len(history)} traces"
+        else:
+            known = "as no trace of it was complete before"
+        return f"the {habit.what} of {spans} ({sender.scope or 'no scope'}) {self.usual(habit)}: {known}"
+
+    def unsaved(self) -> dict[Habit, str]:
+        """The histories that have changed since they were saved; empty for a habit that is forgotten."""
+        return dict(self._changed)
+
+    def saved(self, histories: Mapping[Habit, str]) -> None:
+        """These were saved."""
+        for habit, history in histories.items():
+            if self._changed.get(habit) == history:
+                del self._changed[habit]
+
+    def _rule(self, habit: Habit) -> bool | None:
+        rules = self._rules.get(habit.sender.service)
+        if rules is None:
+            return None
+        if habit.what is What.LOGS:
+            return rules.logs and habit.sender.operation in MODEL_CALLS if rules.logs is not None else None
+        if habit.what is What.REMOTE_PARENT:
+            return rules.remote_parents
+        return False if habit.sender.operation in rules.outermost else None
+
+    def _keep(self, habit: Habit, history: str) -> None:
+        history = history[-LAST:]
+        if self._histories.get(habit) != history:
+            self._changed[habit] = history
+        self._histories[habit] = history
+        self._histories.move_to_end(habit)
+        if habit.what is What.LOGS:
+            self._logging.add(habit.sender[:3])
+        self._bound()
+
+    def _bound(self) -> None:
+        while len(self._histories) > self._capacity:
+            forgotten, _ = self._histories.popitem(last=False)
+            self._changed[forgotten] = ""
+            self._logging.discard(forgotten.sender[:3])
+
+
+def _known_of_scope(habit: Habit) -> bool:
+    sender = habit.sender
+    return habit.what is What.LOGS and sender.scope in WRITES_LOGS and sender.operation in MODEL_CALLS
+
+
+def _sender(span: Span, raw: bytes, origin: Origin, tenant: str) -> Sender:
+    operation = ""
+    # Searching bytes is far cheaper than walking attributes.
+    if _OPERATION in raw:
+        operation = next((a.value.string_value for a in span.attributes if a.key == GEN_AI_OPERATION_NAME), "")
+    name = operation or span.name.partition(" ")[0]
+    return Sender(tenant, origin.service[:MAX_NAME], origin.scope[:MAX_NAME], name[:MAX_NAME])

@@ -1,0 +1,37 @@
+"""Settings of how traces are put together."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from agenteval_collector.config.values import MIB, Seconds, Section
+
+
+class SenderConfig(Section):
+    """What is known of a service's spans, instead of being learned from its last traces. None: learned."""
+
+    outermost: tuple[str, ...] = ()
+    """Operations (`gen_ai.operation.name`, else the first word of a span's name) whose parent never comes."""
+    remote_parents: Literal["wait", "ignore"] | None = None
+    """Whether spans of the services that call it come here too, and are waited for."""
+    logs: bool | None = None
+    """Whether the content of its model calls comes in log records."""
+
+
+class AssemblyConfig(Section):
+    """When a trace without a count of its spans is complete, and how much of others is kept."""
+
+    settle: Seconds = 0.25
+    """Seconds without anything new after which a trace with its root and all parents is complete."""
+    settle_logs: Seconds = 5.0
+    """The same where log records with its content, or spans that were counted, are still missing."""
+    silence: Seconds = 60.0
+    """The same where a parent is missing, of a sender of which it is not known whether its parents come."""
+    max_age: Seconds = 600.0
+    """Seconds since its first span after which a trace is scored as it stands."""
+    max_open_bytes: int = Field(default=512 * MIB, gt=0)
+    """Memory for spans of incomplete traces; above it the oldest trace is released early."""
+    max_recent_bytes: int = Field(default=32 * MIB, ge=0)
+    """Memory for spans of traces that were scored last: what comes late for them costs no reading of the log."""
+    senders: dict[str, SenderConfig] = Field(default_factory=dict)
+    """By service.name."""

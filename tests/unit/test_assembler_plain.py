@@ -1,0 +1,334 @@
+"""Traces of senders that count nothing: complete when their root and all parents have come, as it is learned."""
+
+from random import Random
+
+import pytest
+from agenteval_collector.assembly import SenderRules
+from agenteval_collector.pipeline import AssembledTrace, ClosedBy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.support.assembling import SETTLE, SETTLE_LOGS, SILENCE, Bench, spans_of
+from tests.support.otlp import log, logs, span, traces
+
+LOCAL, REMOTE = 0x101, 0x301
+MAX_AGE = 600.0
+
+
+def agent(trace: int, number: int = 1, *, parent: int = 0, flags: int = LOCAL, **attributes: str) -> Span:
+    return named(span(trace, number, parent=parent, gen_ai__operation__name="invoke_agent", **attributes), flags)
+
+
+def chat(trace: int, number: int, *, parent: int = 1, flags: int = LOCAL, failed: bool = False) -> Span:
+    made = named(span(trace, number, parent=parent, gen_ai__operation__name="chat"), flags)
+    made.status.code = 2 if failed else 0
+    return made
+
+
+def named(made: Span, flags: int) -> Span:
+    made.flags = flags
+    made.name = next(a.value.string_value for a in made.attributes if a.key == "gen_ai.operation.name") + " x"
+    return made
+
+
+def closed(completed: list[AssembledTrace]) -> list[tuple[ClosedBy, list[int]]]:
+    """What closed each trace, and the numbers of its spans."""
+    assert all(trace.closing is not None for trace in completed)
+    return [(trace.closing.by, spans_of(trace)) for trace in completed if trace.closing]
+
+
+def learn_parents_come(bench: Bench, trace: int = 99) -> None:
+    bench.send(traces(chat(trace, 2)), traces(agent(trace)))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+    bench.score()
+
+
+def learn_agents_are_outermost(bench: Bench) -> None:
+    for trace in (98, 99):
+        bench.send(traces(chat(trace, 2)), traces(agent(trace, parent=7)))
+        assert closed(bench.advance(SILENCE)) == [(ClosedBy.SILENCE, [1, 2])]
+        bench.score()
+
+
+def test_a_missing_parent_keeps_the_trace_of_a_known_sender_open_however_long_its_calls_take() -> None:
+    bench = Bench()
+    learn_parents_come(bench)
+    bench.send(traces(chat(1, 2)))
+    assert bench.advance(300) == []
+    bench.send(traces(chat(1, 3)))
+    assert bench.advance(299) == []
+    bench.send(traces(agent(1)))
+    assert bench.advance(SETTLE - 0.01) == []
+    assert closed(bench.advance(0.01)) == [(ClosedBy.ROOT, [1, 2, 3])]
+
+
+def test_a_sender_that_dies_is_waited_for_until_max_age_and_what_came_is_partial() -> None:
+    bench = Bench()
+    learn_parents_come(bench)
+    bench.send(traces(chat(1, 2)))
+    assert bench.advance(MAX_AGE - 1) == []
+    [trace] = bench.advance(1)
+    assert trace.closing is not None
+    assert (trace.closing.by, trace.closing.partial) == (ClosedBy.MAX_AGE, True)
+    assert trace.closing.senders == [
+        "the local parent of chat spans of shop (lib) comes: came in 1 of its last 1 traces"
+    ]
+
+
+def test_one_death_does_not_shorten_the_patience_with_a_sender_whose_parents_come() -> None:
+    bench = Bench()
+    for number in range(90, 94):
+        learn_parents_come(bench, number)
+    bench.send(traces(chat(1, 2)))
+    bench.advance(MAX_AGE)
+    bench.send(traces(chat(2, 2)))
+    assert bench.advance(MAX_AGE - 1) == []
+
+
+def test_of_an_unknown_sender_a_missing_parent_is_waited_for_until_a_long_silence() -> None:
+    bench = Bench()
+    bench.send(traces(chat(1, 2)))
+    assert bench.advance(SILENCE - 1) == []
+    bench.send(traces(chat(1, 3)))
+    assert bench.advance(SILENCE - 1) == []
+    [trace] = bench.advance(1)
+    assert trace.closing is not None
+    assert (trace.closing.by, trace.closing.partial) == (ClosedBy.SILENCE, True)
+    assert bench.telemetry.counts["released_early"] == 1
+
+
+def test_spans_whose_parents_never_came_are_roots_after_a_few_traces_and_over_a_restart() -> None:
+    bench = Bench()
+    learn_agents_are_outermost(bench)
+    bench.save_checkpoint()
+    bench.crash()
+    bench.send(traces(chat(1, 2)))
+    assert bench.advance(SILENCE * 2) == [], "the parents of its chats come"
+    bench.send(traces(agent(1, parent=7)))
+    [trace] = bench.advance(SETTLE)
+    assert trace.closing is not None
+    assert (trace.closing.by, trace.closing.partial) == (ClosedBy.ROOT, False)
+
+
+def test_what_is_learned_holds_for_its_sender_alone() -> None:
+    bench = Bench()
+    learn_agents_are_outermost(bench)
+    bench.send(traces(agent(1, parent=7), service="bank"), traces(agent(2, parent=7), scope="other"))
+    assert bench.advance(SILENCE - 1) == []
+
+
+def test_a_root_that_comes_after_a_silence_makes_a_revision_and_is_learned_from() -> None:
+    bench = Bench(max_recent_bytes=1 << 20)
+    bench.send(traces(chat(1, 2)))
+    bench.advance(SILENCE)
+    bench.score()
+    bench.send(traces(agent(1)))
+    assert [(trace.revision, spans_of(trace)) for trace in bench.advance(SETTLE)] == [(2, [1, 2])]
+    bench.score()
+    bench.send(traces(chat(2, 2)))
+    assert bench.advance(SILENCE * 5) == [], "its parents come, only slowly"
+
+
+def test_a_parent_that_comes_after_all_is_learned_from_when_the_trace_was_read_from_the_log_again() -> None:
+    bench = Bench()
+    bench.send(traces(chat(1, 2)))
+    bench.advance(SILENCE)
+    bench.score()
+    bench.send(traces(agent(1)))
+    bench.advance(SETTLE)
+    bench.score()
+    assert bench.reloaded == 1
+    assert list(bench.learned.values()) == ["+"]
+
+
+def test_a_sender_that_sends_both_is_waited_for_until_a_silence() -> None:
+    bench = Bench()
+    for trace in (80, 81):
+        learn_parents_come(bench, trace)
+        bench.send(traces(chat(trace + 10, 2)))
+        bench.advance(MAX_AGE)
+        bench.score()
+    bench.send(traces(chat(1, 2)))
+    assert bench.advance(SILENCE - 1) == []
+    assert closed(bench.advance(1)) == [(ClosedBy.SILENCE, [2])]
+
+
+def test_the_parent_of_a_failure_is_not_waited_for_longer_than_a_silence() -> None:
+    bench = Bench()
+    learn_parents_come(bench)
+    bench.send(traces(chat(1, 2, failed=True)))
+    assert bench.advance(SILENCE - 1) == []
+    assert closed(bench.advance(1)) == [(ClosedBy.SILENCE, [2])]
+
+
+@pytest.mark.parametrize(
+    ("flags", "kind", "waited"),
+    [
+        pytest.param(LOCAL, Span.SPAN_KIND_SERVER, True, id="flags outrank the kind: a local parent"),
+        pytest.param(REMOTE, Span.SPAN_KIND_INTERNAL, False, id="flags outrank the kind: a remote parent"),
+        pytest.param(0, Span.SPAN_KIND_SERVER, False, id="without flags, a server's parent is remote"),
+        pytest.param(0, Span.SPAN_KIND_CONSUMER, False, id="without flags, a consumer's parent is remote"),
+        pytest.param(0, Span.SPAN_KIND_CLIENT, True, id="without flags, a client's parent is local"),
+        pytest.param(0x01, Span.SPAN_KIND_INTERNAL, True, id="flags that say nothing of the parent"),
+    ],
+)
+def test_a_parent_is_remote_by_its_flags_or_else_by_the_kind_of_its_span(flags: int, kind: int, waited: bool) -> None:
+    bench = Bench()
+    made = agent(1, parent=7, flags=flags)
+    made.kind = kind
+    bench.send(traces(made))
+    assert (bench.advance(SETTLE) == []) is waited
+
+
+def test_two_services_make_one_trace_once_it_is_known_that_the_caller_reports_here_too() -> None:
+    bench = Bench(max_recent_bytes=1 << 20)
+    bench.send(traces(agent(1, 2, parent=1, flags=REMOTE), service="callee"))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [2])]
+    bench.score()
+    bench.send(traces(agent(1, 1), service="caller"))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+    bench.score()
+    bench.send(traces(agent(2, 2, parent=1, flags=REMOTE), service="callee"))
+    assert bench.advance(300) == []
+    bench.send(traces(agent(2, 1), service="caller"))
+    assert [(t.revision, spans_of(t)) for t in bench.advance(SETTLE)] == [(1, [1, 2])]
+
+
+def test_a_process_that_counts_waits_for_a_caller_that_is_known_to_report_here() -> None:
+    bench = Bench(rules={"callee": SenderRules(remote_parents=True)})
+    counted = agent(1, 2, parent=1, flags=REMOTE)
+    counted.attributes.add(key="agenteval.trace.span_count").value.int_value = 1
+    assert bench.send(traces(counted, process="p", service="callee")) == []
+    assert bench.advance(300) == []
+    bench.send(traces(agent(1, 1), service="caller"))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+
+
+@pytest.mark.parametrize(
+    ("rules", "made", "closes"),
+    [
+        pytest.param(SenderRules(outermost=frozenset({"invoke_agent"})), LOCAL, True, id="outermost"),
+        pytest.param(SenderRules(outermost=frozenset({"chat"})), LOCAL, False, id="outermost, but of other spans"),
+        pytest.param(SenderRules(remote_parents=True), REMOTE, False, id="remote parents are waited for"),
+        pytest.param(SenderRules(remote_parents=False), REMOTE, True, id="remote parents are ignored"),
+    ],
+)
+def test_what_is_set_by_hand_needs_no_learning(rules: SenderRules, made: int, closes: bool) -> None:
+    bench = Bench(rules={"shop": rules})
+    bench.send(traces(agent(1, parent=7, flags=made)))
+    assert (closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1])]) is closes
+
+
+ANSWER = {"gen_ai__event": "gen_ai.choice"}
+OPENAI = "opentelemetry.instrumentation.openai_v2"
+
+
+def test_log_records_of_a_scope_that_is_known_to_write_them_are_waited_for() -> None:
+    bench = Bench()
+    bench.send(traces(chat(1, 2), agent(1), scope=OPENAI))
+    assert bench.advance(SETTLE_LOGS - 0.1) == []
+    bench.send(logs(log(1, 2, gen_ai__event="gen_ai.user.message")))
+    assert bench.advance(SETTLE) == [], "the question is not the answer"
+    bench.send(logs(log(1, 2, **ANSWER)))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+
+
+def test_log_records_that_do_not_come_are_waited_for_so_long_and_then_no_more() -> None:
+    bench = Bench()
+    bench.send(traces(chat(1, 2), agent(1), scope=OPENAI))
+    assert closed(bench.advance(SETTLE_LOGS)) == [(ClosedBy.LOGS, [1, 2])]
+    bench.send(traces(chat(2, 2), agent(2), scope=OPENAI))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+
+
+def test_who_had_content_in_log_records_is_waited_for_by_the_spans_that_had_it() -> None:
+    bench = Bench(max_recent_bytes=1 << 20)
+    bench.send(traces(chat(1, 2), agent(1)))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+    bench.score()
+    bench.send(logs(log(1, 2, **ANSWER)))
+    assert [trace.revision for trace in bench.advance(SETTLE)] == [2]
+    bench.score()
+    bench.send(traces(chat(2, 2), agent(2)), traces(agent(3)))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1])], "an agent's span has no such records"
+    assert bench.advance(SETTLE_LOGS - 1) == []
+    bench.send(logs(log(2, 2, **ANSWER)))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+
+
+def test_what_comes_late_for_a_trace_in_memory_needs_no_log() -> None:
+    bench = Bench(max_recent_bytes=1 << 20)
+    bench.send(traces(agent(1)))
+    bench.advance(SETTLE)
+    bench.score()
+    bench.log.clear()
+    for number in range(2, 130):
+        assert bench.send(traces(chat(1, number))) == []
+        bench.clock.advance(0.001)
+    assert [(t.revision, len(t.spans)) for t in bench.advance(SETTLE)] == [(2, 129)], "a burst makes one revision"
+    assert bench.reloaded == 0
+
+
+def test_what_is_sent_again_for_a_trace_in_memory_opens_nothing() -> None:
+    bench = Bench(max_recent_bytes=1 << 20)
+    request = traces(agent(1))
+    bench.send(request)
+    bench.advance(SETTLE)
+    bench.score()
+    assert bench.send(request) == []
+    assert (bench.assembler.open_traces, bench.reloaded, bench.assembler.checkpoint()) == (0, 0, 3)
+
+
+def test_traces_are_kept_in_memory_up_to_a_bound_the_last_ones() -> None:
+    size = agent(1).ByteSize()
+    bench = Bench(max_recent_bytes=2 * size)
+    for trace in (1, 2, 3):
+        bench.send(traces(agent(trace)))
+        bench.advance(SETTLE)
+        bench.score()
+    for trace, reloaded in ((3, 0), (2, 0), (1, 1)):
+        bench.send(traces(chat(trace, 2)))
+        assert bench.reloaded == reloaded
+
+
+def test_a_replay_waits_by_the_times_of_receipt_and_not_by_the_clock() -> None:
+    bench = Bench()
+    bench.send(traces(agent(1), chat(1, 2)), traces(chat(2, 2)), traces(agent(3, parent=7, flags=REMOTE)))
+    bench.clock.advance(SILENCE)
+    bench.send(traces(agent(4)))
+    bench.crash()
+    assert sorted(closed(bench.assembler.quiet())) == [
+        (ClosedBy.ROOT, [1]), (ClosedBy.ROOT, [1, 2]), (ClosedBy.SILENCE, [2])
+    ]  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    parents=st.lists(st.integers(0, 6), min_size=1, max_size=12),
+    size=st.integers(1, 4),
+    seed=st.integers(0, 1 << 16),
+    memory=st.sampled_from([0, 1 << 20]),
+)
+def test_batches_in_any_order_and_at_any_time_come_to_the_same(
+    parents: list[int], size: int, seed: int, memory: int
+) -> None:
+    """Span 1 is the root; span n + 2 is below span `parents[n]`, or one that never comes."""
+    spans = [agent(1), *(chat(1, n + 2, parent=1 + parent) for n, parent in enumerate(parents))]
+    requests = [traces(*spans[first : first + size]) for first in range(0, len(spans), size)]
+    random = Random(seed)
+    shuffled = random.sample(requests, len(requests))
+    results = []
+    for order in (requests, shuffled):
+        bench = Bench(max_recent_bytes=memory)
+        for request in order:
+            bench.send(request)
+            bench.advance(random.choice([0, 0.1, 1, 100]))
+            bench.score()
+        bench.advance(MAX_AGE)
+        bench.score()
+        [trace] = bench.store.values()
+        results.append((spans_of(trace), trace.complete, sorted(raw for raw, _ in trace.spans)))
+        assert bench.assembler.open_traces == 0
+    assert results[0] == results[1]
+    assert len(results[0][0]) == len(spans)

@@ -1,0 +1,125 @@
+"""What is known of senders by the histories of their traces."""
+
+import pytest
+from agenteval_collector.assembly.senders import LAST, SenderRules, Senders, Usual
+from agenteval_collector.pipeline import Origin
+from agenteval_collector.records import Habit, Sender, What
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.support.otlp import span
+
+CHAT = Sender("default", "shop", "lib", "chat")
+PARENT = Habit(CHAT, What.PARENT)
+ORIGIN = Origin(b"", "lib", None, "shop")
+
+
+@pytest.mark.parametrize(
+    ("history", "usual"),
+    [
+        ("", Usual.UNKNOWN),
+        ("-", Usual.UNKNOWN),
+        ("--", Usual.NEVER),
+        ("--------", Usual.NEVER),
+        ("+", Usual.COMES),
+        ("+-", Usual.MIXED),
+        ("+++-", Usual.COMES),
+        ("-+", Usual.MIXED),
+        ("------++", Usual.MIXED),
+        ("--++++++", Usual.COMES),
+        ("---+++++", Usual.MIXED),
+    ],
+)
+def test_a_habit_is_judged_by_its_last_traces(history: str, usual: Usual) -> None:
+    assert Senders([(PARENT, history)]).usual(PARENT) is usual
+
+
+def test_only_the_last_traces_count() -> None:
+    senders = Senders()
+    for _ in range(LAST):
+        senders.came(PARENT)
+    for _ in range(LAST - 1):
+        senders.missed(PARENT)
+    assert senders.usual(PARENT) is Usual.MIXED
+    senders.missed(PARENT)
+    assert senders.usual(PARENT) is Usual.NEVER
+
+
+def test_what_comes_after_all_takes_the_place_of_the_newest_miss() -> None:
+    senders = Senders([(PARENT, "--")])
+    senders.came(PARENT, after_all=True)
+    senders.came(PARENT, after_all=True)
+    assert senders.unsaved() == {PARENT: "++"}
+
+
+def test_habits_are_bounded_and_the_one_that_was_not_learned_of_for_longest_is_forgotten() -> None:
+    habits = [Habit(CHAT._replace(operation=f"op {number}"), What.PARENT) for number in range(4)]
+    senders = Senders([(habit, "+") for habit in habits[:3]], capacity=3)
+    senders.came(habits[0])
+    senders.missed(habits[3])
+    assert senders.unsaved() == {habits[0]: "++", habits[3]: "-", habits[1]: ""}
+    assert senders.usual(habits[1]) is Usual.UNKNOWN
+
+
+def test_what_was_saved_is_not_saved_again_unless_it_has_changed_since() -> None:
+    senders = Senders()
+    senders.came(PARENT)
+    saved = senders.unsaved()
+    senders.missed(PARENT)
+    senders.saved(saved)
+    assert senders.unsaved() == {PARENT: "+-"}
+    senders.saved(senders.unsaved())
+    assert senders.unsaved() == {}
+    for _ in range(LAST):
+        senders.came(PARENT)
+    senders.saved(senders.unsaved())
+    senders.came(PARENT)
+    assert senders.unsaved() == {}, "a steady sender costs no writing"
+
+
+def named(name: str, operation: str | None = None) -> Span:
+    made = span(1, 1, **({} if operation is None else {"gen_ai__operation__name": operation}))
+    made.name = name
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "operation"),
+    [
+        pytest.param(named("chat gpt-4o", "generate_content"), "generate_content", id="its operation"),
+        pytest.param(named("chat gpt-4o"), "chat", id="else the first word of its name"),
+        pytest.param(named("run", ""), "run", id="an empty operation is none"),
+        pytest.param(named(""), "", id="no name"),
+        pytest.param(named("x" * 500), "x" * 200, id="a name without end"),
+    ],
+)
+def test_spans_are_told_apart_by_their_operation(made: Span, operation: str) -> None:
+    habit = Senders().habit(made, made.SerializeToString(), ORIGIN, "default", What.PARENT)
+    assert habit == Habit(CHAT._replace(operation=operation), What.PARENT)
+
+
+def test_names_are_remembered_within_bounds() -> None:
+    senders = Senders(capacity=10)
+    for number in range(100):
+        made = named(f"name-{number}")
+        assert (
+            senders.habit(made, made.SerializeToString(), ORIGIN, "default", What.PARENT).sender.operation == made.name
+        )
+    assert len(senders._named) <= 10
+
+
+@pytest.mark.parametrize(
+    ("rules", "what", "usual"),
+    [
+        pytest.param(SenderRules(outermost=frozenset({"chat"})), What.PARENT, Usual.NEVER, id="outermost"),
+        pytest.param(SenderRules(outermost=frozenset({"chat"})), What.PARENT_OF_FAILED, Usual.NEVER, id="a failed one"),
+        pytest.param(SenderRules(outermost=frozenset({"run"})), What.PARENT, Usual.COMES, id="another operation"),
+        pytest.param(SenderRules(remote_parents=True), What.REMOTE_PARENT, Usual.COMES, id="remote parents come"),
+        pytest.param(SenderRules(remote_parents=False), What.REMOTE_PARENT, Usual.NEVER, id="remote parents do not"),
+        pytest.param(SenderRules(), What.REMOTE_PARENT, Usual.COMES, id="nothing set"),
+        pytest.param(SenderRules(logs=True), What.LOGS, Usual.COMES, id="log records come"),
+        pytest.param(SenderRules(logs=False), What.LOGS, Usual.NEVER, id="log records do not"),
+    ],
+)
+def test_what_is_set_outranks_what_was_learned(rules: SenderRules, what: What, usual: Usual) -> None:
+    habit = Habit(CHAT, what)
+    assert Senders([(habit, "+")], {"shop": rules}).usual(habit) is usual

@@ -143,7 +143,20 @@ def step_of(
     """
     kind = kind_of(name, attributes)
     if kind is StepKind.OTHER:
-        return None
+        called = name_of(StepKind.TOOL, name, attributes)
+        if _kind(attributes) is not StepKind.TOOL or receiver_in(called) is None:
+            return None
+        # No step of the agent's run, but the end of its turn.
+        return Step(
+            kind=StepKind.TOOL,
+            name=called,
+            span_id=span_id,
+            agent=agent,
+            run=run,
+            arguments={},
+            started_at=started_at,
+            ended_at=ended_at,
+        )
     arguments: Json = None
     read = None
     # Events are slow to get at, and most spans need none.

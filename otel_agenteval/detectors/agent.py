@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from otel_agenteval.detectors.content import MAX_ERROR, Compared, error_fingerprint, is_speech, written
 from otel_agenteval.detectors.loop import loop
-from otel_agenteval.detectors.repetition import Attempts, Checks, Cycle, Cycles, Failure, Failures, Row
+from otel_agenteval.detectors.repetition import Attempts, Checks, Cycle, Cycles, Failure, Failures, Row, Storm
 from otel_agenteval.detectors.results import Lack, is_content, lack_in, reports_failure
 from otel_agenteval.detectors.rules import Kind, Repetition, Rules
 from otel_agenteval.detectors.steps import Step, StepKind
@@ -56,7 +56,8 @@ class RunDetectors:
         self._asked: str | None = None
         self._sent: bytes | None = None
         self._cycles = Cycles()
-        self._failures = {StepKind.TOOL: Failures(), StepKind.MODEL: Failures()}
+        self._failing_tools = Failures()
+        self._failing_models = Failures()
         self._ended_at: int | None = None
         self._pauses = 0
 
@@ -66,23 +67,24 @@ class RunDetectors:
         is_pause = self._pauses_before(step)
         if step.kind is StepKind.MODEL:
             self._pauses += is_pause
-            said = (self._failed_again(step, None, failure), self._said_again(step))
-            return [each for each in said if each is not None]
+            storm = self._failing_models.add(None, failure, step, self._pauses)
+            found = (self._stormed(step, storm), self._said_again(step))
+            return [each for each in found if each is not None] if any(found) else []
         tool = tool_name(step.name)
         is_pause = is_pause or _waits(tool, step.arguments)
         self._pauses += is_pause
         self._same_reply.clear()
         lack = lack_in(tool, step.result) if failure is None else None
         call = _Call(step, tool, _compared(step.arguments), _compared(step.result), failure, lack)
-        found = (
-            self._failed_again(step, call.arguments, failure),
+        loops = (
+            self._stormed(step, self._failing_tools.add(call.arguments, failure, step, self._pauses)),
             self._called_again(call),
             self._came_to_the_same(call),
             self._found_nothing(call),
             self._checked_again(call),
             self._went_in_a_cycle(call, is_pause),
         )
-        return [each for each in found if each is not None]
+        return [each for each in loops if each is not None] if any(loops) else []
 
     def _pauses_before(self, step: Step) -> bool:
         """Whether nothing has happened for a while when `step` begins."""
@@ -196,9 +198,8 @@ class RunDetectors:
             self._same_reply.clear()
         self._sent = sent
 
-    def _failed_again(self, step: Step, arguments: Compared | None, failure: Failure | None) -> Finding | None:
+    def _stormed(self, step: Step, storm: Storm | None) -> Finding | None:
         rule = self._rules.error_storm
-        storm = self._failures[step.kind].add(arguments, failure, step, self._pauses)
         if storm is not None and storm.row.count == rule.repeats:
             reason = f"{step.name} failed {rule.repeats} times in a row"
             doubt = _OTHERS_BETWEEN if storm.between else self._waited(storm.row)

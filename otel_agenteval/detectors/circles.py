@@ -21,25 +21,23 @@ NEW_WORDS: Final = "each time in new words"
 class _Turn:
     """What an agent does until another one does something, or until it hands over by a tool."""
 
-    __slots__ = ("agent", "asked", "calls", "is_new", "last", "reply", "started_at")
+    __slots__ = ("agent", "asked", "is_new", "last", "reply", "started_at")
 
     def begin(self, step: Step, *, is_new: bool) -> None:
-        """Begin with `step`. `is_new`: it cannot be known to be the same as another one."""
+        """Begin with `step`. `is_new`: it is not known to be the same as another one."""
         self.agent = step.agent
         self.started_at = step.started_at
         self.last = step
         self.is_new = is_new
-        # Equal for the same calls with the same results.
-        self.calls = 0
         self.reply: Hashable | None = None
         self.asked: Step | None = None
 
 
 class Circles:
-    """Finds agents that take turns in the same order, over and over, each doing and saying what it did before.
+    """Finds agents that take turns in the same order, over and over, and only say what they said before.
 
-    Where they hand over by a tool, new words are only a doubt: they may say no more than that. A turn of which neither
-    words nor calls were recorded is not known to be the same.
+    Who calls another tool than one that hands over does something. Where they hand over by a tool, new words are only a
+    doubt: they may say no more than that. A turn of which no words were recorded is not known to be the same.
     """
 
     def __init__(self, rules: RuleBook) -> None:
@@ -69,10 +67,8 @@ class Circles:
         elif tool_name(step.name).hands_over and _is_handover(step):
             self._is_open = False
             return self._close(turn, step.name) or circle
-        elif turn.is_new or _is_work(step):
-            turn.is_new = True
         else:
-            turn.calls = hash((turn.calls, step.name, written(step.arguments), written(step.result)))
+            turn.is_new = True
         return circle
 
     def _close(self, turn: _Turn, tool: str | None) -> Cycle | None:
@@ -82,13 +78,13 @@ class Circles:
         key: Hashable | None = None
         doubt = None
         if tool is not None:
-            key = (turn.agent, tool, turn.calls)
+            key = (turn.agent, tool)
             doubt = NEW_WORDS if turn.reply != self._said.get(turn.agent, turn.reply) else None
             self._said[turn.agent] = turn.reply
             if len(self._said) > MAX_AGENTS:
                 self._said.popitem(last=False)
-        elif turn.calls or _is_recorded(turn):
-            key = (turn.agent, turn.calls, turn.reply)
+        elif _is_recorded(turn):
+            key = (turn.agent, turn.reply)
         times = self._rules.of(turn.agent).cycle.repeats
         return self._cycles.add(key, turn.last, times, doubt, name=turn.agent or tool, started_at=turn.started_at)
 
@@ -96,13 +92,6 @@ class Circles:
 def _is_handover(step: Step) -> bool:
     """Whether a tool that hands over gives no work back, as one does that waits for what the other agent has done."""
     return step.error is None and (step.result is None or len(str(step.result)) <= MIN_CONTENT)
-
-
-def _is_work(step: Step) -> bool:
-    """Whether a call brings something that is not known to be the same as before: nothing recorded, or much."""
-    if step.arguments is None or step.result is None:
-        return True
-    return isinstance(step.result, str) and len(step.result) > MAX_SHORT
 
 
 def _is_recorded(turn: _Turn) -> bool:

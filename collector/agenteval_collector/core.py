@@ -16,7 +16,7 @@ from agenteval_collector.config import (
 )
 from agenteval_collector.dataset import Dataset
 from agenteval_collector.embedders import EmbeddedEmbedder
-from agenteval_collector.evaluation import Judging, Observer, TraceEvaluation, TraceOutcomes
+from agenteval_collector.evaluation import Judging, TraceEvaluation, TraceObservation, TraceOutcomes
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable
 from agenteval_collector.finding_rules import FindingRules
@@ -86,7 +86,7 @@ class EvaluationCore:
             self.read,
             telemetry,
             RunTraces(settings.reliability.prices, detectors(settings.reliability.safety)),
-            Observer(
+            TraceObservation(
                 TraceLoops(rule_book(settings.loops), settings.loops.repeated_answer.mode, clock),
                 findings_in,
                 seen_in,

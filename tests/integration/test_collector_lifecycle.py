@@ -245,7 +245,8 @@ def test_a_late_span_moves_its_trace_to_the_session_it_names(collector: RunningC
     eventually(lambda: collector.get("/api/v1/sessions/s")["trace_ids"] == [trace_id(2).hex()])
     alone = outcomes(collector.get(f"/api/v1/traces/{trace_id(2).hex()}"))["loop_detection"]
     assert (alone["status"], alone["score"]) == ("not_applicable", None)
-    assert collector.get("/api/v1/sessions/s")["flagged_traces"] == []
+    kinds = [each["kind"] for each in collector.get("/api/v1/sessions/s")["findings"]]
+    assert kinds == ["repeated_answer"], "what was told stands"
     assert collector.get("/api/v1/sessions/other")["trace_ids"] == [trace_id(1).hex()]
 
 

@@ -146,6 +146,7 @@ def test_a_trace_that_turns_out_to_be_of_another_session_takes_its_findings_alon
     complete(store, loop_found(), finding(kind="tool_failed"))
     complete(store, loop_found(), finding(kind="tool_failed"), revision=2, session_id="s-2")
     assert (len(shown(store, "s-1")), len(shown(store, "s-2"))) == (0, 2)
+    assert (worst_and_attention(store, "s-1"), worst_and_attention(store, "s-2")) == ((0, 0, 0, 0), (1, 1, 0, 8))
 
 
 def test_a_new_revision_replaces_what_only_complete_traces_show_and_counts_it_once(store: Store) -> None:
@@ -158,6 +159,14 @@ def test_a_new_revision_replaces_what_only_complete_traces_show_and_counts_it_on
         ("answer_cut", None), ("cycle", "alarm"), ("tool_failed", None),
     ]  # fmt: skip
     assert {each["found_at"] for each in shown(store)} == {"1970-01-01T00:00:00.000000Z"}, "when it was found first"
+
+
+def test_effort_which_the_trace_alone_does_not_show_outlives_its_revisions(store: Store) -> None:
+    effort = finding(kind="unusual_effort", severity=Severity.INFO, span_id=None)
+    assert complete(store).counted == []
+    assert store.commit(Commit(findings=[effort])).counted == [effort]
+    complete(store, revision=2)
+    assert [each["kind"] for each in shown(store)] == ["unusual_effort"]
 
 
 def test_two_revisions_in_one_commit_leave_what_the_second_shows(store: Store) -> None:

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 import pytest
 from agenteval_collector.clock import ManualClock
-from agenteval_collector.evaluation import Observer
-from agenteval_collector.evaluation.observing import MAX_SAID, said_in, turn_of
+from agenteval_collector.evaluation import TraceObservation
+from agenteval_collector.evaluation.observation import MAX_SAID, searchable, turn_of
 from agenteval_collector.loops import TraceLoops
 from agenteval_collector.pipeline import Death
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
@@ -112,10 +112,12 @@ class Looked:
     def observe(self, *, is_first: bool = True) -> tuple[list[Finding], Seen]:
         clock = ManualClock()
         loops = TraceLoops(RuleBook(), Mode.ALARM, clock)
-        observer = Observer(loops, self.findings_in, self.seen_in, list, clock)
+        observation = TraceObservation(loops, self.findings_in, self.seen_in, list, clock)
         complete = assembled(root_span(1), *(tool_span(1, number) for number in (2, 3, 4)))
         trace = Trace(trace_id=TRACE, turns=TURNS)
-        return observer.observe(trace, complete, session_id="s", is_first=is_first, evaluations=())
+        return observation.observe(
+            trace, complete, session_id="s", is_first=is_first, evaluations=(), turns=turn_of(trace)
+        )
 
 
 def call(number: int) -> ToolCall:
@@ -170,7 +172,7 @@ def test_each_span_belongs_to_its_turn() -> None:
     ],
 )
 def test_what_was_said_can_be_searched(turns: tuple[Turn, ...], said: str) -> None:
-    assert said_in(Trace(trace_id=TRACE, turns=turns)) == said
+    assert searchable(Trace(trace_id=TRACE, turns=turns)) == said
 
 
 def test_sessions_are_listed_as_over_http(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
 
+from agenteval_collector.documents import rfc3339
 from agenteval_collector.errors import InvalidRequest
 from agenteval_collector.session_filter import Below, Order, SessionFilter
 from otel_agenteval.detectors import LOOP_KINDS
@@ -47,6 +48,15 @@ def session_filter(given: Mapping[str, str]) -> SessionFilter:
         until=until,
         order=_choice("order", asked.get("order", Order.NEWEST), Order),
     )
+
+
+def parameters_of(wanted: SessionFilter) -> dict[str, str]:
+    """The parameters that ask for this filter: those that ask for something."""
+    below = f"{wanted.below.name}:{wanted.below.value}" if wanted.below is not None else None
+    order = wanted.order.value if wanted.order is not Order.NEWEST else None
+    times = {name: rfc3339(getattr(wanted, name)) for name in ("since", "until")}
+    given = {name: getattr(wanted, name) for name in PARAMETERS} | times | {"below": below, "order": order}
+    return {name: str(value) for name, value in given.items() if value is not None}
 
 
 def is_storable(text: str) -> bool:

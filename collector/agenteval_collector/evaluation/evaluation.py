@@ -10,7 +10,7 @@ from typing import Protocol
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.documents import trace_document
-from agenteval_collector.evaluation.observing import Observer, text_of, turn_of
+from agenteval_collector.evaluation.observation import TraceObservation, searchable, turn_of
 from agenteval_collector.evaluation.outcomes import TraceOutcomes, failure_of
 from agenteval_collector.evaluation.repetition import Readings
 from agenteval_collector.evaluators import EvaluationContext
@@ -77,7 +77,7 @@ class TraceEvaluation:
         read: Callable[[AssembledTrace], Trace],
         telemetry: Telemetry,
         run_trace: Callable[[Trace, str], RunTrace | None],
-        observer: Observer,
+        observation: TraceObservation,
     ) -> None:
         self._outcomes = outcomes
         self._sessions = sessions
@@ -87,7 +87,7 @@ class TraceEvaluation:
         self._read = read
         self._telemetry = telemetry
         self._run_trace = run_trace
-        self._observer = observer
+        self._observation = observation
         self._readings = Readings()
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
@@ -102,7 +102,7 @@ class TraceEvaluation:
         session_id = trace.session_id or trace.trace_id
         place = (trace.started_at, trace.trace_id)
         previous = self._sessions.previous(session_id, place)
-        seen = self._observer.seen(trace, is_first=not previous)
+        seen = self._observation.seen(trace, is_first=not previous)
         if unreadable is None and self._readings.same(assembled, trace, before):
             commit.same.append(_same(assembled, trace, seen))
             return None
@@ -111,10 +111,13 @@ class TraceEvaluation:
         context = EvaluationContext(trace, [turn.answer for turn in previous], self._embed)
         evaluations = self._outcomes.find(context, session_id, assembled.revision, unreadable)
         said = [said_in(*turn) for turn in zip(trace.turns, context.answers, strict=True)]
-        findings = self._observer.observe(trace, assembled, session_id=session_id, is_first=not previous)
+        turns = turn_of(trace)
+        findings = self._observation.observe(
+            trace, assembled, session_id=session_id, is_first=not previous, turns=turns
+        )
         compared = next((each for each in evaluations if each.name == LoopDetection.name), None)
         if compared is not None:
-            findings += self._observer.in_answers(compared, previous, said)
+            findings += self._observation.in_answers(compared, previous, said)
         evaluations += self._outcomes.left_to_judge(
             trace, session_id, assembled.revision, unreadable, looped=any(each.kind in LOOP_KINDS for each in findings)
         )
@@ -145,8 +148,8 @@ class TraceEvaluation:
                 run=trace.run,
                 run_trace=self._run_trace(trace, session_id),
                 findings=findings,
-                turn_of=turn_of(trace),
-                text=text_of(trace),
+                turn_of=turns,
+                text=searchable(trace),
                 in_session=in_session,
                 agent=trace.agent,
                 service=trace.service,
@@ -210,7 +213,7 @@ class TraceEvaluation:
             # Nothing earlier can make an answer out of none: those outcomes stay.
             if known is None or not any(answers):
                 continue
-            commit.findings += self._observer.in_answers(known, previous, follower.said)
+            commit.findings += self._observation.in_answers(known, previous, follower.said)
             outcome = repetition(answers, [turn.answer for turn in previous])
             if outcome == known.outcome:
                 continue

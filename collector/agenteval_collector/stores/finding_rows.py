@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from agenteval_collector.pipeline import has_event
 from agenteval_collector.records import TraceRecord
 from otel_agenteval.detectors import LOOP_KINDS
-from otel_agenteval.finding import Finding, Mode, Severity
+from otel_agenteval.finding import Finding, FindingKind, Mode, Severity
 
 Key: TypeAlias = tuple[str, str, int]
 """The kind, the span, and which one it is among equals."""
@@ -38,8 +38,8 @@ def with_live(rows: Rows, tenant: str, found: Iterable[Finding], recounted: Iter
 
 
 def with_complete(rows: Rows, tenant: str, record: TraceRecord) -> Rows:
-    """The rows of a complete trace: what was told of it before, named by it, and what this revision of it shows."""
-    told = {key: _named(row, record) for key, row in rows.items() if row["mode"] is not None}
+    """The rows of a complete trace: what stays of before, named by it, and what this revision of it shows."""
+    told = {key: _named(row, record) for key, row in rows.items() if _stays(row)}
     complete = dict(told)
     loops = [each for each in record.findings if each.kind in LOOP_KINDS]
     others = [each for each in record.findings if each.kind not in LOOP_KINDS]
@@ -92,6 +92,11 @@ def _numbered(findings: Sequence[Finding]) -> list[tuple[Key, Finding]]:
         nth = counts[place] = counts.get(place, -1) + 1
         numbered.append(((*place, nth), finding))
     return numbered
+
+
+def _stays(row: Row) -> bool:
+    """Whether a new revision leaves it: what was told, and what the trace alone does not show."""
+    return row["mode"] is not None or row["kind"] == FindingKind.UNUSUAL_EFFORT
 
 
 def _named(row: Row, record: TraceRecord) -> Row:

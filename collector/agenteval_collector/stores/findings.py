@@ -56,7 +56,7 @@ class FindingStore:
         return News(told=news.told, counted=news.counted)
 
     def newest(self, limit: int) -> list[Finding]:
-        """So many of those that were told live last, the oldest of them first. Reads all there are."""
+        """So many of those that were told live last, the oldest of them first."""
         query = select(findings).where(findings.c.tenant == self._tenant, findings.c.mode.is_not(None))
         return self._read(query.order_by(findings.c.found_at.desc()).limit(limit))[::-1]
 
@@ -199,7 +199,7 @@ def _write(connection: Connection, tenant: str, before: Mapping[str, Rows], afte
             if was == row:
                 continue
             changed.append(row)
-            news.sessions.add(row["session_id"])
+            news.sessions |= {row["session_id"], *([was["session_id"]] if was is not None else ())}
             if was is None and row["mode"] is not None:
                 news.told.append(finding_of(row))
             if row["counted"] and not (was is not None and was["counted"]):

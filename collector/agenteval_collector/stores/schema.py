@@ -236,6 +236,7 @@ findings = Table(
     Column("exported", Boolean, nullable=False, comment="whether its event has left, or it has none"),
     PrimaryKeyConstraint("tenant", "trace_id", "kind", "span_id", "nth"),
     Index("findings_by_session", "tenant", "session_id", "severity", "kind"),
+    Index("findings_told", "tenant", "found_at", sqlite_where=text("mode IS NOT NULL")),
     Index("findings_uncounted", "tenant", "found_at", sqlite_where=text("counted = 0")),
     Index("findings_unexported", "tenant", "found_at", sqlite_where=text("exported = 0")),
 )

@@ -40,7 +40,7 @@ class LoopFinder(Protocol):
     ) -> Sequence[Finding]: ...
 
 
-class Observer:
+class TraceObservation:
     """Looks at complete traces, one after the other. `ruled` gives findings as the settings want them."""
 
     def __init__(
@@ -57,8 +57,16 @@ class Observer:
         self._ruled = ruled
         self._clock = clock
 
-    def observe(self, trace: Trace, assembled: AssembledTrace, *, session_id: str, is_first: bool) -> list[Finding]:
-        """The findings of a trace; `is_first`: in its session, as far as is known."""
+    def observe(
+        self,
+        trace: Trace,
+        assembled: AssembledTrace,
+        *,
+        session_id: str,
+        is_first: bool,
+        turns: Mapping[str, int],
+    ) -> list[Finding]:
+        """The findings of a trace; `is_first`: in its session, as far as is known. `turns` is `turn_of` the trace."""
         now = self._clock.now()
         found = [*self._loops.in_trace(trace, session_id, assembled)]
         if assembled.death is not None:
@@ -67,7 +75,6 @@ class Observer:
             found += self._findings_in(trace, session_id=session_id, is_first=is_first, found_at=now)
         except Exception:  # A defect of ours must not take the scores along.
             logger.exception("what is to be observed in trace %s could not be found", trace.trace_id)
-        turns = turn_of(trace)
         return self._ruled(_in_turn(each, turns) for each in found)
 
     def seen(self, trace: Trace, *, is_first: bool) -> Seen:
@@ -91,7 +98,7 @@ def turn_of(trace: Trace) -> dict[str, int]:
     return turns
 
 
-def text_of(trace: Trace) -> str:
+def searchable(trace: Trace) -> str:
     """The texts of a trace, to be searched whatever their case; the first of them where they are long."""
     texts = (text[:MAX_SAID] for turn in trace.turns for text in (turn.input, turn.output) if text)
     return "\n".join(texts)[:MAX_SAID].casefold()

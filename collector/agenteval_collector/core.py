@@ -21,6 +21,7 @@ from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable
 from agenteval_collector.finding_rules import FindingRules
 from agenteval_collector.findings import findings_in, seen_in
+from agenteval_collector.findings.effort import AgentEfforts
 from agenteval_collector.loop_rules import rule_book
 from agenteval_collector.loops import TraceLoops
 from agenteval_collector.pipeline import AssembledTrace, Telemetry
@@ -77,6 +78,7 @@ class EvaluationCore:
         }
         read = trace_reader(settings)
         self.read = read if dataset is None else _with_truth(read, dataset)
+        run_traces = RunTraces(settings.reliability.prices, detectors(settings.reliability.safety))
         self.evaluation = TraceEvaluation(
             TraceOutcomes(evaluators, with_truth, judging, thresholds, embedder.model, clock),
             self.sessions,
@@ -85,11 +87,12 @@ class EvaluationCore:
             clock,
             self.read,
             telemetry,
-            RunTraces(settings.reliability.prices, detectors(settings.reliability.safety)),
+            run_traces,
             TraceObservation(
                 TraceLoops(rule_book(settings.loops), settings.loops.repeated_answer.mode, clock),
                 findings_in,
                 seen_in,
+                AgentEfforts(run_traces.cost),
                 FindingRules(settings.findings),
                 clock,
             ),

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from agenteval_collector.findings.effort import Effort
 from agenteval_collector.session_filter import EVERY_SESSION, SessionFilter
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.outcome import Evaluation
@@ -319,7 +320,7 @@ class News:
     """What became known with a commit to the store: nobody was told of it before.
 
     `told` are new findings that are told live, `counted` those that instruments count now, `traces` and `sessions`
-    those that were complete, or over, for the first time.
+    those that were complete, or over, for the first time; `efforts` is what these sessions took, with their agents.
     """
 
     evaluations: Sequence[CommittedEvaluation] = ()
@@ -327,6 +328,7 @@ class News:
     counted: Sequence[Finding] = ()
     traces: Sequence[WorstFinding] = ()
     sessions: Sequence[WorstFinding] = ()
+    efforts: Sequence[tuple[str, Effort]] = ()
 
 
 class NewsSink(Protocol):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from agenteval_collector.findings.effort import NO_EFFORT, Effort
 from agenteval_collector.pipeline import Document, RunReport
 from agenteval_collector.said import SaidTurn
 from otel_agenteval.finding import Finding
@@ -51,6 +52,7 @@ class TraceRecord:
     in_session: bool = True
     turn_of: Mapping[str, int] = field(default_factory=dict)
     text: str = ""
+    effort: Effort = NO_EFFORT
     agent: str | None = None
     service: str | None = None
     service_version: str | None = None
@@ -153,7 +155,8 @@ class StrayReport:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:
     """A session as it is after its newest trace. Times in nanoseconds since the Unix epoch; `last_seen_at` is when the
-    newest of its telemetry was received."""
+    newest of its telemetry was received. `effort` is what its traces took together, `is_unusual`: that was found to be
+    more than its agent's sessions usually take."""
 
     session_id: str
     user_id: str | None
@@ -163,6 +166,8 @@ class SessionRecord:
     started_at: int
     last_seen_at: int
     trace_count: int
+    effort: Effort = NO_EFFORT
+    is_unusual: bool = False
     finalized_at: int | None = None
     ended_at: int | None = None
 
@@ -171,13 +176,14 @@ class SessionRecord:
 class Standing:
     """Where a revision of a trace stands: in which session, and at which `place` in it, its start and trace id.
 
-    `pending`: it waits for the judge, or may do so.
+    `pending`: it waits for the judge, or may do so. `effort` is what it took.
     """
 
     session_id: str
     place: tuple[int, str]
     revision: int
     pending: bool = False
+    effort: Effort = NO_EFFORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +194,7 @@ class StoredTrace:
     trace_id: str
     started_at: int
     signals: dict[str, Evaluation]
+    effort: Effort = NO_EFFORT
     turns: Sequence[Document] | None = None
 
 

@@ -3,7 +3,7 @@
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agenteval_collector.aggregation.cautious import CautiousScores
@@ -13,6 +13,7 @@ from agenteval_collector.aggregation.scores import SessionEvaluators
 from agenteval_collector.aggregation.signals import signals_of
 from agenteval_collector.aggregation.window import AnswerWindow
 from agenteval_collector.clock import Clock
+from agenteval_collector.findings.effort import NO_EFFORT, Effort
 from agenteval_collector.records import Member, SessionRecord, SessionUpdate, StoredSession, StoredTrace
 from agenteval_collector.said import SaidTurn, said_in_document
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
@@ -110,8 +111,10 @@ class Sessions:
                     found[member.trace_id] = (member, window.before(member.place))
         return list(found.values())
 
-    def put(self, session_id: str, trace: Trace, member: Member, received_at: int) -> None:
-        """Add a trace to its session, or replace it by its newer revision; `updates` gives what comes of it.
+    def put(self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort) -> SessionRecord:
+        """Add a trace to its session, or replace it by its newer revision: the session then.
+
+        `updates` gives what comes of it. `effort` is what the trace takes more than its earlier revision there.
 
         The session was seen last when the newest of its traces was received: not when it got its turn to be scored, and
         not when the trace says that it ended.
@@ -128,11 +131,22 @@ class Sessions:
         session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
         session.met(trace.agent, member.place)
         agent = session.first_agent[1] if session.first_agent else None
-        session.record = _seen(session.record, trace, agent, session.scores.traces, received_at)
+        session.record = replace(
+            _seen(session.record, trace, agent, session.scores.traces, received_at),
+            effort=session.record.effort + effort,
+            is_unusual=session.record.is_unusual,
+        )
         session.service_version = trace.service_version or session.service_version
         span_id = trace.turns[-1].span_id if trace.turns else trace.root_span_id
         session.last_turn = max(session.last_turn, (member.place, span_id), key=lambda turn: turn[0])
         self._changed[session_id] = session
+        return session.record
+
+    def found_unusual(self, session_id: str) -> None:
+        """The session was found to take more than usual."""
+        session = self._open(session_id)
+        if session is not None:
+            session.record = replace(session.record, is_unusual=True)
 
     def rescore(self, session_id: str, member: Member) -> None:
         """Take over changed signals of a member that `followers` gave; `updates` gives what comes of it."""
@@ -225,7 +239,8 @@ class Sessions:
         return session
 
     def _restored(self, stored: StoredSession) -> _Session:
-        session = _Session(stored.record, CautiousScores(self._weights), AnswerWindow())
+        effort = sum((trace.effort for trace in stored.traces), NO_EFFORT)
+        session = _Session(replace(stored.record, effort=effort), CautiousScores(self._weights), AnswerWindow())
         for trace in stored.traces:
             member = self._member(trace)
             session.scores.put(member.trace_id, signals_of(member.signals, self._weights))

@@ -16,6 +16,7 @@ from agenteval_collector.evaluation.repetition import Readings
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.evaluators.port import Embed
+from agenteval_collector.findings.effort import Effort
 from agenteval_collector.pipeline import AssembledTrace, Document, Telemetry
 from agenteval_collector.records import (
     Commit,
@@ -23,6 +24,7 @@ from agenteval_collector.records import (
     Member,
     RunTrace,
     SameTrace,
+    SessionRecord,
     SessionUpdate,
     Standing,
     TraceRecord,
@@ -49,7 +51,9 @@ class SessionAggregation(Protocol):
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
     ) -> list[tuple[Member, list[SaidTurn]]]: ...
 
-    def put(self, session_id: str, trace: Trace, member: Member, received_at: int) -> None: ...
+    def put(self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort) -> SessionRecord: ...
+
+    def found_unusual(self, session_id: str) -> None: ...
 
     def rescore(self, session_id: str, member: Member) -> None: ...
 
@@ -129,10 +133,15 @@ class TraceEvaluation:
         )
         commit.evaluations += evaluations
         # Telemetry of no agent is stored with its status, but is nobody's session.
+        effort = self._observation.effort(trace)
         in_session = bool(trace.turns) or trace.session_id is not None or assembled.death is not None
         if in_session:
-            self._sessions.put(session_id, trace, member, assembled.received_at)
             stayed = before is not None and before.session_id == session_id
+            added = effort - before.effort if before is not None and stayed else effort
+            session = self._sessions.put(session_id, trace, member, assembled.received_at, added)
+            if not session.is_unusual and (unusual := self._observation.unusual_effort(trace, session)):
+                findings += unusual
+                self._sessions.found_unusual(session_id)
             places = [before.place, place] if before is not None and stayed else [place]
             self._rescore_behind(session_id, places, member, commit)
         commit.traces.append(
@@ -150,6 +159,7 @@ class TraceEvaluation:
                 findings=findings,
                 turn_of=turns,
                 text=searchable(trace),
+                effort=effort,
                 in_session=in_session,
                 agent=trace.agent,
                 service=trace.service,
@@ -158,6 +168,10 @@ class TraceEvaluation:
             )
         )
         return before if before is not None and before.session_id != session_id else None
+
+    def took(self, efforts: Sequence[tuple[str, Effort]]) -> None:
+        """Sessions of these agents are over, in this order, and took this."""
+        self._observation.took(efforts)
 
     def judged(self, judgement: Judgement, commit: Commit) -> None:
         """Add to `commit` what the judge says; nothing where a newer revision of the trace stands."""
@@ -192,7 +206,13 @@ class TraceEvaluation:
             if record.trace_id == assembled.trace_id:
                 place = (record.started_at, record.trace_id)
                 # Whether anything of it will wait for the judge is known when it is stored.
-                return Standing(session_id=record.session_id, place=place, revision=record.revision, pending=True)
+                return Standing(
+                    session_id=record.session_id,
+                    place=place,
+                    revision=record.revision,
+                    pending=True,
+                    effort=record.effort,
+                )
         return self._store.standing(assembled.trace_id)
 
     def _attempt(self, assembled: AssembledTrace) -> tuple[Trace, Failure | None]:

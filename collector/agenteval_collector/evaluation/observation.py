@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from agenteval_collector.clock import Clock
+from agenteval_collector.findings.effort import Effort
 from agenteval_collector.pipeline import AssembledTrace, Death
+from agenteval_collector.records import SessionRecord
 from agenteval_collector.said import SaidTurn
 from otel_agenteval.finding import Finding, FindingKind, Seen, Severity
 from otel_agenteval.model import Trace
@@ -40,6 +42,18 @@ class LoopFinder(Protocol):
     ) -> Sequence[Finding]: ...
 
 
+class Efforts(Protocol):
+    """What the agents' sessions usually take."""
+
+    def of(self, trace: Trace) -> Effort: ...
+
+    def took(self, efforts: Iterable[tuple[str, Effort]]) -> None: ...
+
+    def unusual(
+        self, trace: Trace, effort: Effort, *, agent: str | None, session_id: str, found_at: int
+    ) -> Sequence[Finding]: ...
+
+
 class TraceObservation:
     """Looks at complete traces, one after the other. `ruled` gives findings as the settings want them."""
 
@@ -48,12 +62,14 @@ class TraceObservation:
         loops: LoopFinder,
         findings_in: FindingsIn,
         seen_in: SeenIn,
+        efforts: Efforts,
         ruled: Callable[[Iterable[Finding]], list[Finding]],
         clock: Clock,
     ) -> None:
         self._loops = loops
         self._findings_in = findings_in
         self._seen_in = seen_in
+        self._efforts = efforts
         self._ruled = ruled
         self._clock = clock
 
@@ -85,6 +101,21 @@ class TraceObservation:
         """The repeated answer of a trace, if any: `compared` is its outcome of loop_detection, `said` its turns, and
         `previous` those before it in its session."""
         return self._ruled(self._loops.in_answers(compared, previous, said))
+
+    def effort(self, trace: Trace) -> Effort:
+        """What the trace took."""
+        return self._efforts.of(trace)
+
+    def unusual_effort(self, trace: Trace, session: SessionRecord) -> list[Finding]:
+        """That `session` takes more than usual since `trace`, if it does."""
+        found = self._efforts.unusual(
+            trace, session.effort, agent=session.agent, session_id=session.session_id, found_at=self._clock.now()
+        )
+        return self._ruled(found)
+
+    def took(self, efforts: Iterable[tuple[str, Effort]]) -> None:
+        """Sessions of these agents are over, in this order, and took this."""
+        self._efforts.took(efforts)
 
 
 def turn_of(trace: Trace) -> dict[str, int]:

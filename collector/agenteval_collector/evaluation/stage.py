@@ -13,6 +13,7 @@ from agenteval_collector.endurance import Endurance
 from agenteval_collector.errors import RetryableError, Unavailable
 from agenteval_collector.evaluation.evaluation import TraceEvaluation
 from agenteval_collector.evaluation.outcomes import failure_of
+from agenteval_collector.findings.effort import Effort
 from agenteval_collector.inbox import Inbox
 from agenteval_collector.pipeline import AssembledTrace, News, NewsSink
 from agenteval_collector.recent import Recent
@@ -33,6 +34,8 @@ TAKEN_UP = 100
 """Traces of one session that were sampled out, and are judged after all: the newest."""
 SESSIONS = 10_000
 """Sessions of which is known that nothing more is to be taken up."""
+EFFORTS = 20_000
+"""Sessions of the last runs whose efforts are compared with, the newest."""
 HOUSEKEEPING = 1.0
 """Seconds that the stage sleeps at the longest."""
 
@@ -49,6 +52,8 @@ class EvaluationStore(Protocol):
     def commit(self, commit: Commit) -> News: ...
 
     def finalize(self, session_ids: Sequence[str]) -> News: ...
+
+    def efforts(self, limit: int) -> Sequence[tuple[str, Effort]]: ...
 
     def end_session(self, session_id: str) -> bool: ...
 
@@ -268,17 +273,21 @@ class EvaluationStage:
         of their traces waits for the judge."""
         if not session_ids:
             return
-        self._emit(self._endurance.insist(lambda: self._store.finalize(session_ids)))
+        news = self._endurance.insist(lambda: self._store.finalize(session_ids))
+        self._evaluation.took(news.efforts)
+        self._emit(news)
 
     def _run(self) -> None:
         try:
-            self._endurance.survive(self._find_live_sessions)
+            self._endurance.survive(self.find_what_the_last_run_left)
             self._work()
         except RetryableError as error:
             logger.error("evaluation stops, the next start goes on from the log: %s", error)
 
-    def _find_live_sessions(self) -> None:
+    def find_what_the_last_run_left(self) -> None:
+        """The sessions that go on, and what those took that are over."""
         self._to_resume.extend(self._endurance.insist(self._store.live_sessions))
+        self._evaluation.took(self._endurance.insist(lambda: self._store.efforts(EFFORTS)))
 
     def _work(self) -> None:
         while True:

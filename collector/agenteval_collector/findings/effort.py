@@ -7,13 +7,13 @@ known of its session.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from agenteval_collector.recent import Recent
 from otel_agenteval.finding import Finding, FindingKind, Severity
-from otel_agenteval.model import Trace
+from otel_agenteval.model import ModelCall, Trace
 
 KEPT_SESSIONS: Final = 200
 """Finished sessions of an agent that are compared with."""
@@ -34,12 +34,21 @@ class Effort:
     usd: float | None = 0
 
     def __add__(self, other: "Effort") -> "Effort":
+        return self._by(other, 1)
+
+    def __sub__(self, other: "Effort") -> "Effort":
+        return self._by(other, -1)
+
+    def _by(self, other: "Effort", sign: int) -> "Effort":
         return Effort(
-            steps=_sum(self.steps, other.steps),
-            tokens=_sum(self.tokens, other.tokens),
-            seconds=_sum(self.seconds, other.seconds),
-            usd=_sum(self.usd, other.usd),
+            steps=_sum(self.steps, other.steps, sign),
+            tokens=_sum(self.tokens, other.tokens, sign),
+            seconds=_sum(self.seconds, other.seconds, sign),
+            usd=_sum(self.usd, other.usd, sign),
         )
+
+
+NO_EFFORT: Final = Effort()
 
 
 def effort_of(trace: Trace, *, usd: float | None = None) -> Effort:
@@ -90,6 +99,31 @@ class EffortHistory:
         ]
 
 
+class AgentEfforts:
+    """Compares what sessions take with what their agents' sessions usually take. `cost` prices model calls in US
+    dollars, None where it cannot. Owned by one thread."""
+
+    def __init__(self, cost: Callable[[Sequence[ModelCall]], float | None]) -> None:
+        self._cost = cost
+        self._history = EffortHistory()
+
+    def of(self, trace: Trace) -> Effort:
+        """What the trace took."""
+        return effort_of(trace, usd=self._cost(trace.model_calls))
+
+    def took(self, efforts: Iterable[tuple[str, Effort]]) -> None:
+        """Sessions of these agents are over, in this order, and took this."""
+        for agent, effort in efforts:
+            self._history.add(agent, effort)
+
+    def unusual(
+        self, trace: Trace, effort: Effort, *, agent: str | None, session_id: str, found_at: int
+    ) -> list[Finding]:
+        """The finding, if any, that a session of `agent` takes more than usual by `effort`, since `trace`."""
+        unusual = self._history.unusual(agent, effort) if agent is not None else []
+        return [unusual_effort(trace, unusual, session_id=session_id, found_at=found_at)] if unusual else []
+
+
 def unusual_effort(trace: Trace, unusual: Sequence[Unusual], *, session_id: str, found_at: int) -> Finding:
     """The finding that a session's effort is unusual from `trace` on; `unusual` says in what, at least one measure."""
     measured = ", ".join(f"{_shown(each)} (more than {each.percentile:.0f} %)" for each in unusual)
@@ -115,8 +149,8 @@ def _values(measure: str, efforts: "Sequence[Effort] | deque[Effort]") -> list[f
     return [value for each in efforts if (value := getattr(each, measure)) is not None]
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+def _sum(one: float | None, other: float | None, sign: int) -> float | None:
+    return None if one is None or other is None else one + sign * other
 
 
 def _shown(unusual: Unusual) -> str:

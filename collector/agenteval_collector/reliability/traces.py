@@ -53,13 +53,14 @@ class RunTraces:
             model_seconds=fsum(max(0, call.ended_at - call.started_at) / 1e9 for call in trace.model_calls),
             errors=sum(call.error is not None for call in trace.tool_calls)
             + sum(call.error is not None for call in trace.model_calls),
-            usd=self._cost(trace.model_calls),
+            usd=self.cost(trace.model_calls),
             violations=violations(self._detectors, trace),
             versions=trace.service_versions,
             said=said_in(trace) if exposed_personal_data in self._detectors else (),
         )
 
-    def _cost(self, calls: Sequence[ModelCall]) -> float | None:
+    def cost(self, calls: Sequence[ModelCall]) -> float | None:
+        """What the calls cost together, in US dollars; None where one could not be priced."""
         costs = [self._cost_of(call) for call in calls]
         known = [cost for cost in costs if cost is not None]
         return fsum(known) if len(known) == len(costs) else None

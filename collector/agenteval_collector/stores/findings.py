@@ -12,6 +12,7 @@ from agenteval_collector.pipeline import News, WorstFinding
 from agenteval_collector.records import TraceRecord
 from agenteval_collector.stores.access import reading, writing
 from agenteval_collector.stores.finding_rows import Key, Row, Rows, finding_of, with_complete, with_live, worst
+from agenteval_collector.stores.rows import UNUSUAL
 from agenteval_collector.stores.schema import JUDGED_FAILURE, findings, outcomes, sessions
 from agenteval_collector.stores.upserting import upsert
 from otel_agenteval.finding import Finding, FindingKind, Severity
@@ -154,7 +155,7 @@ def _columns(counts: dict[str, int], failed: bool) -> dict[str, int]:
         "errors": counts[Severity.ERROR],
         "warnings": counts[Severity.WARNING],
         "infos": counts[Severity.INFO],
-        "attention": 4 * severity + 2 * failed + counts[FindingKind.UNUSUAL_EFFORT],
+        "attention": 4 * severity + 2 * failed + UNUSUAL * counts[FindingKind.UNUSUAL_EFFORT],
     }
 
 

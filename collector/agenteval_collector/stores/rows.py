@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import Any, Final
 
+from agenteval_collector.findings.effort import Effort
 from agenteval_collector.records import SessionRecord, TraceRecord
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, Status, Subject, Unscored
 
@@ -23,6 +25,7 @@ def trace_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
         "died": trace.died,
         "processes": json.dumps(list(trace.processes)),
         "said": trace.text.encode(errors="replace").decode(),
+        "effort": json.dumps(asdict(trace.effort)),
         "scored_at": trace.scored_at,
     }
 
@@ -96,6 +99,15 @@ def _outcome(row: Mapping[Any, Any]) -> Outcome:
             return Unscored(status=status, **about)
 
 
+UNUSUAL: Final = 1
+"""Of `sessions.attention`, that a trace of the session has a finding of unusual effort."""
+
+
+def effort_from(column: str) -> Effort:
+    """The effort that a column `effort` was made from."""
+    return Effort(**json.loads(column))
+
+
 def session_row(tenant: str, session: SessionRecord, found: Mapping[str, int]) -> dict[str, Any]:
     """`found`: the columns that say what was found in it."""
     return {
@@ -109,6 +121,7 @@ def session_row(tenant: str, session: SessionRecord, found: Mapping[str, int]) -
         "started_at": session.started_at,
         "last_seen_at": session.last_seen_at,
         "trace_count": session.trace_count,
+        "effort": json.dumps(asdict(session.effort)),
         "finalized_at": session.finalized_at,
         "ended_at": session.ended_at,
     }
@@ -125,6 +138,8 @@ def session_record(row: Mapping[Any, Any]) -> SessionRecord:
         started_at=row["started_at"],
         last_seen_at=row["last_seen_at"],
         trace_count=row["trace_count"],
+        effort=effort_from(row["effort"]),
+        is_unusual=bool(row["attention"] & UNUSUAL),
         finalized_at=row["finalized_at"],
         ended_at=row["ended_at"],
     )

@@ -39,6 +39,7 @@ traces = Table(
     Column("died", Text, comment="that its agent died in the middle, in a sentence"),
     Column("processes", Text, nullable=False, server_default="[]", comment="JSON: those that it has spans of"),
     Column("said", Text, nullable=False, server_default="", comment="what was said in it, casefolded, to be searched"),
+    Column("effort", Text, nullable=False, server_default="{}", comment="JSON: steps, tokens, seconds, usd"),
     PrimaryKeyConstraint("tenant", "trace_id"),
     Index("traces_by_session", "tenant", "session_id", "started_at"),
     Index("traces_by_run", "tenant", "task_id", "run_id", "condition"),
@@ -96,6 +97,7 @@ sessions = Table(
     Column("started_at", BigInteger, nullable=False),
     Column("last_seen_at", BigInteger, nullable=False, comment="when its newest telemetry was received"),
     Column("trace_count", Integer, nullable=False),
+    Column("effort", Text, nullable=False, server_default="{}", comment="JSON: what its traces took together"),
     Column("finalized_at", BigInteger, comment="when it was over for the first time"),
     Column("ended_at", BigInteger, comment="when it was reported ended"),
     Column("versions", Text, nullable=False, server_default="[]", comment="JSON, in order of appearance"),
@@ -105,6 +107,7 @@ sessions = Table(
     Column("attention", Integer, nullable=False, server_default="0", comment="how soon it should be looked at"),
     PrimaryKeyConstraint("tenant", "session_id"),
     Index("sessions_by_last_seen", "tenant", "last_seen_at", "session_id"),
+    Index("sessions_by_end", "tenant", "finalized_at"),
     Index("sessions_by_attention", "tenant", "attention", "last_seen_at", "session_id"),
 )
 

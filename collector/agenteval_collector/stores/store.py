@@ -23,6 +23,7 @@ from sqlalchemy import (
 
 from agenteval_collector.clock import Clock
 from agenteval_collector.database import among, open_database
+from agenteval_collector.findings.effort import Effort
 from agenteval_collector.pipeline import CommittedEvaluation, Document, Label, News, RunReport, WorstFinding
 from agenteval_collector.records import (
     Commit,
@@ -43,6 +44,7 @@ from agenteval_collector.stores.labels import write_label
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.rows import (
     counts_at_once,
+    effort_from,
     evaluation_of,
     outcome_row,
     session_record,
@@ -169,7 +171,13 @@ class Store:
         if row is None:
             return None
         place = (row.started_at, trace_id)
-        return Standing(session_id=row.session_id, place=place, revision=row.revision, pending=row.pending)
+        return Standing(
+            session_id=row.session_id,
+            place=place,
+            revision=row.revision,
+            pending=row.pending,
+            effort=effort_from(row.effort),
+        )
 
     def pending_jobs(self, *, before: int, after: str = "", limit: int = 64) -> list[JudgeJob]:
         """The newest revisions that wait for the judge since before that time (ns), by trace id from `after` on."""
@@ -206,7 +214,7 @@ class Store:
             if row is None:
                 return None
             members = connection.execute(
-                select(traces.c.trace_id, traces.c.started_at)
+                select(traces.c.trace_id, traces.c.started_at, traces.c.effort)
                 .where(traces.c.tenant == TENANT, traces.c.session_id == session_id)
                 .order_by(traces.c.started_at, traces.c.trace_id)
             ).all()
@@ -219,6 +227,7 @@ class Store:
                     trace_id=member.trace_id,
                     started_at=member.started_at,
                     signals=signals.get(member.trace_id, {}),
+                    effort=effort_from(member.effort),
                     turns=turns.get(member.trace_id),
                 )
                 for member in members
@@ -274,7 +283,20 @@ class Store:
             over = connection.execute(select(sessions).where(*are_over), ids).all()
             connection.execute(update(sessions).where(*are_over).values(finalized_at=self._clock.now()), ids)
             final = _count_sessions(connection, session_ids)
-        return News(evaluations=_final(final), sessions=[_worst_of(row) for row in over])
+        return News(
+            evaluations=_final(final),
+            sessions=[_worst_of(row) for row in over],
+            efforts=[(row.agent, effort_from(row.effort)) for row in over if row.agent is not None],
+        )
+
+    def efforts(self, limit: int) -> list[tuple[str, Effort]]:
+        """What the sessions took that were over last, at most `limit`, with their agents, the oldest of them first."""
+        query = select(sessions.c.agent, sessions.c.effort).where(
+            sessions.c.tenant == TENANT, sessions.c.finalized_at.is_not(None), sessions.c.agent.is_not(None)
+        )
+        with reading(self._pipeline) as connection:
+            rows = connection.execute(query.order_by(sessions.c.finalized_at.desc()).limit(limit)).all()
+        return [(row.agent, effort_from(row.effort)) for row in reversed(rows)]
 
     def report_run(self, report: RunReport) -> None:
         """Keep what came of a run, as of now where the report says no time. A repeated report changes nothing."""
@@ -320,6 +342,7 @@ _STANDING = select(
     traces.c.session_id,
     traces.c.started_at,
     traces.c.revision,
+    traces.c.effort,
     exists()
     .where(
         outcomes.c.tenant == TENANT,

@@ -80,7 +80,7 @@ PATHS = [
     pytest.param("/", id="sessions"),
     pytest.param("/?agent=nobody", id="no sessions of an agent"),
     pytest.param("/?agent=travel_agent&user=u-7&order=newest", id="sessions beside the form"),
-    pytest.param(f"/?finding={quote(ATTACK, safe='')}", id="a form that attacks"),
+    pytest.param(f"/?text={quote(ATTACK, safe='')}&user={quote(ATTACK, safe='')}", id="a form that attacks"),
     pytest.param("/sessions/refund-1187", id="a session that repeats itself"),
     pytest.param(f"/traces/{GOOD_TRACE}", id="a trace that went well"),
     pytest.param(f"/traces/{TOOL_TRACE}", id="a trace whose tool failed"),

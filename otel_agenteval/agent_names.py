@@ -4,6 +4,7 @@ Most dialects name an agent on the span of its run alone, in an attribute or by 
 hostile: nothing here raises for it.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -23,6 +24,13 @@ _INVOKED: Final = "invoke_agent "
 _RUN_METHOD: Final = re.compile(r"\.a?(?:run|invoke)\w*$")
 # Automatic tracing of a library names its spans after methods: `Agent.run` is nobody's name.
 _METHOD: Final = re.compile(r"\w+\.\w+")
+# LangChain names the agent in the metadata of what it does, and LangGraph a graph that is none of its agents by its
+# root span, the only one outside of any step.
+_METADATA: Final = "metadata"
+_LANGCHAIN_AGENT: Final = re.compile(r'"lc_agent_name": ?("(?:[^"\\]|\\.)*")')
+_GRAPH: Final = '"ls_integration": "langgraph"'
+_STEP: Final = '"langgraph_step"'
+_UNNAMED_GRAPH: Final = "LangGraph"
 # Runs of the first versions of Google ADK have a name and nothing else.
 _ADK_RUN: Final = re.compile(r"agent_run \[(.+)\]", re.DOTALL)
 
@@ -53,7 +61,19 @@ def agent_of(name: str, attributes: Attributes, scope: str = "") -> str | None:
                     return named
             if scope != _NAMES_WORKFLOWS and (named := recorded(runs.of_span(name))) is not None:
                 return named
-    return adk_agent(name)
+    return adk_agent(name) or _langchain_agent(name, attributes.get(_METADATA))
+
+
+def _langchain_agent(name: str, metadata: Any) -> str | None:
+    if not isinstance(metadata, str):
+        return None
+    if found := _LANGCHAIN_AGENT.search(metadata):
+        try:
+            return recorded(json.loads(found[1]))
+        except ValueError:
+            return None
+    is_root = _GRAPH in metadata and _STEP not in metadata
+    return recorded(name) if is_root and name != _UNNAMED_GRAPH else None
 
 
 def _whole(name: str) -> str | None:

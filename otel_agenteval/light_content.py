@@ -80,7 +80,10 @@ def speech_in(value: Json) -> str | None:
 def _texts(value: Any, depth: int) -> list[str]:
     """The texts of messages in any of the shapes that APIs and conventions give them; thoughts and tools are none."""
     if isinstance(value, list) and depth:
-        return [text for item in value for text in _texts(item, depth - 1)]
+        said = [text for item in value if not _is_chunk(item) for text in _texts(item, depth - 1)]
+        streamed = "".join(text for item in value if _is_chunk(item) for text in _texts(item, depth - 1))
+        # Behind the chunks of a streamed reply stands the whole of it, or its end.
+        return said if not streamed or "".join(said).startswith(streamed) else ["".join((streamed, *said))]
     if not isinstance(value, dict):
         return []
     kind = value.get("type")
@@ -93,6 +96,11 @@ def _texts(value: Any, depth: int) -> list[str]:
         if isinstance(inner, (dict, list)) and depth:
             return _texts(inner, depth - 1)
     return []
+
+
+def _is_chunk(message: Any) -> bool:
+    """Whether a message is a chunk of one, as Google ADK writes down."""
+    return isinstance(message, dict) and message.get("finish_reason") == ""
 
 
 def _text_of_blocks(blocks: list[Any]) -> str | None:

@@ -5,7 +5,7 @@ never "empty": an empty answer is `""`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
@@ -143,6 +143,23 @@ class ExpectedTool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """How a trace is joined to the one before it and the one after it, where nothing names its session.
+
+    Each is a digest, or None where it is not known. `follows` is what the trace goes on from: it equals `said`, `reply`
+    or `calls` of the trace before. `asked` equals `calls` of the trace before, and tells apart replies of the same
+    words. `said` are the words up to the trace's last reply, `reply` is the id of that reply, and `calls` are the ids
+    of the calls that it asks for.
+    """
+
+    follows: bytes | None = None
+    asked: bytes | None = None
+    said: bytes | None = None
+    reply: bytes | None = None
+    calls: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """All that was recorded under one trace id, read by the dialects that recognised its spans.
 
@@ -169,6 +186,16 @@ class Trace:
     is_history_begun: bool = False
     """Whether `history` begins with the user's words; else an agent that sends the newest messages only has left out
     what was said before."""
+    conversation: Conversation | None = None
+    """None where a session is named, and where no messages or ids of replies were recorded."""
+    told: tuple[ToolCall, ...] = ()
+    """Calls that the first turn made in earlier traces, as its first model call was told of them, oldest first."""
+    told_now: int = 0
+    """How many of `told`, the last of them, no earlier model call was told of."""
+    continues_turn: bool = False
+    """Whether the first turn began in an earlier trace: its first model call goes on from results of tools."""
+    turn_goes_on: bool = False
+    """Whether the last turn goes on in a later trace: its last reply asks for tools that nothing here executed."""
     run: RunIdentity | None = None
     run_outcome: RunOutcome = RunOutcome()
     expected_tools: tuple[ExpectedTool, ...] | None = None
@@ -205,3 +232,10 @@ class Trace:
     def model_calls(self) -> tuple[ModelCall, ...]:
         """The model calls of all turns, in order."""
         return tuple(call for turn in self.turns for call in turn.model_calls)
+
+    def with_earlier_calls(self) -> "Trace":
+        """The same with all calls of its first turn, those of earlier traces included."""
+        if not self.told or not self.turns:
+            return self
+        first, *others = self.turns
+        return replace(self, turns=(replace(first, tool_calls=(*self.told, *first.tool_calls)), *others))

@@ -14,6 +14,7 @@ from agenteval_collector.config import (
     EvaluatorsConfig,
     Settings,
 )
+from agenteval_collector.conversations import Conversations
 from agenteval_collector.dataset import Dataset
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluation import Judging, TraceEvaluation, TraceObservation, TraceOutcomes
@@ -96,6 +97,7 @@ class EvaluationCore:
                 FindingRules(settings.findings),
                 clock,
             ),
+            Conversations(store.conversations),
         )
 
 

@@ -24,14 +24,18 @@ def trace_document(
     *,
     revision: int,
     complete: bool,
+    session_id: str | None = None,
     death: Death | None = None,
     closing: Closing | None = None,
     seen: Seen = NOTHING_SEEN,
 ) -> Document:
-    """A trace without what changes later: its findings, and its status and outcomes, which `with_outcomes` adds."""
+    """A trace without what changes later: its findings, and its status and outcomes, which `with_outcomes` adds.
+
+    `session_id` is the session that it is in, by default the one that it names, else itself.
+    """
     return {
         "trace_id": trace.trace_id,
-        "session_id": trace.session_id or trace.trace_id,
+        "session_id": session_id or trace.session_id or trace.trace_id,
         "user_id": trace.user_id,
         "service": trace.service,
         "agent": trace.agent,
@@ -64,6 +68,9 @@ def trace_document(
         "seen": asdict(seen),
         "open_spans": [] if death is None else list(death.open_spans),
         "status_reason": None if death is None else death.reason,
+        "names_session": trace.session_id is not None,
+        "continues_turn": trace.continues_turn,
+        "turn_goes_on": trace.turn_goes_on,
     }
 
 

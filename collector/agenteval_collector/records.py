@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from agenteval_collector.findings.effort import NO_EFFORT, Effort
+from agenteval_collector.links import Link, Move
 from agenteval_collector.pipeline import Document, RunReport
 from agenteval_collector.said import SaidTurn
 from otel_agenteval.finding import Finding
@@ -35,6 +36,7 @@ class TraceRecord:
     `findings` is all that was observed in it, its loops included, `turn_of` the number of the turn of each span that
     belongs to one, `text` what was said in it, to be searched. `agent`, `service` and `service_version` are those that
     it counts for, `in_session` is False for telemetry of no agent.
+    `continues_turn`: its first turn began in the trace before it.
     """
 
     trace_id: str
@@ -47,6 +49,7 @@ class TraceRecord:
     run_trace: "RunTrace | None" = None
     died: str | None = None
     processes: Sequence[str] = ()
+    continues_turn: bool = False
     scored_at: int
     findings: Sequence[Finding] = ()
     in_session: bool = True
@@ -233,10 +236,10 @@ class SessionUpdate:
 class Commit:
     """Everything that one pass of the evaluation found, to be kept together or not at all.
 
-    `findings` are loops that showed in traces that were kept before.
-    `emptied` are sessions whose only trace turned out to belong to another session. `judgements` are those whose
-    outcomes are among the evaluations: what they cost is not found again for nothing, so with any of them all is on
-    disk when it is committed.
+    `findings` are loops that showed in traces that were kept before. `emptied` are sessions whose only trace turned
+    out to belong to another session. `links` join traces to conversations, `moves` are traces that are in other
+    sessions by that, both by trace id. `judgements` are those whose outcomes are among the evaluations: what they cost
+    is not found again for nothing, so with any of them all is on disk when it is committed.
     """
 
     traces: list[TraceRecord] = field(default_factory=list)
@@ -244,6 +247,8 @@ class Commit:
     evaluations: list[Evaluation] = field(default_factory=list)
     sessions: dict[str, SessionUpdate] = field(default_factory=dict)
     emptied: set[str] = field(default_factory=set)
+    links: dict[str, Link] = field(default_factory=dict)
+    moves: dict[str, Move] = field(default_factory=dict)
     judgements: list["Judgement"] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 

@@ -37,8 +37,11 @@ class SpanFacts:
     answer in a structure, none of the user's. `hands_over_to` is the agent that a framework says goes on with the
     conversation. `reasoning` is what a model thought, where that stands apart from the messages. `is_report` marks a
     model span that only tells of the reply to a call whose own span ended before it was known. `may_be_call` marks a
-    step that says what a model was sent: it is the model call itself where no other was recorded within it. `cut` says
-    that some content was shortened on the way.
+    step that says what a model was sent: it is the model call itself where no other was recorded within it.
+    `is_overwritten` marks a span of the program's own that a library wrote its calls on, one over the other: where
+    several were recorded within it, they are the calls. `cut` says
+    that some content was shortened on the way. `previous_response_id` is that of the reply which a model call goes on
+    from, where the service keeps the conversation.
     """
 
     role: Role | None = None
@@ -57,11 +60,13 @@ class SpanFacts:
     hands_over_to: str | None = None
     model: str | None = None
     response_id: str | None = None
+    previous_response_id: str | None = None
     finish_reasons: tuple[str, ...] | None = None
     usage: Usage | None = None
     reasoning: str | None = None
     is_report: bool = False
     may_be_call: bool = False
+    is_overwritten: bool = False
     cut: bool = False
 
     def complete_with(self, other: "SpanFacts") -> None:
@@ -71,6 +76,7 @@ class SpanFacts:
                 setattr(self, name, getattr(other, name))
         self.is_report = self.is_report or other.is_report
         self.may_be_call = self.may_be_call or other.may_be_call
+        self.is_overwritten = self.is_overwritten or other.is_overwritten
         self.cut = self.cut or other.cut
 
 

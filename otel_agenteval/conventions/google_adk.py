@@ -32,9 +32,9 @@ class GoogleADK:
 
     name = "google_adk"
     content_switch = (
-        "set ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true in the agent, or "
-        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY together with "
-        "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental"
+        "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY together with "
+        "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental in the agent (tried with Google ADK 2.13; "
+        "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true serves versions 1.x only)"
     )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:

@@ -2,12 +2,14 @@
 
 Its spans speak the GenAI conventions, except that the tools a reply asks for stand apart from the reply's message, one
 after the other and without ids. Within each is a span of the raw request and response, as the `repr` of Python objects;
-only there stands what the model thought.
+only there stands what the model thought. Where a span of the program's own is open, newer versions make none but that:
+they write the call on the program's span, and the next one over it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
 from otel_agenteval import semconv
+from otel_agenteval.conventions.api_bodies import usage
 from otel_agenteval.conventions.decoding import decode_arguments
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.indexed import unflatten
@@ -29,7 +31,9 @@ _CALL_ID = "litellm.call_id"
 _COMPLETION = "gen_ai.completion"
 _FIRST_REQUEST = "gen_ai.completion.0.function_call.name"
 _REQUEST = "function_call"
-_RAW_REPLY = "llm.openai.choices"
+_OWN_SPAN = "litellm_request"
+_RAW_REQUEST, _RAW_REPLY = "llm.openai.messages", "llm.openai.choices"
+_RAW_MODEL, _RAW_ID, _RAW_USAGE = "llm.openai.model", "llm.openai.id", "llm.openai.usage"
 _THOUGHT = "reasoning_content"
 
 
@@ -45,21 +49,46 @@ class LiteLLM:
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
         if _CALL_ID not in attributes:
-            return SpanFacts(role=Role.MODEL, reasoning=_thought(attributes.get(_RAW_REPLY)))
-        return SpanFacts(output=Content(_reply(attributes)) if _FIRST_REQUEST in attributes else None)
+            return _raw(attributes)
+        return SpanFacts(
+            output=Content(_reply(attributes)) if _FIRST_REQUEST in attributes else None,
+            is_overwritten=span.name != _OWN_SPAN,
+        )
+
+
+def _raw(attributes: Mapping[str, Json]) -> SpanFacts:
+    choices, request = attributes.get(_RAW_REPLY), attributes.get(_RAW_REQUEST)
+    return SpanFacts(
+        role=Role.MODEL,
+        model=recorded(attributes.get(_RAW_MODEL)),
+        response_id=recorded(attributes.get(_RAW_ID)),
+        input=None if request is None else Content(lambda: _items(request)),
+        output=Content(lambda: _items(choices)),
+        usage=usage(_decoded(attributes.get(_RAW_USAGE))),
+        reasoning=_thought(choices),
+    )
 
 
 def _thought(choices: Json) -> str | None:
     if not isinstance(choices, str) or _THOUGHT not in choices:
         return None
+    messages = [item.get(_THOUGHT) for item in _items(choices)[:1] if isinstance(item, dict)]
+    return recorded(messages[0]) if messages else None
+
+
+def _items(text: Json) -> list[Json]:
+    """The messages in a list of messages, or of choices, the first of which counts."""
+    decoded = _decoded(text)
+    listed = decoded if isinstance(decoded, list) else []
+    choices = [item["message"] for item in listed if isinstance(item, dict) and "message" in item]
+    return choices[:1] or listed
+
+
+def _decoded(text: Json) -> Json:
     try:
-        decoded = decode_repr(choices)
+        return decode_repr(text) if isinstance(text, str) else None
     except ValueError:
         return None
-    reply = (
-        decoded[0].get("message") if isinstance(decoded, list) and decoded and isinstance(decoded[0], dict) else None
-    )
-    return recorded(reply.get(_THOUGHT)) if isinstance(reply, dict) else None
 
 
 def _reply(attributes: Mapping[str, Json]) -> Callable[[], Sequence[Item]]:

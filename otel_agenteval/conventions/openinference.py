@@ -31,6 +31,8 @@ _INPUT_MESSAGES, _OUTPUT_MESSAGES = "llm.input_messages", "llm.output_messages"
 _FIRST_REPLY = "llm.output_messages.0.message.role"
 _MODEL_NAME = "llm.model_name"
 _FINISH_REASON = "llm.finish_reason"
+_PARAMETERS = "llm.invocation_parameters"
+_PREVIOUS_RESPONSE = "previous_response_id"
 _PROMPT_TOKENS, _COMPLETION_TOKENS = "llm.token_count.prompt", "llm.token_count.completion"
 _TOOLS = "llm.tools"
 _FIRST_TOOL = "llm.tools.0.tool.json_schema"
@@ -43,6 +45,8 @@ _CALLED = ".__call__"
 _DSPY_END = ("finish", "Completed.")
 # APIs begin their responses with it; the rest, which may be long, need not be decoded for it.
 _RESPONSE_ID = re.compile(r'\{\s*"id"\s*:\s*"([^"\\]+)"')
+# LangChain's steps are not model calls, which have spans of their own: of a conversation they tell the first message.
+_LANGCHAIN = "openinference.instrumentation.langchain"
 # The name of the span by which openai-agents' instrumentation marks that another agent goes on.
 _HANDOFF = "handoff to "
 
@@ -67,7 +71,7 @@ class OpenInference:
             _read_model(facts, span)
         elif facts.role is Role.TOOL:
             _read_tool(facts, span)
-        elif facts.role is Role.CHAIN and any(key.startswith(_INPUT_MESSAGES) for key in attributes):
+        elif facts.role is Role.CHAIN and span.scope != _LANGCHAIN and _has(attributes, _INPUT_MESSAGES):
             _read_model(facts, span)
             facts.output = facts.output or _structured(attributes.get(_OUTPUT))
             facts.may_be_call = True
@@ -79,6 +83,10 @@ class OpenInference:
         return facts
 
 
+def _has(attributes: Mapping[str, Json], prefix: str) -> bool:
+    return any(key.startswith(prefix) for key in attributes)
+
+
 def _tool_names(names: Json) -> tuple[str, ...] | None:
     return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else None
 
@@ -87,11 +95,11 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
     attributes = span.attributes
     # SDKs that drop the newest attributes beyond the limit end the history anywhere, and leave nothing after it.
     is_ended = span.dropped_attributes_count > 0 and _FIRST_REPLY not in attributes and _PROMPT_TOKENS not in attributes
-    if any(key.startswith(_INPUT_MESSAGES) for key in attributes):
+    if _has(attributes, _INPUT_MESSAGES):
         facts.input = Content(lambda: _messages(attributes, _INPUT_MESSAGES), cut=is_ended)
     else:
         facts.input = _said(attributes, _INPUT)
-    if any(key.startswith(_OUTPUT_MESSAGES) for key in attributes):
+    if _has(attributes, _OUTPUT_MESSAGES):
         facts.output = Content(_reply(attributes))
     elif original := _raw_message(decode_structure(attributes.get(_OUTPUT))):
         facts.output = Content(lambda: [original])
@@ -103,6 +111,10 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
         facts.response_id = response_id[1]
     reason = recorded(attributes.get(_FINISH_REASON)) or api_bodies.finish_reason(raw)
     facts.finish_reasons = (reason,) if reason else None
+    parameters = attributes.get(_PARAMETERS)
+    if isinstance(parameters, str) and _PREVIOUS_RESPONSE in parameters:
+        given = decode_structure(parameters)
+        facts.previous_response_id = recorded(given.get(_PREVIOUS_RESPONSE)) if isinstance(given, dict) else None
     schemas = [attributes[key] for key in attributes if key.startswith(_TOOLS) and key.endswith(".tool.json_schema")]
     if schemas:
         facts.tool_definitions = schemas

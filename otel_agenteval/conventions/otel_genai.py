@@ -7,9 +7,10 @@ Content is taken from the span's attributes; what they lack, from the event
 from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
+from otel_agenteval.conventions.chunks import joined_chunks
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
-from otel_agenteval.conventions.messages import ASSISTANT, USER, Content
+from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, message_items
 from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.model import Json, Usage
 from otel_agenteval.recorded import recorded
@@ -33,6 +34,7 @@ _CONTENT = (
     semconv.GEN_AI_TOOL_DEFINITIONS,
 )
 _FINISH_REASONS = "gen_ai.response.finish_reasons"
+_PREVIOUS_RESPONSE = "gen_ai.request.previous_response.id"
 _AGENT_TOOLS = "gen_ai.agent.tools"
 _TOOL_STATUS = "gen_ai.tool.status"
 _MCP_METHOD = "mcp.method.name"
@@ -73,7 +75,8 @@ class OtelGenAI:
         if (messages := content.get(semconv.GEN_AI_INPUT_MESSAGES)) is not None:
             facts.input = Content.recorded_as(messages, USER)
         if (messages := content.get(semconv.GEN_AI_OUTPUT_MESSAGES)) is not None:
-            facts.output = Content.recorded_as(messages, ASSISTANT)
+            said = messages
+            facts.output = Content(lambda: joined_chunks(message_items(said, ASSISTANT)), cut=is_cut(messages))
         facts.instructions = content.get(semconv.GEN_AI_SYSTEM_INSTRUCTIONS)
         facts.tool_definitions = content.get(semconv.GEN_AI_TOOL_DEFINITIONS)
         if facts.role is Role.TOOL:
@@ -136,6 +139,7 @@ def read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
         attributes.get(semconv.GEN_AI_REQUEST_MODEL)
     )
     facts.response_id = recorded(attributes.get(semconv.GEN_AI_RESPONSE_ID))
+    facts.previous_response_id = recorded(attributes.get(_PREVIOUS_RESPONSE))
     reasons = decode_structure(attributes.get(_FINISH_REASONS))
     listed = reasons if isinstance(reasons, list) else [reasons]
     facts.finish_reasons = tuple(reason for each in listed if (reason := recorded(each))) or None

@@ -7,9 +7,10 @@ from itertools import groupby, islice
 from otel_agenteval import semconv
 from otel_agenteval.conventions import identity, runs
 from otel_agenteval.conventions.agent_runs import tell_runs_apart
+from otel_agenteval.conventions.conversation import EarlierSteps, conversation, earlier_steps
 from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.dialects import DIALECTS, read_span
-from otel_agenteval.conventions.exchanges import exchanges
+from otel_agenteval.conventions.exchanges import Exchange, exchanges
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.history import begins_with_user, history
 from otel_agenteval.conventions.messages import SYSTEM
@@ -74,6 +75,7 @@ def read_trace(
     resources = [node.span.resource for node in outermost]
     session_id = identity.session_id(carriers) or naming.session_id(carriers + resources, service)
     started_at = ordered[0].started_at
+    earlier = earlier_steps(found[0].models, colleagues) if found else EarlierSteps()
     return Trace(
         trace_id=trace_id,
         session_id=session_id,
@@ -87,6 +89,11 @@ def read_trace(
         system_instructions=_instructions(facts_of_all),
         history=history(found[0].models) if found else (),
         is_history_begun=bool(found) and begins_with_user(found[0].models),
+        conversation=conversation([node for each in found for node in each.models]) if session_id is None else None,
+        told=earlier.calls,
+        told_now=earlier.now,
+        continues_turn=earlier.is_continued,
+        turn_goes_on=bool(found) and _goes_on_elsewhere(found[-1]),
         run=runs.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
         run_outcome=runs.run_outcome(carriers + resources, run_naming, unread),
         expected_tools=runs.expected_tools(carriers, unread),
@@ -125,7 +132,12 @@ def _by_span(logs: Iterable[LogRecord]) -> dict[str, list[LogRecord]]:
 
 
 def _find_calls(nodes: Sequence[Node]) -> None:
-    """Take the innermost of the steps that may be model calls for what they are."""
+    """Take the innermost of the steps that may be model calls for what they are, and for none of them a span that
+    several were written on."""
+    for node in nodes:
+        if node.facts and node.facts.is_overwritten:
+            within = (each for child in node.children for each in child.below() if each.role is Role.MODEL)
+            node.facts.role = None if len([*islice(within, 2)]) == 2 else node.facts.role
     steps = [node for node in nodes if node.facts and node.facts.may_be_call and node.role is Role.CHAIN]
     for step in sorted(steps, key=lambda node: -node.depth):
         if step.facts and not any(each.role is Role.MODEL for each in step.below()):
@@ -145,6 +157,14 @@ def _outermost_first(nodes: Sequence[Node], turns: Iterable[Turn]) -> list[Node]
     """The spans that stand for turns, then the others by depth: whom to believe where spans disagree."""
     of_turns = {turn.span_id for turn in turns}
     return sorted(nodes, key=lambda node: (node.id not in of_turns, node.depth))
+
+
+def _goes_on_elsewhere(exchange: Exchange) -> bool:
+    """Whether a turn without a run of an agent ends in a request for tools that none of its spans executed."""
+    if exchange.runs or exchange.tools or not exchange.models:
+        return False
+    facts = exchange.models[-1].facts
+    return bool(facts and facts.output and any(message.requests for message in facts.output.messages))
 
 
 def _resource(nodes: Iterable[Node], key: str) -> str | None:

@@ -42,7 +42,7 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
     """
     requests = _requests(models, agents)
     offered = _Offered()
-    executions = [_execution(node) for node in spans if node.facts and not _is_framework(_request(node), agents)]
+    executions = [_execution(node) for node in spans if node.facts and not is_framework(_request(node), agents)]
     matches = _join([request for _, request in requests], executions)
     executed = {call.name for call in executions}
     timed: list[tuple[int, ToolCall]] = []
@@ -84,7 +84,7 @@ def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agen
     answering = {name for each in facts for name in each.answer_tools or ()}
     tools: dict[str, Tool] = {}
     for tool in offered:
-        if tool.name not in answering and not _is_framework(ToolRequest(name=tool.name), agents):
+        if tool.name not in answering and not is_framework(ToolRequest(name=tool.name), agents):
             tools.setdefault(tool.name, tool)
     return tuple(tools.values())
 
@@ -103,7 +103,7 @@ def _requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[Node,
         answering = node.facts.answer_tools or ()
         for message in node.facts.output.messages:
             for request in message.requests:
-                if request.name in answering or _is_framework(request, agents):
+                if request.name in answering or is_framework(request, agents):
                     continue
                 if request.call_id in first:
                     if first[request.call_id] == request and not _is_remembered(request, node):
@@ -121,7 +121,8 @@ def _is_remembered(request: ToolRequest, node: Node) -> bool:
     return any(each.call_id == request.call_id for message in sent for each in message.requests)
 
 
-def _is_framework(request: ToolRequest, agents: Sequence[str]) -> bool:
+def is_framework(request: ToolRequest, agents: Sequence[str]) -> bool:
+    """Whether a framework steers itself by the call: it hands over to one of `agents`, or answers."""
     return request.name == _FINAL_ANSWER or transfer_target(request, agents) is not None
 
 
@@ -183,8 +184,11 @@ def _name(call: ToolRequest | ToolCall) -> str:
 
 
 def _completed(call: ToolCall, request: ToolRequest) -> ToolCall:
-    """An execution with what only its request recorded: names of arguments that the execution has by position."""
-    is_nameless = call.arguments is None or are_positional(call.arguments)
+    """An execution with what only its request recorded: names of arguments that the execution has by position, or of
+    the only one, which some write down bare."""
+    asked = request.arguments
+    is_bare = isinstance(asked, dict) and [str(value) for value in asked.values()] == [call.arguments]
+    is_nameless = call.arguments is None or are_positional(call.arguments) or is_bare
     return replace(
         call,
         arguments=request.arguments if is_nameless else call.arguments,
@@ -203,11 +207,16 @@ def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCal
     for index in open_calls:
         response = by_id.get(calls[index].call_id or "") or told.get(index)
         if response is not None:
-            read = result_error(response.result, calls[index].name)
-            error = _words(response) if read is None and response.failed else read
-            is_read = read is not None and not response.failed
-            calls[index] = replace(calls[index], result=response.result, error=error, is_error_read=is_read)
+            calls[index] = answered(calls[index], response)
     return calls
+
+
+def answered(call: ToolCall, response: ToolResponse) -> ToolCall:
+    """A call with what its tool gave back."""
+    read = result_error(response.result, call.name)
+    error = _words(response) if read is None and response.failed else read
+    is_read = read is not None and not response.failed
+    return replace(call, result=response.result, error=error, is_error_read=is_read)
 
 
 def _with_failures(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCall]:

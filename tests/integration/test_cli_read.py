@@ -206,10 +206,10 @@ def test_a_trace_is_shown_as_it_happened(url: str) -> None:
             SILENT_TRACE,
             [
                 "No finding. Not looked for: answers (not recorded)",
-                "docs/content.md",
                 "has no score.",
                 "neither an input nor an output",
-                "it is a session of its own",
+                "docs/content.md",
+                "it begins a session of its own",
                 "otel_agenteval.session(",
                 "session.attributes",
                 "the content it reads was not recorded",

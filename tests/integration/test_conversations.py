@@ -1,86 +1,169 @@
-"""What a session's traces say together: its course, and how often it was correct by ground truth."""
+"""Own loops around plain clients, recorded: a trace of every model call, and no session's id anywhere.
+
+Each recording holds the same six conversations of one process: two users who begin with the same words, side by side;
+six equal searches; a fork; one whose program forgets the steps of tools after each turn; and one with a failed call.
+"""
 
 import json
-from collections.abc import Iterator
+import random
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
-from agenteval_collector.core import EvaluationCore
+from agenteval_collector.clock import SystemClock
+from agenteval_collector.config import Settings
+from agenteval_collector.core import reliability_reports
 from agenteval_collector.dataset import Dataset
-from agenteval_collector.evaluation import EvaluationStage
-from agenteval_collector.judging.referrals import NoJudge
+from agenteval_collector.offline import Offline
+from agenteval_collector.pipeline import AssembledTrace, Document, Origin
+from agenteval_collector.stores import TENANT, Store, StoreQueries
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otel_agenteval.metrics import pass_at_k, pass_hat_k, pass_k_posterior, session_trend
-from otel_agenteval.model import ExpectedTool
-from tests.support.otlp import trace_id
-from tests.support.referring import Referring, judged
-from tests.support.runs import run_trace
-from tests.support.scoring import Scoring
+from tests.support.recordings import DATA, read_requests
 
-
-@pytest.fixture
-def scoring(tmp_path: Path) -> Iterator[Scoring]:
-    made = Scoring(tmp_path)
-    yield made
-    made.close()
+FOLDER = DATA / "conversations"
+RECORDINGS = sorted(path.name.removesuffix(".otlp.pb") for path in FOLDER.glob("*.otlp.pb"))
+# The service keeps the conversation, and the instrumentation does not record what a call goes on from.
+UNSEEN = {"otel-genai--openai-responses-previous", "traceloop--openai-responses-previous"}
 
 
-def test_interactions_with_ground_truth_make_pass_k_of_a_conversation(scoring: Scoring) -> None:
-    for number, tools in enumerate((("find",), ("find",), ("pay",)), 1):
-        scoring.put(run_trace(number, session="s", tools=tools, agenteval__expected_tools='["find"]'))
-    scoring.put(run_trace(4, session="s"))
-    found = scoring.session("s")["interactions"]
-    assert (found["interactions"], found["correct"], found["conversation_correct"]) == (3, 2, False)
-    for k in (1, 2, 3):
-        assert found["pass_at_k"]["plugin"][str(k)] == pass_at_k(3, 2, k)
-        assert found["pass_hat_k"]["unbiased"][str(k)] == pass_hat_k(3, 2, k, "unbiased")
-        posterior = pass_k_posterior(3, 2, k)
-        assert found["posterior"][str(k)]["pass_hat_k"] == posterior.pass_hat_k
-        assert tuple(found["posterior"][str(k)]["pass_at_k_interval"]) == posterior.pass_at_k_interval
-    json.dumps(found, allow_nan=False)
+class Recording(NamedTuple):
+    """`users`: the turns of each conversation, in truth."""
+
+    traces: dict[str, AssembledTrace]
+    users: dict[str, list[dict[str, Any]]]
+
+    @property
+    def sessions(self) -> list[list[list[str]]]:
+        """The trace ids of each, turn by turn."""
+        return sorted([turn["trace_ids"] for turn in turns] for turns in self.users.values())
 
 
-def test_without_ground_truth_there_is_neither_outcome_nor_conversation(scoring: Scoring) -> None:
-    scoring.put(run_trace(1, session="s"))
-    assert scoring.session("s")["interactions"] is None
-    names = [each["name"] for each in scoring.trace(trace_id(1).hex())["outcomes"]]
-    assert "tool_use_correctness" not in names
+class Scored(NamedTuple):
+    traces: dict[str, Document]
+    sessions: list[Document]
 
 
-def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
-    dataset = Dataset(expected={("refund", None): (ExpectedTool(name="find"),), ("refund", "2"): ()})
-    core = EvaluationCore(
-        scoring.settings, scoring.store, scoring.clock, scoring.telemetry, NoJudge([]), (), dataset=dataset
+def recording(name: str) -> Recording:
+    expected = json.loads((FOLDER / f"{name}.expected.json").read_text())
+    traces = {}
+    for offset, request in enumerate(read_requests(FOLDER / f"{name}.otlp.pb", ExportTraceServiceRequest)):
+        [of_resource] = request.resource_spans
+        [of_scope] = of_resource.scope_spans
+        [span] = of_scope.spans
+        origin = Origin(of_resource.resource.SerializeToString(), of_scope.scope.name, None)
+        traces[span.trace_id.hex()] = AssembledTrace(
+            trace_id=span.trace_id.hex(),
+            tenant=TENANT,
+            revision=1,
+            spans=[(span.SerializeToString(), origin)],
+            logs=(),
+            offsets=[offset],
+            received_at=span.end_time_unix_nano,
+        )
+    return Recording(traces, expected["sessions"])
+
+
+def score(folder: Path, batches: Sequence[Sequence[AssembledTrace]], *, restart: bool = False) -> Scored:
+    """What is stored when the batches were scored one after the other; `restart`: by another collector each."""
+    settings, clock = Settings(), SystemClock()
+    for at_once in [[batch] for batch in batches] if restart else [batches]:
+        store = Store(folder / "agenteval.db", clock)
+        with Offline(settings, store, clock, {}, Dataset()) as offline:
+            for batch in at_once:
+                offline.score(batch, lambda _: None)
+        store.shutdown()
+    store = Store(folder / "agenteval.db", clock)
+    try:
+        queries = StoreQueries(store.engine, clock, idle=900.0, reliability=reliability_reports(settings, store, clock))
+        sessions = [queries.session(each) for each in store.live_sessions()]
+        traces = {trace.trace_id: queries.trace(trace.trace_id) for batch in batches for trace in batch}
+    finally:
+        store.shutdown()
+    return Scored({key: each for key, each in traces.items() if each}, [each for each in sessions if each])
+
+
+class Case(NamedTuple):
+    name: str
+    recorded: Recording
+    scored: Scored
+
+
+@pytest.fixture(scope="module", params=RECORDINGS)
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """A recording, its traces scored one by one as they arrived."""
+    recorded = recording(request.param)
+    batches = [[trace] for trace in recorded.traces.values()]
+    return Case(request.param, recorded, score(tmp_path_factory.mktemp("store"), batches))
+
+
+def drawn(scored: Scored) -> list[list[list[str]]]:
+    return sorted(session["turn_traces"] for session in scored.sessions)
+
+
+def retried(sessions: list[list[list[str]]], scored: Scored) -> list[list[list[str]]]:
+    """A call that failed and its second attempt are asked the same, so each looks like the beginning of a turn."""
+    failed = {key for key, trace in scored.traces.items() if any(turn["error"] for turn in trace["turns"])}
+    parted = []
+    for turns in sessions:
+        parted.append([])
+        for turn in turns:
+            at = next((at + 1 for at, each in enumerate(turn) if each in failed), 0)
+            parted[-1] += [part for part in (turn[:at], turn[at:]) if part]
+    return sorted(parted)
+
+
+def test_sessions_and_turns_are_those_of_the_conversations(case: Case) -> None:
+    if case.name not in UNSEEN:
+        assert drawn(case.scored) == retried(case.recorded.sessions, case.scored)
+    for session in case.scored.sessions:
+        for trace_id in session["trace_ids"]:
+            assert case.scored.traces[trace_id]["session_id"] == session["session_id"]
+
+
+def test_no_session_is_of_two_conversations(case: Case) -> None:
+    users = case.recorded.users
+    whose = {each: who for who, turns in users.items() for turn in turns for each in turn["trace_ids"]}
+    for session in case.scored.sessions:
+        assert len({whose[trace_id] for trace_id in session["trace_ids"]}) == 1
+
+
+def test_the_loop_is_found_across_the_traces_of_its_turn_and_told_once(case: Case) -> None:
+    loops = {key: [each["kind"] for each in trace["verdicts"]] for key, trace in case.scored.traces.items()}
+    looping = case.recorded.users["cem"][0]["trace_ids"]
+    # Where the service keeps the conversation, no call is told of those before it.
+    expected = {} if case.name.endswith("previous") else {looping[3]: ["identical_call"]}
+    assert {key: kinds for key, kinds in loops.items() if kinds} == expected
+    if expected:
+        [session] = [each for each in case.scored.sessions if each["verdicts"]]
+        assert session["turn_traces"] == [looping]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", ["otel-genai--openai-chat", "openinference--anthropic-stream"])
+def test_sessions_are_the_same_whatever_order_the_traces_arrive_in(name: str, seed: int, tmp_path: Path) -> None:
+    recorded = recording(name)
+    order = list(recorded.traces.values())
+    random.Random(seed).shuffle(order)
+    in_order = score(tmp_path / "in order", [list(recorded.traces.values())])
+    scored = score(tmp_path / "shuffled", [order[first : first + 5] for first in range(0, len(order), 5)])
+    assert drawn(scored) == drawn(in_order)
+    assert all_scores(scored) == all_scores(in_order)
+
+
+def all_scores(scored: Scored) -> Counter[tuple[Any, ...]]:
+    """Every outcome of a session, and of what its answers repeat."""
+    return Counter(
+        (each["name"], each["method"], each["status"], each["score"])
+        for document in (*scored.sessions, *scored.traces.values())
+        for each in document["outcomes"]
+        if each["name"] in ("loop_detection", "agent_reliability", "agent_consistency")
     )
-    stage = EvaluationStage(core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, lambda _: None)
-    stage.process(
-        [
-            run_trace(1, run="1", session="s", tools=("find",)),
-            run_trace(2, run="2", session="s", tools=("find",)),
-            run_trace(3, run="3", session="s", tools=("find",), agenteval__expected_tools='["pay"]'),
-            run_trace(4, task="other", session="s", tools=("find",)),
-        ]
-    )
-    scores = {
-        outcome["score"]
-        for number in (1, 2, 3, 4)
-        for outcome in scoring.trace(trace_id(number).hex())["outcomes"]
-        if outcome["name"] == "tool_use_correctness"
-    }
-    assert scores == {1.0, 0.0}
-    assert scoring.session("s")["interactions"]["interactions"] == 3
 
 
-def test_the_course_of_a_session_is_that_of_its_task_completion(tmp_path: Path) -> None:
-    scores = {1: 0.25, 2: 1.0, 3: 0.5}
-    judging = Referring({})
-    scoring = Scoring(tmp_path, judging=judging)
-    for number in (3, 1, 2):
-        judging.outcomes = {"task_completion": judged(scores[number])}
-        scoring.put(run_trace(number, session="s"))
-    expected = session_trend(list(scores.values()))
-    trend = scoring.session("s")["trend"]
-    assert (trend["best"], trend["last"], trend["reason"]) == (expected.best, expected.last, expected.reason)
-    assert (trend["stalled"], trend["regressed"]) == (None, expected.regressed)
-    assert trend["evaluated"] == 3
-    scoring.close()
+def test_a_conversation_goes_on_after_a_restart(tmp_path: Path) -> None:
+    recorded = recording("otel-genai--openai-chat")
+    scored = score(tmp_path, [[trace] for trace in recorded.traces.values()], restart=True)
+    assert drawn(scored) == retried(recorded.sessions, scored)

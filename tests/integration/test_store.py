@@ -186,7 +186,7 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     assert " ".join(trace) == (
         "trace_id session_id user_id service agent agents input output turns complete partial closing revision status "
         "started_at ended_at span_count tools_called available_tools model_calls outcomes labels findings "
-        "findings_count worst seen open_spans status_reason"
+        "findings_count worst seen open_spans status_reason names_session continues_turn turn_goes_on"
     )
     assert set(trace["turns"][0]) == {"input", "output", "tools_called", "error"}
     assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error"}
@@ -196,7 +196,8 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     }  # fmt: skip
     about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at", "status_reason"}
     about |= {"running_traces", "findings", "findings_count", "worst", "versions"}
-    assert set(session) == {*about, "trace_ids", "outcomes", "signals", "flagged_traces", "trend", "interactions"}
+    whole = {"trace_ids", "turn_traces", "outcomes", "signals", "flagged_traces", "trend", "interactions"}
+    assert set(session) == about | whole
     assert set(item) >= {*about, "trace_count"}
     assert session["signals"] == {hex_id(1): {"coherence": 0.75}}
     assert trace["started_at"] == "2023-11-14T22:13:20.000000Z"

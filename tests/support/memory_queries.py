@@ -115,7 +115,7 @@ class MemoryReports:
 
 
 def _list_item(session: Document) -> Document:
-    whole = ("trace_ids", "signals", "trend", "interactions")
+    whole = ("trace_ids", "turn_traces", "signals", "trend", "interactions")
     item = {name: value for name, value in session.items() if name not in whole}
     return {**item, "trace_count": len(session["trace_ids"])}
 
@@ -182,6 +182,9 @@ def trace(trace_id: str, session_id: str | None, *turns: Document, began: float,
         "seen": seen(),
         "open_spans": [],
         "status_reason": None,
+        "names_session": True,
+        "continues_turn": False,
+        "turn_goes_on": False,
     }
     document |= changes
     return {**found(*document["findings"]), **document}
@@ -281,6 +284,7 @@ def session(session_id: str, *traces: Document, outcomes: list[Document], **chan
         "started_at": min(trace["started_at"] for trace in traces),
         "last_seen_at": max(trace["ended_at"] for trace in traces),
         "trace_ids": [trace["trace_id"] for trace in traces],
+        "turn_traces": [[trace["trace_id"]] for trace in traces],
         "outcomes": outcomes,
         "signals": {
             trace["trace_id"]: {o["name"]: o["score"] for o in trace["outcomes"] if o["score"] is not None}
@@ -505,6 +509,7 @@ def _add_silent(queries: MemoryQueries) -> None:
             *unjudged(),
         ],
         seen=seen(answers="none", arguments="none", results="none", finish_reasons="none", history=None),
+        names_session=False,
     )
     unscored = [outcome("agent_reliability", None, "no trace has a signal", method="exact", coverage=0.0)]
     queries.add(

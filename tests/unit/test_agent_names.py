@@ -178,3 +178,23 @@ def test_steps_are_of_the_same_agents_and_runs_as_where_whole_traces_are_read(pa
                     assert found[step.span_id] == (step.agent, step.run)
                     steps += 1
     assert steps
+
+
+GRAPH = '{"thread_id": "t", "ls_integration": "langgraph"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "expected"),
+    [
+        pytest.param("model", '{"lc_agent_name": "concierge", "langgraph_step": 1}', "concierge", id="in a step"),
+        pytest.param("model", '{"lc_agent_name":"caf\\u00e9 \\"7\\""}', 'café "7"', id="escaped"),
+        pytest.param("concierge", GRAPH, "concierge", id="the root of a graph"),
+        pytest.param("LangGraph", GRAPH, None, id="the root of a graph without a name"),
+        pytest.param("model", GRAPH[:-1] + ', "langgraph_step": 1}', None, id="a node of a graph"),
+        pytest.param("model", '{"lc_agent_name": null}', None, id="no name"),
+        pytest.param("model", '{"lc_agent_name": "\\x"}', None, id="no JSON"),
+        pytest.param("model", 7, None, id="no text"),
+    ],
+)
+def test_langchain_names_agents_in_metadata(name: str, metadata: Any, expected: str | None) -> None:
+    assert agent_of(name, {"openinference.span.kind": "CHAIN", "metadata": metadata}) == expected

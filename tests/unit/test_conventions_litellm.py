@@ -14,11 +14,13 @@ def call(span_id: str, sent: list[Any], received: list[Any], at: int = 0, *reque
         for index, request in enumerate(requests)
         for key, value in zip(("name", "arguments"), request, strict=True)
     }
-    return chat(span_id, sent, received, at=at, attributes={"litellm.call_id": "x", **apart})
+    return chat(span_id, sent, received, at=at, name="litellm_request", attributes={"litellm.call_id": "x", **apart})
 
 
-def raw(choices: str) -> SpanRecord:
-    return SpanRecord(span_id="r", parent_id="m", started_at=1, ended_at=2, attributes={"llm.openai.choices": choices})
+def raw(choices: str, span_id: str = "r", at: int = 1, messages: str | None = None) -> SpanRecord:
+    attributes = {"llm.openai.choices": choices, "llm.openai.id": span_id, "llm.openai.model": "gpt"}
+    attributes |= {} if messages is None else {"llm.openai.messages": messages}
+    return SpanRecord(span_id=span_id, parent_id="m", started_at=at, ended_at=at + 1, attributes=attributes)
 
 
 def test_requests_belong_to_the_reply_that_stands_apart_from_them() -> None:
@@ -44,3 +46,27 @@ def test_requests_belong_to_the_reply_that_stands_apart_from_them() -> None:
 def test_the_raw_response_within_a_call_is_the_same_call(choices: str, expected: tuple[str, ...]) -> None:
     trace = read_trace("t", [call("m", [user("Hi")], [answer("Hello")]), raw(choices)])
     assert (trace.output, trace.turns[0].reasoning, len(trace.model_calls)) == ("Hello", expected, 1)
+
+
+def test_calls_that_were_written_over_one_another_are_read_from_what_stands_within() -> None:
+    last = chat("m", [user("Hi"), told("r", "c1")], [answer("Done.")], until=50, name="POST /chat")
+    last.attributes = {**last.attributes, "litellm.call_id": "x", "gen_ai.completion.0.function_call.name": "f"}
+    request = "{'id': 'c1', 'function': {'name': 'f', 'arguments': '{\"x\": 1}'}}"
+    first = raw(
+        f"[{{'message': {{'role': 'assistant', 'content': None, 'tool_calls': [{request}]}}}}]",
+        "r1", 1, "[{'role': 'user', 'content': 'Hi'}]",
+    )  # fmt: skip
+    second = raw(
+        "[{'message': {'role': 'assistant', 'content': 'Done.'}}]",
+        "r2", 20, "[{'role': 'user', 'content': 'Hi'}, {'role': 'tool', 'tool_call_id': 'c1', 'content': 'r'}]",
+    )  # fmt: skip
+    trace = read_trace("t", [last, first, second])
+    assert (trace.input, trace.output, [each.span_id for each in trace.model_calls]) == ("Hi", "Done.", ["r1", "r2"])
+    assert [(each.name, each.arguments, each.result) for each in trace.tool_calls] == [("f", {"x": 1}, "r")]
+
+
+def test_a_span_that_one_call_was_written_on_is_that_call() -> None:
+    only = chat("m", [user("Hi")], [answer("Hello")], until=50, name="POST /chat")
+    only.attributes = {**only.attributes, "litellm.call_id": "x"}
+    trace = read_trace("t", [only, raw("[{'message': {'role': 'assistant', 'content': 'Hello'}}]")])
+    assert (trace.output, [each.span_id for each in trace.model_calls]) == ("Hello", ["m"])

@@ -160,3 +160,43 @@ def test_an_agent_that_died_in_the_middle_is_reported_as_such() -> None:
         assert completeness.text == f"No more of it is expected than the {spans_arrived} spans that came before."
         assert content.text.startswith(last)
         assert not any("cut on the way" in note.text for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says", "advised"),
+    [
+        pytest.param({}, "It belongs to session s, as its spans say", False, id="a session that is named"),
+        pytest.param(
+            {"names_session": False, "session_id": GOOD_TRACE},
+            "so it begins a session of its own",
+            True,
+            id="none, and no other trace",
+        ),
+        pytest.param(
+            {"names_session": False},
+            "Its messages go on from those of an earlier trace, so it belongs to session s.",
+            True,
+            id="none, but messages",
+        ),
+        pytest.param(
+            {"continues_turn": True, "turn_goes_on": True},
+            "Its turn began in an earlier trace and goes on in a later one",
+            True,
+            id="a model call in the middle of a turn",
+        ),
+        pytest.param({"turn_goes_on": True}, "Its turn begins here and goes on in a later one", True, id="first call"),
+        pytest.param({"continues_turn": True}, "began in an earlier trace and ends here", True, id="the last call"),
+        pytest.param({"input": None, "output": None}, "It has neither an input nor an output.", True, id="no content"),
+    ],
+)
+def test_what_the_telemetry_lacks_is_said_with_the_page_that_helps(
+    changes: dict[str, Any], says: str, advised: bool
+) -> None:
+    notes = about_trace({**trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0), **changes})
+    note = next(note for note in notes if says in note.text)
+    assert ("docs/telemetry.md" in (note.advice or "")) is advised
+
+
+def test_a_turn_in_one_trace_needs_no_word() -> None:
+    notes = about_trace(trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0))
+    assert not any("turn" in note.text for note in notes)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -211,6 +212,10 @@ NO_ANSWER = trace(turn(answered=None, tool_calls=(tool_call(arguments={}),), rea
             "", id="a reply on the way may",
         ),
         pytest.param(ONE_TURN, "confidence", None, "", id="a plain exchange"),
+        pytest.param(
+            replace(NO_ANSWER, turn_goes_on=True), "argument_correctness", "not_applicable", "goes on in another trace",
+            id="a turn is judged where it ends",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_known_without_asking(subject: Trace, name: str, status: str | None, reason: str) -> None:

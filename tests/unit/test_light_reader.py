@@ -1,5 +1,6 @@
 """The light reader against the full one: every tool that a span executed is the same step in both."""
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -62,7 +63,15 @@ def test_tools_that_spans_executed_are_those_of_the_full_reader(path: Any) -> No
             if path.name == CONTENT_IN_LOGS:
                 assert (actual["arguments"], actual["result"]) == (None, None), "no longer an exception"
                 expected |= {"arguments": None, "result": None}
+            if is_bare(actual["arguments"], expected["arguments"]):
+                expected |= {"arguments": actual["arguments"]}
             assert actual == expected
+
+
+def is_bare(found: Any, full: Any) -> bool:
+    """Whether the span of a tool has the only argument's value alone: its name stands on the model's span."""
+    named = json.loads(full) if isinstance(full, str) and full.startswith("{") else {}
+    return [str(value) for value in named.values()] == [found]
 
 
 def test_replies_are_those_of_the_full_reader_or_none() -> None:
@@ -76,9 +85,10 @@ def test_replies_are_those_of_the_full_reader_or_none() -> None:
                     read = found.get(step.span_id)
                     same = read is not None and fingerprint(read.reply) == fingerprint(step.result)
                     seen["same" if same else "not read" if read and read.reply is None else path.name] += 1
-    # The first instrumentation of openai-agents writes a call as the `repr` of an object, in place of a text.
+    # The first instrumentation of openai-agents writes a call as the `repr` of an object, in place of a text, and so
+    # does LiteLLM within a span of the program's.
     others = {name: n for name, n in seen.items() if name not in ("same", "not read")}
-    assert all(name.startswith("openai-agents-v2--") for name in others), others
+    assert all(name.startswith(("openai-agents-v2--", "litellm--toolerror-parent")) for name in others), others
     assert seen["same"] > 0.85 * seen.total()
 
 

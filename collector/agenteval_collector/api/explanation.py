@@ -93,19 +93,22 @@ def about_standing(trace: Document) -> list[Note]:
         notes.append(
             Note(
                 f"None of its {_spans(trace)} is GenAI telemetry that is understood here.",
-                "Instrument the agent by one of the instrumentations in docs/content.md.",
+                "Instrument the agent: docs/telemetry.md shows what its spans should look like.",
             )
         )
     elif trace["input"] is None and trace["output"] is None:
         notes.append(
             Note(
                 "It has neither an input nor an output.",
-                "Let the instrumentation record content; docs/content.md has the switch of each.",
+                "Let the instrumentation record content: docs/telemetry.md shows what is needed, docs/content.md has "
+                "the switch of each.",
             )
         )
     if trace["complete"] and not trace["outcomes"]:
         notes.append(Note("No evaluator has said anything about it.", "`agenteval config` shows which are enabled."))
     notes.append(_session(trace))
+    if trace["continues_turn"] or trace["turn_goes_on"]:
+        notes.append(_part_of_turn(trace))
     return notes
 
 
@@ -192,15 +195,35 @@ def _closed_early(trace: Document) -> bool:
 
 def _session(trace: Document) -> Note:
     session_id = trace["session_id"]
-    if session_id is None or session_id == trace["trace_id"]:
+    if trace["names_session"]:
         return Note(
-            "None of its spans names a session, so it is a session of its own.",
-            'Wrap the conversation in otel_agenteval.session("ID"), or set gen_ai.conversation.id or session.id; '
-            "session.attributes and session.link_by of the collector's settings name attributes of your own.",
+            f"It belongs to session {session_id}, as its spans say (agenteval.session.id comes before "
+            "gen_ai.conversation.id, that before session.id, and attributes named in the settings come last)."
+        )
+    advice = (
+        'Wrap the conversation in otel_agenteval.session("ID"), or set gen_ai.conversation.id or session.id: '
+        "docs/telemetry.md has the lines. session.attributes and session.link_by of the collector's settings name "
+        "attributes of your own."
+    )
+    if session_id in (None, trace["trace_id"]):
+        return Note(
+            "None of its spans names a session, and its messages go on from no other trace that is known, so it begins "
+            "a session of its own.",
+            advice,
         )
     return Note(
-        f"It belongs to session {session_id}, as its spans say (agenteval.session.id comes before "
-        "gen_ai.conversation.id, that before session.id, and attributes named in the settings come last)."
+        f"None of its spans names a session. Its messages go on from those of an earlier trace, so it belongs to "
+        f"session {session_id}.",
+        advice,
+    )
+
+
+def _part_of_turn(trace: Document) -> Note:
+    begins = "began in an earlier trace" if trace["continues_turn"] else "begins here"
+    ends = "goes on in a later one" if trace["turn_goes_on"] else "ends here"
+    return Note(
+        f"Its turn {begins} and {ends}: the model's calls are traces of their own, as no span is around them.",
+        "Open a span around each turn; docs/telemetry.md has the lines.",
     )
 
 

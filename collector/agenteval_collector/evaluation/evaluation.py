@@ -17,6 +17,7 @@ from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.evaluators.port import Embed
 from agenteval_collector.findings.effort import Effort
+from agenteval_collector.links import Move
 from agenteval_collector.pipeline import AssembledTrace, Document, Telemetry
 from agenteval_collector.records import (
     Commit,
@@ -62,6 +63,12 @@ class SessionAggregation(Protocol):
     ) -> SessionUpdate | None: ...
 
 
+class ConversationFinder(Protocol):
+    """What the evaluation knows of conversations."""
+
+    def session_of(self, trace: Trace, revision: int, commit: Commit) -> str: ...
+
+
 class TraceLookup(Protocol):
     """What the evaluation asks of the store."""
 
@@ -82,6 +89,7 @@ class TraceEvaluation:
         telemetry: Telemetry,
         run_trace: Callable[[Trace, str], RunTrace | None],
         observation: TraceObservation,
+        conversations: ConversationFinder,
     ) -> None:
         self._outcomes = outcomes
         self._sessions = sessions
@@ -92,6 +100,7 @@ class TraceEvaluation:
         self._telemetry = telemetry
         self._run_trace = run_trace
         self._observation = observation
+        self._conversations = conversations
         self._readings = Readings()
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
@@ -103,18 +112,22 @@ class TraceEvaluation:
         # Everything that may have to be tried again comes before anything is changed.
         before = self._standing(assembled, commit)
         trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
-        session_id = trace.session_id or trace.trace_id
         place = (trace.started_at, trace.trace_id)
+        if unreadable is None and self._readings.same(assembled, trace, before):
+            assert before is not None  # a first revision is the same as none
+            seen = self._observation.seen(trace, is_first=not self._sessions.previous(before.session_id, place))
+            commit.same.append(_same(assembled, trace, before.session_id, seen))
+            return None
+        session_id = self._conversations.session_of(trace, assembled.revision, commit)
         previous = self._sessions.previous(session_id, place)
         seen = self._observation.seen(trace, is_first=not previous)
-        if unreadable is None and self._readings.same(assembled, trace, before):
-            commit.same.append(_same(assembled, trace, seen))
-            return None
         for kind, values in trace.unread.items():
             self._telemetry.unread(kind, values)
         context = EvaluationContext(trace, [turn.answer for turn in previous], self._embed)
         evaluations = self._outcomes.find(context, session_id, assembled.revision, unreadable)
         said = [said_in(*turn) for turn in zip(trace.turns, context.answers, strict=True)]
+        if trace.turn_goes_on:
+            del said[-1]  # It is said by the trace in which the turn ends.
         turns = turn_of(trace)
         findings = self._observation.observe(
             trace, assembled, session_id=session_id, is_first=not previous, turns=turns
@@ -150,7 +163,8 @@ class TraceEvaluation:
                 session_id=session_id,
                 started_at=trace.started_at,
                 revision=assembled.revision,
-                document=_document(assembled, trace, seen),
+                document=_document(assembled, trace, session_id, seen),
+                continues_turn=trace.continues_turn,
                 offsets=assembled.offsets,
                 died=assembled.death.reason if assembled.death is not None else None,
                 processes=_processes(assembled),
@@ -198,6 +212,10 @@ class TraceEvaluation:
         """Evaluate again what a trace that has left its session stood before."""
         self._rescore_behind(left.session_id, [left.place], None, commit)
 
+    def rescore_from(self, move: Move, commit: Commit) -> None:
+        """Evaluate again a trace that has joined another session, and what stands behind it there."""
+        self._rescore_behind(move.joined, [(move.started_at, "")], None, commit)
+
     def _standing(self, assembled: AssembledTrace, commit: Commit) -> Standing | None:
         """Where the revision before stands; None for the first one."""
         if assembled.revision == 1:
@@ -243,9 +261,10 @@ class TraceEvaluation:
             self._sessions.rescore(session_id, follower)
 
 
-def _document(assembled: AssembledTrace, trace: Trace, seen: Seen) -> Document:
+def _document(assembled: AssembledTrace, trace: Trace, session_id: str, seen: Seen) -> Document:
     return trace_document(
         trace,
+        session_id=session_id,
         revision=assembled.revision,
         complete=assembled.complete,
         death=assembled.death,
@@ -258,11 +277,11 @@ def _processes(assembled: AssembledTrace) -> list[str]:
     return sorted(assembled.processes)[:MAX_PROCESSES]
 
 
-def _same(assembled: AssembledTrace, trace: Trace, seen: Seen) -> SameTrace:
+def _same(assembled: AssembledTrace, trace: Trace, session_id: str, seen: Seen) -> SameTrace:
     return SameTrace(
         trace_id=trace.trace_id,
         revision=assembled.revision,
-        document=_document(assembled, trace, seen),
+        document=_document(assembled, trace, session_id, seen),
         offsets=assembled.offsets,
         processes=_processes(assembled),
     )

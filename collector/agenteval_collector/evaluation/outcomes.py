@@ -81,7 +81,7 @@ class TraceOutcomes:
                 threshold=each.threshold,
                 outcome=failure or each.outcome,
             )
-            for each in self._judging.refer(trace, session_id, looped=looped)
+            for each in self._judging.refer(trace.with_earlier_calls(), session_id, looped=looped)
         ]  # fmt: skip
 
     def _evaluation(

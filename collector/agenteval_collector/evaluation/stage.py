@@ -15,6 +15,7 @@ from agenteval_collector.evaluation.evaluation import TraceEvaluation
 from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.findings.effort import Effort
 from agenteval_collector.inbox import Inbox
+from agenteval_collector.links import Move
 from agenteval_collector.pipeline import AssembledTrace, News, NewsSink
 from agenteval_collector.recent import Recent
 from agenteval_collector.records import Commit, JudgeJob, Judgement, SessionUpdate, Standing, job_of
@@ -214,7 +215,7 @@ class EvaluationStage:
             job = job_of(list(pending))
             self._refer(job)
             referred.add(job.session_id)
-        self._recount([each for each in left if each is not None])
+        self._recount([each for each in left if each is not None], list(commit.moves.values()))
 
     def _take_up(self, session_id: str) -> None:
         """A session is judged whole: with one of its traces, those that were sampled out of it wait for the judge."""
@@ -329,18 +330,22 @@ class EvaluationStage:
             # Its first trace may have been scored between the report and now.
             self._endurance.insist(lambda: self._store.end_session(ended.session_id))
 
-    def _recount(self, left: Sequence[Standing]) -> None:
-        """Late spans have moved traces to other sessions: score those they were in without them."""
+    def _recount(self, left: Sequence[Standing], moves: Sequence[Move]) -> None:
+        """Traces are in other sessions than before: by late spans, or as others have joined them to a conversation.
+        Score those sessions as they are now."""
         commit = Commit()
-        for session_id in {each.session_id for each in left}:
+        gone = [*left, *(Standing(session_id=each.left, place=each.place, revision=0) for each in moves)]
+        for session_id in {*(each.session_id for each in gone), *(each.joined for each in moves)}:
             update = self._endurance.insist(lambda: self._sessions.reload(session_id))  # noqa: B023
             if update is None:
                 commit.emptied.add(session_id)
             else:
                 commit.sessions[session_id] = update
-        for each in left:
+        for each in gone:
             self._endurance.insist(lambda: self._evaluation.rescore_behind(each, commit))  # noqa: B023
-        if left:
+        for move in moves:
+            self._endurance.insist(lambda: self._evaluation.rescore_from(move, commit))  # noqa: B023
+        if gone:
             self._emit(self._committed(commit))
 
     def _committed(self, commit: Commit) -> News:

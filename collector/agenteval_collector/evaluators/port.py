@@ -63,6 +63,10 @@ def unanswered(trace: Trace) -> Unscored:
         return Unscored(status=Status.NOT_APPLICABLE, reason=f"there is {what} in this trace")
     if trace.output is not None:
         return Unscored(status=Status.NOT_APPLICABLE, reason="the answer is empty")
+    if trace.turn_goes_on:
+        return Unscored(
+            status=Status.NOT_APPLICABLE, reason="the turn asks for tools here, and goes on in another trace"
+        )
     if trace.turns[-1].error is not None:
         return Unscored(status=Status.NOT_APPLICABLE, reason="the turn failed without an answer")
     return unrecorded("the answer", trace)

@@ -50,7 +50,7 @@ class Judgements:
                 reason = "the trace's spans are no longer kept (log.retention), so the judge cannot read it"
                 return self.failed(job, "spans_gone", reason)
             names = {each.name for each in job.pending}
-            judged = await self._judge_trace(trace, names, self._asking(exchanges))
+            judged = await self._judge_trace(trace.with_earlier_calls(), names, self._asking(exchanges))
         except JudgeUnavailable:
             raise
         except RetryableError as error:

@@ -19,6 +19,8 @@ def preclude(trace: Trace, name: str) -> Unscored | None:
     """
     if not trace.turns:
         return unanswered(trace)
+    if trace.turn_goes_on:
+        return _not_applicable("the turn goes on in another trace")
     if all(turn.input is None for turn in trace.turns):
         return unrecorded("the user's input", trace)
     if not any(turn.input or turn.error is not None for turn in trace.turns):

@@ -18,7 +18,7 @@ from agenteval_collector.reported import findings_on
 from agenteval_collector.resources import resource_of
 from agenteval_collector.said import SaidTurn
 from otel_agenteval.conventions import attributes
-from otel_agenteval.detectors import Detectors, RuleBook, steps_of
+from otel_agenteval.detectors import Detectors, RuleBook, Step, steps_of
 from otel_agenteval.finding import Finding, FindingKind, Mode, severity_of
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Evaluation
@@ -45,7 +45,10 @@ class TraceLoops:
         # Calls that no span tells of have that of their turn; the processor does not see them.
         watched.difference_update(turn.span_id for turn in trace.turns)
         detectors = Detectors(session_id, trace.trace_id, self._rules)
-        steps = [step for step in steps_of(trace) if step.span_id not in watched]
+        before, now = _told(trace)
+        for step in before:
+            detectors.observe(step)  # What this completes, an earlier trace has told.
+        steps = [*now, *(step for step in steps_of(trace) if step.span_id not in watched)]
         if self._rules.agents and any(step.agent is None for step in steps) and _misses_its_root(assembled):
             # The root may name an agent that has rules of its own: then this is not the last revision.
             steps = [step for step in steps if step.agent is not None]
@@ -111,6 +114,20 @@ class TraceLoops:
             service_version=recorded(resource.get(SERVICE_VERSION)) if service else trace.service_version,
             found_at=self._clock.now(),
         )
+
+
+def _told(trace: Trace) -> tuple[list[Step], list[Step]]:
+    """The calls of the first turn that were made in earlier traces: those whose results earlier traces were told of,
+    and those whose results came with this one. A program that calls a model in a loop makes a trace of every call."""
+    turn = trace.turns[0] if trace.told else None
+    if turn is None:
+        return [], []
+    known = len(trace.told) - trace.told_now
+    before, now = (
+        replace(trace, turns=(replace(turn, tool_calls=calls, model_calls=()),))
+        for calls in (trace.told[:known], trace.told[known:])
+    )
+    return steps_of(before), steps_of(now)
 
 
 def _origins(assembled: AssembledTrace) -> dict[str, Origin]:

@@ -1,7 +1,7 @@
 """The reading side of the store: the documents of docs/api.md."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -81,7 +81,7 @@ class StoreQueries:
             live = found_in_trace(connection, TENANT, trace_id)
             if open_spans:
                 live |= {"open_spans": open_spans, "status_reason": reason}
-            query = select(traces.c.document, traces.c.revision).where(
+            query = select(traces.c.document, traces.c.revision, traces.c.session_id).where(
                 traces.c.tenant == TENANT, traces.c.trace_id == trace_id
             )
             stored = connection.execute(query).first()
@@ -93,7 +93,8 @@ class StoreQueries:
             document = with_outcomes(json.loads(stored.document), outcomes_of[trace_id], labels)
             # It was complete as far as was known, and goes on: until it is complete again its scores are provisional.
             going_on = {"status": "running", "complete": False} if open_spans and reason is None else {}
-            return {**document, **live, **going_on}
+            # It may have moved to another session since.
+            return {**document, "session_id": stored.session_id, **live, **going_on}
 
     def judgements(self, trace_id: str) -> list[Document] | None:
         with snapshot(self._engine) as connection:
@@ -119,7 +120,7 @@ class StoreQueries:
                 del document["trace_count"]
                 return {**document, **NOTHING_COMPLETE}
             members = connection.execute(
-                select(traces.c.trace_id)
+                select(traces.c.trace_id, traces.c.continues_turn)
                 .where(traces.c.tenant == TENANT, traces.c.session_id == session_id)
                 .order_by(traces.c.started_at, traces.c.trace_id)
             ).all()
@@ -135,6 +136,7 @@ class StoreQueries:
             return {
                 **document,
                 "trace_ids": ids,
+                "turn_traces": _by_turn((member.trace_id, member.continues_turn) for member in members),
                 "outcomes": self._outcomes(connection, Subject.SESSION, [session_id])[session_id],
                 "signals": signals,
                 "flagged_traces": flagged_traces(connection, TENANT, [session_id])[session_id],
@@ -264,3 +266,14 @@ def _shows(item: Document, wanted: SessionFilter) -> bool:
         wanted.finding in (None, each["kind"]) and wanted.severity in (None, each["severity"])
         for each in item["findings"]
     )
+
+
+def _by_turn(members: Iterable[tuple[str, bool]]) -> list[list[str]]:
+    """The ids of a session's traces, those of one turn together; by start, each with whether it continues a turn."""
+    turns: list[list[str]] = []
+    for trace_id, continues_turn in members:
+        if continues_turn and turns:
+            turns[-1].append(trace_id)
+        else:
+            turns.append([trace_id])
+    return turns

@@ -16,6 +16,7 @@ def trace_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
         "trace_id": trace.trace_id,
         "session_id": trace.session_id,
         "started_at": trace.started_at,
+        "continues_turn": trace.continues_turn,
         "revision": trace.revision,
         "document": json.dumps(trace.document),
         "offsets": json.dumps(list(trace.offsets)),

@@ -20,7 +20,7 @@ NOT_TOLD_AGAIN = "no process has told of it since this collector was started, an
 """Of a trace that was told of before."""
 
 NOTHING_COMPLETE: Mapping[str, Any] = MappingProxyType(
-    {"trace_ids": [], "signals": {}, "trend": None, "interactions": None}
+    {"trace_ids": [], "turn_traces": [], "signals": {}, "trend": None, "interactions": None}
 )
 """What a whole session has beside an item of the listing."""
 

@@ -29,6 +29,7 @@ traces = Table(
     Column("trace_id", String, nullable=False),
     Column("session_id", String, nullable=False),
     Column("started_at", BigInteger, nullable=False),
+    Column("continues_turn", Boolean, nullable=False, comment="whether its turn began in the trace before it"),
     Column("revision", Integer, nullable=False),
     Column("document", Text, nullable=False, comment="JSON: the trace without status and outcomes"),
     Column("offsets", Text, nullable=False, comment="JSON: the requests of the log it was read from"),
@@ -214,6 +215,30 @@ labels = Table(
     Column("note", Text),
     Column("labelled_at", BigInteger, nullable=False),
     PrimaryKeyConstraint("tenant", "trace_id", "name", "author"),
+)
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("tenant", String, nullable=False),
+    Column("trace_id", String, nullable=False, comment="of a trace that names no session"),
+    Column("session_id", String, nullable=False),
+    Column("service", String, nullable=False, comment="empty: not named"),
+    Column("started_at", BigInteger, nullable=False),
+    Column("follows", LargeBinary, comment="digest of what it goes on from, one of the next three of another trace"),
+    Column("asked", LargeBinary, comment="the digest calls of what it goes on from"),
+    Column("said", LargeBinary, comment="digest of all words up to its last reply"),
+    Column("reply", LargeBinary, comment="digest of that reply's id"),
+    Column("calls", LargeBinary, comment="digest of the ids of the calls that it asks for"),
+    Column("answered", Boolean, nullable=False, comment="whether the model replied"),
+    Column("parent", String, comment="the trace that it goes on from in the same session"),
+    Column("kept_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("tenant", "trace_id"),
+    Index("conversations_by_follows", "tenant", "service", "follows", "started_at"),
+    Index("conversations_by_said", "tenant", "service", "said", "started_at"),
+    Index("conversations_by_reply", "tenant", "service", "reply", "started_at"),
+    Index("conversations_by_calls", "tenant", "service", "calls", "started_at"),
+    Index("conversations_by_age", "tenant", "service", "kept_at"),
 )
 
 findings = Table(

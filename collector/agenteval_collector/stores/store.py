@@ -35,6 +35,7 @@ from agenteval_collector.records import (
     waits_for_judge,
 )
 from agenteval_collector.stores.access import reading, writing
+from agenteval_collector.stores.conversations import ConversationStore, trim_links, write_links, write_moves
 from agenteval_collector.stores.finding_rows import worst
 from agenteval_collector.stores.findings import FindingStore, count_findings, refresh_sessions, write_findings
 from agenteval_collector.stores.habits import HabitStore
@@ -67,6 +68,8 @@ TRIM_EXCHANGES_EVERY = 60.0
 """Seconds without a judgement: those bring exchanges, and to look for old ones costs as much as to keep a trace."""
 TRIM_REPORTS_EVERY = 3600.0
 """Seconds."""
+TRIM_LINKS_EVERY = 600.0
+"""Seconds."""
 BEFORE, AFTER = 7, 8
 """Neighbours of a trace far back: enough to compare it and those behind it, traces without an answer included."""
 
@@ -85,6 +88,7 @@ class Store:
         self._retention = round(retention * 1e9)
         self._trim_exchanges_at = 0.0
         self._trim_reports_at = 0.0
+        self._trim_links_at = 0.0
         self._pipeline: Engine = open_database(path, synchronous="NORMAL")
         self._durable: Engine = open_database(path, synchronous="FULL", pool_size=1)
         self.engine: Engine = open_database(path, synchronous="NORMAL", pool_size=8)
@@ -94,6 +98,7 @@ class Store:
         self.ledger = JudgeLedgerStore(self._pipeline, TENANT)
         self.findings = FindingStore(self._pipeline, TENANT)
         self.habits = HabitStore(self._pipeline)
+        self.conversations = ConversationStore(self._pipeline, TENANT)
         try:
             migrate(self._pipeline)
         except BaseException:
@@ -127,6 +132,11 @@ class Store:
             refresh_sessions(connection, TENANT, (found.sessions | judged) - commit.sessions.keys())
             for session_id in commit.emptied:
                 _forget_session(connection, session_id)
+            write_links(connection, TENANT, commit.links.values(), self._clock.now())
+            write_moves(connection, TENANT, commit.moves.values())
+            if commit.links and self._clock.monotonic() >= self._trim_links_at:
+                self._trim_links_at = self._clock.monotonic() + TRIM_LINKS_EVERY
+                trim_links(connection, TENANT, self._clock.now())
             for judgement in commit.judgements:
                 job = judgement.job
                 write_exchanges(connection, TENANT, job.trace_id, job.revision, judgement.exchanges)
@@ -446,7 +456,14 @@ def _turns(connection: Connection, trace_ids: Sequence[str]) -> dict[str, list[D
         traces.c.tenant == TENANT, traces.c.trace_id.in_(trace_ids)
     )
     rows = connection.execute(query).all()
-    return {row.trace_id: json.loads(row.document)["turns"] for row in rows}
+    documents = ((row.trace_id, json.loads(row.document)) for row in rows)
+    return {trace_id: _finished(document) for trace_id, document in documents}
+
+
+def _finished(document: Document) -> list[Document]:
+    """The turns of a trace, but for one that goes on in another trace."""
+    turns: list[Document] = document["turns"]
+    return turns[:-1] if document["turn_goes_on"] else turns
 
 
 def _forget_older_outcomes(connection: Connection, trace: TraceRecord) -> None:

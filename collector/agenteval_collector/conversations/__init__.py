@@ -1,0 +1,6 @@
+"""Conversations that no id names: from complete traces to the session each belongs to, by what their models were sent
+and replied."""
+
+from agenteval_collector.conversations.conversations import Conversations
+
+__all__ = ["Conversations"]

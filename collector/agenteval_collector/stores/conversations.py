@@ -1,0 +1,129 @@
+"""What traces without a session's id are joined by: bounded by service and by age, the oldest forgotten first."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from itertools import zip_longest
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, Select, and_, bindparam, case, delete, func, or_, select, update
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.sqlite import insert
+
+from agenteval_collector.links import Link, Move
+from agenteval_collector.stores.access import reading
+from agenteval_collector.stores.schema import conversations, findings, outcomes, run_traces, traces
+from otel_agenteval.outcome import Subject
+
+MAX_LINKS: Final = 100_000
+"""Traces kept of a service; about 50 MB."""
+MAX_AGE: Final = 30 * 24 * 3600 * 1_000_000_000
+"""Nanoseconds for which a trace is kept."""
+MOST: Final = 32
+"""Links of one joint that are looked at: where so many end or go on alike, none is certain anyway."""
+
+_FIELDS: Final = [field.name for field in fields(Link)]
+_COLUMNS: Final = [conversations.c[name] for name in _FIELDS]
+
+
+class ConversationStore:
+    """`LinkStore` on the store's file. Raises Unavailable where the file refuses."""
+
+    def __init__(self, engine: Engine, tenant: str) -> None:
+        self._engine = engine
+        self._tenant = tenant
+        # Made once: making a statement costs more than running it.
+        mine = conversations.c.tenant == tenant
+        of_service = conversations.c.service == bindparam("service")
+        self._link = _Query(select(*_COLUMNS).where(mine, conversations.c.trace_id == bindparam("trace_id")))
+        self._ending = _Query(
+            select(*_COLUMNS)
+            # The whole condition for each: so SQLite takes the index of each.
+            .where(or_(*(and_(mine, of_service, conversations.c[name] == bindparam("key")) for name in _ENDS)))
+            .order_by(case((conversations.c.calls == bindparam("calls"), 0), else_=1), conversations.c.started_at)
+            .limit(MOST)
+        )
+        follows = conversations.c.follows.in_([bindparam(name) for name in _KEYS])
+        fits = or_(
+            bindparam("calls").is_(None),
+            conversations.c.asked.is_(None),
+            conversations.c.asked == bindparam("calls"),
+        )
+        started = conversations.c.started_at.between(bindparam("since"), bindparam("until"))
+        self._following = _Query(
+            select(*_COLUMNS)
+            .where(mine, of_service, follows, started, fits)
+            .order_by(conversations.c.started_at)
+            .limit(MOST)
+        )
+
+    def link(self, trace_id: str) -> Link | None:
+        return next(iter(self._read(self._link, {"trace_id": trace_id})), None)
+
+    def ending(self, service: str, key: bytes, calls: bytes | None) -> Sequence[Link]:
+        return self._read(self._ending, {"service": service, "key": key, "calls": calls})
+
+    def following(
+        self, service: str, keys: Sequence[bytes], calls: bytes | None, *, since: int, until: int
+    ) -> Sequence[Link]:
+        values: dict[str, Any] = {"service": service, "calls": calls, "since": since, "until": until}
+        values |= zip_longest(_KEYS, keys)
+        return self._read(self._following, values)
+
+    def _read(self, query: "_Query", values: Mapping[str, Any]) -> list[Link]:
+        with reading(self._engine) as connection:
+            rows = connection.exec_driver_sql(query.sql, {**query.constants, **values})
+            return [_link(row) for row in rows]
+
+
+class _Query:
+    """A statement for the driver, which runs it in a fifth of the time that SQLAlchemy takes to."""
+
+    def __init__(self, query: Select[Any]) -> None:
+        compiled = query.compile(dialect=sqlite.dialect(paramstyle="named"))
+        self.sql = str(compiled)
+        self.constants = {name: value for name, value in compiled.params.items() if value is not None}
+
+
+def _link(row: Sequence[Any]) -> Link:
+    # The driver knows no booleans.
+    values = dict(zip(_FIELDS, row, strict=True))
+    return Link(**{**values, "answered": bool(values["answered"])})
+
+
+def write_links(connection: Connection, tenant: str, links: Iterable[Link], now: int) -> None:
+    """Keep these, instead of what was kept of the same traces."""
+    rows = [{"tenant": tenant, "kept_at": now, **asdict(link)} for link in links]
+    if rows:
+        statement = insert(conversations)
+        replaced = {name: statement.excluded[name] for name in (*_FIELDS[1:], "kept_at")}
+        connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "trace_id"], set_=replaced), rows)
+
+
+def write_moves(connection: Connection, tenant: str, moves: Iterable[Move]) -> None:
+    """Take traces, with all that is kept of them, to the sessions that they have joined."""
+    for move in moves:
+        for table, of_trace in _MOVED:
+            mine = update(table).where(table.c.tenant == tenant, of_trace)
+            connection.execute(mine.values(session_id=move.joined), {"of": move.trace_id})
+
+
+def trim_links(connection: Connection, tenant: str, now: int, most: int = MAX_LINKS) -> None:
+    """Forget what is too old, and of services that have more than `most` the oldest."""
+    mine = conversations.c.tenant == tenant
+    connection.execute(delete(conversations).where(mine, conversations.c.kept_at < now - MAX_AGE))
+    counted = select(conversations.c.service, func.count()).where(mine).group_by(conversations.c.service)
+    for service, count in connection.execute(counted.having(func.count() > most)).all():
+        of_service = (mine, conversations.c.service == service)
+        oldest = select(conversations.c.trace_id).where(*of_service).order_by(conversations.c.kept_at)
+        surplus = oldest.limit(count - most)
+        connection.execute(delete(conversations).where(*of_service, conversations.c.trace_id.in_(surplus)))
+
+
+_ENDS: Final = ("said", "reply", "calls")
+_KEYS: Final = ("first", "second", "third", "fourth")
+_MOVED: Final = (
+    (traces, traces.c.trace_id == bindparam("of")),
+    (outcomes, and_(outcomes.c.subject == Subject.TRACE, outcomes.c.subject_id == bindparam("of"))),
+    (run_traces, run_traces.c.trace_id == bindparam("of")),
+    (findings, findings.c.trace_id == bindparam("of")),
+)

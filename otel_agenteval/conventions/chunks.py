@@ -1,0 +1,27 @@
+"""Replies that were streamed, where an instrumentation wrote down every chunk as a message of its own.
+
+Google ADK does, and gives chunks an empty `finish_reason`. With some models the whole reply follows as the last
+message, with others only its end.
+"""
+
+from collections.abc import Sequence
+
+from otel_agenteval.conventions.messages import Item, Message, read_message
+
+_REASON = "finish_reason"
+
+
+def joined_chunks(items: Sequence[Item]) -> Sequence[Item]:
+    """A reply's messages without chunks: the reply that they make, once. Any other messages as they are."""
+    if not any(isinstance(item, dict) and item.get(_REASON) == "" for item in items):
+        return items
+    chunks = [item for item in items if isinstance(item, dict) and item.get(_REASON) == ""]
+    others = [item for item in items if not isinstance(item, dict) or item.get(_REASON) != ""]
+    read = [message for each in chunks if (message := read_message(each))]
+    streamed = "".join(text for message in read for text in message.texts)
+    end = (others[-1] if isinstance(others[-1], Message) else read_message(others[-1])) if others else None
+    if end is None:
+        return [*others, Message(role=read[0].role, texts=[streamed])] if streamed else others
+    if streamed and not "".join(end.texts).startswith(streamed):
+        end.texts = ["".join((streamed, *end.texts))]
+    return [*others[:-1], end]

@@ -1,0 +1,203 @@
+"""What the messages of a trace's model calls say of the traces before and after it in its conversation.
+
+A program that calls a model's API in a loop makes a trace of every call, and each call is sent all that was said so
+far. So the words up to a reply are the same in the call that gave it and in the next one, however the instrumentation
+writes them: what the user said, what the model answered, and, within a turn, which tools it asked for. Instructions,
+results of tools and texts beside requests are left out, as programs change or drop them between two calls.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.failures import span_error
+from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, Content, Message, ToolRequest, ToolResponse
+from otel_agenteval.conventions.tools import answered, is_framework
+from otel_agenteval.conventions.tree import Node
+from otel_agenteval.model import Conversation, ToolCall
+
+MAX_MESSAGES: Final = 2000
+"""Messages of a conversation that is recognised; a longer one is not."""
+
+_SIZE: Final = 16
+
+
+class EarlierSteps(NamedTuple):
+    """What a turn did in traces before this one, by what its first model call here was told.
+
+    `calls` are those of tools, oldest first; no earlier model call was told of the last `now` of them. `is_continued`:
+    the model goes on from their results, not from what a user said.
+    """
+
+    calls: tuple[ToolCall, ...] = ()
+    now: int = 0
+    is_continued: bool = False
+
+
+def conversation(models: Sequence[Node]) -> Conversation | None:
+    """How the trace of these model calls, in order, is joined to others; None where nothing of that is known."""
+    if not models or models[0].facts is None or models[-1].facts is None:
+        return None
+    first, last = models[0].facts, models[-1].facts
+    words = _Words()
+    follows, asked = _beginning(first, words)
+    said = reply = calls = None
+    if span_error(models[-1].span) is None:
+        if last is not first:
+            words = _Words()
+            _beginning(last, words)
+        said, calls = _ending(last, words)
+        reply = _digest("reply", last.response_id) if last.response_id else None
+    if follows is None and said is None and reply is None and calls is None:
+        return None
+    return Conversation(follows=follows, asked=asked, said=said, reply=reply, calls=calls)
+
+
+def earlier_steps(models: Sequence[Node], agents: Sequence[str]) -> EarlierSteps:
+    """The steps that the first of a turn's model calls was told of; `agents` are the names of the trace's agents."""
+    facts = models[0].facts if models else None
+    steps = facts.input.since_user() if facts and facts.input and not facts.input.cut else []
+    if not steps or not any(step.responses for step in steps):
+        return EarlierSteps()
+    calls: list[ToolCall] = []
+    newest, was_reply = 0, False
+    for at, step in enumerate(steps):
+        # Replies in a row are parts of one.
+        if step.role == ASSISTANT and not was_reply:
+            newest = len(calls)
+        was_reply = step.role == ASSISTANT
+        # Before the trace, and before one another; those of one reply at the same time.
+        time = models[0].span.started_at - 2 * (len(steps) - at)
+        calls += [_call(each, models[0], time) for each in step.requests if not is_framework(each, agents)]
+        for response in step.responses:
+            _answer(calls, newest, response)
+    return EarlierSteps(tuple(calls), len(calls) - newest, is_continued=not was_reply)
+
+
+def _call(request: ToolRequest, node: Node, time: int) -> ToolCall:
+    return ToolCall(
+        name=request.name,
+        arguments=request.arguments,
+        call_id=request.call_id,
+        agent=node.agent,
+        run=node.run,
+        started_at=time,
+        ended_at=time + 1,
+    )
+
+
+def _answer(calls: list[ToolCall], first: int, response: ToolResponse) -> None:
+    """Complete the call, from the `first` on, that `response` answers: by id, else in order."""
+    waiting = [at for at in range(first, len(calls)) if calls[at].result is None and calls[at].error is None]
+    named = (at for at in waiting if response.call_id and calls[at].call_id == response.call_id)
+    at = next(named, waiting[0] if waiting else None)
+    if at is not None:
+        calls[at] = answered(calls[at], response)
+
+
+def _beginning(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes | None]:
+    """What a model call goes on from, and the calls asked for there; adds to `words` what it was sent."""
+    messages = _messages(facts.input)
+    if facts.previous_response_id is not None or messages is None:
+        words.are_known = False
+        follows = facts.previous_response_id
+        return (_digest("reply", follows) if follows else None), None
+    replies = (at for at in range(len(messages) - 1, 0, -1) if messages[at].role != ASSISTANT)
+    end = next((at for at in replies if messages[at - 1].role == ASSISTANT), None)
+    if end is None:
+        for message in messages:
+            words.add(message)
+        # Some services keep the conversation: results without the calls that they answer go on from those.
+        answers = [each for message in messages for each in message.responses]
+        words.are_known = not answers
+        return _calls(each.call_id for each in answers), None
+    for message in messages[:end]:
+        words.add(message)
+    follows_words, asked = words.digest(), _calls(each.call_id for each in words.requests)
+    for message in messages[end:]:
+        words.add(message)
+    return follows_words, asked
+
+
+def _ending(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes | None]:
+    """What has been said with the call's reply, and the calls that it asks for."""
+    messages = _messages(facts.output) or []
+    for message in messages:
+        words.add(message)
+    calls = _calls(request.call_id for message in messages for request in message.requests)
+    is_reply = any(message.texts or message.requests for message in messages)
+    return (words.digest() if is_reply and words.are_known else None), calls
+
+
+def _messages(content: Content | None) -> list[Message] | None:
+    """None where they are not known as a whole."""
+    if content is None or content.cut:
+        return None
+    messages = [message for message in content.messages if message.role != SYSTEM]
+    return messages if 0 < len(messages) <= MAX_MESSAGES else None
+
+
+class _Words:
+    """The words of a conversation, message by message; replies in a row are parts of one."""
+
+    def __init__(self) -> None:
+        self._spoken = blake2b(digest_size=_SIZE)
+        self._steps: list[list[ToolRequest]] = []
+        self._texts: list[str] = []
+        self._is_reply = False
+        self.requests: list[ToolRequest] = []
+        """What the newest reply asks for."""
+        self.are_known = True
+        """Whether they begin with the conversation."""
+
+    def add(self, message: Message) -> None:
+        if message.role == ASSISTANT:
+            if not self._is_reply:
+                self.requests = []
+            self._is_reply = True
+            self._texts += message.texts
+            self.requests += message.requests
+            return
+        self._close()
+        if message.texts:
+            # Whoever speaks begins a turn; of the one before, its answer remains.
+            self._say(message.role, "".join(message.texts))
+            self._steps = []
+
+    def digest(self) -> bytes:
+        """Of all that was said up to now."""
+        self._close()
+        return _digest("said", self._spoken.hexdigest(), *(_sorted(map(_written, step)) for step in self._steps))
+
+    def _close(self) -> None:
+        if not self._is_reply:
+            return
+        if self.requests:
+            self._steps.append(self.requests)
+        else:
+            # Parts of a reply are joined in many ways, and blanks at its end are often stripped.
+            self._say(ASSISTANT, "".join("".join(self._texts).split()))
+            self._steps = []
+        self._is_reply, self._texts = False, []
+
+    def _say(self, role: str, text: str) -> None:
+        self._spoken.update(f"{'' if role == USER else role}\0{len(text)}\0{text}".encode("utf-8", "surrogatepass"))
+
+
+def _written(request: ToolRequest) -> str:
+    return json.dumps([request.name, request.arguments or None], sort_keys=True)
+
+
+def _calls(ids: Iterable[str | None]) -> bytes | None:
+    known = {each for each in ids if each}
+    return _digest("calls", _sorted(known)) if known else None
+
+
+def _sorted(texts: Iterable[str]) -> str:
+    return json.dumps(sorted(texts))
+
+
+def _digest(*parts: str) -> bytes:
+    return blake2b(json.dumps(parts).encode(), digest_size=_SIZE).digest()

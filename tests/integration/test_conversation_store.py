@@ -1,0 +1,92 @@
+"""What joins traces to conversations is kept in the store's file, bounded."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agenteval_collector.clock import ManualClock
+from agenteval_collector.links import Link
+from agenteval_collector.records import Commit
+from agenteval_collector.stores import TENANT, Store
+from agenteval_collector.stores import conversations as stored
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
+    opened = Store(tmp_path / "agenteval.db", clock)
+    yield opened
+    opened.shutdown()
+
+
+def link(trace_id: str, at: int = 1, **changes: Any) -> Link:
+    return Link(trace_id=trace_id, session_id=trace_id, service="desk", started_at=at, **changes)
+
+
+def commit(store: Store, *links: Link) -> None:
+    store.commit(Commit(links={each.trace_id: each for each in links}))
+
+
+def test_a_link_is_found_by_each_of_its_ends_in_its_service(store: Store) -> None:
+    first = link("a", said=b"said", reply=b"reply", calls=b"calls", answered=True)
+    commit(store, first)
+    for end in first.ends:
+        assert store.conversations.ending("desk", end, None) == [first]
+        assert store.conversations.ending("shop", end, None) == []
+    assert store.conversations.ending("desk", b"other", None) == []
+    assert (store.conversations.link("a"), store.conversations.link("b")) == (first, None)
+
+
+def test_of_many_that_end_alike_the_one_that_asked_for_the_same_calls_is_found(store: Store) -> None:
+    others = [link(f"o{at}", at, said=b"said", calls=b"%d" % at) for at in range(stored.MOST + 10)]
+    commit(store, *others)
+    last = others[-1]
+    found = store.conversations.ending("desk", b"said", last.calls)
+    assert (found[0], len(found)) == (last, stored.MOST)
+
+
+def test_followers_are_found_by_time_and_by_the_calls_that_they_may_go_on_from(store: Store) -> None:
+    first, second = link("a", 1, follows=b"x", asked=b"i"), link("b", 2, follows=b"y")
+    third = link("c", 3, follows=b"x", asked=b"j")
+    commit(store, third, second, first, link("d", 2, follows=b"z"))
+
+    def found(calls: bytes | None = None, since: int = 0, until: int = 9) -> list[Link]:
+        return list(store.conversations.following("desk", [b"x", b"y"], calls, since=since, until=until))
+
+    assert found() == [first, second, third]
+    assert found(since=2, until=2) == [second]
+    assert found(b"i") == [first, second]
+
+
+def test_a_link_is_replaced_and_survives_a_restart(store: Store, tmp_path: Path, clock: ManualClock) -> None:
+    commit(store, link("a", said=b"said"))
+    changed = link("a", said=b"other", parent="z", answered=True)
+    commit(store, changed)
+    store.shutdown()
+    again = Store(tmp_path / "agenteval.db", clock)
+    assert again.conversations.link("a") == changed
+    assert again.conversations.ending("desk", b"said", None) == []
+    again.shutdown()
+
+
+def test_what_is_too_old_is_forgotten(store: Store, clock: ManualClock) -> None:
+    commit(store, link("old"))
+    clock.advance(stored.MAX_AGE / 1e9 + 1)
+    commit(store, link("new"))
+    assert store.conversations.link("old") is None
+    assert store.conversations.link("new") is not None
+
+
+def test_of_a_service_with_too_many_the_oldest_are_forgotten(store: Store) -> None:
+    commit(store, *(Link(trace_id="kept", session_id="kept", service="shop", started_at=1),))
+    with store.engine.begin() as connection:
+        for number in range(6):
+            stored.write_links(connection, TENANT, [link(str(number))], now=number + 1)
+        stored.trim_links(connection, TENANT, now=10, most=4)
+    kept = [name for name in ("0", "1", "2", "3", "4", "5", "kept") if store.conversations.link(name)]
+    assert kept == ["2", "3", "4", "5", "kept"]

@@ -1,0 +1,165 @@
+"""The same words are the same conversation, however a call and the next one write them down."""
+
+from typing import Any
+
+import pytest
+
+from otel_agenteval.conventions import SpanRecord, read_trace
+from otel_agenteval.model import Conversation, Trace
+from tests.support.spans import answer, asks, chat, failed, told, user
+
+SYSTEM = {"role": "system", "content": "Be brief."}
+ARGUMENTS = {"city": "Lisbon", "days": 2}
+WRITTEN = {"name": "f", "arguments": '{"days": 2, "city": "Lisbon"}'}
+
+
+def read(sent: list[Any], received: list[Any], **changes: Any) -> Trace:
+    return read_trace("t", [chat("m", sent, received, **changes)])
+
+
+def of(trace: Trace) -> Conversation:
+    assert trace.conversation is not None
+    return trace.conversation
+
+
+@pytest.mark.parametrize(
+    ("received", "sent_back"),
+    [
+        pytest.param([answer("Hello!")], [answer("Hello!")], id="the same message"),
+        pytest.param([answer("Hello!")], [{"role": "assistant", "content": "Hello!"}], id="a text in place of parts"),
+        pytest.param(
+            [answer("Hello!")],
+            [{"role": "assistant", "content": [{"type": "text", "text": "Hello!"}]}],
+            id="blocks of Anthropic's",
+        ),
+        pytest.param([answer("Hello!\n\nYou.\n")], [answer("Hello!"), answer("You.")], id="parts in a row"),
+        pytest.param([answer(" Hello! ")], [answer("Hello!")], id="blanks at the ends"),
+        pytest.param(
+            [{"role": "assistant", "parts": [{"type": "reasoning", "content": "Hm."}, *answer("Hello!")["parts"]]}],
+            [answer("Hello!")],
+            id="without what the model thought",
+        ),
+        pytest.param(
+            [{**answer("Hello!"), "finish_reason": "stop", "name": None}],
+            [{**answer("Hello!"), "name": "bot"}],
+            id="with other fields around it",
+        ),
+        pytest.param([asks("f", ARGUMENTS, "c1")], [asks("f", ARGUMENTS, "c1")], id="a request"),
+        pytest.param(
+            [asks("f", ARGUMENTS, "c1", text="Let me look.")],
+            [{"role": "assistant", "tool_calls": [{"id": "c1", "function": WRITTEN}]}],
+            id="arguments as JSON, and no text beside the request",
+        ),
+        pytest.param(
+            [asks("f", {}, "c1"), asks("g", {}, "c2")],
+            [{"role": "assistant", "parts": [asks("g", {}, "c2")["parts"][0], asks("f", {}, "c1")["parts"][0]]}],
+            id="requests in another order",
+        ),
+    ],
+)  # fmt: skip
+def test_a_call_that_is_sent_the_reply_goes_on_from_it(received: list[Any], sent_back: list[Any]) -> None:
+    before = read([SYSTEM, user("Hi")], received)
+    behind = (
+        [told("r", "c1"), told("r", "c2")] if any("tool_call" in str(each) for each in received) else [user("More")]
+    )
+    after = read([{**SYSTEM, "content": "It is Monday."}, user("Hi"), *sent_back, *behind], [answer("Done.")])
+    assert of(after).follows == of(before).said
+    assert of(after).follows is not None
+    assert of(after).asked == of(before).calls
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param([user("Ho"), answer("Hello!"), user("More")], id="another question"),
+        pytest.param([user("Hi"), answer("Hullo!"), user("More")], id="another answer"),
+        pytest.param([user("Hi"), user("Hi"), answer("Hello!"), user("More")], id="a question more"),
+        pytest.param([user("Hi"), answer("Hello!"), user("More"), answer("Yes"), user("Ok")], id="a turn more"),
+    ],
+)
+def test_other_words_are_another_conversation(sent: list[Any]) -> None:
+    before = read([user("Hi")], [answer("Hello!")])
+    assert of(read(sent, [answer("Done.")])).follows != of(before).said
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param([user("Hi")], id="the user's first words"),
+        pytest.param([SYSTEM, user("Hi"), user("Are you there?")], id="several of them"),
+        pytest.param([user("Hi"), answer("{")], id="the beginning of the reply itself"),
+    ],
+)
+def test_without_words_of_the_model_a_conversation_begins(sent: list[Any]) -> None:
+    assert of(read(sent, [answer("Hello!")])).follows is None
+
+
+def test_the_steps_of_earlier_turns_may_be_forgotten() -> None:
+    steps = [user("Hi"), asks("f", {}, "c1"), told("r", "c1")]
+    before = read(steps, [answer("Hello!")])
+    whole = read([*steps, answer("Hello!"), user("More")], [answer("Yes.")])
+    trimmed = read([user("Hi"), answer("Hello!"), user("More")], [answer("Yes.")])
+    assert of(whole).follows == of(trimmed).follows == of(before).said
+
+
+def test_equal_requests_in_a_row_are_different_places() -> None:
+    step = [asks("f", {}, None), told("r")]
+    ends = [of(read([user("Hi"), *step * times], [asks("f", {}, None)])).said for times in range(6)]
+    assert len(set(ends)) == 6
+
+
+def test_results_go_on_from_the_calls_where_the_service_keeps_the_conversation() -> None:
+    before = read([user("Hi")], [asks("f", {}, "c1"), asks("g", {}, "c2")])
+    after = read([told("r", "c2"), told("r", "c1")], [answer("Done.")])
+    assert of(after).follows == of(before).calls
+    assert of(after).said is None
+
+
+def test_a_call_may_name_the_reply_that_it_goes_on_from() -> None:
+    before = read([user("Hi")], [answer("Hello!")], attributes={"gen_ai.response.id": "resp_1"})
+    after = read([user("More")], [answer("Yes.")], attributes={"gen_ai.request.previous_response.id": "resp_1"})
+    assert of(after).follows == of(before).reply
+    assert of(after).said is None
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        pytest.param(read([user("Hi")], [answer("Hello!")], attributes={"session.id": "s"}), id="a session is named"),
+        pytest.param(read([SYSTEM], [answer("Hello!")]), id="instructions alone"),
+        pytest.param(read_trace("t", [SpanRecord(span_id="1", name="GET /")]), id="nothing of a model"),
+        pytest.param(read_trace("t", [failed(chat("m", [user("Hi")], []), "down")]), id="no reply"),
+    ],
+)
+def test_nothing_to_be_joined_by(trace: Trace) -> None:
+    assert trace.conversation is None
+
+
+def test_a_trace_is_told_of_the_calls_before_it() -> None:
+    sent = [
+        user("Old"), asks("old", {}, "c0"), told("r0", "c0"), answer("Done."), user("Hi"),
+        asks("f", {"x": 1}, "c1"), told("r1", "c1"),
+        asks("g", {}, "c2"), asks("h", {}, "c3"), told("r3", "c3"), told("Error: no", "c2"),
+    ]  # fmt: skip
+    trace = read(sent, [asks("i", {}, "c4")])
+    assert [(each.name, each.result, each.error) for each in trace.told] == [
+        ("f", "r1", None),
+        ("g", "Error: no", "Error: no"),
+        ("h", "r3", None),
+    ]
+    assert (trace.told_now, trace.continues_turn, trace.turn_goes_on) == (2, True, True)
+    assert [each.name for each in trace.tool_calls] == ["i"]
+    assert [each.name for each in trace.with_earlier_calls().tool_calls] == ["f", "g", "h", "i"]
+
+
+def test_results_whose_ids_name_no_request_are_taken_in_order() -> None:
+    trace = read([user("Hi"), asks("f", {}, "fc_1"), asks("g", {}, "fc_2"), told("r1", "c1"), told("r2", "c2")], [])
+    assert [(each.name, each.result) for each in trace.told] == [("f", "r1"), ("g", "r2")]
+
+
+def test_a_turn_within_one_trace_neither_continues_nor_goes_on() -> None:
+    first = chat("m", [user("Hi")], [asks("f", {}, "c1")], at=0)
+    second = chat("n", [user("Hi"), asks("f", {}, "c1"), told("r", "c1")], [answer("Done.")], at=20)
+    trace = read_trace("t", [first, second])
+    assert (trace.told, trace.continues_turn, trace.turn_goes_on) == ((), False, False)
+    assert of(trace).said == of(read([user("Hi")], [answer("Done.")])).said

@@ -37,8 +37,7 @@ def test_what_goes_wrong_without_a_judge_is_told_of_the_agent_that_it_is_about(t
     (tmp_path / "data").mkdir()
     (tmp_path / "prometheus").mkdir()
     with (
-        JudgeServer(score=0.75) as judge,
-        collector_process(tmp_path / "data", {"OPENAI_BASE_URL": judge.url}) as addresses,
+        collector_process(tmp_path / "data") as addresses,
         prometheus.start(f"http://{addresses['web']}/metrics", tmp_path / "prometheus") as server,
     ):
         # Else all would be there at the first scrape, as of an old collector.

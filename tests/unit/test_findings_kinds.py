@@ -268,3 +268,9 @@ def test_a_hostile_trace_takes_no_longer_than_its_bounds() -> None:
     findings = found(trace(turn("Order 7731?", answers, huge, nested, *many), tools=[ORDER]))
     assert time.process_time() - started < 10
     assert len(findings) <= MAX_OF_A_KIND * len(OBSERVED)
+
+
+def test_a_failure_that_only_the_next_trace_is_told_of_is_found_there_once() -> None:
+    old, new = (ToolCall(name="book", arguments={"seat": seat}, error="full", is_error_read=True) for seat in (1, 2))
+    subject = trace(turn("Book a seat.", "None is free."), told=(old, new), told_now=1, continues_turn=True)
+    assert [(finding.kind, finding.turn, finding.tool) for finding in found(subject)] == [("tool_failed", 0, "book")]

@@ -7,6 +7,7 @@ It says only what the trace shows: what was not recorded is neither good nor bad
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeAlias
 
 from otel_agenteval.model import Json, ToolCall, Trace, Turn
@@ -37,6 +38,11 @@ class Subject:
     def calls(self) -> Iterator[tuple[int, ToolCall]]:
         """The tool calls in order, each with the index of its turn."""
         return ((index, call) for index, turn in self.turns() for call in turn.tool_calls)
+
+    def outcomes(self) -> Iterator[tuple[int, ToolCall]]:
+        """The same, after the calls of an earlier trace whose results this one was the first to be told."""
+        told = self.trace.told
+        return chain(((0, call) for call in told[len(told) - self.trace.told_now :]), self.calls())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ def failed(subject: Subject) -> Iterator[Observed]:
 
     Other words in a result mean nothing here, and a call whose outcome was not recorded neither worked nor failed.
     """
-    for turn, call in subject.calls():
+    for turn, call in subject.outcomes():
         if call.error is not None:
             words = call.error if call.error != _SAYS_NOTHING or call.result is None else written(call.result)
             told_by = "result" if call.is_error_read else "status"

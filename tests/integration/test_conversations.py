@@ -153,6 +153,20 @@ def test_sessions_are_the_same_whatever_order_the_traces_arrive_in(name: str, se
     assert all_scores(scored) == all_scores(in_order)
 
 
+@pytest.mark.parametrize("at_once", [1, 100], ids=["one by one", "in one commit"])
+def test_a_fork_that_came_first_leaves_for_a_session_of_its_own(at_once: int, tmp_path: Path) -> None:
+    recorded = recording("otel-genai--openai-chat")
+    [fork] = recorded.users["ada-again"][0]["trace_ids"]
+    turns = recorded.users["ada"]
+    order = [recorded.traces[each] for each in (*turns[0]["trace_ids"], fork, *turns[1]["trace_ids"])]
+    scored = score(tmp_path, [order[first : first + at_once] for first in range(0, len(order), at_once)])
+    assert drawn(scored) == sorted([[turn["trace_ids"] for turn in turns], [[fork]]])
+    in_order = score(tmp_path / "in order", [sorted(order, key=lambda each: each.trace_id == fork)])
+    assert all_scores(scored) == all_scores(in_order)
+    counts = {session["session_id"]: len(session["trace_ids"]) for session in scored.sessions}
+    assert counts == {fork: 1, turns[0]["trace_ids"][0]: 4}
+
+
 def all_scores(scored: Scored) -> Counter[tuple[Any, ...]]:
     """Every outcome of a session, and of what its answers repeat."""
     return Counter(

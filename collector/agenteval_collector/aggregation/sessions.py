@@ -240,7 +240,10 @@ class Sessions:
 
     def _restored(self, stored: StoredSession) -> _Session:
         effort = sum((trace.effort for trace in stored.traces), NO_EFFORT)
-        session = _Session(replace(stored.record, effort=effort), CautiousScores(self._weights), AnswerWindow())
+        record = replace(stored.record, trace_count=len(stored.traces), effort=effort)
+        if stored.traces:
+            record = replace(record, started_at=stored.traces[0].started_at)
+        session = _Session(record, CautiousScores(self._weights), AnswerWindow())
         for trace in stored.traces:
             member = self._member(trace)
             session.scores.put(member.trace_id, signals_of(member.signals, self._weights))

@@ -5,13 +5,13 @@ from dataclasses import asdict, fields
 from itertools import zip_longest
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Select, and_, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import Connection, Engine, Select, and_, bindparam, case, delete, func, literal, or_, select, update
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import insert
 
 from agenteval_collector.links import Link, Move
 from agenteval_collector.stores.access import reading
-from agenteval_collector.stores.schema import conversations, findings, outcomes, run_traces, traces
+from agenteval_collector.stores.schema import conversations, findings, outcomes, run_traces, sessions, traces
 from otel_agenteval.outcome import Subject
 
 MAX_LINKS: Final = 100_000
@@ -102,6 +102,12 @@ def write_links(connection: Connection, tenant: str, links: Iterable[Link], now:
 def write_moves(connection: Connection, tenant: str, moves: Iterable[Move]) -> None:
     """Take traces, with all that is kept of them, to the sessions that they have joined."""
     for move in moves:
+        begun = {"session_id": move.joined, "started_at": move.started_at, "trace_count": 0, **_NOT_OVER}
+        columns = [literal(begun[each.name], each.type) if each.name in begun else each for each in sessions.columns]
+        left = select(*columns).where(sessions.c.tenant == tenant, sessions.c.session_id == move.left)
+        # Where nobody was in that session yet: the traces of a conversation are of one service and one user.
+        names = [each.name for each in sessions.columns]
+        connection.execute(insert(sessions).from_select(names, left).on_conflict_do_nothing())
         for table, of_trace in _MOVED:
             mine = update(table).where(table.c.tenant == tenant, of_trace)
             connection.execute(mine.values(session_id=move.joined), {"of": move.trace_id})
@@ -121,6 +127,7 @@ def trim_links(connection: Connection, tenant: str, now: int, most: int = MAX_LI
 
 _ENDS: Final = ("said", "reply", "calls")
 _KEYS: Final = ("first", "second", "third", "fourth")
+_NOT_OVER: Final = {"finalized_at": None, "ended_at": None}
 _MOVED: Final = (
     (traces, traces.c.trace_id == bindparam("of")),
     (outcomes, and_(outcomes.c.subject == Subject.TRACE, outcomes.c.subject_id == bindparam("of"))),

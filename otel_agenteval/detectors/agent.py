@@ -26,7 +26,7 @@ _SAME_CONTENT: Final = "it may be the right answer to each"
 
 _SLEEPS: Final = re.compile(r"\bsleep[ (]+\d")
 # What differs between two runs of the same check: how long it took, when, and where things lay in memory.
-_VARIES: Final = re.compile(r"\d+(?:[.:]\d+)+|\b\d+ ?(?:ms|s|seconds?)\b|0x[0-9a-f]+")
+_VARIES: Final = re.compile(r"(?<!\d)\d+(?:[.:]\d+)+|\b\d+ ?(?:ms|s|seconds?)\b|0x[0-9a-f]+")
 
 
 class _Call(NamedTuple):

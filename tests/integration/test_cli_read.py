@@ -208,7 +208,6 @@ def test_a_trace_is_shown_as_it_happened(url: str) -> None:
                 "No finding. Not looked for: answers (not recorded)",
                 "has no score.",
                 "neither an input nor an output",
-                "docs/content.md",
                 "it begins a session of its own",
                 "otel_agenteval.session(",
                 "session.attributes",

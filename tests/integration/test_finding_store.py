@@ -59,7 +59,6 @@ def complete(store: Store, *found: Finding, revision: int = 1, session_id: str =
         revision=revision,
         document={"turns": []},
         offsets=(),
-        risk=None,
         run=None,
         scored_at=2,
         **{"findings": found, "agent": "guide", "service": "shop", "service_version": "1.2.0", **changes},
@@ -175,7 +174,7 @@ def test_two_revisions_in_one_commit_leave_what_the_second_shows(store: Store) -
         records.append(
             TraceRecord(
                 trace_id=TRACE_ID, session_id="s-1", started_at=1, revision=revision, document={}, offsets=(),
-                risk=None, run=None, scored_at=2, findings=[finding(kind=kind)],
+                run=None, scored_at=2, findings=[finding(kind=kind)],
             )
         )  # fmt: skip
     store.commit(Commit(traces=records))

@@ -44,7 +44,7 @@ def commit_of(number: int, *found: dict[str, Any], judged: float | None = None, 
     findings: list[Finding] = [finding(**{"trace_id": trace_id, "session_id": session_id, **each}) for each in found]
     trace = TraceRecord(
         trace_id=trace_id, session_id=session_id, started_at=START, revision=1, document={"turns": []}, offsets=(),
-        risk=None, run=None, scored_at=START, findings=findings, said=about.pop("text").casefold(),
+        run=None, scored_at=START, findings=findings, text=about.pop("text").casefold(),
     )  # fmt: skip
     record = SessionRecord(session_id=session_id, **{**said, **about})
     return Commit(

@@ -189,7 +189,7 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
         "findings_count worst seen open_spans status_reason names_session continues_turn turn_goes_on"
     )
     assert set(trace["turns"][0]) == {"input", "output", "tools_called", "error"}
-    assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error"}
+    assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error", "span_id"}
     assert set(trace["outcomes"][0]) == {
         "name", "status", "score", "success", "threshold", "reason", "method", "coverage", "evaluator_version",
         "model", "metadata", "error_type",
@@ -297,11 +297,12 @@ def test_a_session_that_is_read_again_is_what_was_kept(store: Store) -> None:
     assert stored is not None
     assert stored.record == replace(session_update().record, services=["shop"], versions=[])
     assert [trace.trace_id for trace in stored.traces] == [hex_id(number) for number in range(1, 21)]
-    assert [trace.answers for trace in stored.traces] == [None] * 4 + [[f"answer {n}"] for n in range(5, 21)]
+    answers = [trace.turns and [turn["output"] for turn in trace.turns] for trace in stored.traces]
+    assert answers == [None] * 4 + [[f"answer {n}"] for n in range(5, 21)]
     assert stored.traces[3].signals == {"coherence": score(4)}
     near = store.neighbours("s", (START + 10, hex_id(10)))
     assert [int(trace.trace_id, 16) for trace in near] == list(range(3, 18))
-    assert near[0].answers == ["answer 3"]
+    assert [turn["output"] for turn in near[0].turns or ()] == ["answer 3"]
     place = (START + 3, hex_id(3))
     assert store.standing(hex_id(3)) == Standing(session_id="s", place=place, revision=1)
 

@@ -369,17 +369,19 @@ def test_no_score_comes_from_a_judge_that_misbehaves_in_every_way(tmp_path: Path
 
 def test_a_repeated_answer_has_its_session_judged_though_it_is_not_sampled(tmp_path: Path) -> None:
     with JudgeServer() as judge, collector(tmp_path, judge, sample=0.0) as running:
-        running.send(traces(turn(1, "Where is it?", "It is on its way.", session="s")))
-        assert "sampled_out" in statuses(settled(running, 1))
+        for number, asked in enumerate(("Where is it?", "When will it come?"), 1):
+            running.send(traces(turn(number, asked, "It is on its way.", session="s")))
+            assert "sampled_out" in statuses(settled(running, number))
         assert not judge.requests
-        running.send(traces(turn(2, "Where is it?", "It is on its way.", session="s")))
-        assert "scored" in statuses(settled(running, 2))
-        eventually(lambda: statuses(running.scored(hex_id(1))) == statuses(settled(running, 2)))
+        running.send(traces(turn(3, "Is it lost?", "It is on its way.", session="s")))
+        assert "scored" in statuses(settled(running, 3))
+        for number in (1, 2):
+            eventually(lambda: statuses(running.scored(hex_id(number))) == statuses(settled(running, 3)))  # noqa: B023
 
 
 def test_a_replay_judges_sampled_sessions_as_the_collector_does(tmp_path: Path) -> None:
     with JudgeServer() as judge:
-        same = [turn(number, "Where is it?", "It is on its way.", session="s") for number in range(1, 70)]
+        same = [turn(number, f"Where is parcel {number}?", "It is on its way.", session="s") for number in range(1, 70)]
         recorded = [Recorded(Signal.TRACES, traces(each).SerializeToString(), "") for each in same]
         document = replay(recorded, settings(tmp_path, judge={"base_url": judge.url, "sample": 0.0}), lambda _: None)
     for each in document["traces"]:

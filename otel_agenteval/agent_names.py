@@ -1,4 +1,4 @@
-"""Which agent a span names, in any dialect: the same for whole traces and for single spans.
+"""Read the agent that a span names, in any dialect: the same for whole traces and for single spans.
 
 Most dialects name an agent on the span of its run alone, in an attribute or by the name of the span. Content is
 hostile: nothing here raises for it.
@@ -16,7 +16,7 @@ Attributes = Mapping[str, Any]
 
 # On spans of any kind.
 _NAMES: Final = (GEN_AI_AGENT_NAME, "agent_name")
-# What openai-agents-v2 calls the agent of every span that is not an agent's run.
+# The name that openai-agents-v2 gives as the agent of every span that is not an agent's run.
 _NOBODY: Final = "OpenAI Agent"
 # Its AGENT spans without an agent's name are those of workflows, which have names of their own.
 _NAMES_WORKFLOWS: Final = "openinference.instrumentation.openai_agents"
@@ -97,7 +97,7 @@ def _no_method(name: str) -> str | None:
 
 
 class _Runs(NamedTuple):
-    """How a dialect marks the runs of agents: an attribute and its values, the attributes that name the agent, and what
+    """The marks of agents' runs in a dialect: an attribute and its values, the attributes that name the agent, and what
     the name of the span says of it."""
 
     mark: str

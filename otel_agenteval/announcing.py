@@ -1,4 +1,4 @@
-"""What the collector is told ahead of spans: which are open, and which hang. Best effort, and bounded.
+"""Tell the collector ahead of spans which are open, and which hang. Best effort, and bounded.
 
 All that is open is told again and again: by that the collector knows that the process lives, and one that was started
 anew knows what is going on.
@@ -119,7 +119,7 @@ class Announcements:
         return max(self._due, self._not_before) - self._monotonic()
 
     def take(self, *, delivered: bool = True) -> pb.ReportStartsRequest | None:
-        """What is to be announced now; None where there is nothing.
+        """The report to send now; None where there is nothing to tell.
 
         `delivered`: whether none of the spans that have ended is on its way; those that are must pass for open.
         """

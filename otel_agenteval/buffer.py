@@ -36,7 +36,7 @@ class EndedSpan:
 
 
 def ended_span(span: ReadableSpan, identity: Identity | None) -> EndedSpan:
-    """What is needed of a span, read once: the SDK copies, or runs Python code for every item, whenever it is asked."""
+    """The needed parts of a span, read once: the SDK copies, or runs Python code for every item, at each access."""
     attributes = span.attributes
     copied: dict[str, Any] = attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
     events, links = span.events, span.links

@@ -124,7 +124,7 @@ class Encoder:
         return b"".join(request)
 
     def _own_attributes(self, ended: EndedSpan) -> tuple[bytes, list[Set[str]]]:
-        """What we add to the copy, and the keys that the span's own must leave to us: OTLP wants keys unique."""
+        """The attributes that we add to the copy, and their keys, which the span's own attributes must not repeat."""
         own = b""
         taken: list[Set[str]] = []
         if ended.identity is not None:

@@ -1,4 +1,4 @@
-"""What was observed in an agent's telemetry, as opposed to what an evaluator judged: one `Finding`, loops included.
+"""Findings: facts observed in an agent's telemetry, loops included, as opposed to an evaluator's judgement.
 
 A finding is a fact that anybody can check on the span it names. Its `kind` is a stable name, its `reason` one sentence
 of evidence. Findings make no score.
@@ -12,7 +12,7 @@ from otel_agenteval.model import Json
 
 
 class Severity(StrEnum):
-    """How bad a finding is by itself. An error flags its trace."""
+    """The weight of a finding by itself. An error flags its trace."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 
 class Mode(StrEnum):
-    """What is done about a finding that is told live."""
+    """Whether and to what effect a finding is told live."""
 
     OFF = "off"
     """It is not looked for."""
@@ -84,7 +84,7 @@ class Finding:
 
 
 class Sight(StrEnum):
-    """How much of one sort of fact a trace shows."""
+    """The share of one sort of fact that a trace shows."""
 
     ALL = "all"
     SOME = "some"
@@ -93,7 +93,7 @@ class Sight(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What could be looked for in a trace; None where there was nothing to see, as the arguments of no call.
+    """The facts that could be looked for in a trace; None where there was nothing to see, as the arguments of no call.
 
     `answers` of its turns, `arguments` and `results` of its tool calls, `finish_reasons` of its model calls, `history`:
     what was said before it in its session.

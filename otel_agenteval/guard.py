@@ -28,7 +28,7 @@ class AgentLoopDetected(BaseException):
 
 
 class _ProcessWide:
-    """How many plain calls of `stop_on_loop` hold, and whether it was ever called."""
+    """The number of plain calls of `stop_on_loop` that hold, and whether it was ever called."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -45,7 +45,7 @@ _process_wide = _ProcessWide()
 
 
 class Guard:
-    """What `stop_on_loop` gives; as a context manager it guards what runs inside alone."""
+    """The guard that `stop_on_loop` returns; as a context manager it guards only what runs inside."""
 
     def __init__(self) -> None:
         self._token: Token[Context] | None = None

@@ -1,4 +1,4 @@
-"""What arguments, results and replies on spans say, without the wrapping that differs from call to call.
+"""Read arguments, results and replies on spans, without the wrapping that differs from call to call.
 
 Content is hostile: nothing here raises for it, and none longer than `MAX_CONTENT` characters is decoded.
 """
@@ -42,7 +42,7 @@ def arguments_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
 
 
 def result_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
-    """What a tool gave back, without the message around it, whose ids differ from call to call."""
+    """A tool's result without the message around it, whose ids differ from call to call."""
     decoded = decoded_json(value)
     if isinstance(decoded, dict) and depth:
         if "output" in decoded and ("kwargs" in decoded or "tags" in decoded):
@@ -109,7 +109,7 @@ def _text_of_blocks(blocks: list[Any]) -> str | None:
 
 
 def decoded_json(value: Any) -> Any:
-    """What JSON text writes, at most twice over; text that is none, or is too long, stays as it is."""
+    """The value of JSON text, decoded at most twice; text that is none, or is too long, stays as it is."""
     for _ in range(2):
         if not isinstance(value, str) or len(value) > MAX_CONTENT:
             break

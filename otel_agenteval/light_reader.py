@@ -39,7 +39,7 @@ _KINDS: Final[Mapping[str, Mapping[str, StepKind]]] = {
         "ai.streamObject.doStream": StepKind.MODEL,
     },
 }
-# What Pydantic AI, Google ADK and Logfire wrote before they named operations.
+# Attributes of Pydantic AI, Google ADK and Logfire from before they named operations.
 _MARKS: Final = (
     ("tool_arguments", StepKind.TOOL),
     ("gcp.vertex.agent.tool_call_args", StepKind.TOOL),
@@ -108,7 +108,7 @@ _ANSWERED: Final = "gen_ai.choice"
 
 
 def kind_of(name: str, attributes: Attributes) -> StepKind:
-    """What a span is, by what is known of it: at its start some instrumentations say nothing yet, and it is OTHER."""
+    """The kind of a span, as far as it is known: some instrumentations say nothing at its start, and it is OTHER."""
     kind = _kind(attributes)
     return StepKind.OTHER if kind is StepKind.TOOL and _steers(name, attributes) else kind
 

@@ -1,5 +1,5 @@
-"""What the collector finds wrong with this process's sessions, by a stream that is opened again whenever it breaks:
-verdicts, and judged scores below their threshold."""
+"""Receive the collector's verdicts on this process's sessions, by a stream that is opened again whenever it breaks:
+findings that are told live, and judged scores below their threshold."""
 
 import json
 import logging
@@ -98,7 +98,7 @@ class Listener:
         except OSError as error:
             return str(error)
         try:
-            # What comes is read here: a message that is none is an error of ours to handle, not of gRPC's.
+            # Messages are decoded here: one that is none is an error for us to handle, not for gRPC.
             watch: grpc.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(WATCH_METHOD, None, None)
             missed = self._monotonic() - self._heard_until
             request = pb.WatchRequest(process_id=self._process_id, missed_seconds=missed).SerializeToString()
@@ -142,7 +142,7 @@ def _verdict(message: bytes) -> Verdict | None:
 
 
 def _judged_alarm(outcome: pb.Outcome) -> Verdict | None:
-    """What a judge's score of a trace below its threshold is to the agent; None for any other outcome."""
+    """The verdict of a judge's score of a trace below its threshold; None for any other outcome."""
     is_judged = outcome.method == "llm" and outcome.subject == "trace"
     if not is_judged or not outcome.HasField("score") or not outcome.score < outcome.threshold:
         return None

@@ -1,4 +1,4 @@
-"""What an agent may ask of itself: whether it was caught in a loop."""
+"""Let an agent ask whether it was caught in a loop."""
 
 from otel_agenteval.guard import AgentLoopDetected
 from otel_agenteval.processor import live_processors

@@ -1,4 +1,4 @@
-"""What the readers make of telemetry: one `Trace`, the same for every instrumentation.
+"""The model that readers make of telemetry: one `Trace`, the same for every instrumentation.
 
 Ids are lower-case hex, times are nanoseconds since the Unix epoch (UTC). `None` always means "not recorded",
 never "empty": an empty answer is `""`.
@@ -30,7 +30,7 @@ class AgentRun(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a model was asked: `newest`, the last message that it did not write itself. `opening` is the first one of
+    """The question to a model: `newest`, the last message that it did not write itself. `opening` is the first one of
     the conversation; None where the model has written none in it. Both are excerpts, as long as they are compared."""
 
     newest: str
@@ -128,7 +128,7 @@ class RunIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """What the spans of a trace say came of its run. `confidence` is the agent's own, in [0, 1]. None: not said."""
+    """The outcome of a run as a trace's spans say it. `confidence` is the agent's own, in [0, 1]. None: not said."""
 
     success: bool | None = None
     confidence: float | None = None
@@ -144,7 +144,7 @@ class ExpectedTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """How a trace is joined to the one before it and the one after it, where nothing names its session.
+    """The digests that join a trace to the one before it and the one after it, where nothing names its session.
 
     Each is a digest, or None where it is not known. `follows` is what the trace goes on from: it equals `said`, `reply`
     or `calls` of the trace before. `asked` equals `calls` of the trace before, and tells apart replies of the same
@@ -181,7 +181,7 @@ class Trace:
     available_tools: tuple[Tool, ...] = ()
     system_instructions: str | None = None
     history: tuple[Json, ...] = ()
-    """What the first model call was sent of the conversation, texts and tools' results, oldest first; empty where
+    """The conversation that the first model call was sent, texts and tools' results, oldest first; empty where
     that holds nothing of before the trace."""
     is_history_begun: bool = False
     """Whether `history` begins with the user's words; else an agent that sends the newest messages only has left out
@@ -191,7 +191,7 @@ class Trace:
     told: tuple[ToolCall, ...] = ()
     """Calls that the first turn made in earlier traces, as its first model call was told of them, oldest first."""
     told_now: int = 0
-    """How many of `told`, the last of them, no earlier model call was told of."""
+    """The number of calls at the end of `told` that no earlier model call was told of."""
     continues_turn: bool = False
     """Whether the first turn began in an earlier trace: its first model call goes on from results of tools."""
     turn_goes_on: bool = False
@@ -206,7 +206,7 @@ class Trace:
     ended_at: int = 0
     root_span_id: str | None = None
     unread: Mapping[str, int] = field(default_factory=dict)
-    """How many values of each kind could not be read, by a short name of what was wrong."""
+    """The number of values that could not be read, by a short name of what was wrong."""
 
     @property
     def agent(self) -> str | None:
@@ -215,12 +215,12 @@ class Trace:
 
     @property
     def input(self) -> str | None:
-        """What the first turn was asked."""
+        """The question of the first turn."""
         return self.turns[0].input if self.turns else None
 
     @property
     def output(self) -> str | None:
-        """What the last turn answered."""
+        """The answer of the last turn."""
         return self.turns[-1].output if self.turns else None
 
     @property

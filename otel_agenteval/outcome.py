@@ -1,4 +1,4 @@
-"""What an evaluator says of a subject: a score, why there is none, or how the evaluator failed."""
+"""The outcome of an evaluation: a score, why there is none, or how the evaluator failed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from otel_agenteval.model import Json
 
 
 class Method(StrEnum):
-    """How a score was found."""
+    """The way in which a score was found."""
 
     EXACT = "exact"
     EMBEDDING = "embedding"
@@ -17,7 +17,7 @@ class Method(StrEnum):
 
 
 class Subject(StrEnum):
-    """What was evaluated."""
+    """The sort of thing that was evaluated."""
 
     TRACE = "trace"
     SESSION = "session"
@@ -25,7 +25,7 @@ class Subject(StrEnum):
 
 
 class Status(StrEnum):
-    """Where an evaluation stands; everything but `SCORED` and `FAILED` is a reason for having no score."""
+    """The state of an evaluation; everything but `SCORED` and `FAILED` is a reason for having no score."""
 
     SCORED = "scored"
     NOT_APPLICABLE = "not_applicable"

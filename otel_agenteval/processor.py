@@ -136,7 +136,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
     @property
     def stats(self) -> Stats:
-        """What has become of the spans so far."""
+        """Counts of what has become of the spans so far."""
         sender, buffer = self._sender, self._buffer
         with self._lock:
             settled = self._dropped + sender.dropped

@@ -6,7 +6,7 @@ package still ships them only as deprecated (they moved to a repository without 
 
 from typing import Final
 
-# What our processor adds to the exported copy of a span.
+# Attributes that our processor adds to the exported copy of a span.
 AGENTEVAL_SESSION_ID: Final = "agenteval.session.id"
 AGENTEVAL_USER_ID: Final = "agenteval.user.id"
 AGENTEVAL_TASK_ID: Final = "agenteval.task.id"
@@ -19,7 +19,7 @@ AGENTEVAL_DETECTORS: Final = "agenteval.detectors"
 AGENTEVAL_FINDINGS: Final = "agenteval.findings"
 """On the span that completed a loop: a JSON list of `kind`, `mode`, `reason`, `agent`, `tool`, `metadata`."""
 
-# What an application may say on any span of a run.
+# Attributes that an application may set on any span of a run.
 AGENTEVAL_RUN_SUCCESS: Final = "agenteval.run.success"
 AGENTEVAL_RUN_CONFIDENCE: Final = "agenteval.run.confidence"
 AGENTEVAL_EXPECTED_TOOLS: Final = "agenteval.expected_tools"
@@ -64,7 +64,7 @@ GEN_AI_USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 GEN_AI_USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 GEN_AI_TOKEN_TYPE: Final = "gen_ai.token.type"
 
-# What leaves: the evaluation event and its attributes.
+# The evaluation event that leaves, and its attributes.
 GEN_AI_EVALUATION_RESULT_EVENT: Final = "gen_ai.evaluation.result"
 GEN_AI_EVALUATION_NAME: Final = "gen_ai.evaluation.name"
 GEN_AI_EVALUATION_SCORE_VALUE: Final = "gen_ai.evaluation.score.value"

@@ -57,7 +57,7 @@ class Alarm:
 
 
 class Verdicts:
-    """What is known to be wrong. `publish` is for threads of ours, `alarm` for the agent's; neither waits."""
+    """Remembers and hands over verdicts. `publish` is for threads of ours, `alarm` for the agent's; neither waits."""
 
     def __init__(self, handler: Handler | None, monotonic: Callable[[], float]) -> None:
         self._handler = handler

@@ -39,7 +39,7 @@ class Began:
         self.span = span
         self.identity = identity
         self.inside: Whose | None = None
-        """Whose steps stand inside the span, as far as that is known."""
+        """The agent whose steps stand inside the span, as far as that is known."""
         self.read = (0, 0)
 
 
@@ -90,7 +90,7 @@ class Watch:
         self._now = now
         self._log = ThrottledLog(_logger, monotonic)
         self._events: deque[Began | EndedSpan] = deque()
-        # Who encodes spans, or asks what is wrong, must not overtake who looks at them.
+        # The threads that encode spans, or ask for alarms, must not overtake the one that looks at them.
         self._looking = threading.Lock()
         self._traces: OrderedDict[int, _Trace] = OrderedDict()
         self.unwatched = 0
@@ -252,7 +252,7 @@ class Watch:
         return trace.detectors
 
     def _name(self, trace: _Trace, identity: Identity | None, attributes: Mapping[str, Any]) -> None:
-        """What the application named outranks what a span names."""
+        """Names from the application outrank those on a span."""
         if identity is not None and identity.session_id is not None:
             trace.session_id = identity.session_id
         elif trace.session_id is None:

@@ -1,4 +1,4 @@
-"""The evaluators with their sessions, as the settings want them; the same live and in a replay."""
+"""Wires observation, evaluators and sessions as the settings want them; the same live and in a replay."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -40,7 +40,7 @@ EVALUATED_WITHIN = 1.0
 
 
 class EvaluationCore:
-    """What scores traces and sessions, over a store; owned by one thread; `live` and `read` serve any."""
+    """Observes and scores traces and sessions, over a store. Owned by one thread; `live` and `read` serve any."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ def trace_reader(settings: Settings) -> TraceReader:
 
 
 def session_naming(settings: Settings) -> SessionNaming:
-    """What the settings say of attributes that name sessions."""
+    """The attributes that name sessions, as the settings have them."""
     return SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by)
 
 
@@ -162,7 +162,7 @@ def _evaluators(settings: Settings, plugged: Iterable[EntryPoint] | None) -> lis
 
 
 def _session_thresholds(configured: EvaluatorsConfig) -> dict[str, float]:
-    """Of those that are on."""
+    """The thresholds of the session scores that are on."""
     configs = {"agent_reliability": configured.agent_reliability, "agent_consistency": configured.agent_consistency}
     return {name: config.threshold for name, config in configs.items() if config.enabled}
 

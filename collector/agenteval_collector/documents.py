@@ -1,4 +1,4 @@
-"""What is read from telemetry and found by evaluators, as the JSON documents of docs/api.md."""
+"""Make the JSON documents of docs/api.md from traces, findings and outcomes."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -75,7 +75,7 @@ def trace_document(
 
 
 def closing_document(closing: Closing | None) -> Document | None:
-    """Why a trace was taken for complete."""
+    """The field `closing` of a trace's document: why the trace was taken for complete."""
     if closing is None:
         return None
     return {"by": closing.by, "reason": closing.reason, "senders": list(closing.senders)}
@@ -124,13 +124,13 @@ def with_trouble(outcome: Document, trouble: str | None) -> Document:
 
 
 def judge_trouble(sessions: Iterable[Document]) -> str | None:
-    """What is wrong with the judge that a score of these waits for; None where nothing is, or nothing waits."""
+    """The trouble with the judge that a score of these waits for; None where there is none, or nothing waits."""
     outcomes = (outcome for session in sessions for outcome in session["outcomes"])
     return next((each["metadata"][JUDGE_TROUBLE] for each in outcomes if JUDGE_TROUBLE in each["metadata"]), None)
 
 
 def finding_document(row: Mapping[Any, Any]) -> Document:
-    """What was observed, from the columns of the store."""
+    """A finding, from the columns of the store."""
     return {
         "kind": row["kind"],
         "severity": row["severity"],
@@ -157,7 +157,7 @@ def found_document(findings: list[Document], counts: Mapping[Severity, int]) -> 
 
 
 def label_document(row: Mapping[str, Any]) -> Document:
-    """What a person says of a trace, from the columns of the store."""
+    """A label, from the columns of the store."""
     return {
         "name": row["name"],
         "value": row["value"],
@@ -168,12 +168,12 @@ def label_document(row: Mapping[str, Any]) -> Document:
 
 
 def exchange_document(exchange: Exchange) -> Document:
-    """What the judge was asked, and what it answered."""
+    """A question to the judge with its answer."""
     return {**asdict(exchange), "asked_at": rfc3339(exchange.asked_at)}
 
 
 def agreement_document(found: Agreement, *, name: str, method: str, version: str, model: str | None) -> Document:
-    """How the scores of an evaluator agree with labels."""
+    """The agreement of an evaluator's scores with labels."""
     halves = found.halves or (None, None)
     return {
         "name": name,

@@ -1,4 +1,4 @@
-"""What joins traces to conversations that no id names: the objects that pass between evaluation and the store."""
+"""Links between the traces of conversations that no id names, as they pass between evaluation and the store."""
 
 from dataclasses import dataclass, replace
 
@@ -24,17 +24,17 @@ class Link:
 
     @property
     def place(self) -> tuple[int, str]:
-        """Where it stands among the traces of a session."""
+        """Its place among the traces of a session: start and id."""
         return self.started_at, self.trace_id
 
     @property
     def ends(self) -> tuple[bytes, ...]:
-        """What others may follow."""
+        """The digests that other traces may follow."""
         return tuple(key for key in (self.said, self.reply, self.calls) if key is not None)
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """What it may be joined to others by, four at most."""
+        """The digests by which it may be joined to others, four at most."""
         return self.ends if self.follows is None else (self.follows, *self.ends)
 
     def joined(self, parent: "Link | None") -> "Link":
@@ -55,5 +55,5 @@ class Move:
 
     @property
     def place(self) -> tuple[int, str]:
-        """Where it stands in either session."""
+        """Its place in either session: start and id."""
         return self.started_at, self.trace_id

@@ -95,7 +95,7 @@ class _NoSink:
 
 
 class NoTelemetry:
-    """Nobody counts."""
+    """Telemetry that counts nothing."""
 
     def received(self, spans: int) -> None: ...
     def rejected(self, spans: int) -> None: ...

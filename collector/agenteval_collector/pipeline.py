@@ -1,4 +1,4 @@
-"""The seams between stages: what each stage knows of the next one, and what the outside may ask and tell.
+"""The seams between stages: the protocols by which stages know each other, and those of requests from outside.
 
 Stages never import one another. They hold one of these protocols, and the composition root (`service.py`) decides
 what stands behind it.
@@ -18,7 +18,7 @@ from otel_agenteval.outcome import Evaluation
 
 
 class Signal(IntEnum):
-    """What a request carries."""
+    """The kind of telemetry in a request."""
 
     TRACES = 1
     LOGS = 2
@@ -59,10 +59,10 @@ class Arrival(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """What is known of a trace in which every process that had spans open died, as far as they had reported it.
+    """The death of a trace's agent: every process that had spans open fell silent.
 
     `reason` says so in a sentence, `open_spans` are the documents of what was open, by start. `heard_at` is when one
-    of them was heard of last. None: no start told. Times in nanoseconds since the Unix epoch.
+    of them was heard of last. None: no start that was reported tells it. Times in nanoseconds since the Unix epoch.
     """
 
     reason: str
@@ -143,7 +143,7 @@ class SpanStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartsReport:
-    """What a process says of what goes on in it; without anything in it, that it is alive.
+    """A process's report of the spans that are open in it; an empty one says that it is alive.
 
     `all_open`: whatever else it has begun before has ended.
     """
@@ -182,7 +182,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """What came of a run, in the words of whoever ran it, and when they said so. None: not said."""
+    """The reported outcome of a run, and when it was reported. None: not said."""
 
     task_id: str
     run_id: str
@@ -197,7 +197,7 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What a person says the score `name` of a trace should have been; `value` is in [0, 1]. None: not said."""
+    """The value in [0, 1] that a person says the score `name` of a trace should have. None: not said."""
 
     trace_id: str
     name: str
@@ -208,21 +208,21 @@ class Label:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejudging:
-    """What came of asking the judge again: how many traces wait for it now, and whether there are more."""
+    """The number of traces that wait for the judge by a request to judge again, and whether there are more."""
 
     traces: int
     more: bool
 
 
 class Queries(Protocol):
-    """What the HTTP API, the page and the gRPC service read. Thread-safe; never blocks on ingestion."""
+    """Queries of the HTTP API, the page and the gRPC service. Thread-safe; never blocks on ingestion."""
 
     def trace(self, trace_id: str) -> Document | None:
         """The trace document with its outcomes and labels; None where it is unknown."""
         ...
 
     def judgements(self, trace_id: str) -> list[Document] | None:
-        """What the judge was asked about a trace, in the order of asking; None where the trace is unknown."""
+        """The judge's exchanges about a trace, in the order of asking; None where the trace is unknown."""
         ...
 
     def session(self, session_id: str) -> Document | None:
@@ -234,7 +234,7 @@ class Queries(Protocol):
         ...
 
     def hit_rate(self, agent: str) -> Document | None:
-        """How often the agent's sessions with an error finding failed, and those without; None while the ends of too
+        """The failure rates of the agent's sessions with an error finding, and without one; None while the ends of too
         few are known."""
         ...
 
@@ -264,12 +264,12 @@ class Queries(Protocol):
         ...
 
     def agreement(self, *, name: str | None = None) -> list[Document]:
-        """How scores agree with labels: by name, method, version and model of the evaluator."""
+        """The agreement of scores with labels: by name, method, version and model of the evaluator."""
         ...
 
 
 class Reports(Protocol):
-    """What the outside tells us beside telemetry. Durable when the call returns; raises RetryableError."""
+    """Reports from outside beside telemetry. Durable when the call returns; raises RetryableError."""
 
     def report_run(self, report: RunReport) -> None: ...
 
@@ -317,7 +317,7 @@ class WorstFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What became known with a commit to the store: nobody was told of it before.
+    """The news of a commit to the store: nobody was told of it before.
 
     `told` are new findings that are told live, `counted` those that instruments count now, `traces` and `sessions`
     those that were complete, or over, for the first time; `efforts` is what these sessions took, with their agents.
@@ -343,7 +343,7 @@ def has_event(finding: Finding) -> bool:
 
 
 class Telemetry(Protocol):
-    """What the stages report of their own work; each call is one addition to one counter. Thread-safe."""
+    """Counters of the stages' own work; each call is one addition to one counter. Thread-safe."""
 
     def received(self, spans: int) -> None:
         """Spans and log records of an acknowledged request."""

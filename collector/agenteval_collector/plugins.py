@@ -25,7 +25,7 @@ GROUP = "otel_agenteval.evaluators"
 METHODS = (Method.EXACT, Method.EMBEDDING)
 """`llm` is the judge's: its outcomes are sampled, waited for and asked again."""
 REASONS_FOR_NONE = (Status.NOT_APPLICABLE, Status.NO_CONTENT)
-"""Statuses of an outcome without a score; the others are the collector's to give."""
+"""Statuses that a user's evaluator may give an outcome without a score."""
 
 
 class EvaluatorEnded(Exception):

@@ -1,4 +1,4 @@
-"""What is kept: the objects that pass between evaluation, aggregation and the store."""
+"""Records that are kept: the objects that pass between evaluation, aggregation and the store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,7 +87,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTrace:
-    """What one trace adds to its run.
+    """The part of a run that one trace adds.
 
     `success` and `confidence` are what its spans say, None: nothing. `seconds` is its duration, `model_seconds` the
     sum of its model calls' durations. `usd` is None where a call could not be priced, `violations` None where nothing
@@ -177,7 +177,7 @@ class SessionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a revision of a trace stands: in which session, and at which `place` in it, its start and trace id.
+    """The session of a trace's revision, and its `place` there: its start and trace id.
 
     `pending`: it waits for the judge, or may do so. `effort` is what it took.
     """
@@ -191,7 +191,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTrace:
-    """What a session has to know again of one of its traces; `turns` are
+    """One of a session's traces, as far as the session has to know it again; `turns` are
     those of its document, only where they were asked for."""
 
     trace_id: str
@@ -220,7 +220,7 @@ class Member:
 
     @property
     def place(self) -> tuple[int, str]:
-        """Where it stands among the traces of its session."""
+        """Its place among the traces of its session: start and id."""
         return self.started_at, self.trace_id
 
 
@@ -259,7 +259,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Referral:
-    """What is known of one judged evaluator's outcome on a trace before the judge is asked.
+    """One judged evaluator's outcome on a trace, as far as it is known before the judge is asked.
 
     A pending `outcome` is replaced by what the judge says; any other one is final. `model` is None where no model
     has a part in it.
@@ -311,7 +311,7 @@ class JudgeJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What came of a job: every pending outcome replaced by a final one, and what was asked and answered for it."""
+    """The result of a job: a final outcome for every pending one, and the exchanges with the judge."""
 
     job: JudgeJob
     evaluations: tuple[Evaluation, ...]
@@ -341,7 +341,7 @@ class What(StrEnum):
 
 
 class Sender(NamedTuple):
-    """Who sends spans of one sort. `operation` is `gen_ai.operation.name`, else the first word of the spans' name."""
+    """The sender of one sort of spans. `operation` is `gen_ai.operation.name`, else the first word of their name."""
 
     tenant: str
     service: str

@@ -1,4 +1,4 @@
-"""What a turn of a session said and did, as far as later turns are compared with it."""
+"""Sum up a turn of a session, as far as later turns are compared with it."""
 
 import json
 import re
@@ -32,7 +32,7 @@ class SaidTurn:
 
 
 def said_in(turn: Turn, answer: LoopText | None) -> SaidTurn:
-    """What a turn said; `answer` is its output, ready for comparison."""
+    """Sum up a turn; `answer` is its output, ready for comparison."""
     calls = ((each.name, each.arguments, each.result, each.error) for each in turn.tool_calls)
     return _said(turn.input, turn.output, answer, calls)
 

@@ -61,9 +61,9 @@ logger = logging.getLogger(__name__)
 MOST_AGAIN = 500
 """Traces that are judged again by one call."""
 AGAIN_WITHIN = 8.0
-"""Seconds that such a call waits for the evaluation."""
+"""Seconds that a call to judge again waits for the evaluation."""
 EXPORTED_AGAIN = 24 * 3600 * 1_000_000_000
-"""Nanoseconds for which a loop's event that has not left is kept for the next start."""
+"""Nanoseconds for which a finding's event that has not left is kept for the next start."""
 
 
 class Collector:
@@ -82,7 +82,7 @@ class Collector:
 
     def _wire(self, settings: Settings, clock: Clock) -> None:
         self._clock = clock
-        # What leaves.
+        # Metrics, events and the feed.
         self.output = TelemetryOutput(
             version=version("otel-agenteval"),
             instance_id=str(uuid.uuid4()),
@@ -146,7 +146,7 @@ class Collector:
         limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
         ingest = Ingest(self.log, self.assembly.admit, limits, telemetry)
 
-        # What is asked and told from outside.
+        # Queries and reports from outside.
         reliability = reliability_reports(settings, self.store, clock)
         self.queries = StoreQueries(
             self.store.engine,
@@ -191,9 +191,9 @@ class Collector:
         if self.judge is not None:
             self.judge.start()
         if self.output.events is not None:
-            # What the last run counted and could not export any more.
+            # Events of findings that the last run counted and could not export any more.
             self.output.events.count(self.store.findings.unexported(self._clock.now() - EXPORTED_AGAIN))
-        # What the last run found and could not tell any more.
+        # Findings that the last run could not tell any more.
         self._feed.remember(self.store.findings.newest(MAX_ALARMS))
         self.evaluation.start(pending_before=self._clock.now() if self.judge is not None else None)
         self.loops.start()
@@ -367,7 +367,7 @@ def make_assembler(
 
 
 def sender_rules(assembly: AssemblyConfig) -> dict[str, SenderRules]:
-    """What the settings say of senders, by service."""
+    """The rules for senders in the settings, by service."""
     return {
         service: SenderRules(
             outermost=frozenset(given.outermost),

@@ -1,4 +1,4 @@
-"""Which sessions a listing is to have, and in which order."""
+"""The filter and the order of a listing of sessions."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,7 +26,7 @@ class Below(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFilter:
-    """What a listing of sessions asks for; None: any. Names are compared exactly.
+    """The filter of a listing of sessions; None: any. Names are compared exactly.
 
     `finding` is the kind and `severity` the severity of one finding of the session. `below` holds for an outcome of the
     session or of one of its traces. `text` was said in it, in whatever case. It was last seen at `since` or later, and

@@ -33,7 +33,7 @@ _FINISH_REASON = re.compile(
     r'(?<!\\)"(?:finish_reason|finishReason|stop_reason|incomplete_details)"\s*:\s*'
     r'(?:(?:\{\s*"reason"\s*:\s*)?"([^"\\]{1,64})"|(?<=incomplete_details":)\s*null)'
 )
-# What the Responses API says of a reply to which nothing is missing.
+# The status that the Responses API gives a whole reply.
 _COMPLETED = "completed"
 _OUTPUT_TOKENS = ("output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens")
 

@@ -1,4 +1,4 @@
-"""What the messages of a trace's model calls say of the traces before and after it in its conversation.
+"""Read from the messages of a trace's model calls how it is joined to the traces before and after it.
 
 A program that calls a model's API in a loop makes a trace of every call, and each call is sent all that was said so
 far. So the words up to a reply are the same in the call that gave it and in the next one, however the instrumentation
@@ -25,7 +25,7 @@ _SIZE: Final = 16
 
 
 class EarlierSteps(NamedTuple):
-    """What a turn did in traces before this one, by what its first model call here was told.
+    """The steps of a turn in traces before this one, as its first model call here was told of them.
 
     `calls` are those of tools, oldest first; no earlier model call was told of the last `now` of them. `is_continued`:
     the model goes on from their results, not from what a user said.
@@ -37,7 +37,7 @@ class EarlierSteps(NamedTuple):
 
 
 def conversation(models: Sequence[Node]) -> Conversation | None:
-    """How the trace of these model calls, in order, is joined to others; None where nothing of that is known."""
+    """The digests that join the trace of these model calls, in order, to others; None where none is known."""
     if not models or models[0].facts is None or models[-1].facts is None:
         return None
     first, last = models[0].facts, models[-1].facts
@@ -98,7 +98,7 @@ def _answer(calls: list[ToolCall], first: int, response: ToolResponse) -> None:
 
 
 def _beginning(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes | None]:
-    """What a model call goes on from, and the calls asked for there; adds to `words` what it was sent."""
+    """The digests of what a model call goes on from, and of the calls asked for there; adds its input to `words`."""
     messages = _messages(facts.input)
     if facts.previous_response_id is not None or messages is None:
         words.are_known = False
@@ -122,7 +122,7 @@ def _beginning(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes |
 
 
 def _ending(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes | None]:
-    """What has been said with the call's reply, and the calls that it asks for."""
+    """The digests of all that is said with the call's reply, and of the calls that it asks for."""
     messages = _messages(facts.output) or []
     for message in messages:
         words.add(message)
@@ -148,7 +148,7 @@ class _Words:
         self._texts: list[str] = []
         self._is_reply = False
         self.requests: list[ToolRequest] = []
-        """What the newest reply asks for."""
+        """The calls that the newest reply asks for."""
         self.are_known = True
         """Whether they begin with the conversation."""
 
@@ -162,7 +162,7 @@ class _Words:
             return
         self._close()
         if message.texts:
-            # Whoever speaks begins a turn; of the one before, its answer remains.
+            # The user's words begin a turn; of the one before only its answer remains.
             self._say(message.role, "".join(message.texts))
             self._steps = []
 

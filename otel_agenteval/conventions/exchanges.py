@@ -1,4 +1,4 @@
-"""Which spans belong to one exchange between user and agent.
+"""Group the spans of a trace into exchanges between user and agent.
 
 An exchange is an outermost agent run with all that happened in it; a run that the previous one handed the conversation
 to, or that goes on with what its tools answered, belongs to the same exchange. Where no agent run was recorded, the
@@ -25,7 +25,7 @@ from otel_agenteval.conventions.tools import transfer_target
 from otel_agenteval.conventions.tree import Node
 
 _CALLS = (Role.MODEL, Role.TOOL)
-# How many calls, those that started last before another and first after it, are compared with it: reading a trace may
+# Calls that are compared with another, those that started last before it and first after it: reading a trace may
 # not take time that grows with the square of its calls.
 _NEAREST = 32
 

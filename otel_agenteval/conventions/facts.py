@@ -1,4 +1,4 @@
-"""What a dialect reads from one span, in terms that no instrumentation owns."""
+"""The facts that a dialect reads from one span, in terms that no instrumentation owns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -93,7 +93,7 @@ class Dialect(Protocol):
 
     @property
     def content_switch(self) -> str:
-        """What to do where its spans lack content, in a clause: "set X=true in the agent"."""
+        """Advice where its spans lack content, in a clause: "set X=true in the agent"."""
         ...
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a span failed, and with what words."""
+"""Read whether a span failed, and with what words."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What had been said before a trace began, by what its first model call was sent."""
+"""Read what was said before a trace began from what its first model call was sent."""
 
 from collections.abc import Iterator, Sequence
 

@@ -18,7 +18,7 @@ from otel_agenteval.recorded import recorded
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
 
 _STRUCTURE = re.compile(r'[\s"]*(?:\[\s*\{|\{)')
-# What frameworks put around the user's words: before them, and after them. smolagents, CrewAI.
+# Words that frameworks put before and after those of the user. smolagents, CrewAI.
 _WRAPPERS = (
     ("New task:\n", ()),
     (
@@ -33,7 +33,7 @@ _WRAPPERS = (
 _CALLS = ("toolUse", "function_call", "functionCall")
 _RESULTS = ("toolResult", "function_response", "functionResponse")
 _REASONING = "reasoningContent"
-# What a reply of OpenAI's and alike holds beside its text.
+# Fields of replies of OpenAI's and alike beside the text.
 _BESIDE = ("audio", "images")
 _CALL_IDS = ("call_id", "id", "toolUseId")
 _TYPELESS = frozenset((*_CALLS, *_RESULTS, _REASONING, "thought"))
@@ -59,7 +59,7 @@ class ToolRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResponse:
-    """What a tool gave back to the model; `failed` where that is marked as an error."""
+    """A tool's result as it went back to the model; `failed` where it is marked as an error."""
 
     result: Json
     call_id: str | None = None
@@ -111,7 +111,7 @@ class Content:
         self.cut = cut
         """Whether the recording stops in the middle: there may have been more messages."""
         self.unread = 0
-        """How many of the values that were looked at are not messages."""
+        """The number of the values that were looked at and are not messages."""
 
     @classmethod
     def recorded_as(cls, value: Json, role: str) -> "Content":
@@ -149,7 +149,7 @@ class Content:
         return next(iter(self.messages if self.cut else self._of(range(self._count()))), None)
 
     def user_text(self) -> str | None:
-        """What the user said last; None where that was cut off or not recorded."""
+        """The user's last words; None where they were cut off or not recorded."""
         if self.cut:
             return None
         for message in self._backwards():
@@ -166,12 +166,12 @@ class Content:
         return spoken_by(last) if last and last.role == ASSISTANT and not last.requests else None
 
     def since_user(self) -> list[Message]:
-        """What came after the user's last message: the steps of the turn in which it was recorded."""
+        """The messages after the user's last one: the steps of the turn in which it was recorded."""
         steps = [*takewhile(lambda message: not _is_of_user(message), self._backwards())]
         return steps[::-1]
 
     def before_user(self) -> list[Message]:
-        """What came before the user's last message: the turns before the one in which it was recorded."""
+        """The messages before the user's last one: the turns before the one in which it was recorded."""
         until_user = [*dropwhile(lambda message: not _is_of_user(message), self._backwards())]
         return until_user[:0:-1]
 
@@ -199,7 +199,7 @@ class Content:
 
 
 def spoken_by(message: Message) -> str | None:
-    """What a message says: its texts, an empty one where it says that there is none; None where neither is known."""
+    """The texts of a message, an empty one where it says that there is none; None where neither is known."""
     return message.text or ("" if message.is_empty and not message.has_more else None)
 
 

@@ -71,7 +71,7 @@ class MLflow:
 
 
 def _asked(given: Json) -> Content | None:
-    """What the user said in the arguments of a function, which stand by name."""
+    """The user's words in the arguments of a function, which stand by name."""
     arguments = decode_structure(given)
     if isinstance(arguments, dict) and "messages" not in arguments:
         return asked({"args": [], "kwargs": arguments})

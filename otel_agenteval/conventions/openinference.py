@@ -236,7 +236,7 @@ def _function_result(recording: Json) -> Json:
 
 
 def _said(attributes: Mapping[str, Json], key: str) -> Content | None:
-    """What the value of `key` says that the user asked or the agent answered; None where it says something else."""
+    """The user's question or the agent's answer in the value of `key`; None where it holds something else."""
     value = attributes.get(key)
     if is_cut(value) and not _is_json(attributes, key):
         return Content.text(str(value), USER if key == _INPUT else ASSISTANT)

@@ -33,7 +33,7 @@ def read_trace(
     naming: identity.SessionNaming = identity.BY_CONVENTION,
     run_naming: runs.RunNaming = runs.STAMPED,
 ) -> Trace:
-    """What the spans and log records of a trace tell, read by the dialects that recognise them.
+    """Read a trace from its spans and log records, by the dialects that recognise them.
 
     `naming` and `run_naming` say which attributes of the application's own name the session and the run, where none
     of a convention does.

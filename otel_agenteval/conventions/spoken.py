@@ -1,4 +1,4 @@
-"""What a framework's span says it was asked and what it answered, in whatever object its library recorded.
+"""Read question and answer from a framework's span, in whatever object its library recorded.
 
 Only shapes known to hold the user's words or the answer are read, since a wrong text is worse than none.
 """
@@ -15,12 +15,12 @@ _ANSWERED = ("output", "answer", "result", "response", "final_output")
 
 
 def asked(value: Json) -> Content | None:
-    """What the user said, by a value recorded as a span's input; None where it says something else or nothing."""
+    """The user's words in a value recorded as a span's input; None where it holds something else or nothing."""
     return _spoken(value, USER, _ASKED)
 
 
 def answered(value: Json) -> Content | None:
-    """What the agent answered, by a value recorded as a span's output; None like that of `asked`."""
+    """The agent's answer in a value recorded as a span's output; None like that of `asked`."""
     return _spoken(value, ASSISTANT, _ANSWERED)
 
 
@@ -65,7 +65,7 @@ def _of_component(results: dict[str, Json]) -> Json:
 
 
 def _of_call(call: dict[str, Json], role: str, names: tuple[str, ...]) -> Content | None:
-    """What was said in the arguments of a decorated function: the one that is named so, or the only one that can be.
+    """The user's words in the arguments of a decorated function: the one that is named so, or the only one that can be.
 
     A function that takes several texts does not say which of them is the user's.
     """

@@ -90,7 +90,7 @@ def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agen
 
 
 def _requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[Node, ToolRequest]]:
-    """What the models asked for, each with the call that asked; a repeated call id is one request.
+    """The tool requests of the models, each with the call that asked; a repeated call id is one request.
 
     An id that instrumentations make up from the tool's name recurs in other calls, and is none.
     """
@@ -266,7 +266,7 @@ def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[
 
 
 class _Offered:
-    """Which tools the model calls of a turn had to choose from; the same definitions stand on most of them."""
+    """The tools that the model calls of a turn had to choose from; the same definitions stand on most of them."""
 
     def __init__(self) -> None:
         self._names: dict[str, frozenset[str] | None] = {}

@@ -50,7 +50,7 @@ def _voices(exchange: Exchange) -> list[Node]:
 
 
 def _input(exchange: Exchange) -> str | None:
-    """What a run says it was asked, the outermost first; else what the first model call was sent."""
+    """The question of a turn: as a run says it, the outermost first; else what the first model call was sent."""
     for node in _voices(exchange) + exchange.models[:1]:
         if node.facts and node.facts.input and (text := node.facts.input.user_text()) is not None:
             return text
@@ -58,7 +58,7 @@ def _input(exchange: Exchange) -> str | None:
 
 
 def _output(exchange: Exchange) -> str | None:
-    """What the last run says it answered, or the last agent in it; else the last model call's reply.
+    """The answer of a turn: as the last run says it, or the last agent in it; else the last model call's reply.
 
     Empty where one of them says that nothing was answered, and the others say no more.
     """
@@ -141,7 +141,7 @@ def _text(model: Node) -> str | None:
 
 
 def _failure(exchange: Exchange, *, answered: bool, is_last: bool) -> tuple[str | None, bool]:
-    """What the turn failed with, and whether it was cancelled."""
+    """The error that the turn failed with, and whether it was cancelled."""
     ended = _ended_with(exchange, is_last)
     failed = (_own_error(node) for node in ended if not is_cancelled(node.span))
     error = next(filter(None, failed), None)
@@ -247,7 +247,7 @@ def _plan(exchange: Exchange) -> tuple[str, ...]:
 
 
 def _sent_back(models: Sequence[Node]) -> Sequence[Message]:
-    """What the last call of several is told of those before it."""
+    """The messages since the user's last one that the last of several model calls was sent: results of the others."""
     last = models[-1].facts if len(models) > 1 else None
     return last.input.since_user() if last and last.input else ()
 

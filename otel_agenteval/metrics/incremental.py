@@ -97,12 +97,12 @@ class SessionScores:
 
     @property
     def evaluated(self) -> int:
-        """How many traces have a signal of non-zero weight."""
+        """The number of traces that have a signal of non-zero weight."""
         return self._evaluated
 
     @property
     def traces(self) -> int:
-        """How many traces were put, with or without signals."""
+        """The number of traces that were put, with or without signals."""
         return len(self._traces)
 
     def _read(self, trace_id: str, signals: Signals, not_applicable: Collection[str]) -> "_Entry":

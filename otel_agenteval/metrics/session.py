@@ -41,7 +41,7 @@ class Basis:
 
 
 def agent_reliability(signals: Sequence[Signals | None], weights: Mapping[str, float] | None = None) -> MetricResult:
-    """How far the worst traces of a session are from failure.
+    """Score how far the worst traces of a session are from failure.
 
     The risk of a trace is its largest weighted signal risk, w (1 - signal). The risk of the session is 0.9 of the
     mean over the riskiest 15 % of the traces that have a signal (rounded up) and 0.1 of the largest; the score is
@@ -76,7 +76,7 @@ def agent_reliability(signals: Sequence[Signals | None], weights: Mapping[str, f
 
 
 def agent_consistency(signals: Sequence[Signals | None], weights: Mapping[str, float] | None = None) -> MetricResult:
-    """How smoothly a session ran, over all of its traces that have a confidence.
+    """Score how smoothly a session ran, over all of its traces that have a confidence.
 
     The uncertainty of a trace is w (1 - confidence), times 1 + the weighted risks of its other signals; the score
     is 1 - its root mean square. So it is blind where confidence is 1, whatever the other signals say. One mapping

@@ -1,4 +1,4 @@
-"""What one trace contributes to the scores of its session.
+"""The contribution of one trace to the scores of its session.
 
 A signal is the score of one trace by one of four evaluators. Its risk is what it lacks of 1, times the weight of
 the signal. An absent signal contributes nothing (it is not a zero), and other names are not signals: both are
@@ -51,7 +51,7 @@ def merge_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def contribution(signals: Signals | None, weights: Mapping[str, float], trace: object) -> Contribution:
-    """What `signals` contribute under merged `weights`.
+    """The contribution of `signals` under merged `weights`.
 
     `risk` is the largest weighted risk, in [0, 1]. `uncertainty` is the weighted risk of confidence times 1 + the
     sum of the other weighted risks, in [0, 4]. Raises ValueError for a signal outside [0, 1], naming `trace`.

@@ -16,7 +16,7 @@ from otel_agenteval.outcome import Status
 
 @dataclass(frozen=True, slots=True)
 class CautiousScore:
-    """A published score. `bound`: no trace that it rests on is completely judged, so it is the highest that the score
+    """A published score. `bound`: none of its traces is completely judged, so it is the highest that the score
     can come to, and no more."""
 
     result: MetricResult
@@ -60,17 +60,17 @@ class CautiousScores:
 
     @property
     def traces(self) -> int:
-        """How many traces were put, with or without signals."""
+        """The number of traces that were put, with or without signals."""
         return len(self._traces)
 
     @property
     def unjudged(self) -> Mapping[Status, int]:
-        """How many traces lack a signal that was asked for, by the first status of `UNJUDGED` that they have."""
+        """The number of traces without a signal that was asked for, by the first status of `UNJUDGED` they have."""
         return {status: self._unjudged[status] for status in UNJUDGED if self._unjudged[status]}
 
     @property
     def missing(self) -> Mapping[tuple[str, Status], int]:
-        """Of how many traces a signal of non-zero weight is missing, by its name and status."""
+        """The number of traces that lack a signal of non-zero weight, by its name and status."""
         return {key: count for key, count in self._missing.items() if count}
 
     def _count(self, signals: TraceSignals, sign: int) -> None:

@@ -1,4 +1,4 @@
-"""What a session's scores lack, in words."""
+"""Say in words why a session has no score, or one that rests on part of its traces."""
 
 from collections.abc import Mapping
 from typing import Final

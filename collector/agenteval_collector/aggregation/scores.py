@@ -67,11 +67,11 @@ class SessionEvaluators:
         ]
 
     def levels(self, evaluations: Sequence[Evaluation]) -> dict[str, bool]:
-        """By evaluator that has a score, whether the session is low: below the threshold."""
+        """Whether the session is below the threshold, by each evaluator that has a score."""
         return {each.name: not each.success for each in evaluations if each.success is not None}
 
     def _outcome(self, name: str, score: CautiousScore, scores: CautiousScores) -> Outcome:
-        """Where the score is only the highest that it can come to, that is one where it is below the threshold."""
+        """The score as an outcome. A bound, the highest that the score can come to, counts only below the threshold."""
         result, unjudged = score.result, unjudged_reason(scores)
         if result.score is None or not result.evaluated or (result.coverage or 0.0) < self._min_coverage:
             return self._unscored(name, score, scores)

@@ -29,7 +29,7 @@ MAX_SERVICES = 100
 
 
 class SessionStore(Protocol):
-    """What the aggregation knows of the store."""
+    """The look-ups in the store that the aggregation needs."""
 
     def session(self, session_id: str) -> StoredSession | None: ...
 
@@ -266,7 +266,7 @@ class Sessions:
         )
 
     def _window(self, session: _Session, place: tuple[int, str]) -> AnswerWindow:
-        """What memory has of the newest traces; for a place far back, what the store has around it."""
+        """The newest traces from memory; for a place far back, those around it from the store."""
         if session.window.reaches(place):
             return session.window
         window = AnswerWindow()

@@ -14,7 +14,7 @@ KEPT = 16
 
 
 class AnswerWindow:
-    """Which turns come before a trace, and which traces are affected by one, whatever order they arrive in."""
+    """Finds the turns before a trace, and the traces that one affects, whatever order they arrive in."""
 
     def __init__(self) -> None:
         self._members: list[Member] = []

@@ -51,7 +51,7 @@ _ON_CLOSING = {
     "assembly.senders.",
     "memory": _PARTIAL + "Raise assembly.max_open_bytes.",
 }
-"""What to do about a trace that was closed before all of it had come."""
+"""Advice on traces that were closed before all of them had come, by `closing.by`."""
 
 _MEANING = {
     "no_content": "has no score, because the content it reads was not recorded",
@@ -65,7 +65,7 @@ _MEANING = {
 
 
 def about_trace(trace: Document) -> list[Note]:
-    """What was found in the trace, what could be seen of it, and where it stands."""
+    """Say what was found in the trace, what could be seen of it, and where it stands."""
     return [*map(about_finding, trace["findings"]), about_sight(trace), *about_standing(trace)]
 
 
@@ -113,7 +113,7 @@ def about_standing(trace: Document) -> list[Note]:
 
 
 def about_finding(finding: Document) -> Note:
-    """What was observed, with its evidence."""
+    """Tell one finding with its evidence, and how to change what it means."""
     observed = " (only observed)" if finding["mode"] == Mode.OBSERVE else ""
     places = [
         *([f"turn {finding['turn'] + 1}"] if finding["turn"] is not None else []),
@@ -130,7 +130,7 @@ def about_finding(finding: Document) -> Note:
 
 
 def about_outcomes(trace: Document) -> list[Note]:
-    """What each evaluator says of the trace, followed by what people say of the same; what takes a judge in one."""
+    """Tell each outcome, followed by the labels of the same name; those that take a judge are told in one note."""
     notes: list[Note] = []
     unjudged = [outcome for outcome in trace["outcomes"] if outcome["status"] == Status.NO_JUDGE]
     for name, outcomes in groupby(trace["outcomes"], key=lambda outcome: outcome["name"]):
@@ -146,13 +146,13 @@ def about_unjudged(outcomes: Sequence[Document]) -> Note:
 
 
 def about_label(label: Document) -> Note:
-    """What a person says the score should be."""
+    """Tell a label: the score that a person says is right."""
     note = f": {label['note']}" if label["note"] else "."
     return Note(f"{label['author'] or 'Somebody'} says that {label['name']} is {label['value']:.2f}{note}")
 
 
 def about_outcome(outcome: Document) -> Note:
-    """What one evaluator says, with the reason it gives."""
+    """Tell an outcome with its reason."""
     by = f" by {outcome['model']}" if outcome["model"] else ""
     who = f"{outcome['name']} ({outcome['method']}{by}, version {outcome['evaluator_version']})"
     status = outcome["status"]

@@ -226,7 +226,7 @@ def _check_names(request: Request, *known: str) -> None:
 
 
 def _asked(request: Request) -> dict[str, str]:
-    """What the request asks of a listing of sessions."""
+    """The filter for a listing of sessions that the request asks for."""
     return {name: value for name in PARAMETERS if (value := request.query_params.get(name))}
 
 

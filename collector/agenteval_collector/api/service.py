@@ -1,4 +1,4 @@
-"""Our own gRPC service: the documents of the HTTP API, the watch stream, and what the outside reports."""
+"""Our own gRPC service: the documents of the HTTP API, the watch stream, and reports from outside."""
 
 import threading
 from collections.abc import Callable, Collection, Iterator
@@ -36,7 +36,7 @@ class Lost(Protocol):
 
 
 class Subscription(Protocol):
-    """What one watcher has not read yet, bounded; `get` returns None when nothing came within `timeout` seconds."""
+    """The events that one watcher has not read yet, bounded; `get` returns None after `timeout` seconds without one."""
 
     @property
     def closed(self) -> bool: ...

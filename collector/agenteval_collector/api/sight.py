@@ -1,4 +1,4 @@
-"""What could be seen of a trace, in words: "no finding" is only said of what was looked at."""
+"""Say in words what could be seen of a trace: "no finding" is only said of what was looked at."""
 
 from typing import NamedTuple
 

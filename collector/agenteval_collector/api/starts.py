@@ -1,4 +1,4 @@
-"""What a process reports of what runs in it, off the wire: checked, cut, and nothing of it believed."""
+"""Read a process's report of what runs in it: hostile input, checked and cut."""
 
 import json
 import re

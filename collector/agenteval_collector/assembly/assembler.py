@@ -1,4 +1,4 @@
-"""Which spans make a trace, and when it is complete. Pure: no threads, no waiting, time comes from the clock.
+"""Put spans together to traces, and decide when each is complete. No threads, no waiting; time comes from the clock.
 
 A trace is complete
 - when every process that reported its span count has delivered that many (our processor marks the span that closes
@@ -200,7 +200,7 @@ class Assembler:
         return min((trace.unscored_from.offset for trace in self._pending()), default=self._next_offset)
 
     def lag(self) -> LogLag:
-        """How far scoring is behind the log; safe from any thread."""
+        """The lag of scoring behind the log; safe from any thread."""
         oldest = min((trace.unscored_from for trace in self._pending()), default=None)
         if oldest is None:
             return LogLag(requests=0, oldest_age=0.0)
@@ -274,7 +274,7 @@ class Assembler:
         self._open_bytes += trace.size
 
     def _look(self, trace: OpenTrace, now: float) -> ClosedBy | None:
-        """What closes the trace now; None where it is waited for, and looked at again when that may be over."""
+        """The reason to close the trace now; None where it is waited for, and looked at again when that may be over."""
         wait = self._completion.wait_for(trace)
         over = trace.touched_at + wait.seconds
         if over <= now:

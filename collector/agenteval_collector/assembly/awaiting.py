@@ -1,4 +1,4 @@
-"""Of one trace: the parents and log records that have not come yet, and the habits that tell whether they will."""
+"""Track the parents and log records of a trace that have not come yet, and the habits that tell whether they will."""
 
 from collections.abc import Iterator
 
@@ -94,7 +94,7 @@ class Awaiting:
                 told[habit] = False
 
     def told_before(self) -> None:
-        """How things stand was told when the trace was complete before."""
+        """Mark that all this was told when the trace was complete before."""
         self._told = {**dict.fromkeys(self.missing(), False), **dict.fromkeys(self._came, True)}
 
     def _logs(self, *, answered: bool) -> frozenset[Habit]:

@@ -1,4 +1,4 @@
-"""How long an open trace is waited for, and for what. Pure: times are given."""
+"""Decide how long an open trace is waited for, and for what. Pure: times are given."""
 
 import math
 from dataclasses import dataclass, replace

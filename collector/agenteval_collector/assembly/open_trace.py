@@ -86,13 +86,13 @@ class OpenTrace:
         self._marked = False
 
     def restored(self, revision: int) -> None:
-        """What was added until now is what the committed `revision` was made of."""
+        """Note that the committed `revision` was made of all that was added until now."""
         self.revision = self.scored = revision
         self.changed = False
         self.awaiting.told_before()
 
     def died(self, receipt: Receipt) -> None:
-        """Its agent died, of which the next revision tells; `receipt` is that of the next request."""
+        """Note that its agent died: the next revision tells of that. `receipt` is that of the next request."""
         self._awaited.clear()
         if not self.changed:
             self._changed(receipt)

@@ -29,7 +29,7 @@ Reload: TypeAlias = Callable[[Sequence[int]], Iterable[LoggedRequest]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownTrace:
-    """What the store holds of a trace that was scored before."""
+    """A trace that was scored before, as the store holds it."""
 
     revision: int
     offsets: frozenset[int]

@@ -34,7 +34,7 @@ _OPERATION = GEN_AI_OPERATION_NAME.encode()
 
 
 class Usual(StrEnum):
-    """How a habit stands."""
+    """Whether a thing usually comes."""
 
     COMES = "comes"
     NEVER = "never comes"
@@ -44,7 +44,7 @@ class Usual(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderRules:
-    """What is set by hand for a service, instead of being learned. None: learned.
+    """The settings for a service's spans, in place of what would be learned. None: learned.
 
     `outermost` are operations, or first words of names, whose local parent never comes. `remote_parents` says whether
     remote parents are waited for, `logs` whether content comes in log records.
@@ -90,7 +90,7 @@ class Senders:
         return habit
 
     def usual(self, habit: Habit) -> Usual:
-        """How the habit stands: as it is set, else as it was learned, else as it is known of the scope."""
+        """Whether the thing usually comes: as it is set, else as it was learned, else as it is known of the scope."""
         rule = self._rule(habit)
         if rule is not None:
             return Usual.COMES if rule else Usual.NEVER
@@ -123,7 +123,7 @@ class Senders:
         self._keep(habit, self._histories.get(habit, "") + "-")
 
     def describe(self, habit: Habit) -> str:
-        """How the habit stands, in a sentence without an end, with where that is known from; safe from any thread."""
+        """Say whether the thing usually comes, and how that is known, without a full stop; safe from any thread."""
         sender, history = habit.sender, self._histories.get(habit, "")
         spans = f"{sender.operation or 'unnamed'} spans of {sender.service or 'a service without a name'}"
         if self._rule(habit) is not None:

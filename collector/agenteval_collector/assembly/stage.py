@@ -22,13 +22,13 @@ BATCH = 64
 HOUSEKEEPING = 1.0
 """Seconds between two checkpoints, and the longest the stage sleeps."""
 TENANT = "default"
-"""Whose traces they are that processes report."""
+"""The tenant of traces that processes report."""
 HAND_OVER = 1.0
 """Seconds to wait at a time for room in the evaluation, so that a stop is noticed."""
 
 
 class Log(Protocol):
-    """What the assembly knows of the log."""
+    """The part of the log that the assembly needs."""
 
     def read(self, start: int) -> Iterable[LoggedRequest]: ...
 

@@ -115,7 +115,7 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Conso
 
 
 def _result(collector: Collector, addresses: Mapping[str, str]) -> Document:
-    """What `--json` prints. The metrics were fetched from the URL it names, and hold scores and findings."""
+    """The document that `--json` prints. The metrics at the URL it names were fetched, and hold scores and findings."""
     metrics_url = f"http://{addresses['web']}/metrics"
     with urllib.request.urlopen(metrics_url, timeout=10) as response:
         metrics = response.read().decode()

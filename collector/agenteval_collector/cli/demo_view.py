@@ -1,4 +1,4 @@
-"""What `agenteval demo` shows of its sample agents."""
+"""The view of the sample agents in `agenteval demo`."""
 
 from rich.console import Group
 from rich.text import Text
@@ -11,7 +11,7 @@ from agenteval_collector.session_filter import Order, SessionFilter
 
 
 def demo_view(queries: Queries, width: int) -> Group:
-    """What is wrong first, the worst session first; below it the scores of each trace."""
+    """The findings, the worst session first; below them the scores of each trace."""
     names = {script.session for script in SCRIPTS}
     listed = queries.sessions(SessionFilter(order=Order.ATTENTION)).items
     sessions = [session for session in listed if session["session_id"] in names]

@@ -1,4 +1,4 @@
-"""`agenteval sessions`, `session`, `trace`, `why` and `agreement`: what a collector knows, asked over its API."""
+"""`agenteval sessions`, `session`, `trace`, `why` and `agreement`: ask a collector over its API."""
 
 import json
 from typing import Annotated
@@ -158,7 +158,7 @@ def _time(text: str | None) -> str | None:
 
 
 def fetch(url: str, path: str, key: str | None) -> str:
-    """What the collector answers; ends the command with a sentence where it cannot be asked."""
+    """The collector's answer; ends the command with a sentence where it cannot be asked."""
     try:
         return get(url, path, key)
     except ApiError as error:

@@ -73,7 +73,7 @@ def show_session(session: Document, *, now: int) -> None:
 
 
 def show_trace(trace: Document) -> None:
-    """What was said and done in a trace, and its outcomes."""
+    """Show what was found, said and done in a trace, and its outcomes."""
     out = console()
     facts = Table.grid(padding=(0, 2))
     for name, value in (
@@ -235,6 +235,6 @@ def _show_outcomes(outcomes: Sequence[Document], labels: Sequence[Document] = ()
 
 
 def _people(name: str, labels: Sequence[Document]) -> Text:
-    """What they say that this score should be."""
+    """The labels of this score."""
     said = (f"{label['author'] or ''} {number(label['value'])}".strip() for label in labels if label["name"] == name)
     return content("\n".join(said))

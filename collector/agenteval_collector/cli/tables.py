@@ -53,7 +53,7 @@ def session_table(sessions: Sequence[Document], *, now: int, width: int) -> Tabl
 
 
 def _cells(session: Document, now: int) -> dict[str, Text]:
-    """What each column says of the session, by its heading."""
+    """The session's cells, by the heading of their column."""
     reliability = named(session["outcomes"], "agent_reliability")
     # Items of a listing carry the number, whole sessions the traces.
     traces = session["trace_count"] if "trace_count" in session else len(session["trace_ids"])

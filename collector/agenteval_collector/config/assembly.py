@@ -8,7 +8,7 @@ from agenteval_collector.config.values import MIB, Seconds, Section
 
 
 class SenderConfig(Section):
-    """What is known of a service's spans, instead of being learned from its last traces. None: learned."""
+    """Settings for a service's spans, in place of what would be learned from its last traces. None: learned."""
 
     outermost: tuple[str, ...] = ()
     """Operations (`gen_ai.operation.name`, else the first word of a span's name) whose parent never comes."""

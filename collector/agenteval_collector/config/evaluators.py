@@ -30,7 +30,7 @@ class EmbeddingConfig(Section):
 
 class CoherenceConfig(EmbeddingConfig):
     weight: float = Field(default=0.0, ge=0, le=1)
-    """In session scores; 0, because the embedded embedder is too rough a judge to lower a session's score."""
+    """In session scores; 0, because the embedded embedder is too rough to lower a session's score."""
 
 
 class JudgedConfig(EvaluatorConfig):

@@ -52,7 +52,7 @@ class KindsConfig(Section):
 
 class FindingsConfig(KindsConfig):
     agents: dict[str, KindsConfig] = Field(default_factory=dict)
-    """What is different for an agent, by its name; the rest is as for all."""
+    """Settings of single agents, by name; the rest is as for all."""
 
     @model_validator(mode="before")
     @classmethod

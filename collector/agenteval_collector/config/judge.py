@@ -12,14 +12,14 @@ NO_JUDGE = "this collector has no judge: set judge.base_url or judge.api_key, an
 
 
 class PriceConfig(Section):
-    """What a model costs, in US dollars per million tokens."""
+    """The prices of a model, in US dollars per million tokens."""
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
 
 
 class BudgetConfig(Section):
-    """What the judge may use up in an hour and in a day, of UTC; None: no bound."""
+    """The most that the judge may use up in an hour and in a day, of UTC; None: no bound."""
 
     requests_per_hour: int | None = Field(default=None, ge=0)
     requests_per_day: int | None = Field(default=None, ge=0)
@@ -42,7 +42,7 @@ class RubricConfig(Section):
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
     question: str = Field(min_length=1)
-    """What is asked of a trace, and what a good and a bad answer look like."""
+    """The question about a trace; it says what a good and a bad answer look like."""
     scale: Annotated[tuple[float, float], AfterValidator(_scale)] = (0.0, 1.0)
     """The worst and the best number that the judge may give; scores are mapped to 0 and 1."""
     threshold: float = Field(default=0.5, ge=0, le=1)
@@ -66,7 +66,7 @@ class JudgeConfig(Section):
     sample: float = Field(default=1.0, ge=0, le=1)
     """Share of the sessions that are judged; traces with a loop, a failed turn or a failed call are judged anyway."""
     votes: int = Field(default=1, ge=1, le=15)
-    """How often each question that ends in a score is asked; the score is the median."""
+    """Times that each question that ends in a score is asked; the score is the median."""
     band: float = Field(default=0.0, ge=0, le=0.5)
     """A score this near to its threshold is asked for twice more; 0: never."""
     temperature: float = Field(default=0.0, ge=0, le=2)

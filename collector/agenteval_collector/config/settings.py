@@ -45,7 +45,7 @@ class LogConfig(Section):
 
 
 class SessionConfig(Section):
-    """What a session is, when it is over, and when its score counts."""
+    """How sessions are named, when they are over, and when they have a score."""
 
     attributes: tuple[str, ...] = ()
     """Attributes of spans, log records or resources that hold a session's id, the first before the others. They are

@@ -1,4 +1,4 @@
-"""Where settings come from, and what is wrong with them."""
+"""Read the settings from their sources, and name every one that is wrong."""
 
 import os
 from collections.abc import Mapping
@@ -84,7 +84,7 @@ def _levels(name: str) -> list[str]:
 
 
 def _openai_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """What the variables say that every OpenAI client reads."""
+    """The judge's settings from the variables that every OpenAI client reads."""
     variables = {"base_url": "OPENAI_BASE_URL", "api_key": "OPENAI_API_KEY"}
     judge = {key: environ[variable] for key, variable in variables.items() if environ.get(variable)}
     return {"judge": judge} if judge else {}

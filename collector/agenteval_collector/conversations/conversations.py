@@ -23,7 +23,7 @@ END_OF_TIME: Final = 2**63 - 1
 
 
 class LinkStore(Protocol):
-    """What is asked of the store: links of a service, of many those that started first."""
+    """The look-ups in the store that conversations need: links of a service, of many those that started first."""
 
     def link(self, trace_id: str) -> Link | None: ...
 

@@ -1,4 +1,4 @@
-"""Which trace another one goes on from. Pure."""
+"""Find the trace that another one goes on from. Pure."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b

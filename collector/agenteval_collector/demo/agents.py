@@ -31,7 +31,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the user says, what the agent does about it, and what it answers; a plan is said beside the first call.
+    """One turn of a script: the user's words, the agent's calls and its answer; a plan is said beside the first call.
 
     `finish`: why the model ended its answer. `error`: what the run raises where the answer should be.
     """

@@ -1,4 +1,4 @@
-"""What happens to a complete trace: it is read, evaluated, put into its session, and committed.
+"""Read a complete trace, observe and score it, put it into its session, and collect all that in a commit.
 
 All of it belongs to one thread. These evaluators compute, and Python's threads would only take turns at it.
 """
@@ -44,7 +44,7 @@ MAX_PROCESSES = 64
 
 
 class SessionAggregation(Protocol):
-    """What the evaluation knows of sessions; a `place` is a trace's start time and id."""
+    """The operations on sessions that the evaluation needs; a `place` is a trace's start time and id."""
 
     def previous(self, session_id: str, place: tuple[int, str]) -> list[SaidTurn]: ...
 
@@ -64,13 +64,13 @@ class SessionAggregation(Protocol):
 
 
 class ConversationFinder(Protocol):
-    """What the evaluation knows of conversations."""
+    """Finds the session of a trace, by its messages where the trace names none."""
 
     def session_of(self, trace: Trace, revision: int, commit: Commit) -> str: ...
 
 
 class TraceLookup(Protocol):
-    """What the evaluation asks of the store."""
+    """The look-ups in the store that the evaluation needs."""
 
     def standing(self, trace_id: str) -> Standing | None: ...
 

@@ -1,4 +1,4 @@
-"""Everything that is observed in a complete trace: its findings, its loops included, and what could be seen of it."""
+"""Observe a complete trace: find its findings, loops included, and say what could be seen of it."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ class LoopFinder(Protocol):
 
 
 class Efforts(Protocol):
-    """What the agents' sessions usually take."""
+    """Compares what sessions take with what their agents' sessions usually take."""
 
     def of(self, trace: Trace) -> Effort: ...
 
@@ -94,7 +94,7 @@ class TraceObservation:
         return self._ruled(_in_turn(each, turns) for each in found)
 
     def seen(self, trace: Trace, *, is_first: bool) -> Seen:
-        """What could be seen of a trace; `is_first` as above."""
+        """Say what could be seen of a trace; `is_first` as above."""
         return self._seen_in(trace, is_first=is_first)
 
     def in_answers(self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]) -> list[Finding]:
@@ -103,11 +103,11 @@ class TraceObservation:
         return self._ruled(self._loops.in_answers(compared, previous, said))
 
     def effort(self, trace: Trace) -> Effort:
-        """What the trace took."""
+        """The effort of the trace."""
         return self._efforts.of(trace)
 
     def unusual_effort(self, trace: Trace, session: SessionRecord) -> list[Finding]:
-        """That `session` takes more than usual since `trace`, if it does."""
+        """The finding that `session` takes more than usual since `trace`, if it does."""
         found = self._efforts.unusual(
             trace, session.effort, agent=session.agent, session_id=session.session_id, found_at=self._clock.now()
         )

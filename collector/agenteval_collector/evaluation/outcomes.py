@@ -18,7 +18,7 @@ MAX_REASON = 500
 
 
 class Judging(Protocol):
-    """Which outcomes the judge is to find. Decides at once, from the trace and from whether it was `looped`: a loop was
+    """Chooses the outcomes that the judge is to find, at once, from the trace and whether it was `looped`: a loop was
     found in it. Never asks the judge."""
 
     def refer(self, trace: Trace, session_id: str, *, looped: bool) -> Sequence[Referral]: ...

@@ -61,7 +61,7 @@ class TraceReader:
             trace = _storable(_completed(trace, assembled.death))
         if len(assembled.spans) > MAX_SPANS:
             return replace(trace, span_count=len(assembled.spans), partial=True)
-        # What its sender says it handed over, and what was refused or lost on the way, was cut from the trace.
+        # Spans that its sender says it handed over, and that were refused or lost on the way, were cut from the trace.
         cut = assembled.missing or (assembled.closing is not None and assembled.closing.partial)
         return replace(trace, partial=True) if cut else trace
 

@@ -48,7 +48,7 @@ _ASKED_FOR = Unscored(status=Status.PENDING, reason="waiting for the judge, as s
 
 
 class EvaluationStore(Protocol):
-    """What the stage knows of the store."""
+    """The part of the store that the stage needs."""
 
     def commit(self, commit: Commit) -> News: ...
 
@@ -66,7 +66,7 @@ class EvaluationStore(Protocol):
 
 
 class SessionLifetimes(Protocol):
-    """What the stage knows of sessions that come and go."""
+    """The operations on sessions that the stage needs."""
 
     def reload(self, session_id: str) -> SessionUpdate | None: ...
 
@@ -91,7 +91,7 @@ class _Ended:
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """What somebody wants judged after all."""
+    """Outcomes that somebody wants judged after all."""
 
     found: Sequence[Sequence[Evaluation]]
     done: Future[int]
@@ -189,7 +189,7 @@ class EvaluationStage:
             self._endurance.survive(lambda: self._take_up(session_id))  # noqa: B023
 
     def _attempt(self, traces: Sequence[AssembledTrace], referred: set[str]) -> Failure | None:
-        """What failed, without the error: its traceback would keep a cursor of the store open."""
+        """A failure without its error, whose traceback would keep a cursor of the store open."""
         try:
             self._process(traces, referred)
         except RetryableError:

@@ -1,4 +1,4 @@
-"""What a trace evaluator is, and what it gets to see."""
+"""The interface of a trace evaluator, and the context that it gets to see."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""What can be observed in a complete trace without a judge.
+"""Observe facts in complete traces, without a judge.
 
 In: a `Trace` as the readers made it, or an agent's last efforts. Out: its `Finding`s, what could be seen of it, and
 what of an effort is unusual. Pure: no clock, no store.

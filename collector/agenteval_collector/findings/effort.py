@@ -1,4 +1,4 @@
-"""Whether a session takes an agent more than its own sessions usually do.
+"""Find sessions that take an agent more than its own sessions usually do.
 
 The effort of a session is the sum of its traces': steps (model and tool calls), tokens, seconds spent in turns, and
 money. A measure is unusual where at most `UNUSUAL_SHARE` of the agent's last finished sessions took as much; a session
@@ -18,7 +18,7 @@ from otel_agenteval.model import ModelCall, Trace
 KEPT_SESSIONS: Final = 200
 """Finished sessions of an agent that are compared with."""
 MIN_SESSIONS: Final = 30
-"""With fewer that are known, nothing is unusual."""
+"""Finished sessions that it takes before anything is called unusual."""
 UNUSUAL_SHARE: Final = 0.15
 KEPT_AGENTS: Final = 1_000
 """Agents that are remembered; the one that was not heard of for longest is forgotten."""
@@ -26,7 +26,7 @@ KEPT_AGENTS: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """What a trace or a session took; None where that is not known."""
+    """The effort of a trace or a session; None where it is not known."""
 
     steps: float | None = 0
     tokens: float | None = 0
@@ -74,7 +74,7 @@ class Unusual:
 
 
 class EffortHistory:
-    """What the last finished sessions of each agent took. Not thread-safe; what is kept is bounded as above."""
+    """The efforts of each agent's last finished sessions, bounded as above. Not thread-safe."""
 
     def __init__(self) -> None:
         self._efforts: Recent[deque[Effort]] = Recent(KEPT_AGENTS)
@@ -108,7 +108,7 @@ class AgentEfforts:
         self._history = EffortHistory()
 
     def of(self, trace: Trace) -> Effort:
-        """What the trace took."""
+        """The effort of the trace."""
         return effort_of(trace, usd=self._cost(trace.model_calls))
 
     def took(self, efforts: Iterable[tuple[str, Effort]]) -> None:

@@ -1,4 +1,4 @@
-"""Whether identifiers and numbers were said before: by the user, the instructions, the tools, or their results.
+"""Tell whether identifiers and numbers were said before: by the user, the instructions, the tools, or their results.
 
 An *identifier* is a text without spaces that holds a digit (`TP531`, `order-7731`); it was said where each of its
 parts with a digit was, in any case, with or without separators, or where the part's digits were, if there are at
@@ -33,7 +33,7 @@ _DATE_OR_TIME = re.compile(r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[:.]\d{2}(?:[:.]\d{2})?.
 
 
 class Said(Enum):
-    """What is known of a value."""
+    """Whether a value was said."""
 
     YES = "said before"
     NO = "not said before"
@@ -41,7 +41,7 @@ class Said(Enum):
 
 
 class Conversation:
-    """What was said so far, as far as it matters for values with digits."""
+    """Remembers the words with digits that were said so far."""
 
     def __init__(self, *, complete: bool) -> None:
         """`complete`: whether everything that was said will be added; otherwise nothing is ever unsaid."""

@@ -1,4 +1,4 @@
-"""Whether an agent's error findings go with its failures: measured on its own sessions, where enough ends are known.
+"""Measure whether an agent's error findings go with its failures, on its own sessions, where enough ends are known.
 
 In: of each session whose end is known, whether it failed and whether it has a finding of severity error. Out: how many
 failed with such a finding and without one, each with Wilson's score interval (Wilson 1927).
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 ENOUGH_ENDS = 30
-"""With fewer sessions whose end is known nothing is said."""
+"""Sessions with a known end that it takes to measure a rate."""
 _Z = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """How a session ended, by its reported run, its labels or the judge; `error`: it has an error finding."""
+    """The end of a session, by its reported run, its labels or the judge; `error`: it has an error finding."""
 
     failed: bool
     error: bool
@@ -40,7 +40,7 @@ class FailureRate:
 
 @dataclass(frozen=True, slots=True)
 class HitRate:
-    """How often sessions with an error finding failed, and those without one."""
+    """The failures among sessions with an error finding, and among those without one."""
 
     with_error: FailureRate
     without_error: FailureRate

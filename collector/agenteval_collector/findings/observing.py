@@ -1,4 +1,4 @@
-"""What observers are given and what they give: one observer for each kind of finding.
+"""The input and output of observers; there is one observer for each kind of finding.
 
 An observer looks for one fact in a complete trace and yields an `Observed` for each place where it holds, in order.
 It says only what the trace shows: what was not recorded is neither good nor bad.
@@ -62,7 +62,7 @@ Observer: TypeAlias = Callable[[Subject], Iterator[Observed]]
 
 
 def of_call(turn: int, call: ToolCall, reason: str, **metadata: Json) -> Observed:
-    """What was observed of a tool call; a call that no span tells of is found on its turn's."""
+    """An observation of a tool call; one that no span tells of is found on the span of its turn."""
     return Observed(
         reason=f"{quote(call.name)} {reason}",
         turn=turn,

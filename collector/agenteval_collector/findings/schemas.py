@@ -51,7 +51,7 @@ class SchemaChecks:
         self._left = work
 
     def error(self, arguments: Json, schema: Json) -> str | None:
-        """What is wrong with the arguments, None where nothing is. Raises Uncheckable."""
+        """The way in which the arguments break the schema, None where they fit. Raises Uncheckable."""
         if not isinstance(schema, dict) or not schema:
             raise Uncheckable
         text = json.dumps(schema)
@@ -69,7 +69,7 @@ class SchemaChecks:
 # Agents offer the same tools in every trace.
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> tuple[Validator, int] | None:
-    """What checks by the schema, and how many values it has; None where it is not used."""
+    """A validator of the schema, and the number of values in it; None where the schema is not used."""
     room = _Room(json.loads(schema))
     try:
         placed = room.place(room.root)
@@ -117,7 +117,7 @@ class _Room:
 
 
 def _size(value: Json, enough: int) -> int:
-    """How many values the value holds, itself included; counting ends where there are more than `enough`."""
+    """Count the values in the value, itself included; counting ends where there are more than `enough`."""
     pending, size = [value], 0
     while pending and size <= enough:
         each = pending.pop()

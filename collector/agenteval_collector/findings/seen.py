@@ -1,4 +1,4 @@
-"""Which facts could be looked for in a trace: "nothing found" is only said of what was seen."""
+"""Tell which facts could be looked for in a trace: "nothing found" is only said of what was seen."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from otel_agenteval.model import Trace
 
 
 def seen_in(trace: Trace, *, is_first: bool) -> Seen:
-    """What could be looked for in `trace`. `is_first`: no trace of the session is known to have come before.
+    """Tell what could be looked for in `trace`. `is_first`: no trace of the session is known to have come before.
 
     Not looked for are the answer of a turn that failed or ended in a call, the finish reason of a model call that
     failed, and earlier turns where there are none. Of a trace that was cut on the way, nothing is seen whole.

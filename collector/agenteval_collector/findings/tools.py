@@ -9,7 +9,7 @@ from otel_agenteval.model import Json, ToolCall
 from otel_agenteval.tool_names import receiver_in
 
 _SAYS_NOTHING = "error"
-"""What stands for an error without words."""
+"""The readers' text for an error without words."""
 
 MAX_OFFERED = 20
 """Tools that are listed as evidence that another one is unknown."""

@@ -1,4 +1,4 @@
-"""The findings of one complete trace, by the kinds that are looked for: one line each in `OBSERVED`."""
+"""Find everything in a complete trace but its loops: each kind is one line in `OBSERVED`."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +22,7 @@ OBSERVED: Final[tuple[tuple[FindingKind, Severity, Observer], ...]] = (
     (FindingKind.VALUE_NOT_SAID, Severity.INFO, arguments.unsaid),
     (FindingKind.REPEATED_CALL, Severity.INFO, tools.repeated),
 )
-"""What is looked for, and how bad it is."""
+"""The kinds that are looked for, with their severities."""
 
 MAX_OF_A_KIND: Final = 100
 """Findings of one kind that a trace has at most; the last one says that there are more."""

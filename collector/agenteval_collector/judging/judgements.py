@@ -39,7 +39,7 @@ class Judgements:
         self._clock = clock
 
     async def find(self, job: JudgeJob) -> Judgement:
-        """What the judge says of the trace. A defect of ours is an outcome too.
+        """Have the trace judged. A defect of ours is an outcome too.
 
         Raises JudgeUnavailable, also where it is our own store that cannot be read or written now.
         """

@@ -1,4 +1,4 @@
-"""What is known without asking: where a judge would have nothing to go by."""
+"""Find the outcomes that need no asking: a judge would have nothing to go by."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -56,7 +56,7 @@ _SUBJECTS: Final[Mapping[str, Callable[[Trace], Unscored | None]]] = {
     "plan_adherence": _plan,
     "plan_quality": _plan,
 }
-"""What some evaluators need beyond an input and an answer."""
+"""Why an evaluator lacks what it needs beyond an input and an answer; None where it does not."""
 
 
 def _not_applicable(reason: str) -> Unscored:

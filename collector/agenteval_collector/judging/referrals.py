@@ -1,4 +1,4 @@
-"""Which outcomes of a trace are left to the judge, decided when the trace is evaluated and without asking."""
+"""Decide which outcomes of a trace are left to the judge, when the trace is evaluated and without asking."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

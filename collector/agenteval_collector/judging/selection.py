@@ -1,4 +1,4 @@
-"""Which traces the judge gets to see, and which of them first."""
+"""Choose the traces that the judge gets to see, and those that it sees first."""
 
 import hashlib
 from dataclasses import dataclass

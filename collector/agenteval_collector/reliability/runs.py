@@ -130,7 +130,7 @@ def _estimated_confidence(stored: StoredRun, traces: Sequence[RunTrace]) -> tupl
 def _violations(
     traces: Sequence[RunTrace], judged: Mapping[str, Sequence[Violation]]
 ) -> Iterator[Sequence[Violation] | None]:
-    """What the judge and the detectors found in each trace; None where neither looked."""
+    """The violations that the judge and the detectors found in each trace; None where neither looked."""
     said: set[str] = set()
     for trace in traces:
         detected = None if trace.violations is None else not_said_before(trace.violations, said)

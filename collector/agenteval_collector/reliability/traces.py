@@ -1,4 +1,4 @@
-"""What a trace adds to the run that it belongs to.
+"""Sum up a trace for the run that it belongs to.
 
 A run's actions are its tool calls, in order, whether they failed or not; its errors are the tool and model calls that
 failed. A trace that costs nothing to ask about costs 0.0; one model call without usage or price makes its cost unknown.
@@ -15,7 +15,7 @@ from agenteval_collector.reliability.safety import Detector, violations
 from otel_agenteval.model import ModelCall, ToolCall, Trace
 
 _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})\Z")
-"""What providers append to a model's name in replies."""
+"""The suffix that providers append to a model's name in replies."""
 
 
 MAX_ACTIONS = 1000
@@ -60,7 +60,7 @@ class RunTraces:
         )
 
     def cost(self, calls: Sequence[ModelCall]) -> float | None:
-        """What the calls cost together, in US dollars; None where one could not be priced."""
+        """The cost of the calls together, in US dollars; None where one could not be priced."""
         costs = [self._cost_of(call) for call in calls]
         known = [cost for cost in costs if cost is not None]
         return fsum(known) if len(known) == len(costs) else None

@@ -1,4 +1,4 @@
-"""What traces without a session's id are joined by: bounded by service and by age, the oldest forgotten first."""
+"""Keep the links that join traces without a session's id, bounded by service and by age."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields

@@ -1,4 +1,4 @@
-"""What was learned of senders: which of their spans' parents, and which log records, come."""
+"""Keep what was learned of senders: which of their spans' parents, and which log records, come."""
 
 from collections.abc import Mapping
 

@@ -19,7 +19,7 @@ NEWEST = 500
 
 
 def read_hit_rate(connection: Connection, tenant: str, agent: str, *, newest: int = NEWEST) -> Document | None:
-    """How often the agent's sessions with an error finding failed, and those without; None while too few are known.
+    """The failure rates of the agent's sessions with an error finding, and without; None while too few ends are known.
     Only its `newest` sessions are looked at.
 
     A session failed if the newest report on its run says so; without a report, if somebody labelled the task completion
@@ -76,7 +76,7 @@ def _labelled(connection: Connection, tenant: str, ids: Sequence[str]) -> Iterat
 
 
 def _reported(connection: Connection, tenant: str, ids: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """What was reported of a session's runs, the newest last; what its spans say where nothing was."""
+    """The reported success of a session's runs, the newest last; where none was reported, what its spans say."""
     members = and_(run_traces.c.tenant == traces.c.tenant, run_traces.c.trace_id == traces.c.trace_id)
     names = [
         run_traces.c[name] for name in ("session_id", "task_id", "run_id", "condition", "agent", "service_version")

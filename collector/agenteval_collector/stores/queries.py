@@ -223,7 +223,7 @@ class StoreQueries:
         return {
             "session_id": row.session_id,
             "user_id": row.user_id,
-            # What has arrived may name nobody, when what still runs does.
+            # The spans that have arrived may name no agent, while those that still run do.
             "agent": row.agent or next((trace.agent for trace in running if trace.agent), None),
             "services": json.loads(row.services),
             "versions": json.loads(row.versions),

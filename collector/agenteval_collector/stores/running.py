@@ -1,4 +1,4 @@
-"""What runs, and what has died in the middle: sessions none of whose traces is complete are not stored yet."""
+"""Find traces that run or died in the middle. A session without a complete trace is not stored yet."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,12 +17,12 @@ NEWEST = 100
 """Traces of a session by which it is told who takes part in it."""
 
 NOT_TOLD_AGAIN = "no process has told of it since this collector was started, and none of its spans has arrived"
-"""Of a trace that was told of before."""
+"""Used for a trace that is known by its findings alone."""
 
 NOTHING_COMPLETE: Mapping[str, Any] = MappingProxyType(
     {"trace_ids": [], "turn_traces": [], "signals": {}, "trend": None, "interactions": None}
 )
-"""What a whole session has beside an item of the listing."""
+"""The fields of a session's document that an item of the listing lacks."""
 
 
 def by_session(running: Iterable[RunningTrace]) -> dict[str, list[RunningTrace]]:
@@ -74,7 +74,7 @@ def stop_reason(running: Iterable[RunningTrace]) -> str | None:
 def read_deaths(
     connection: Connection, tenant: str, session_ids: Sequence[str], running: Iterable[RunningTrace]
 ) -> dict[str, str]:
-    """How the newest trace in which an agent died came to its end, by session; without those where none died, and
+    """The reason for the end of the newest trace in which an agent died, by session; without those where none died, and
     without traces that go on: their processes were heard of again."""
     going_on = {trace.trace_id for trace in running if trace.stopped is None}
     query = (

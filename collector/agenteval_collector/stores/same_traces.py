@@ -1,4 +1,4 @@
-"""Newer revisions of traces that say the same: their outcomes stand, and are of the newer revision now."""
+"""Keep newer revisions of traces that say the same: their outcomes stand, and are of the newer revision now."""
 
 import json
 from collections.abc import Sequence

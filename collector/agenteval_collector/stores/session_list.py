@@ -1,4 +1,4 @@
-"""Which stored sessions a listing has, in its order, and where its next page begins."""
+"""Read the stored sessions of a listing, in its order, and find where its next page begins."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The writing side of the store, and what the pipeline itself has to look up again."""
+"""The writing side of the store, and the look-ups that the pipeline needs."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -175,7 +175,7 @@ class Store:
         return found
 
     def standing(self, trace_id: str) -> Standing | None:
-        """Where the stored revision of a trace stands; None where it is new."""
+        """The place of the stored revision of a trace; None where it is new."""
         with reading(self._pipeline) as connection:
             row = connection.execute(_STANDING, {"id": trace_id}).first()
         if row is None:
@@ -200,19 +200,19 @@ class Store:
             return is_left_to_judge(connection, TENANT, session_id)
 
     def sampled_out(self, session_id: str, limit: int) -> list[list[Evaluation]]:
-        """What was sampled out of the session, by trace: of its newest traces that have any, at most `limit`."""
+        """The outcomes of a session that were sampled out, by trace: of its `limit` newest traces with any."""
         of_session, sampled_out = traces.c.session_id == session_id, outcomes.c.status == Status.SAMPLED_OUT
         with reading(self._pipeline) as connection:
             return read_judged(connection, TENANT, [of_session], [sampled_out], limit)
 
     def unjudged(self, trace_ids: Sequence[str], limit: int) -> list[list[Evaluation]]:
-        """What the judge has not scored of these traces and could, by trace; from any thread, like the next one."""
+        """The outcomes of these traces that the judge could still score, by trace; safe from any thread."""
         left_out = outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT, Status.NO_JUDGE))
         with reading(self.engine) as connection:
             return read_judged(connection, TENANT, [traces.c.trace_id.in_(trace_ids)], [left_out], limit)
 
     def failed_since(self, time: int, limit: int) -> list[list[Evaluation]]:
-        """What failed, or had no budget, since that time (ns), by trace: of the newest traces."""
+        """The outcomes that failed, or had no budget, since that time (ns), by trace: of the newest traces."""
         failed = [outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET)), outcomes.c.evaluated_at >= time]
         with reading(self.engine) as connection:
             return read_judged(connection, TENANT, [], failed, limit)
@@ -300,7 +300,7 @@ class Store:
         )
 
     def efforts(self, limit: int) -> list[tuple[str, Effort]]:
-        """What the sessions took that were over last, at most `limit`, with their agents, the oldest of them first."""
+        """The agents and efforts of the sessions that were over last, at most `limit`, the oldest of them first."""
         query = select(sessions.c.agent, sessions.c.effort).where(
             sessions.c.tenant == TENANT, sessions.c.finalized_at.is_not(None), sessions.c.agent.is_not(None)
         )
@@ -467,7 +467,7 @@ def _finished(document: Document) -> list[Document]:
 
 
 def _forget_older_outcomes(connection: Connection, trace: TraceRecord) -> None:
-    """What an earlier revision has, and this one has not, because the settings changed in between."""
+    """Outcomes that an earlier revision has and this one has not, because the settings changed in between."""
     if trace.revision > 1:
         connection.execute(
             delete(outcomes).where(

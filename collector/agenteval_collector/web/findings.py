@@ -44,7 +44,7 @@ def worst_kinds(found: Document) -> list[str]:
 
 
 def unshown(found: Document) -> int:
-    """How many findings of a trace or a session are kept beside those that are shown."""
+    """The number of findings of a trace or a session that are kept and not shown."""
     count: int = sum(found["findings_count"].values()) - len(found["findings"])
     return count
 

@@ -17,7 +17,7 @@ LONGEST_WORD = 40
 
 
 def ago(time: str | None, now: int) -> str:
-    """How long before `now` (nanoseconds) an RFC 3339 time was; times ahead, by another clock, are `just now`."""
+    """The age of an RFC 3339 time at `now` (nanoseconds); times ahead, by another clock, are `just now`."""
     if time is None:
         return "never"
     seconds = (datetime.fromtimestamp(now / 1e9, UTC) - datetime.fromisoformat(time)).total_seconds()
@@ -110,7 +110,7 @@ def words(identifier: str) -> str:
 
 
 def hit_rate_words(found: Document) -> str:
-    """How often an agent's sessions failed, with an error finding and without one."""
+    """The failure rates of an agent's sessions, with an error finding and without one."""
     with_error, without = found["with_error"], found["without_error"]
     return (
         f"Of {with_error['sessions'] + without['sessions']} sessions of this agent whose end is known, "

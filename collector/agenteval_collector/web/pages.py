@@ -109,7 +109,7 @@ class Pages:
         )
 
     def error(self, status: int, message: str) -> str:
-        """What went wrong, in one sentence."""
+        """The page of an error, which says in one sentence what went wrong."""
         return self._render("error.html", refresh=None, status=status, message=message)
 
     def _trace_row(self, session: Document, number: int, trace_id: str) -> Document:

@@ -13,7 +13,7 @@ _GUARDED: Final = context_api.create_key("agenteval-guarded")
 
 
 class AgentLoopDetected(BaseException):
-    """The agent was caught in a loop, and is to stop.
+    """An alarm says that the agent is to stop: it is in a loop, or has a finding that the settings made an alarm.
 
     No `Exception`: frameworks take every Exception of a tool for the tool's answer, tell the model of it and go on,
     and instrumentations swallow what goes wrong while they make spans. Catch it by its name.

@@ -30,10 +30,10 @@ MAX_EXPLANATION: Final = 500
 
 _TRACE_ID: Final = re.compile("[0-9a-f]{32}")
 _STEADY: Final = 10.0
-"""Seconds after which a stream that broke was a good one: the next is opened without much ado."""
+"""Seconds that a stream has to last before it broke for the next one to be opened without a longer wait."""
 _STOP_TIMEOUT: Final = 1.0
 _OVERLAP: Final = 10.0
-"""Seconds before a stream broke from which on the next one tells again: what was on its way is known here, or not."""
+"""Seconds before a stream broke that the next one tells again, for events that may have been on their way."""
 
 _logger = logging.getLogger("otel_agenteval")
 

@@ -1,4 +1,4 @@
-"""Let an agent ask whether it was caught in a loop."""
+"""Let an agent ask for the newest alarm on its session."""
 
 from otel_agenteval.guard import AgentLoopDetected
 from otel_agenteval.processor import live_processors

@@ -44,7 +44,7 @@ class Began:
 
 
 class Announce(Protocol):
-    """Where the collector is told of what no span that ended tells yet."""
+    """Tells the collector of spans that have not ended."""
 
     def started(self, start: StepStarted, trace_id: str, session_id: str | None, service: str) -> None: ...
 

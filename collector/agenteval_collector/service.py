@@ -1,9 +1,11 @@
 """The composition root: the way of a span, from top to bottom.
 
 receiver -> log -> assembly -> evaluation -> store -> emit
-                       |        |    ^  |  ^           ^
-                       |       sessions judge          |
-                       +-----> loops ------------------+
+                       |        |       ^ |  ^         ^
+                       |        |       | judge        |
+                       |        conversations,         |
+                       |        findings, sessions     |
+                       +-> loops ----------------------+
 """
 
 import fcntl

@@ -22,7 +22,7 @@ FindingMode: TypeAlias = Annotated[Literal["off", "record", "observe", "alarm"],
 
 class FindingConfig(Section):
     severity: Severity | None = None
-    """error, warning or info; None: that of the kind (docs/api.md)."""
+    """error, warning or info; None: that of the kind (docs/metrics.md)."""
     mode: FindingMode | None = None
     """off: not looked for; record, as by default: stored, shown and counted; observe: told, too, when the trace is
     complete; alarm: also stops an agent under guard at its next call in the session. Not for loops: theirs is

@@ -46,6 +46,8 @@ acceptance: $(VENV)/.dev  ## the checks from outside, where $(SHARED) is there
 	$(BIN)/python $(SHARED)/acceptance/corpus_check.py $(SHARED)/corpus
 	$(BIN)/python $(SHARED)/acceptance/vectors_check.py $(SHARED)/vectors
 	$(BIN)/python $(SHARED)/acceptance/taubench_check.py $(SHARED)/taubench/gpt-4o-airline-tasks-00-24.json 0.31 0.193333 0.17 0.16
+	$(BIN)/python $(SHARED)/acceptance/faults_check.py $(SHARED)/taubench/gpt-4o-airline-tasks-00-24.json
+	$(BIN)/python $(SHARED)/acceptance/plain_senders_check.py
 	$(BIN)/python $(SHARED)/acceptance/crash_check.py 20
 
 bench: $(VENV)/.dev       ## ratios against named baselines, see benchmarks/README.md

@@ -10,68 +10,44 @@ ones, with too few before them, are left out of its line.
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
 from pathlib import Path
-from statistics import NormalDist
 
-from agenteval_collector.findings import Effort, EffortHistory, effort_of, findings_in, unusual_effort
+from agenteval_collector.config import Settings
+from agenteval_collector.findings import Effort, EffortHistory, effort_of
 from agenteval_collector.findings.effort import MIN_SESSIONS
+from agenteval_collector.findings.hit_rate import wilson
 from agenteval_collector.findings.trace import OBSERVED
+from agenteval_collector.pipeline import Signal
+from agenteval_collector.replay import Recorded, replay
 
 from benchmarks.workload import taubench
 from benchmarks.workload.conversation import Conversation
-from benchmarks.workload.otlp import spans
+from benchmarks.workload.otlp import requests, spans
 from benchmarks.workload.plan import AGENT
 from benchmarks.workload.replay import SCOPE
 from otel_agenteval.conventions import SpanRecord, read_trace, span_record
-from otel_agenteval.finding import Finding, FindingKind, Severity
+from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.finding import FindingKind, Severity
 from otel_agenteval.model import Trace
-
-_Z = NormalDist().inv_cdf(0.975)
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """How many of how many, with its 95 % interval by Wilson; the interval is all there can be where there are none."""
-
-    count: int
-    of: int
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        if self.of == 0:
-            return 0.0, 1.0
-        share, weight = self.count / self.of, _Z**2 / self.of
-        middle = share + weight / 2
-        spread = _Z * sqrt(share * (1 - share) / self.of + weight / (4 * self.of))
-        return max(0.0, (middle - spread) / (1 + weight)), min(1.0, (middle + spread) / (1 + weight))
-
-    def __str__(self) -> str:
-        if self.of == 0:
-            return "–"
-        low, high = self.interval
-        return f"{self.count / self.of:.0%} ({low:.0%} to {high:.0%}) of {self.of}"
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What was found in one conversation; `is_compared`: there were enough before it to call its effort unusual."""
+    """What was found in one conversation, by kind, each with its reasons; `is_compared`: there were enough before it to
+    call its effort unusual."""
 
     conversation: Conversation
-    findings: Sequence[Finding]
+    reasons: Mapping[str, Sequence[str]]
+    severities: frozenset[str]
     is_compared: bool
-
-    def has(self, kind: str) -> bool:
-        return any(finding.kind == kind for finding in self.findings)
 
 
 def traces(conversation: Conversation) -> Iterator[Trace]:
-    """The conversation as the collector reads it, turn by turn, without turns to which the agent did nothing."""
-    acted = replace(conversation, turns=tuple(turn for turn in conversation.turns if turn.steps))
+    """The conversation as the collector reads it, turn by turn."""
     by_trace: defaultdict[str, list[SpanRecord]] = defaultdict(list)
-    for span in spans([acted], started_at=1, marker=True):
+    for span in spans([_acted(conversation)], started_at=1, marker=True):
         by_trace[span.trace_id.hex()].append(span_record(span, {}, SCOPE))
     for trace_id, recorded in by_trace.items():
         yield read_trace(trace_id, recorded)
@@ -79,40 +55,59 @@ def traces(conversation: Conversation) -> Iterator[Trace]:
 
 def look(conversations: Sequence[Conversation]) -> Iterator[Looked]:
     """What is found in each of the conversations, one after the other."""
+    recorded = [Recorded(Signal.TRACES, body, "") for body in requests(map(_acted, conversations), started_at=1)]
+    found = {each["session_id"]: each["findings"] for each in replay(recorded, Settings())["sessions"]}
     history = EffortHistory()
     for number, conversation in enumerate(conversations):
-        found: list[Finding] = []
-        # The times of replayed spans are made up.
-        effort, is_usual = Effort(seconds=None), True
-        for index, trace in enumerate(traces(conversation)):
-            session = conversation.session_id
-            found += findings_in(trace, session_id=session, is_first=index == 0, found_at=0)
-            effort += effort_of(trace)
-            unusual = history.unusual(AGENT, effort) if is_usual else []
-            if unusual:
-                is_usual = False
-                found.append(unusual_effort(trace, unusual, session_id=session, found_at=0))
+        reasons: defaultdict[str, list[str]] = defaultdict(list)
+        for finding in found.get(conversation.session_id, ()):
+            reasons[finding["kind"]].append(f"{conversation.session_id} turn {finding['turn']}: {finding['reason']}")
+        effort, is_unusual = _effort(conversation, history)
         history.add(AGENT, effort)
-        yield Looked(conversation, found, number >= MIN_SESSIONS)
+        if is_unusual:
+            reasons[FindingKind.UNUSUAL_EFFORT].append(conversation.session_id)
+        severities = frozenset(finding["severity"] for finding in found.get(conversation.session_id, ()))
+        yield Looked(conversation, reasons, severities, number >= MIN_SESSIONS)
+
+
+def _acted(conversation: Conversation) -> Conversation:
+    """The conversation without turns to which the agent did nothing."""
+    return replace(conversation, turns=tuple(turn for turn in conversation.turns if turn.steps))
+
+
+def _effort(conversation: Conversation, history: EffortHistory) -> tuple[Effort, bool]:
+    """What the conversation took, and whether that was unusual at any time."""
+    # The times of replayed spans are made up.
+    effort, is_unusual = Effort(seconds=None), False
+    for trace in traces(conversation):
+        effort += effort_of(trace)
+        is_unusual = is_unusual or bool(history.unusual(AGENT, effort))
+    return effort, is_unusual
 
 
 def table(looked: Sequence[Looked]) -> Iterator[str]:
-    """A line for each kind of finding, then one for any finding of severity error."""
-    yield "| finding | severity | conversations | failed with it | failed without it |"
-    yield "|---|---|---|---|---|"
-    kinds = [(kind, severity) for kind, severity, _ in OBSERVED] + [(FindingKind.UNUSUAL_EFFORT, Severity.INFO)]
-    for kind, severity in kinds:
+    """A line for each kind of finding, then one for any finding of severity error, and one for any."""
+    yield "| finding | conversations | failed with it | failed without it |"
+    yield "|---|---|---|---|"
+    for kind in (*(kind for kind, _, _ in OBSERVED), *sorted(LOOP_KINDS), FindingKind.UNUSUAL_EFFORT):
         among = [each for each in looked if each.is_compared or kind is not FindingKind.UNUSUAL_EFFORT]
-        yield _line(f"`{kind}`", severity, [(each.has(kind), each.conversation.success) for each in among])
-    flagged = [(any(f.severity is Severity.ERROR for f in each.findings), each.conversation.success) for each in looked]
-    yield _line("any of severity error", "", flagged)
-    yield _line("any", "", [(bool(each.findings), each.conversation.success) for each in looked])
+        yield _line(f"`{kind}`", [(kind in each.reasons, each.conversation.success) for each in among])
+    errors = [(Severity.ERROR in each.severities, each.conversation.success) for each in looked]
+    yield _line("any of severity error", errors)
+    yield _line("any", [(bool(each.reasons), each.conversation.success) for each in looked])
 
 
-def _line(name: str, severity: str, outcomes: Sequence[tuple[bool, bool]]) -> str:
+def _line(name: str, outcomes: Sequence[tuple[bool, bool]]) -> str:
     having, lacking = ([success for has, success in outcomes if has is wanted] for wanted in (True, False))
-    failed = [Share(sum(not success for success in group), len(group)) for group in (having, lacking)]
-    return f"| {name} | {severity} | {len(having)} of {len(outcomes)} | {failed[0]} | {failed[1]} |"
+    failed = [_share(sum(not success for success in group), len(group)) for group in (having, lacking)]
+    return f"| {name} | {len(having)} of {len(outcomes)} | {failed[0]} | {failed[1]} |"
+
+
+def _share(count: int, of: int) -> str:
+    if of == 0:
+        return "–"
+    low, high = wilson(count, of)
+    return f"{count / of:.0%} ({low:.0%} to {high:.0%}) of {of}"
 
 
 def main() -> None:
@@ -123,13 +118,9 @@ def main() -> None:
     given = parser.parse_args()
     looked = list(look(taubench.read(given.file)))
     print("\n".join(table(looked)))
-    reasons: defaultdict[str, list[str]] = defaultdict(list)
-    for each in looked:
-        for finding in each.findings:
-            reasons[finding.kind].append(f"{finding.session_id} turn {finding.turn}: {finding.reason}")
-    for kind, texts in reasons.items():
-        if given.show:
-            print("", f"{kind} ({len(texts)})", *texts[: given.show], sep="\n")
+    for kind in sorted({kind for each in looked for kind in each.reasons}) if given.show else ():
+        texts = [text for each in looked for text in each.reasons.get(kind, ())]
+        print("", f"{kind} ({len(texts)})", *texts[: given.show], sep="\n")
 
 
 if __name__ == "__main__":

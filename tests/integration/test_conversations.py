@@ -21,6 +21,7 @@ from agenteval_collector.pipeline import AssembledTrace, Document, Origin
 from agenteval_collector.stores import TENANT, Store, StoreQueries
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.support.looping import loops_in
 from tests.support.recordings import DATA, read_requests
 
 FOLDER = DATA / "conversations"
@@ -131,13 +132,13 @@ def test_no_session_is_of_two_conversations(case: Case) -> None:
 
 
 def test_the_loop_is_found_across_the_traces_of_its_turn_and_told_once(case: Case) -> None:
-    loops = {key: [each["kind"] for each in trace["verdicts"]] for key, trace in case.scored.traces.items()}
+    loops = {key: [each["kind"] for each in loops_in(trace)] for key, trace in case.scored.traces.items()}
     looping = case.recorded.users["cem"][0]["trace_ids"]
     # Where the service keeps the conversation, no call is told of those before it.
     expected = {} if case.name.endswith("previous") else {looping[3]: ["identical_call"]}
     assert {key: kinds for key, kinds in loops.items() if kinds} == expected
     if expected:
-        [session] = [each for each in case.scored.sessions if each["verdicts"]]
+        [session] = [each for each in case.scored.sessions if loops_in(each)]
         assert session["turn_traces"] == [looping]
 
 

@@ -10,6 +10,7 @@ import pytest
 from agenteval_collector.clock import ManualClock
 from agenteval_collector.evaluation import TraceObservation
 from agenteval_collector.evaluation.observation import MAX_SAID, searchable, turn_of
+from agenteval_collector.findings.effort import AgentEfforts
 from agenteval_collector.loops import TraceLoops
 from agenteval_collector.pipeline import Death
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
@@ -112,12 +113,11 @@ class Looked:
     def observe(self, *, is_first: bool = True) -> tuple[list[Finding], Seen]:
         clock = ManualClock()
         loops = TraceLoops(RuleBook(), Mode.ALARM, clock)
-        observation = TraceObservation(loops, self.findings_in, self.seen_in, list, clock)
+        observation = TraceObservation(loops, self.findings_in, self.seen_in, AgentEfforts(lambda _: None), list, clock)
         complete = assembled(root_span(1), *(tool_span(1, number) for number in (2, 3, 4)))
         trace = Trace(trace_id=TRACE, turns=TURNS)
-        return observation.observe(
-            trace, complete, session_id="s", is_first=is_first, evaluations=(), turns=turn_of(trace)
-        )
+        found = observation.observe(trace, complete, session_id="s", is_first=is_first, turns=turn_of(trace))
+        return found, observation.seen(trace, is_first=is_first)
 
 
 def call(number: int) -> ToolCall:
@@ -154,7 +154,7 @@ def test_findings_get_the_turn_of_their_span_and_keep_one_that_they_have() -> No
 
 def test_what_cannot_be_found_by_a_defect_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     found, seen = Looked(error=RuntimeError("a defect")).observe()
-    assert (found, seen) == ([], Seen())
+    assert (found, seen) == ([], Seen(answers=Sight.ALL))
     assert "could not be found" in caplog.text
 
 

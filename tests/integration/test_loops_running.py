@@ -17,7 +17,7 @@ from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.crashing import CollectorProcess
 from tests.support.eventually import eventually
-from tests.support.looping import root_span, tool_span
+from tests.support.looping import loops_in, root_span, tool_span
 from tests.support.otlp import START, marked, span, span_id, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
@@ -76,12 +76,12 @@ def test_a_loop_in_foreign_telemetry_is_told_while_its_trace_runs(collector: Run
     assert json.loads(finding.metadata_json)["span_ids"] == [span_id(number).hex() for number in (2, 3, 4)]
     document = collector.get(f"/api/v1/traces/{trace_id(1).hex()}")
     assert document["status"] == "running"
-    assert [(each["kind"], each["span_id"]) for each in document["findings"]] == [
+    assert [(each["kind"], each["span_id"]) for each in loops_in(document)] == [
         ("identical_call", span_id(4).hex()),
     ]
     [session] = collector.get("/api/v1/sessions")["items"]
     assert (session["session_id"], session["status"], session["trace_count"]) == ("s-1", "running", 0)
-    assert [each["trace_id"] for each in session["findings"]] == [trace_id(1).hex()]
+    assert [each["trace_id"] for each in loops_in(session)] == [trace_id(1).hex()]
     assert loops(collector) == {"identical_call": 1}
 
 
@@ -103,8 +103,8 @@ def test_a_loop_that_was_told_live_is_not_told_again_when_the_trace_is_complete(
     next_finding(call)
     collector.send(traces(marked(root_span(1, session="s-1"), 4, "p")))
     document = collector.scored(trace_id(1).hex())
-    assert [each["kind"] for each in document["findings"]] == ["identical_call"]
-    assert [each["kind"] for each in collector.get("/api/v1/sessions/s-1")["findings"]] == ["identical_call"]
+    assert [each["kind"] for each in loops_in(document)] == ["identical_call"]
+    assert [each["kind"] for each in loops_in(collector.get("/api/v1/sessions/s-1"))] == ["identical_call"]
     assert loops(collector) == {"identical_call": 1}
 
 
@@ -132,9 +132,9 @@ def test_a_loop_of_whom_nobody_knew_is_named_when_its_trace_is_complete_and_coun
     root = span(1, 1, traceloop__span__kind="agent", traceloop__entity__name="guide", session__id="s-1")
     root.end_time_unix_nano = START + 10_000_000_000
     collector.send(traces(marked(root, 4, "p")))
-    [found] = collector.scored(trace_id(1).hex())["findings"]
+    [found] = loops_in(collector.scored(trace_id(1).hex()))
     assert (found["agent"], found["turn"]) == ("guide", 0)
-    assert [each["agent"] for each in collector.get("/api/v1/sessions/s-1")["findings"]] == ["guide"]
+    assert [each["agent"] for each in loops_in(collector.get("/api/v1/sessions/s-1"))] == ["guide"]
     eventually(lambda: loops(collector) == {"identical_call": 1})
     assert 'gen_ai_agent_name="guide"' in collector.get("/metrics").partition("agenteval_loops_total{")[2]
     # What comes next is the first that the others hear of since.
@@ -148,15 +148,15 @@ def test_an_agent_with_rules_of_its_own_is_not_told_of_before_its_root_has_named
     rules = {"agents": {"planner": {"identical_call": {"mode": "off"}}}}
     with RunningCollector(tmp_path, loops=rules) as collector:
         collector.send(traces(*nameless(2, 3, 4)))
-        assert collector.scored(trace_id(1).hex())["findings"] == []
+        assert loops_in(collector.scored(trace_id(1).hex())) == []
         collector.send(traces(root_span(1)))
-        assert collector.scored(trace_id(1).hex(), revision=2)["findings"] == []
+        assert loops_in(collector.scored(trace_id(1).hex(), revision=2)) == []
         # Its agent is known by nobody, and there is no root to come.
         calls = nameless(2, 3, 4, trace=2)
         for item in calls:
             item.flags = 0x300
         collector.send(traces(*calls))
-        assert [each["kind"] for each in collector.scored(trace_id(2).hex())["findings"]] == ["identical_call"]
+        assert [each["kind"] for each in loops_in(collector.scored(trace_id(2).hex()))] == ["identical_call"]
 
 
 def test_what_nobody_names_is_counted_after_a_while(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_what_its_spans_do_not_tell_is_found_when_the_trace_is_complete(collecto
         item.attributes.extend(kept)
         collector.send(traces(item))
     collector.send(traces(marked(root_span(1), 4, "p")))
-    [finding] = collector.scored(trace_id(1).hex())["findings"]
+    [finding] = loops_in(collector.scored(trace_id(1).hex()))
     assert (finding["kind"], finding["mode"]) == ("identical_call", "observe")
     assert loops(collector) == {}
 
@@ -195,7 +195,7 @@ def test_a_loop_that_travels_on_its_span_is_taken_over_and_nothing_is_looked_for
     finding = next_finding(call)
     assert (finding.kind, finding.span_id, finding.reason) == ("cycle", span_id(4).hex(), LOOP["reason"])
     collector.send(traces(marked(root_span(1), 4, "p-1"), process="p-1"))
-    assert [each["kind"] for each in collector.scored(trace_id(1).hex())["findings"]] == ["cycle"]
+    assert [each["kind"] for each in loops_in(collector.scored(trace_id(1).hex()))] == ["cycle"]
     assert loops(collector) == {"cycle": 1}
 
 
@@ -215,7 +215,7 @@ def test_a_loop_that_travels_on_its_span_is_taken_over_and_nothing_is_looked_for
 def test_what_is_no_finding_is_passed_over(collector: RunningCollector, said: str) -> None:
     item = tool_span(1, 2, agenteval__detectors="1", agenteval__findings=said)
     collector.send(traces(item, marked(root_span(1), 2, "p"), process="p"))
-    assert collector.scored(trace_id(1).hex())["findings"] == []
+    assert loops_in(collector.scored(trace_id(1).hex())) == []
     assert loops(collector) == {}
 
 
@@ -223,7 +223,7 @@ def test_a_hostile_finding_is_cut_to_what_can_be_kept(collector: RunningCollecto
     said = {**LOOP, "reason": "\ud800" + "x" * 2000, "metadata": {"deep": "y" * 9000}, "agent": 7}
     item = tool_span(1, 2, agenteval__detectors="1", agenteval__findings=json.dumps([said] * 17))
     collector.send(traces(item, marked(root_span(1), 2, "p"), process="p"))
-    [finding] = collector.scored(trace_id(1).hex())["findings"]
+    [finding] = loops_in(collector.scored(trace_id(1).hex()))
     assert (len(finding["reason"]), finding["metadata"]) == (1000, {})
 
 
@@ -255,7 +255,7 @@ def test_what_is_only_to_be_observed_is_told_and_stored_but_not_counted(tmp_path
         for number in (2, 3, 4):
             collector.send(traces(tool_span(1, number)))
         assert next_finding(call).mode == "observe"
-        [finding] = collector.get(f"/api/v1/traces/{trace_id(1).hex()}")["findings"]
+        [finding] = loops_in(collector.get(f"/api/v1/traces/{trace_id(1).hex()}"))
         assert finding["mode"] == "observe"
         assert loops(collector) == {}
 
@@ -292,7 +292,7 @@ def test_a_loop_on_an_open_span_is_taken_from_the_report(collector: RunningColle
     for _ in range(2):
         report(collector, process_id="p-1", service="shop", starts=[start(1, 2, agent="planner")], findings=[hung])
     assert next_finding(call).reason == hung.reason
-    [finding] = collector.get(f"/api/v1/traces/{trace_id(1).hex()}")["findings"]
+    [finding] = loops_in(collector.get(f"/api/v1/traces/{trace_id(1).hex()}"))
     assert (finding["kind"], finding["agent"]) == ("hung_span", "planner")
     assert loops(collector) == {"hung_span": 1}
 
@@ -347,8 +347,8 @@ def test_after_a_kill_no_loop_is_counted_twice(tmp_path: Path) -> None:
     process.start()
     process.send(traces(marked(root_span(2), 4, "p")))
     eventually(lambda: (process.get(running) or {}).get("complete"))
-    assert [each["kind"] for each in process.get(running)["findings"]] == ["identical_call"]
-    assert [each["kind"] for each in process.get(path)["findings"]] == ["identical_call"]
+    assert [each["kind"] for each in loops_in(process.get(running))] == ["identical_call"]
+    assert [each["kind"] for each in loops_in(process.get(path))] == ["identical_call"]
     assert "agenteval_loops_total{" not in process.get("/metrics")
     process.stop(signal.SIGTERM)
 
@@ -363,6 +363,6 @@ def test_a_kill_before_the_root_came_costs_no_name_and_no_count(tmp_path: Path) 
     process.start()
     process.send(traces(marked(root_span(1, session="s-1"), 4, "p")))
     eventually(lambda: (process.get(path) or {}).get("complete"))
-    assert [(each["kind"], each["agent"]) for each in process.get(path)["findings"]] == [("identical_call", "planner")]
+    assert [(each["kind"], each["agent"]) for each in loops_in(process.get(path))] == [("identical_call", "planner")]
     assert 'agenteval_loop_kind="identical_call",gen_ai_agent_name="planner"' in process.get("/metrics")
     process.stop(signal.SIGTERM)

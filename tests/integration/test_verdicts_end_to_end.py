@@ -14,6 +14,7 @@ import otel_agenteval
 from otel_agenteval.verdict import Verdict
 from tests.support.agent_spans import call, running
 from tests.support.eventually import eventually
+from tests.support.looping import loops_in
 from tests.support.running_collector import RunningCollector
 from tests.support.spans import answer, user
 
@@ -54,7 +55,7 @@ def test_loop_found_in_the_agent_is_known_to_the_collector_once(collector: Runni
     trace_id = agent.answer("Where is my booking?", calls=4)
     assert agent.heard.get(timeout=10).kind == "identical_call"
     document = collector.scored(trace_id)
-    found = eventually(lambda: collector.get(f"/api/v1/traces/{trace_id}")["findings"])
+    found = eventually(lambda: loops_in(collector.get(f"/api/v1/traces/{trace_id}")))
     assert [each["kind"] for each in found] == ["identical_call"]
     assert document["complete"]
     assert agent.heard.empty(), "what the collector says of it is known here"

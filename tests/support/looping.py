@@ -1,6 +1,7 @@
 """OTLP spans of agents that loop."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from agenteval_collector.loops import FoundLive, LiveLoops
 from agenteval_collector.pipeline import Arrival
@@ -47,3 +48,8 @@ def found_live(detectors: LiveLoops, *arrivals: Sequence[Arrival]) -> list[Findi
         for each in (*live.carried, *live.recounted):
             found.setdefault((each.kind, each.span_id), each)
     return list(found.values())
+
+
+def loops_in(document: Any) -> list[Any]:
+    """The findings of a trace or a session that are loops, as its document has them."""
+    return [each for each in document["findings"] if each["mode"] is not None]

@@ -10,6 +10,7 @@ from agenteval_collector.cli.terminal import content
 from agenteval_collector.pipeline import Document
 from agenteval_collector.web.findings import counted, grouped, kind_words, worst_kinds
 from agenteval_collector.web.formats import ago, named, number, percent, tone
+from otel_agenteval.outcome import Status
 
 _STYLES = {"good": "green", "bad": "bold red", "plain": ""}
 _SEVERITIES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -55,6 +56,8 @@ def session_table(sessions: Sequence[Document], *, now: int, width: int) -> Tabl
 def _cells(session: Document, now: int) -> dict[str, Text]:
     """The session's cells, by the heading of their column."""
     reliability = named(session["outcomes"], "agent_reliability")
+    # Nothing low is only said where somebody has judged.
+    unjudged = reliability is not None and reliability["status"] == Status.NO_JUDGE
     # Items of a listing carry the number, whole sessions the traces.
     traces = session["trace_count"] if "trace_count" in session else len(session["trace_ids"])
     return {
@@ -63,7 +66,7 @@ def _cells(session: Document, now: int) -> dict[str, Text]:
         "status": content(session["status"], "bold red" if session["status_reason"] else ""),
         "traces": Text(str(traces)),
         "worst findings": worst(session),
-        "judged low": _count(session["judged_failures"]),
+        "judged low": Text("–", "dim") if unjudged else _count(session["judged_failures"]),
         "flagged": _count(len(session["flagged_traces"])),
         "reliability": _with_coverage(reliability),
         "last seen": Text(ago(session["last_seen_at"], now)),

@@ -5,7 +5,7 @@ All of it belongs to one thread. These evaluators compute, and Python's threads 
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agenteval_collector.clock import Clock
@@ -32,7 +32,7 @@ from agenteval_collector.records import (
 )
 from agenteval_collector.said import SaidTurn, said_in
 from otel_agenteval.detectors import LOOP_KINDS
-from otel_agenteval.finding import Seen
+from otel_agenteval.finding import Finding, Seen
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Failure
@@ -75,6 +75,19 @@ class TraceLookup(Protocol):
     def standing(self, trace_id: str) -> Standing | None: ...
 
 
+@dataclass(slots=True, kw_only=True)
+class _Evaluated:
+    """All that was found in one trace; `said` are its turns, `turns` the number of the turn of each span."""
+
+    trace: Trace
+    evaluations: list[Evaluation]
+    findings: list[Finding]
+    seen: Seen
+    said: list[SaidTurn]
+    turns: dict[str, int]
+    effort: Effort
+
+
 class TraceEvaluation:
     """Evaluates traces one after the other. `run_trace` says what one adds to a run."""
 
@@ -112,17 +125,28 @@ class TraceEvaluation:
         # Everything that may have to be tried again comes before anything is changed.
         before = self._standing(assembled, commit)
         trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
-        place = (trace.started_at, trace.trace_id)
-        if unreadable is None and self._readings.same(assembled, trace, before):
-            assert before is not None  # a first revision is the same as none
-            seen = self._observation.seen(trace, is_first=not self._sessions.previous(before.session_id, place))
+        if before is not None and unreadable is None and self._readings.same(assembled, trace, before):
+            is_first = not self._sessions.previous(before.session_id, _place(trace))
+            seen = self._observation.seen(trace, is_first=is_first)
             commit.same.append(_same(assembled, trace, before.session_id, seen))
             return None
-        session_id = self._conversations.session_of(trace, assembled.revision, commit)
-        previous = self._sessions.previous(session_id, place)
-        seen = self._observation.seen(trace, is_first=not previous)
         for kind, values in trace.unread.items():
             self._telemetry.unread(kind, values)
+        session_id = self._conversations.session_of(trace, assembled.revision, commit)
+        evaluated = self._evaluated(trace, assembled, session_id, unreadable)
+        commit.evaluations += evaluated.evaluations
+        # Telemetry of no agent is stored with its status, but is nobody's session.
+        in_session = bool(trace.turns) or trace.session_id is not None or assembled.death is not None
+        if in_session:
+            self._join(session_id, assembled, evaluated, before, commit)
+        commit.traces.append(self._record(session_id, assembled, evaluated, in_session=in_session))
+        return before if before is not None and before.session_id != session_id else None
+
+    def _evaluated(
+        self, trace: Trace, assembled: AssembledTrace, session_id: str, unreadable: Failure | None
+    ) -> _Evaluated:
+        """All that is found in the trace, beside what its session has said before."""
+        previous = self._sessions.previous(session_id, _place(trace))
         context = EvaluationContext(trace, [turn.answer for turn in previous], self._embed)
         evaluations = self._outcomes.find(context, session_id, assembled.revision, unreadable)
         said = [said_in(*turn) for turn in zip(trace.turns, context.answers, strict=True)]
@@ -135,53 +159,69 @@ class TraceEvaluation:
         compared = next((each for each in evaluations if each.name == LoopDetection.name), None)
         if compared is not None:
             findings += self._observation.in_answers(compared, previous, said)
-        evaluations += self._outcomes.left_to_judge(
-            trace, session_id, assembled.revision, unreadable, looped=any(each.kind in LOOP_KINDS for each in findings)
+        looped = any(each.kind in LOOP_KINDS for each in findings)
+        evaluations += self._outcomes.left_to_judge(trace, session_id, assembled.revision, unreadable, looped=looped)
+        return _Evaluated(
+            trace=trace,
+            evaluations=evaluations,
+            findings=findings,
+            seen=self._observation.seen(trace, is_first=not previous),
+            said=said,
+            turns=turns,
+            effort=self._observation.effort(trace),
         )
+
+    def _join(
+        self,
+        session_id: str,
+        assembled: AssembledTrace,
+        evaluated: _Evaluated,
+        before: Standing | None,
+        commit: Commit,
+    ) -> None:
+        """Put the trace into its session, and evaluate again what stands behind it there."""
+        trace = evaluated.trace
         member = Member(
             trace_id=trace.trace_id,
             started_at=trace.started_at,
-            said=said,
-            signals={each.name: each for each in evaluations if each.name in SIGNAL_NAMES},
+            said=evaluated.said,
+            signals={each.name: each for each in evaluated.evaluations if each.name in SIGNAL_NAMES},
         )
-        commit.evaluations += evaluations
-        # Telemetry of no agent is stored with its status, but is nobody's session.
-        effort = self._observation.effort(trace)
-        in_session = bool(trace.turns) or trace.session_id is not None or assembled.death is not None
-        if in_session:
-            stayed = before is not None and before.session_id == session_id
-            added = effort - before.effort if before is not None and stayed else effort
-            session = self._sessions.put(session_id, trace, member, assembled.received_at, added)
-            if not session.is_unusual and (unusual := self._observation.unusual_effort(trace, session)):
-                findings += unusual
-                self._sessions.found_unusual(session_id)
-            places = [before.place, place] if before is not None and stayed else [place]
-            self._rescore_behind(session_id, places, member, commit)
-        commit.traces.append(
-            TraceRecord(
-                trace_id=trace.trace_id,
-                session_id=session_id,
-                started_at=trace.started_at,
-                revision=assembled.revision,
-                document=_document(assembled, trace, session_id, seen),
-                continues_turn=trace.continues_turn,
-                offsets=assembled.offsets,
-                died=assembled.death.reason if assembled.death is not None else None,
-                processes=_processes(assembled),
-                run=trace.run,
-                run_trace=self._run_trace(trace, session_id),
-                findings=findings,
-                turn_of=turns,
-                text=searchable(trace),
-                effort=effort,
-                in_session=in_session,
-                agent=trace.agent,
-                service=trace.service,
-                service_version=trace.service_version,
-                scored_at=self._clock.now(),
-            )
+        stayed = before if before is not None and before.session_id == session_id else None
+        added = evaluated.effort if stayed is None else evaluated.effort - stayed.effort
+        session = self._sessions.put(session_id, trace, member, assembled.received_at, added)
+        if not session.is_unusual and (unusual := self._observation.unusual_effort(trace, session)):
+            evaluated.findings += unusual
+            self._sessions.found_unusual(session_id)
+        places = [_place(trace)] if stayed is None else [stayed.place, _place(trace)]
+        self._rescore_behind(session_id, places, member, commit)
+
+    def _record(
+        self, session_id: str, assembled: AssembledTrace, evaluated: _Evaluated, *, in_session: bool
+    ) -> TraceRecord:
+        trace = evaluated.trace
+        return TraceRecord(
+            trace_id=trace.trace_id,
+            session_id=session_id,
+            started_at=trace.started_at,
+            revision=assembled.revision,
+            document=_document(assembled, trace, session_id, evaluated.seen),
+            continues_turn=trace.continues_turn,
+            offsets=assembled.offsets,
+            died=assembled.death.reason if assembled.death is not None else None,
+            processes=_processes(assembled),
+            run=trace.run,
+            run_trace=self._run_trace(trace, session_id),
+            findings=evaluated.findings,
+            turn_of=evaluated.turns,
+            text=searchable(trace),
+            effort=evaluated.effort,
+            in_session=in_session,
+            agent=trace.agent,
+            service=trace.service,
+            service_version=trace.service_version,
+            scored_at=self._clock.now(),
         )
-        return before if before is not None and before.session_id != session_id else None
 
     def took(self, efforts: Sequence[tuple[str, Effort]]) -> None:
         """Sessions of these agents are over, in this order, and took this."""
@@ -259,6 +299,11 @@ class TraceEvaluation:
             follower.signals[LoopDetection.name] = rescored
             commit.evaluations.append(rescored)
             self._sessions.rescore(session_id, follower)
+
+
+def _place(trace: Trace) -> tuple[int, str]:
+    """Where the trace stands in its session."""
+    return trace.started_at, trace.trace_id
 
 
 def _document(assembled: AssembledTrace, trace: Trace, session_id: str, seen: Seen) -> Document:

@@ -1,4 +1,4 @@
-"""What joins traces to conversations is kept in the store's file, bounded."""
+"""The links that join traces to conversations are kept in the store's file, bounded."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Agents that die in the middle of a trace, and collectors that do: what is said of it, and what is known after it."""
+"""Agents and collectors that die in the middle of a trace: how that is told, and what is known after it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What is observed in complete traces, from the evaluation to the documents and to who is told."""
+"""Findings of complete traces, from the evaluation to the documents, the counts and those who are told."""
 
 import json
 from collections.abc import Iterator

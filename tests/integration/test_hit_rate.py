@@ -1,4 +1,4 @@
-"""What a listing says of an agent's error findings, from a real store: whose word counts, and of which sessions."""
+"""The hit rate of an agent's error findings, from a real store: whose word counts, and of which sessions."""
 
 from collections.abc import Iterator
 from pathlib import Path

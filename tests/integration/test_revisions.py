@@ -1,4 +1,4 @@
-"""What comes late for a trace that was scored: its next revision, in a real collector."""
+"""Spans that come late for a trace that was scored make its next revision, in a real collector."""
 
 import sqlite3
 from collections.abc import Iterator

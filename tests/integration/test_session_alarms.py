@@ -1,4 +1,4 @@
-"""What is found across a session reaches every process that takes part in it: repeated answers, and judged alarms."""
+"""Repeated answers and judged alarms of a session reach every process that takes part in it."""
 
 from pathlib import Path
 from queue import Queue

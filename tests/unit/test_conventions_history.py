@@ -1,4 +1,4 @@
-"""What a trace's first model call was sent of the conversation before."""
+"""A trace's first model call tells of the conversation before."""
 
 from typing import Any
 

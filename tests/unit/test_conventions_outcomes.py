@@ -1,4 +1,4 @@
-"""How turns, model calls and tools ended, as the readers tell it."""
+"""The readers tell how turns, model calls and tools ended."""
 
 import json
 from typing import Any

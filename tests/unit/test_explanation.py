@@ -1,4 +1,4 @@
-"""What is said of an outcome in every status, and what to do about it."""
+"""Every status of an outcome is explained, with advice."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How bad a finding is, and what is done about it, as the settings say."""
+"""Severity and mode of findings are as the settings say."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What could be looked for in a trace."""
+"""Each trace says which facts could be looked for."""
 
 from typing import Any
 

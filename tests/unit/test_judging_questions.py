@@ -187,7 +187,7 @@ def test_a_plan_is_not_repeated_where_it_stands_in_the_transcript(plans: tuple[s
         pytest.param(lambda v: v.update(call_1="yes"), "reply.verdicts.call_1 must be of type object", id="bare"),
     ],
 )
-def test_there_is_one_verdict_for_each_call(change: Callable[[Any], None], named: str) -> None:
+def test_there_is_one_answer_for_each_call(change: Callable[[Any], None], named: str) -> None:
     with pytest.raises(Malformed) as error:
         answered(QUESTIONS["tools"], 1.0, lambda reply: change(reply["verdicts"]))
     assert named in str(error.value)

@@ -1,4 +1,4 @@
-"""Whose a loop is that is found live: as far as spans say it that arrived before it."""
+"""A loop that is found live has the session and agent that earlier spans name."""
 
 import pytest
 from agenteval_collector.clock import ManualClock

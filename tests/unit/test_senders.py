@@ -1,4 +1,4 @@
-"""What is known of senders by the histories of their traces."""
+"""Habits of senders are known by the histories of their traces."""
 
 import pytest
 from agenteval_collector.assembly.senders import LAST, SenderRules, Senders, Usual

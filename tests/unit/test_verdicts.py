@@ -1,4 +1,4 @@
-"""What is remembered of verdicts, and for how long."""
+"""Verdicts in the agent's process, and its reports of what is open there."""
 
 import dataclasses
 import threading

@@ -1,4 +1,4 @@
-"""What the outcomes of traces and sessions are where there is no judge."""
+"""Outcomes of traces and sessions where there is no judge."""
 
 import json
 from collections.abc import Iterator

@@ -13,22 +13,27 @@ from otel_agenteval.model import Json, Turn
 
 MAX_READ: Final = 20_000
 """Characters of a question, an answer, or the content of a call that are read."""
+BRIEF: Final = 40
+"""Characters below which an answer is brief: so short a one may rightly be given to several questions."""
 MAX_CALLS: Final = 100
 """Calls of a turn that are looked at, the first ones."""
 
 _WORD: Final = re.compile(r"\w+")
+_NAMED: Final = re.compile(r"\w+(?:[./_@]\w+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class SaidTurn:
     """One turn. `answer` is None where there was none; `asked` and `words` are equal for the same words, None where
     nothing was recorded, and for an answer that is a mere label. `brought` holds its successful calls, and the numbers
-    and ids in its answer and in those calls: all as digests, which hold as long as the process."""
+    and ids in its answer and in those calls: all as digests, which hold as long as the process. `is_brief`: its answer
+    is shorter than `BRIEF`."""
 
     answer: LoopText | None
     asked: int | None = None
     words: int | None = None
     brought: frozenset[int] = frozenset()
+    is_brief: bool = False
 
 
 def said_in(turn: Turn, answer: LoopText | None) -> SaidTurn:
@@ -59,6 +64,7 @@ def _said(
         asked=_words(question) if question else None,
         words=_words(output) if output and is_speech(output) else None,
         brought=frozenset(brought),
+        is_brief=output is not None and len(output.strip()) < BRIEF,
     )
 
 
@@ -67,9 +73,9 @@ def _words(text: str) -> int:
 
 
 def _numbers(text: str | None) -> set[int]:
-    """The words that hold a digit."""
-    words = _WORD.findall(text[:MAX_READ]) if text else ()
-    return {hash(word) for word in words if any(character.isdigit() for character in word)}
+    """The words that hold a digit, and those with a dot, a slash or the like inside, as names of files."""
+    words = _NAMED.findall(text[:MAX_READ]) if text else ()
+    return {hash(word) for word in words if not word.isalpha()}
 
 
 def _text(content: Json) -> str:

@@ -110,7 +110,7 @@ def test_findings_come_first_and_say_where_to_change_what_they_mean() -> None:
     assert seen.text == "Warning (only observed): cycle in turn 1: 2 calls, 3 times over."
     assert "tool_failed in turn 3" in failure.text
     assert "findings.tool_failed" in (failure.advice or "")
-    assert sight.text == "All that findings rest on could be seen."
+    assert sight.text.startswith("Recorded, and looked at: answers, arguments of tool calls, results")
     assert standing.text.startswith(f"Trace {GOOD_TRACE} is scored")
 
 
@@ -199,4 +199,4 @@ def test_what_the_telemetry_lacks_is_said_with_the_page_that_helps(
 
 def test_a_turn_in_one_trace_needs_no_word() -> None:
     notes = about_trace(trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0))
-    assert not any("turn" in note.text for note in notes)
+    assert not any("Its turn" in note.text for note in notes)

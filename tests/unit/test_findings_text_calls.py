@@ -84,6 +84,8 @@ MARKED = [
     pytest.param(f"<|tool_call|>[{JSON}]", id="Granite"),
     pytest.param('<|START_ACTION|>[{"tool_name": "get_order", "parameters": {}}]<|END_ACTION|>', id="Cohere"),
     pytest.param("```tool_code\nprint(default_api.get_order(order_id='7731'))\n```", id="Gemini"),
+    pytest.param('<|tool_call_start|>[get_order(order_id="7731")]<|tool_call_end|>', id="Liquid"),
+    pytest.param('Action: get_order\nAction Input: {"order_id": "7731"}', id="ReAct"),
 ]  # fmt: skip
 
 BARE = [
@@ -100,6 +102,8 @@ BARE = [
     pytest.param('get_order(order_id="7731")', id="Python"),
     pytest.param('[get_order(order_id="7731"), get_order(order_id="7732", lines=[1, 2])]', id="Python in a list"),
     pytest.param("```python\nget_order(order_id='7731')\n```", id="Python, fenced"),
+    pytest.param(f"Let me check.\n```json\n{JSON}\n```", id="JSON, fenced behind a few words"),
+    pytest.param('{"action": "get_order", "action_input": {"order_id": "7731"}}', id="LangChain's object"),
 ]
 
 

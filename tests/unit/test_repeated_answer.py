@@ -86,6 +86,21 @@ def told(exchanges: list[Exchange]) -> list[str]:
             id="a label, each time with something done",
         ),
         pytest.param(
+            [Exchange(f"Review {name}.", "I have found no issues.") for name in ("a.py", "b.py", "c.py")],
+            ["nothing", "observe"],
+            id="a brief answer that may be right each time",
+        ),
+        pytest.param(
+            [
+                Exchange(
+                    f"Review {name}.", f"I have read {name} line by line and found no issues, so it may be merged."
+                )
+                for name in ("a.py", "b.py", "c.py")
+            ],
+            ["nothing", "nothing"],
+            id="a file that was not named before",
+        ),
+        pytest.param(
             [Exchange(None, each.answer) for each in STANDSTILL], ["nothing", "observe"], id="questions not recorded"
         ),
         pytest.param(

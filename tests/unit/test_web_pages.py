@@ -450,11 +450,14 @@ def test_the_form_holds_what_was_asked_and_the_next_page_asks_the_same() -> None
 @pytest.mark.parametrize(
     ("facts", "findings", "says"),
     [
-        pytest.param({}, [], "No finding. All that findings rest on could be seen.", id="all was seen"),
+        pytest.param(
+            {}, [], "No finding. Recorded, and looked at: answers, arguments of tool calls, ", id="all was seen"
+        ),
         pytest.param(
             {"results": "none", "history": "none"},
             [],
-            "No finding. Not looked for: results of tool calls (not recorded), earlier turns (not recorded).",
+            "No finding. Not looked for: results of tool calls (not recorded), "
+            "earlier turns (the model's input does not show them).",
             id="not all was seen",
         ),
         pytest.param(
@@ -463,7 +466,12 @@ def test_the_form_holds_what_was_asked_and_the_next_page_asks_the_same() -> None
             "Not looked for: answers (seen in part).",
             id="what was found does not say that there is no more",
         ),
-        pytest.param({"arguments": None, "results": None}, [], "could be seen.", id="what is not there is not missed"),
+        pytest.param(
+            {"arguments": None, "results": None},
+            [],
+            "looked at: answers, reasons why the model stopped",
+            id="what is not there is not missed",
+        ),
     ],
 )
 def test_nothing_found_is_only_said_of_what_was_seen(

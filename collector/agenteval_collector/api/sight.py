@@ -27,8 +27,8 @@ _FACTS = {
     "finish_reasons": ("reasons why the model stopped", "answers that were cut"),
     "history": ("earlier turns", "values that nobody said"),
 }
-_NOTHING_THERE = {"history": "nothing came before"}
 _SEEN = {Sight.ALL: "seen", Sight.SOME: "seen in part", Sight.NONE: "not recorded"}
+_HISTORY = {None: "nothing came before", Sight.NONE: "the model's input does not show them"}
 
 
 def facts_of(trace: Document) -> list[Fact]:
@@ -39,12 +39,19 @@ def facts_of(trace: Document) -> list[Fact]:
     return [
         Fact(
             name=name,
-            seen=_NOTHING_THERE.get(key, "none in it") if seen[key] is None else _SEEN[Sight(seen[key])],
+            seen=_seen(key, seen[key]),
             is_missing=seen[key] in (Sight.NONE, Sight.SOME),
             found_by_it=found_by_it,
         )
         for key, (name, found_by_it) in _FACTS.items()
     ]
+
+
+def _seen(key: str, sight: str | None) -> str:
+    """How much of a sort of fact could be seen, in words."""
+    if key == "history" and sight in _HISTORY:
+        return _HISTORY[Sight(sight) if sight else None]
+    return "none in it" if sight is None else _SEEN[Sight(sight)]
 
 
 def about_sight(trace: Document) -> Note:
@@ -55,6 +62,7 @@ def about_sight(trace: Document) -> Note:
         return Note(f"{'No finding so far. ' if nothing else ''}Only loops are looked for until it is complete.")
     missing = [f"{fact.name} ({fact.seen})" for fact in facts if fact.is_missing]
     if not missing:
-        return Note(f"{nothing}All that findings rest on could be seen.")
+        there = ", ".join(name for key, (name, _) in _FACTS.items() if trace["seen"][key] is not None)
+        return Note(f"{nothing}Recorded, and looked at: {there}.")
     content = any(trace["seen"][key] in (Sight.NONE, Sight.SOME) for key in _CONTENT)
     return Note(f"{nothing}Not looked for: {', '.join(missing)}.", _RECORD_CONTENT if content else None)

@@ -2,22 +2,24 @@
 
 A model writes its calls as text, and what serves it turns that into calls. Where this fails, the text stands in the
 reply: *marked* by tags or special tokens (`<tool_call>`, `[TOOL_CALLS]`, `<|python_tag|>`, `to=functions.x`), or
-*bare*, as a JSON object or a call in Python. Code that is quoted beside other words is about calls, and none. The end
-of a text is looked at, and a bounded number of calls in it.
+*bare*, as a JSON object or a call in Python. Code that is quoted beside other words is about calls, and none, unless
+little stands before it and nothing behind. The end of a text is looked at, and a bounded number of calls in it.
 """
 
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 MAX_TEXT: Final = 50_000
 """Characters at the end of a text that are looked at."""
+MAX_LEAD: Final = 200
+"""Characters that may stand before a call in a fence."""
 MAX_MARKS: Final = 50
 """Marks, or beginnings of JSON, that are tried."""
 
-_SIGNS: Final = ("<", "[", "{", "(")
+_SIGNS: Final = ("<", "[", "{", "(", "Action Input:")
 """Without any of these there is no call: most replies need not be searched."""
 
 _NAME: Final = r"[A-Za-z_][\w.\-/]{0,127}+"
@@ -38,6 +40,7 @@ _NAMES: Final = (
     rf"|\bto=(?:functions|tools)\.(?P<harmony>{_NAME})(?=[^{{]{{0,80}}\{{)"
     rf"|\bfunctions\.(?P<kimi>{_NAME}):\d{{1,4}}(?=\s{{0,9}}(?:{_TOKEN})?\s{{0,9}}\{{)"
     rf"|\bdefault_api\.(?P<gemini>{_NAME})(?=\()"
+    rf"|(?:^|\n)Action:[ \t]{{0,9}}(?P<react>{_NAME})\s{{1,9}}Action Input:"
 )
 _MARK: Final = re.compile(f"{_OPENS}|{_NAMES}")
 _NAMED: Final = re.compile(_NAMES)
@@ -66,8 +69,8 @@ _JSON_GOES_ON: Final = re.compile(r"[\s,;]{0,99}+(?=[{\[])")
 _LITERAL: Final = r"""(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|\[[^\[\]]*+\]|\{[^{}]*+\}|[\w.+-]++)"""
 _ARGUMENTS: Final = rf"\(\s*+(?:(?:\w{{1,99}}\s*+=\s*+)?{_LITERAL}\s*+(?:,\s*+|(?=\))))*+\)"
 _PYTHON: Final = re.compile(rf"\[?(?:print\()?({_NAME}){_ARGUMENTS}(?:[\s,;]++{_NAME}{_ARGUMENTS})*+\)?\]?")
-_NAME_KEYS: Final = ("name", "tool_name", "recipient_name", "function", "tool")
-_ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "tool_input")
+_NAME_KEYS: Final = ("name", "tool_name", "recipient_name", "function", "tool", "action")
+_ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
 _WRAPPER_KEYS: Final = ("function", "function_call", "tool_call", "tool_calls", "tool_uses")
 _NAMESPACES: Final = ("functions.", "default_api.", "tools.")
 _MAX_WRAPPERS: Final = 4
@@ -99,7 +102,7 @@ def written_calls(text: str) -> WrittenCalls | None:
     if whole := _FENCED.fullmatch(text):
         text = whole[1].strip()
     searched = _CODE.sub(lambda code: " " * len(code[0]), text)
-    return _marked(text, searched) or _json(text, searched) or _python(text)
+    return _marked(text, searched) or _json(text, searched) or _python(text) or _last_fence(text)
 
 
 def _marked(text: str, searched: str) -> WrittenCalls | None:
@@ -131,6 +134,8 @@ def _call_at(text: str, mark: re.Match[str]) -> tuple[list[str], int]:
     name, position = mark[mark.lastgroup] if mark.lastgroup else None, mark.end()
     if name is None:
         position = _after(_BETWEEN, text, position)
+        if in_python := _PYTHON.match(text, position):
+            return [in_python[1]], in_python.end()
         if text[position : position + 1] in ("{", "["):
             return _objects(text, position, is_marked=True)
         named = _NAMED.match(text, position) or _BY_NAME.match(text, position)
@@ -166,6 +171,19 @@ def _python(text: str) -> WrittenCalls | None:
     """A bare call in Python, or a list of them, that is the whole text."""
     call = _PYTHON.fullmatch(text)
     return WrittenCalls((_plain(call[1]),), text) if call else None
+
+
+def _last_fence(text: str) -> WrittenCalls | None:
+    """Bare calls in a fence that ends the text, behind a few words at most: more of them are about the calls, as are
+    those that end in a colon, by which an example is shown."""
+    fences = [*_FENCED.finditer(text)]
+    if not fences or fences[-1].end() != len(text) or fences[-1].start() > MAX_LEAD:
+        return None
+    if text[: fences[-1].start()].rstrip().endswith(":"):
+        return None
+    inside = fences[-1][1].strip()
+    called = _json(inside, inside)
+    return replace(called, begins=False) if called and called.begins else None
 
 
 def _objects(text: str, position: int, *, is_marked: bool) -> tuple[list[str], int]:

@@ -24,6 +24,9 @@ CUTS: Final = {
     "spii": _FILTERED,
     "image_safety": _FILTERED,
     "error_toxic": _FILTERED,
+    "incomplete": "the model did not finish it",
+    "cancelled": "it was cancelled",
+    "malformed_function_call": "it was to be a call of a tool, and could not be read as one",
 }
 """Reasons of OpenAI, Anthropic, Bedrock, Gemini, Mistral and Cohere to end a reply before the model did."""
 

@@ -12,8 +12,10 @@ THRESHOLD: Final = 0.5
 
 
 class RepeatedAnswer(NamedTuple):
-    """The second restatement in a row: of the answer how many turns `back`, by which score, and what is in doubt."""
+    """The second restatement in a row, in turn number `turn` of the trace: of the answer how many turns `back`, by
+    which score, and what is in doubt."""
 
+    turn: int
     score: float
     back: int
     doubt: str | None
@@ -24,7 +26,7 @@ def repeated_answer(previous: Sequence[SaidTurn], turns: Sequence[SaidTurn]) -> 
 
     It is one where it and the turn before both restate an answer to another question, and it brings no successful call,
     no number and no id that the turns before it had not. The very same words three times in a row are one whatever they
-    come with, but in doubt, as they are where a question was not recorded.
+    come with, but in doubt, as they are where a question was not recorded, and where the answer is brief.
     """
     said = [*previous, *turns]
     for at in range(len(previous), len(said)):
@@ -40,7 +42,9 @@ def repeated_answer(previous: Sequence[SaidTurn], turns: Sequence[SaidTurn]) -> 
         doubt = "each came with something new" if is_new else None
         if any(each.asked is None for each in said[at - 1 : at + 1]):
             doubt = "what it was asked is not recorded"
-        return RepeatedAnswer(*found, doubt)
+        if said[at].is_brief:
+            doubt = "so brief an answer may be right each time"
+        return RepeatedAnswer(at - len(previous), *found, doubt)
     return None
 
 

@@ -79,6 +79,7 @@ class TraceLoops:
                 session_id=compared.session_id,
                 trace_id=compared.subject_id,
                 span_id=compared.span_id,
+                turn=found.turn,
                 agent=compared.agent,
                 service=compared.service,
                 service_version=compared.service_version,

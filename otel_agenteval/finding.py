@@ -104,3 +104,9 @@ class Seen:
     results: Sight | None = None
     finish_reasons: Sight | None = None
     history: Sight | None = None
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether nothing of the trace itself could be looked at."""
+        facts = (self.answers, self.arguments, self.results, self.finish_reasons)
+        return all(sight in (None, Sight.NONE) for sight in facts)

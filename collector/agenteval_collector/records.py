@@ -159,7 +159,7 @@ class StrayReport:
 class SessionRecord:
     """A session as it is after its newest trace. Times in nanoseconds since the Unix epoch; `last_seen_at` is when the
     newest of its telemetry was received. `effort` is what its traces took together, `is_unusual`: that was found to be
-    more than its agent's sessions usually take."""
+    more than its agent's sessions usually take. `is_blind`: nothing of any of its traces could be looked at."""
 
     session_id: str
     user_id: str | None
@@ -171,6 +171,7 @@ class SessionRecord:
     trace_count: int
     effort: Effort = NO_EFFORT
     is_unusual: bool = False
+    is_blind: bool = True
     finalized_at: int | None = None
     ended_at: int | None = None
 

@@ -195,7 +195,7 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
         "model", "metadata", "error_type",
     }  # fmt: skip
     about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at", "status_reason"}
-    about |= {"running_traces", "findings", "findings_count", "worst", "versions", "judged_failures"}
+    about |= {"running_traces", "findings", "findings_count", "worst", "versions", "judged_failures", "blind"}
     whole = {"trace_ids", "turn_traces", "outcomes", "signals", "flagged_traces", "trend", "interactions"}
     assert set(session) == about | whole
     assert set(item) >= {*about, "trace_count"}

@@ -280,6 +280,7 @@ def session(session_id: str, *traces: Document, outcomes: list[Document], **chan
         "agent": "travel_agent",
         "services": ["travel"],
         "versions": [],
+        "blind": False,
         "status": "active",
         "started_at": min(trace["started_at"] for trace in traces),
         "last_seen_at": max(trace["ended_at"] for trace in traces),

@@ -297,3 +297,12 @@ def test_names_that_never_come_again_are_not_kept_for_ever() -> None:
         live.seen(str(number), agent=f"agent {number}", service=None, scores={}, now=0)
         live.forget(str(number))
     assert len(list(live.session_levels())) < 2_000
+
+
+def test_a_session_is_blind_until_something_of_it_could_be_looked_at(scoring: Scoring) -> None:
+    scoring.put(assembled(span(1, 1, gen_ai__operation__name="invoke_agent", gen_ai__conversation__id="s")))
+    assert scoring.session("s")["blind"]
+    scoring.put(assembled(said(2, SAID[0])))
+    scoring.restart()
+    scoring.put(assembled(span(3, 1, gen_ai__operation__name="invoke_agent", gen_ai__conversation__id="s")))
+    assert not scoring.session("s")["blind"]

@@ -16,6 +16,7 @@ from agenteval_collector.clock import Clock
 from agenteval_collector.findings.effort import NO_EFFORT, Effort
 from agenteval_collector.records import Member, SessionRecord, SessionUpdate, StoredSession, StoredTrace
 from agenteval_collector.said import SaidTurn, said_in_document
+from otel_agenteval.finding import Seen
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.metrics.signals import merge_weights
 from otel_agenteval.model import Trace
@@ -111,10 +112,13 @@ class Sessions:
                     found[member.trace_id] = (member, window.before(member.place))
         return list(found.values())
 
-    def put(self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort) -> SessionRecord:
+    def put(
+        self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort, seen: Seen
+    ) -> SessionRecord:
         """Add a trace to its session, or replace it by its newer revision: the session then.
 
-        `updates` gives what comes of it. `effort` is what the trace takes more than its earlier revision there.
+        `updates` gives what comes of it. `effort` is what the trace takes more than its earlier revision there, `seen`
+        what could be seen of it.
 
         The session was seen last when the newest of its traces was received: not when it got its turn to be scored, and
         not when the trace says that it ended.
@@ -135,6 +139,7 @@ class Sessions:
             _seen(session.record, trace, agent, session.scores.traces, received_at),
             effort=session.record.effort + effort,
             is_unusual=session.record.is_unusual,
+            is_blind=session.record.is_blind and seen.is_blind,
         )
         session.service_version = trace.service_version or session.service_version
         span_id = trace.turns[-1].span_id if trace.turns else trace.root_span_id

@@ -77,7 +77,7 @@ def worst(session: Document) -> Text:
     """The worst findings of a session: how many there are, and of which kinds."""
     severity = session["worst"]
     if severity == "none":
-        return Text("none found", "dim")
+        return Text("nothing recorded" if session["blind"] else "none found", "dim")
     kinds = ", ".join(map(kind_words, worst_kinds(session)))
     count = counted(session["findings_count"][severity], severity)
     return content(f"{count}: {kinds}", _SEVERITIES[severity])

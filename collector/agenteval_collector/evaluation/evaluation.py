@@ -52,7 +52,9 @@ class SessionAggregation(Protocol):
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
     ) -> list[tuple[Member, list[SaidTurn]]]: ...
 
-    def put(self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort) -> SessionRecord: ...
+    def put(
+        self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort, seen: Seen
+    ) -> SessionRecord: ...
 
     def found_unusual(self, session_id: str) -> None: ...
 
@@ -189,7 +191,7 @@ class TraceEvaluation:
         )
         stayed = before if before is not None and before.session_id == session_id else None
         added = evaluated.effort if stayed is None else evaluated.effort - stayed.effort
-        session = self._sessions.put(session_id, trace, member, assembled.received_at, added)
+        session = self._sessions.put(session_id, trace, member, assembled.received_at, added, evaluated.seen)
         if not session.is_unusual and (unusual := self._observation.unusual_effort(trace, session)):
             evaluated.findings += unusual
             self._sessions.found_unusual(session_id)

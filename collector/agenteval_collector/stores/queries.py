@@ -232,6 +232,7 @@ class StoreQueries:
             "started_at": rfc3339(row.started_at),
             "last_seen_at": rfc3339(row.last_seen_at),
             "trace_count": row.trace_count,
+            "blind": row.blind,
             "running_traces": [trace.trace_id for trace in running],
         }
 

@@ -123,6 +123,7 @@ def session_row(tenant: str, session: SessionRecord, found: Mapping[str, int]) -
         "last_seen_at": session.last_seen_at,
         "trace_count": session.trace_count,
         "effort": json.dumps(asdict(session.effort)),
+        "blind": session.is_blind,
         "finalized_at": session.finalized_at,
         "ended_at": session.ended_at,
     }
@@ -141,6 +142,7 @@ def session_record(row: Mapping[Any, Any]) -> SessionRecord:
         trace_count=row["trace_count"],
         effort=effort_from(row["effort"]),
         is_unusual=bool(row["attention"] & UNUSUAL),
+        is_blind=row["blind"],
         finalized_at=row["finalized_at"],
         ended_at=row["ended_at"],
     )

@@ -62,6 +62,7 @@ def running_document(
         "outcomes": [],
         "flagged_traces": [],
         "judged_failures": 0,
+        "blind": False,
         **found,
     }
 

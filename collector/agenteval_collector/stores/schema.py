@@ -99,6 +99,7 @@ sessions = Table(
     Column("last_seen_at", BigInteger, nullable=False, comment="when its newest telemetry was received"),
     Column("trace_count", Integer, nullable=False),
     Column("effort", Text, nullable=False, server_default="{}", comment="JSON: what its traces took together"),
+    Column("blind", Boolean, nullable=False, server_default=true(), comment="nothing of it could be looked at"),
     Column("finalized_at", BigInteger, comment="when it was over for the first time"),
     Column("ended_at", BigInteger, comment="when it was reported ended"),
     Column("versions", Text, nullable=False, server_default="[]", comment="JSON, in order of appearance"),

@@ -37,8 +37,6 @@ _DIGIT: Final = re.compile(r"\d")
 
 def printable(name: str) -> str:
     """A name from outside, fit to be kept and to stand in a sentence."""
-    if len(name) <= MAX_NAME and name.isprintable():
-        return name
     return "".join(character if character.isprintable() else "?" for character in name[:MAX_NAME])
 
 
@@ -123,26 +121,25 @@ def _canonical(text: str) -> str:
     if len(text) > MAX_DECODED or text.lstrip()[:1] not in _BEGINS_JSON:
         return text.strip()
     try:
-        value = _decode(text)
+        value = _decoded(text)
         # A model's arguments are JSON text; some instrumentations write that as a JSON string once more.
-        if isinstance(value, str):
-            value = _decode(value)
-        return json.dumps(value, sort_keys=True)
+        return _encoded(_decoded(value) if isinstance(value, str) else value)
     except (ValueError, RecursionError):
         return text.strip()
-
-
-def _decode(text: str) -> Json:
-    value: Json = json.loads(text, parse_float=_number)
-    return value
 
 
 def _number(text: str) -> int | float:
     number = float(text)
     try:
-        is_exact = Decimal(repr(number)) == Decimal(text)
+        # Most numbers are written as Python writes them, which is found at once.
+        is_exact = repr(number) == text or Decimal(repr(number)) == Decimal(text)
     except InvalidOperation:
         is_exact = False
     if not is_exact:
         raise ValueError("a number that loses digits is compared as it is written")
     return int(number) if number.is_integer() else number
+
+
+# Made once: `json.loads` and `json.dumps` make one for each text.
+_decoded: Final = json.JSONDecoder(parse_float=_number).decode
+_encoded: Final = json.JSONEncoder(sort_keys=True).encode

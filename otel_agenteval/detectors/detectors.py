@@ -5,17 +5,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from otel_agenteval.detectors.agent import cycle_of
 from otel_agenteval.detectors.circles import Circles
-from otel_agenteval.detectors.content import printable
+from otel_agenteval.detectors.content import MAX_NAME, printable
 from otel_agenteval.detectors.loop import loop
 from otel_agenteval.detectors.open_spans import OpenSpans
-from otel_agenteval.detectors.repetition import Cycle
 from otel_agenteval.detectors.rules import Kind, RuleBook
 from otel_agenteval.detectors.runs import Runs
 from otel_agenteval.detectors.spending import NANOSECONDS, Spending
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
 from otel_agenteval.finding import Finding, Mode
+from otel_agenteval.model import Json
 from otel_agenteval.tool_names import only_hands_over
 
 MAX_AGENTS: Final = 64
@@ -52,24 +51,21 @@ class Detectors:
 
     def observe(self, event: StepStarted | Step) -> list[Finding]:
         """What is wrong since `event`; spans are to be given in the order in which they ended."""
-        agent = event.agent and printable(event.agent)
-        if (name := printable(event.name)) != event.name or agent != event.agent:
-            event = replace(event, name=name, agent=agent)
+        names = event.name if event.agent is None else event.name + event.agent
+        if len(names) > MAX_NAME or not names.isprintable():
+            event = replace(event, name=printable(event.name), agent=event.agent and printable(event.agent))
         if isinstance(event, StepStarted):
             self._open.start(event)
             return []
         self._open.end(event.span_id, event.ended_at)
         if event.kind is StepKind.OTHER:
             return []
-        circle = self._circles.observe(event)
-        found = self._found(event.agent, self._circle(event, circle)) if circle is not None else []
-        if event.kind is StepKind.TOOL and only_hands_over(event.name, event.arguments):
-            return found
-        if loops := self._runs.of(event).observe(event):
-            found += self._found(event.agent, loops)
-        if self._has_budgets and (spending := self._of(event.agent)) is not None:
-            found += self._found(event.agent, spending.observe(event))
-        return found
+        found = [self._circles.observe(event)]
+        if event.kind is StepKind.MODEL or not only_hands_over(event.name, event.arguments):
+            found += self._runs.of(event).observe(event)
+            if self._has_budgets:
+                found += self._spending_of(event.agent).observe(event)
+        return self._found(event.agent, found) if any(found) else []
 
     def tick(self, now: int) -> list[Finding]:
         """What is wrong since nothing happened until `now`: hung spans, and time that has run out."""
@@ -79,37 +75,25 @@ class Detectors:
             if rule.mode is Mode.OFF or silence < rule.after * NANOSECONDS:
                 continue
             self._open.told(span.span_id)
-            hung = loop(
-                kind=Kind.HUNG_SPAN,
-                mode=rule.mode,
-                span_id=span.span_id,
-                reason=f"{span.name} has been open for {silence / NANOSECONDS:.0f} s without anything going on",
-                metadata={span.kind.value: span.name, "silent_seconds": silence / NANOSECONDS},
-            )
-            found += self._found(span.agent, [hung])
+            seconds = silence / NANOSECONDS
+            reason = f"{span.name} has been open for {seconds:.0f} s without anything going on"
+            evidence: dict[str, Json] = {span.kind.value: span.name, "silent_seconds": seconds}
+            found += self._found(span.agent, [loop(Kind.HUNG_SPAN, rule.mode, span.span_id, reason, evidence)])
         for agent, spending in self._spending.items():
             found += self._found(agent, spending.tick(now))
         return found
 
-    def _circle(self, step: Step, circle: Cycle) -> list[Finding]:
-        rule = self._rules.of(step.agent).cycle
-        names = ", ".join(circle.names)
-        reason = f"{len(circle.names)} agents took turns {rule.repeats} times over, and nothing new came of it: {names}"
-        found = cycle_of("agents", rule, step, circle, reason)
-        return [found] if found is not None else []
-
-    def _of(self, agent: str | None) -> Spending | None:
-        """What an agent has used up; None where it has no budget."""
+    def _spending_of(self, agent: str | None) -> Spending:
         spending = self._spending.get(agent)
         if spending is None:
-            budget = self._rules.of(agent).budget
-            if budget.mode is Mode.OFF:
-                return None
-            spending = self._spending[agent] = Spending(budget)
+            spending = self._spending[agent] = Spending(self._rules.of(agent).budget)
             if len(self._spending) > MAX_AGENTS:
                 self._spending.popitem(last=False)
         self._spending.move_to_end(agent)
         return spending
 
-    def _found(self, agent: str | None, loops: Iterable[Finding]) -> list[Finding]:
-        return [replace(each, trace_id=self._trace_id, session_id=self._session_id, agent=agent) for each in loops]
+    def _found(self, agent: str | None, loops: Iterable[Finding | None]) -> list[Finding]:
+        """Those that are loops, with whose they are."""
+        return [
+            replace(each, trace_id=self._trace_id, session_id=self._session_id, agent=agent) for each in loops if each
+        ]

@@ -2,20 +2,25 @@
 
 from collections.abc import Mapping
 
-from otel_agenteval.detectors.rules import Kind
 from otel_agenteval.finding import Finding, Mode, severity_of
 from otel_agenteval.model import Json
 
 
-def loop(*, kind: Kind, mode: Mode, span_id: str, reason: str, metadata: Mapping[str, Json]) -> Finding:
-    """A loop as a rule knows it: `Detectors` adds the trace, the session and the agent.
+def loop(
+    kind: str, mode: Mode, span_id: str | None, reason: str, metadata: Mapping[str, Json], doubt: str | None = None
+) -> Finding | None:
+    """A loop as a rule knows it, without its trace, session and agent; None where it is not looked for.
 
     `metadata` holds what it rests on: `tool` or `model`, `repetitions`, `span_ids` (the newest, at most 10), and what
-    else belongs to the kind.
+    else belongs to the kind. A loop in `doubt` is only observed, and says why.
     """
+    if mode is Mode.OFF:
+        return None
+    if doubt is not None:
+        mode, reason, metadata = Mode.OBSERVE, f"{reason}; {doubt}", {**metadata, "doubt": doubt}
     tool = metadata.get("tool")
     return Finding(
-        kind=kind.value,
+        kind=str(kind),
         severity=severity_of(mode),
         mode=mode,
         span_id=span_id,

@@ -2,29 +2,28 @@
 
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from otel_agenteval.detectors.steps import Step
+from otel_agenteval.model import Json
 
 MAX_PERIOD: Final = 6
 """Calls in the longest cycle that is found."""
 
 NEAR: Final = 8
-"""Steps of the same kind that may lie between two failures of one tool in a row."""
-
-MAX_CHECKS: Final = 8
-"""Failing calls that are remembered until they are made again."""
+"""Steps of the same kind that may lie between two failures of one tool, or of one call."""
 
 MAX_EVIDENCE: Final = 10
 """Spans that are remembered of a repetition, the newest."""
+
+T = TypeVar("T")
 
 
 class Row:
     """The same again and again: how often, each time after the time before was over.
 
-    Equal steps that overlap are one time: whoever began them did not repeat, but do it at once. `pauses` counts how
-    often the agent has waited so far.
+    Equal steps that overlap are one time: whoever began them did not repeat, but do it at once.
     """
 
     __slots__ = ("_ended_at", "_key", "_pauses", "count", "span_ids")
@@ -36,98 +35,103 @@ class Row:
         self.count = 0
         self.span_ids: list[str] = []
 
+    def clear(self) -> None:
+        """Begin anew: something else was done."""
+        self._key = None
+        self.count = 0
+
     def is_of(self, key: Hashable) -> bool:
         """Whether `key` is what is repeated."""
         return self.count > 0 and key == self._key
 
-    def add(self, key: Hashable, step: Step, pauses: int = 0) -> bool:
-        """Note that `step` did what `key` stands for; another key begins anew. False: it overlaps the time before."""
-        if self.count and key == self._key:
-            return self._add_again(step)
-        self.begin(key, step.span_id, step.ended_at, pauses)
-        return True
+    def add(self, key: Hashable, step: Step, pauses: int = 0) -> int:
+        """Note that `step` did what `key` stands for, after so many `pauses` of the agent; another key begins anew.
 
-    def begin(self, key: Hashable, span_id: str, ended_at: int | None, pauses: int = 0) -> None:
-        """Begin anew with what was done in the span of this id."""
-        self._key, self._ended_at, self._pauses = key, ended_at, pauses
-        self.count, self.span_ids = 1, [span_id]
-
-    def _add_again(self, step: Step) -> bool:
-        if not step.follows(self._ended_at):
-            return False
-        self.count += 1
+        Returns how often it was done; 0 where `step` overlaps the time before.
+        """
+        if not self.count or key != self._key:
+            self._key, self._pauses = key, pauses
+            self.count, self.span_ids = 1, [step.span_id]
+        elif step.follows(self._ended_at):
+            self.count += 1
+            self.span_ids = [*self.span_ids, step.span_id][-MAX_EVIDENCE:]
+        else:
+            return 0
         self._ended_at = step.ended_at
-        self.span_ids = [*self.span_ids, step.span_id][-MAX_EVIDENCE:]
-        return True
+        return self.count
 
     def waited(self, pauses: int) -> bool:
         """Whether the agent has waited before every repetition."""
         return pauses - self._pauses >= self.count - 1
 
-    def clear(self) -> None:
-        """Begin anew: something else was done."""
-        self._key = None
-        self.count = 0
-        self.span_ids = []
-
 
 class Attempts:
     """Ways tried in a row, all different, that came to the same."""
 
-    __slots__ = ("_limit", "_tried", "row")
+    __slots__ = ("_limit", "row", "tried")
 
     def __init__(self, limit: int) -> None:
         """More than `limit` attempts need not be told apart."""
         self._limit = limit
         # No set: most ways need never be read, and their hashes would read them.
-        self._tried: list[tuple[str, Hashable]] = []
+        self.tried: list[tuple[str, Hashable]] = []
+        """The tool of each attempt, and the way in which it was used."""
         self.row = Row()
 
-    def add(self, outcome: Hashable, way: Hashable, step: Step) -> bool:
-        """Note a way tried; False where it was tried before, or overlaps the attempt before."""
-        if not self.row.is_of(outcome):
-            self._tried.clear()
-        if (step.name, way) in self._tried or not self.row.add(outcome, step):
-            return False
-        if len(self._tried) < self._limit:
-            self._tried.append((step.name, way))
-        return True
+    def add(self, outcome: Hashable | None, way: Hashable, step: Step) -> int:
+        """Note a way tried; None as outcome is that of no other way.
 
-    def tools(self) -> list[str]:
-        """The tool of each attempt, oldest first."""
-        return [tool for tool, _ in self._tried]
-
-    def clear(self) -> None:
-        """Begin anew."""
-        self._tried.clear()
-        self.row.clear()
+        Returns how many were tried; 0 where this one was tried before, or overlaps the attempt before.
+        """
+        if outcome is None:
+            self.row.clear()
+        elif not self.row.is_of(outcome):
+            self.tried.clear()
+        if outcome is None or (step.name, way) in self.tried or not self.row.add(outcome, step):
+            return 0
+        if len(self.tried) < self._limit:
+            self.tried.append((step.name, way))
+        return self.row.count
 
 
-@dataclass(slots=True)
-class _Failing:
-    """How a tool failed last, and how often in a row."""
+class _Lately(Generic[T]):
+    """What was kept in the last steps, by key."""
 
-    at: int
-    arguments: Hashable | None
-    failure: "Failure"
-    row: Row
-    between: bool = False
+    __slots__ = ("_kept", "step")
+
+    def __init__(self) -> None:
+        self.step = 0
+        self._kept: dict[Hashable, tuple[int, T]] = {}
+
+    def take(self, key: Hashable) -> tuple[int, T] | None:
+        """Go one step on; what is kept under `key`, and at which step it was, if at most `NEAR` lie between."""
+        self.step += 1
+        kept = self._kept.pop(key, None)
+        return kept if kept is not None and self.step - kept[0] <= NEAR + 1 else None
+
+    def keep(self, key: Hashable, value: T) -> None:
+        """Keep `value` of this step."""
+        self._kept[key] = self.step, value
+        if len(self._kept) > NEAR + 1:
+            del self._kept[next(iter(self._kept))]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """How a step failed: `kind` is equal whatever numbers stand in it, `exact` where nothing but times differs."""
 
     kind: Hashable
     exact: Hashable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Storm:
-    """Failures of one tool in a row. `between`: the same call failed again after something else had succeeded."""
+    """Failures of one tool in a row, and the last one of them."""
 
-    row: Row
-    between: bool
+    arguments: Hashable | None
+    failure: Failure
+    row: Row = field(default_factory=Row)
+    between: bool = False
+    """Whether the same call failed again after something else had succeeded."""
 
 
 class Failures:
@@ -138,88 +142,61 @@ class Failures:
     in another way.
     """
 
-    __slots__ = ("_failing", "_steps", "_succeeded_at")
+    __slots__ = ("_lately", "_succeeded_at")
 
     def __init__(self) -> None:
-        self._steps = 0
         self._succeeded_at = 0
-        # The tool that failed longest ago stands first.
-        self._failing: dict[str, _Failing] = {}
+        self._lately: _Lately[Storm] = _Lately()
 
     def add(self, arguments: Hashable | None, failure: Failure | None, step: Step, pauses: int) -> Storm | None:
         """Note a step, a success where `failure` is None; the row of failures that it makes longer, if any."""
-        self._steps += 1
-        while self._failing and self._steps - next(iter(self._failing.values())).at > NEAR + 1:
-            del self._failing[next(iter(self._failing))]
-        last = self._failing.pop(step.name, None)
+        last = self._lately.take(step.name)
         if failure is None:
             # Who gave nothing back, as a tool to think with, has changed nothing.
-            self._succeeded_at = self._steps if step.result else self._succeeded_at
+            self._succeeded_at = self._lately.step if step.result else self._succeeded_at
             return None
-        now = _Failing(self._steps, arguments, failure, Row())
+        now = Storm(arguments, failure)
         if last is not None:
-            is_same_call = arguments is not None and arguments == last.arguments
-            between = is_same_call and self._succeeded_at > last.at
-            is_alike = failure.kind == last.failure.kind or is_same_call
-            if failure.exact == last.failure.exact if between else is_alike:
-                now.row, now.between = last.row, last.between or between
-        self._failing[step.name] = now
-        return Storm(now.row, now.between) if now.row.add(step.name, step, pauses) else None
+            at, before = last
+            is_same_call = arguments is not None and arguments == before.arguments
+            between = is_same_call and self._succeeded_at > at
+            is_alike = failure.kind == before.failure.kind or is_same_call
+            if failure.exact == before.failure.exact if between else is_alike:
+                now.row, now.between = before.row, before.between or between
+        self._lately.keep(step.name, now)
+        return now if now.row.add(step.name, step, pauses) else None
 
 
 class Checks:
-    """The same call that fails in the same way again, each time with other calls in between: they changed nothing."""
+    """The same call that ends in the same way again, each time with other calls in between: they changed nothing."""
 
-    __slots__ = ("_calls", "_made")
+    __slots__ = ("_lately",)
 
     def __init__(self) -> None:
-        self._calls = 0
-        # By call, the one made longest ago first: when, in which span and with what outcome it was made the only time,
-        # or when last, and how often in a row it has failed in the same way.
-        self._made: dict[int | None, tuple[int, str, int | None, int] | tuple[int, Row]] = {}
+        self._lately: _Lately[Row] = _Lately()
 
-    def is_first(self, call: int | None, outcome: int, step: Step) -> bool:
-        """Whether a call was not made before, or not for long; then it is noted.
-
-        `call` and `outcome` are equal for the same ones; `call` is None where that is not known.
-        """
-        self._calls += 1
-        if call in self._made:
-            return False
-        if call is not None:
-            self._made[call] = (self._calls, step.span_id, step.ended_at, outcome)
-            if len(self._made) > MAX_CHECKS:
-                del self._made[next(iter(self._made))]
-        return True
-
-    def again(self, call: int | None, outcome: int, step: Step, failure: Hashable | None) -> Row | None:
-        """Note a call that was made before; the row of failing checks that it makes longer, if any.
-
-        `failure` is equal for the same failure, None where the call is well.
-        """
-        made = self._made.pop(call)
-        if failure is None:
-            self._made[call] = (self._calls, step.span_id, step.ended_at, outcome)
+    def add(self, call: Hashable | None, outcome: Hashable | None, step: Step) -> Row | None:
+        """Note a call and what came of it, None where either is not known; the row that it makes longer, if any."""
+        last = self._lately.take(call)
+        if call is None or outcome is None:
             return None
-        row = made[1] if len(made) == 2 else Row()
-        if len(made) == 4 and made[3] == outcome:
-            row.begin(failure, made[1], made[2])
-        is_after_others = self._calls - made[0] > 1 or not row.is_of(failure)
-        self._made[call] = (self._calls, row)
-        return row if is_after_others and row.add(failure, step) else None
+        at, row = last or (0, Row())
+        is_after_others = self._lately.step - at > 1 or not row.is_of(outcome)
+        self._lately.keep(call, row)
+        return row if is_after_others and row.add(outcome, step) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
+class Cycle(NamedTuple):
     """Calls that were made over and over, in the order of the newest round."""
 
     names: tuple[str, ...]
     span_ids: tuple[str, ...]
-    doubts: tuple[str, ...]
+    doubt: str | None
+    """Why one of them may rightly be made again."""
 
-
-_Call = tuple[str, str, int | None, str | None]
-"""The name of a call, its span, when it ended, and why it may rightly be made again."""
+    def evidence(self, whose: str, rounds: int) -> dict[str, Json]:
+        """The metadata of a loop of so many rounds; `whose` names are these: "tools" or "agents"."""
+        return {whose: [*self.names], "repetitions": rounds, "span_ids": [*self.span_ids]}
 
 
 class Cycles:
@@ -229,45 +206,40 @@ class Cycles:
 
     def __init__(self) -> None:
         self._keys: deque[Hashable] = deque(maxlen=MAX_PERIOD)
-        self._calls: deque[_Call] = deque(maxlen=MAX_PERIOD)
+        # The name of each call, its span, when it ended, and why it may rightly be made again.
+        self._calls: deque[tuple[str, str, int | None, str | None]] = deque(maxlen=MAX_PERIOD)
         # By period: how many calls up to the last one are the same as that many calls before.
         self._runs = [0] * (MAX_PERIOD + 1)
 
     def add(
-        self,
-        key: Hashable | None,
-        step: Step,
-        times: int,
-        doubt: str | None,
-        *,
-        name: str | None = None,
-        started_at: int | None = None,
+        self, key: Hashable | None, name: str, began: int | None, last: Step, times: int, doubt: str | None
     ) -> Cycle | None:
-        """Note a call; the cycle whose `times`-th round it completes, if any. None as key is equal to nothing.
+        """Note a call of this name that began then and ended with the step `last`; None as key is equal to nothing.
 
-        `doubt` says why this call may rightly be made again. `name` and `started_at` stand for those of `step` where
-        it is only the last one of several.
+        Returns the cycle whose `times`-th round it completes, if any. `doubt` says why it may rightly be made again.
         """
-        found = 0
         if key is None:
             self.clear()
             return None
+        period = 0
         if key in self._keys:
-            found = self._again(key, step.started_at if started_at is None else started_at, times)
+            period = self._period(key, began, times)
         elif any(self._runs):
             self._runs = [0] * (MAX_PERIOD + 1)
         self._keys.append(key)
-        self._calls.append((name or step.name, step.span_id, step.ended_at, doubt))
-        return self._cycle(found) if found else None
+        self._calls.append((name, last.span_id, last.ended_at, doubt))
+        if not period or not _is_primitive([*self._keys][-period:]):
+            return None
+        names, span_ids, _, doubts = zip(*[*self._calls][-period:], strict=True)
+        return Cycle(names, span_ids, next(filter(None, doubts), None))
 
     def clear(self) -> None:
         """Begin anew."""
         if self._keys:
             self._keys.clear()
             self._calls.clear()
-            self._runs = [0] * (MAX_PERIOD + 1)
 
-    def _again(self, key: Hashable, began: int | None, times: int) -> int:
+    def _period(self, key: Hashable, began: int | None, times: int) -> int:
         """The shortest period whose `times`-th round a call with this key completes; 0: none."""
         found = 0
         for period in range(2, len(self._keys) + 1):
@@ -277,12 +249,6 @@ class Cycles:
             if not found and self._runs[period] == period * (times - 1):
                 found = period
         return found
-
-    def _cycle(self, period: int) -> Cycle | None:
-        if not _is_primitive(list(self._keys)[-period:]):
-            return None
-        names, span_ids, _, doubts = zip(*list(self._calls)[-period:], strict=True)
-        return Cycle(names, span_ids, tuple(doubt for doubt in doubts if doubt is not None))
 
 
 def _is_primitive(keys: list[Hashable]) -> bool:

@@ -93,6 +93,11 @@ def is_content(tool: ToolName, result: Json) -> bool:
     return sum(map(len, texts)) > MIN_CONTENT
 
 
+def ends_of(text: str) -> str:
+    """The beginning and the end of a text, where a report says what came of it."""
+    return text if len(text) <= 2 * _MAX_REPORT else f"{text[:_MAX_REPORT]}\n{text[-_MAX_REPORT:]}"
+
+
 def reports_failure(result: Json) -> bool:
     """Whether a result reports of something that fails, as a test or a build does, at its beginning or at its end."""
     if isinstance(result, dict):
@@ -101,7 +106,7 @@ def reports_failure(result: Json) -> bool:
         result = " ".join(value for _, value in _fields(result) if isinstance(value, str))
     if not isinstance(result, str):
         return False
-    shown = result if len(result) <= 2 * _MAX_REPORT else f"{result[:_MAX_REPORT]}\n{result[-_MAX_REPORT:]}"
+    shown = ends_of(result)
     for mark in _MAY_REPORT:
         if mark in shown:
             decoded = _decoded(shown)

@@ -57,9 +57,7 @@ class Runs:
         question = step.question() if step.kind is StepKind.MODEL and step.run is not None else None
         earlier = self._earlier(step, question)
         run = self._runs.pop(earlier) if earlier is not None else _Remembered(RunDetectors(self._rules.of(step.agent)))
-        if question is not None and run.opening is None:
-            run.opening = question.opening or question.newest
-        run.is_guessed = question is None and step.run is not None
+        run.is_guessed = step.run is not None
         self._runs[key] = run
         if len(self._runs) > MAX_RUNS:
             self._runs.popitem(last=False)
@@ -73,8 +71,7 @@ class Runs:
             return
         run.is_guessed = False
         if run.opening is not None and question.opening != run.opening:
-            run.detectors = RunDetectors(self._rules.of(step.agent))
-            run.opening = None
+            run.detectors, run.opening = RunDetectors(self._rules.of(step.agent)), None
         if run.opening is None:
             run.opening = question.opening or question.newest
 

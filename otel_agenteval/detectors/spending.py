@@ -7,6 +7,7 @@ from otel_agenteval.detectors.loop import loop
 from otel_agenteval.detectors.rules import Budget, Kind
 from otel_agenteval.detectors.steps import Step
 from otel_agenteval.finding import Finding
+from otel_agenteval.model import Json
 
 NANOSECONDS: Final = 1_000_000_000
 
@@ -21,7 +22,7 @@ class Spending:
         self._started_at: int | None = None
         self._last_span_id = ""
 
-    def observe(self, step: Step) -> Iterator[Finding]:
+    def observe(self, step: Step) -> Iterator[Finding | None]:
         """The bounds that `step` exceeds."""
         if self._started_at is None:
             self._started_at = step.started_at
@@ -33,20 +34,16 @@ class Spending:
         if step.ended_at is not None:
             yield from self.tick(step.ended_at)
 
-    def tick(self, now: int) -> Iterator[Finding]:
+    def tick(self, now: int) -> Iterator[Finding | None]:
         """The time that has run out at `now`."""
         if self._started_at is not None:
             yield from self._exceeds("seconds", (now - self._started_at) / NANOSECONDS)
 
-    def _exceeds(self, unit: str, spent: float) -> Iterator[Finding]:
+    def _exceeds(self, unit: str, spent: float) -> Iterator[Finding | None]:
         bound: float | None = getattr(self._budget, unit)
         if bound is None or spent <= bound or unit in self._over:
             return
         self._over.add(unit)
-        yield loop(
-            kind=Kind.BUDGET,
-            mode=self._budget.mode,
-            span_id=self._last_span_id,
-            reason=f"the agent has used {spent:g} {unit}, more than the {bound:g} of its budget",
-            metadata={"unit": unit, "spent": spent, "budget": bound},
-        )
+        reason = f"the agent has used {spent:g} {unit}, more than the {bound:g} of its budget"
+        evidence: dict[str, Json] = {"unit": unit, "spent": spent, "budget": bound}
+        yield loop(Kind.BUDGET, self._budget.mode, self._last_span_id, reason, evidence)

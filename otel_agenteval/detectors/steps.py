@@ -3,12 +3,11 @@
 Times are nanoseconds since the Unix epoch, or of any clock that all steps of a trace share. None is "not recorded".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 
-from otel_agenteval.model import AgentRun, Json, ModelCall, Question, Trace, Turn
+from otel_agenteval.model import AgentRun, Json, ModelCall, Question, ToolCall, Trace, Turn
 from otel_agenteval.tool_names import only_hands_over
 
 
@@ -83,62 +82,52 @@ class Step:
 
 def steps_of(trace: Trace) -> list[Step]:
     """The tool and model calls of a trace in the order in which they ended, without those that only hand over."""
-    timed = [pair for turn in trace.turns for pair in _timed(turn)]
+    timed = (pair for turn in trace.turns for pair in _timed(turn))
     return [step for _, step in sorted(timed, key=lambda pair: pair[0])]
 
 
-def _timed(turn: Turn) -> list[tuple[int, Step]]:
+def _timed(turn: Turn) -> Iterator[tuple[int, Step]]:
     """The steps of a turn, each with when it ended; a call that no span tells of ended with the one before it."""
-    timed = []
     at = turn.started_at
     for call in turn.tool_calls:
         at = call.ended_at if call.ended_at is not None else at
-        if only_hands_over(call.name, call.arguments):
-            continue
-        step = Step(
-            kind=StepKind.TOOL,
-            name=call.name,
-            span_id=call.span_id or turn.span_id,
-            agent=call.agent or turn.agent,
-            run=call.run,
-            arguments=call.arguments,
-            result=call.result,
-            error=call.error,
-            is_error_read=call.is_error_read,
-            started_at=call.started_at,
-            ended_at=call.ended_at,
-        )
-        timed.append((at, step))
-    answering = turn.model_calls[-1] if turn.model_calls else None
+        if not only_hands_over(call.name, call.arguments):
+            yield at, _tool_step(call, turn)
     for reply in turn.model_calls:
         # Some frameworks have the model answer by a tool of theirs: it said nothing, but this is its answer.
-        said = turn.output if reply is answering and reply.output is None else reply.output
-        step = Step(
-            kind=StepKind.MODEL,
-            name=reply.model or "model",
-            span_id=reply.span_id,
-            agent=reply.agent or turn.agent,
-            run=reply.run,
-            result=said,
-            asked=partial(_asked, reply),
-            question=partial(_question, reply),
-            sent=partial(_sent, reply),
-            error=reply.error,
-            tokens=reply.usage.input_tokens + reply.usage.output_tokens if reply.usage else 0,
-            started_at=reply.started_at,
-            ended_at=reply.ended_at,
-        )
-        timed.append((reply.ended_at, step))
-    return timed
+        said = turn.output if reply is turn.model_calls[-1] and reply.output is None else reply.output
+        yield reply.ended_at, _model_step(reply, said, turn)
 
 
-def _asked(call: ModelCall) -> str | None:
-    return call.question.newest if call.question is not None else None
+def _tool_step(call: ToolCall, turn: Turn) -> Step:
+    return Step(
+        kind=StepKind.TOOL,
+        name=call.name,
+        span_id=call.span_id or turn.span_id,
+        agent=call.agent or turn.agent,
+        run=call.run,
+        arguments=call.arguments,
+        result=call.result,
+        error=call.error,
+        is_error_read=call.is_error_read,
+        started_at=call.started_at,
+        ended_at=call.ended_at,
+    )
 
 
-def _question(call: ModelCall) -> Question | None:
-    return call.question
-
-
-def _sent(call: ModelCall) -> bytes | None:
-    return call.sent
+def _model_step(call: ModelCall, said: str | None, turn: Turn) -> Step:
+    return Step(
+        kind=StepKind.MODEL,
+        name=call.model or "model",
+        span_id=call.span_id,
+        agent=call.agent or turn.agent,
+        run=call.run,
+        result=said,
+        asked=lambda: call.question.newest if call.question is not None else None,
+        question=lambda: call.question,
+        sent=lambda: call.sent,
+        error=call.error,
+        tokens=call.usage.input_tokens + call.usage.output_tokens if call.usage else 0,
+        started_at=call.started_at,
+        ended_at=call.ended_at,
+    )

@@ -5,7 +5,7 @@ from itertools import takewhile
 
 from otel_agenteval.detectors import Kind, Step, StepKind
 from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_speech
-from otel_agenteval.detectors.repetition import MAX_CHECKS, MAX_PERIOD, NEAR
+from otel_agenteval.detectors.repetition import MAX_PERIOD, NEAR
 from otel_agenteval.detectors.results import Lack, is_content, lack_in
 from otel_agenteval.tool_names import tool_name
 
@@ -64,8 +64,7 @@ def _failing_check(history: Sequence[Step]) -> bool:
     for at, step in enumerate(calls):
         if (step.name, step.arguments) != (last.name, last.arguments) or step.arguments is None:
             continue
-        between = {(each.name, each.arguments) for each in calls[before + 1 : at] if each.arguments is not None}
-        is_same = before >= 0 and len(between) < MAX_CHECKS and step.error is not None
+        is_same = before >= 0 and at - before <= NEAR + 1 and step.error is not None
         if not is_same or _exact(step) != _exact(calls[before]):
             counted = [step] if step.error is not None else []
         elif before < at - 1 and _is_after(step, counted):

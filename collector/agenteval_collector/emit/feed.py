@@ -116,10 +116,7 @@ class Subscription:
             self._outcomes.extend(event for event in wanted if isinstance(event, Evaluation))
             lost = max(0, len(self._findings) + len(self._outcomes) - self._capacity)
             for _ in range(lost):
-                if self._outcomes:
-                    self._outcomes.popleft()
-                else:
-                    self._findings.popleft()
+                (self._outcomes or self._findings).popleft()
             self._lost += lost
             self._changed.notify_all()
         return lost

@@ -19,7 +19,8 @@ from agenteval_collector.resources import resource_of
 from agenteval_collector.said import SaidTurn
 from otel_agenteval.conventions import attributes
 from otel_agenteval.detectors import Detectors, RuleBook, Step, steps_of
-from otel_agenteval.finding import Finding, FindingKind, Mode, severity_of
+from otel_agenteval.detectors.loop import loop
+from otel_agenteval.finding import Finding, FindingKind, Mode
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Evaluation
 from otel_agenteval.recorded import recorded
@@ -52,7 +53,7 @@ class TraceLoops:
         if self._rules.agents and any(step.agent is None for step in steps) and _misses_its_root(assembled):
             # The root may name an agent that has rules of its own: then this is not the last revision.
             steps = [step for step in steps if step.agent is not None]
-        found = [loop for step in steps for loop in detectors.observe(step)]
+        found = [each for step in steps for each in detectors.observe(step)]
         found += self._carried(assembled, session_id)
         origins = _origins(assembled) if found else {}
         return [self._whole(each, trace, origins) for each in found]
@@ -68,23 +69,18 @@ class TraceLoops:
         earlier = "the answer before" if found.back == 1 else f"the answer {found.back} turns before"
         reason = f"for the second time in a row the agent restates an earlier answer to another question, now {earlier}"
         metadata: dict[str, Json] = {"score": found.score, "threshold": THRESHOLD, "turns_back": found.back}
-        mode = self._repeated_answer
-        if found.doubt is not None:
-            mode, reason, metadata["doubt"] = Mode.OBSERVE, f"{reason}; {found.doubt}", found.doubt
+        told = loop(FindingKind.REPEATED_ANSWER, self._repeated_answer, compared.span_id, reason, metadata, found.doubt)
+        if told is None:
+            return []
         return [
-            Finding(
-                kind=FindingKind.REPEATED_ANSWER,
-                severity=severity_of(mode),
-                mode=mode,
+            replace(
+                told,
                 session_id=compared.session_id,
                 trace_id=compared.subject_id,
-                span_id=compared.span_id,
                 turn=found.turn,
                 agent=compared.agent,
                 service=compared.service,
                 service_version=compared.service_version,
-                reason=reason,
-                metadata=metadata,
                 found_at=self._clock.now(),
             )
         ]
@@ -103,14 +99,14 @@ class TraceLoops:
             )
         ]
 
-    def _whole(self, loop: Finding, trace: Trace, origins: Mapping[str, Origin]) -> Finding:
+    def _whole(self, found: Finding, trace: Trace, origins: Mapping[str, Origin]) -> Finding:
         """A loop with whose it is: sub-agents may run in other services than the root."""
-        origin = origins.get(loop.span_id or "")
+        origin = origins.get(found.span_id or "")
         resource = resource_of(origin.resource) if origin is not None else {}
         service = recorded(resource.get(SERVICE_NAME))
         return replace(
-            loop,
-            agent=loop.agent or trace.agent,
+            found,
+            agent=found.agent or trace.agent,
             service=service or trace.service,
             service_version=recorded(resource.get(SERVICE_VERSION)) if service else trace.service_version,
             found_at=self._clock.now(),

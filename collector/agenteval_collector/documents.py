@@ -1,7 +1,7 @@
 """Make the JSON documents of docs/api.md from traces, findings and outcomes."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +27,7 @@ def trace_document(
     session_id: str | None = None,
     death: Death | None = None,
     closing: Closing | None = None,
+    waits_for: Sequence[str] = (),
     seen: Seen = NOTHING_SEEN,
 ) -> Document:
     """A trace without what changes later: its findings, and its status and outcomes, which `with_outcomes` adds.
@@ -54,6 +55,7 @@ def trace_document(
         "complete": complete,
         "partial": trace.partial,
         "closing": closing_document(closing),
+        "waits_for": list(waits_for),
         "revision": revision,
         "status": "running",
         "started_at": rfc3339(trace.started_at),

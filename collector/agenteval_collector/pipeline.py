@@ -107,7 +107,7 @@ class AssembledTrace:
     did not come. `complete` is False for a look at a trace that is still open. `death`: its agent died in the middle;
     there may be no spans then. `received_at` is when the newest of all this was received, or the agent last heard of
     (ns since the Unix epoch, by the clock of the collector: those of agents may say anything). `closing` is None for
-    such a look, and for one at an earlier revision.
+    such a look, and for one at an earlier revision; `waits_for` tells, in a look at an open one, what it waits for.
     """
 
     trace_id: str
@@ -121,6 +121,7 @@ class AssembledTrace:
     complete: bool = True
     death: Death | None = None
     closing: Closing | None = None
+    waits_for: Sequence[str] = ()
 
     @property
     def processes(self) -> frozenset[str]:

@@ -286,7 +286,13 @@ class Collector:
             return None if begun is None else trace_document(begun, revision=0, complete=False)
         arrived = self._read(open_trace)
         trace = arrived if begun is None else completed(arrived, begun)
-        return trace_document(trace, revision=open_trace.revision, complete=False, death=open_trace.death)
+        return trace_document(
+            trace,
+            revision=open_trace.revision,
+            complete=False,
+            death=open_trace.death,
+            waits_for=open_trace.waits_for,
+        )
 
 
 class _Reports:

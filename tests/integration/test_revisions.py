@@ -87,7 +87,7 @@ def test_what_was_learned_of_a_sender_is_told_and_survives_a_restart(tmp_path: P
         document = collector.scored(trace_id(3).hex())
         assert (document["closing"]["by"], document["partial"]) == ("root", False)
         assert document["closing"]["senders"] == [
-            "the local parent of invoke_agent spans of shop (lib) never comes: came in 0 of its last 2 traces"
+            "the local parent of invoke_agent spans of shop (lib) never comes: it came in 0 of its last 2 traces"
         ]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.assembling import SETTLE, SETTLE_LOGS, SILENCE, Bench, spans_of
-from tests.support.otlp import log, logs, span, traces
+from tests.support.otlp import log, logs, marked, span, trace_id, traces
 
 LOCAL, REMOTE = 0x101, 0x301
 MAX_AGE = 600.0
@@ -21,7 +21,15 @@ def agent(trace: int, number: int = 1, *, parent: int = 0, flags: int = LOCAL, *
 
 
 def chat(trace: int, number: int, *, parent: int = 1, flags: int = LOCAL, failed: bool = False) -> Span:
-    made = named(span(trace, number, parent=parent, gen_ai__operation__name="chat"), flags)
+    """A model call that has its content with it."""
+    return bare(trace, number, parent=parent, flags=flags, failed=failed, gen_ai__input__messages="[]")
+
+
+def bare(
+    trace: int, number: int, *, parent: int = 1, flags: int = LOCAL, failed: bool = False, **attributes: str
+) -> Span:
+    """A model call without content."""
+    made = named(span(trace, number, parent=parent, gen_ai__operation__name="chat", **attributes), flags)
     made.status.code = 2 if failed else 0
     return made
 
@@ -71,9 +79,7 @@ def test_a_sender_that_dies_is_waited_for_until_max_age_and_what_came_is_partial
     [trace] = bench.advance(1)
     assert trace.closing is not None
     assert (trace.closing.by, trace.closing.partial) == (ClosedBy.MAX_AGE, True)
-    assert trace.closing.senders == [
-        "the local parent of chat spans of shop (lib) comes: came in 1 of its last 1 traces"
-    ]
+    assert trace.closing.senders == ["the local parent of chat spans of shop (lib) comes: it came in its last trace"]
 
 
 def test_one_death_does_not_shorten_the_patience_with_a_sender_whose_parents_come() -> None:
@@ -234,23 +240,62 @@ def test_log_records_of_a_scope_that_is_known_to_write_them_are_waited_for() -> 
     assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
 
 
-def test_log_records_that_do_not_come_are_waited_for_so_long_and_then_no_more() -> None:
+@pytest.mark.parametrize("scope", ["lib", OPENAI])
+def test_log_records_that_do_not_come_are_waited_for_in_a_few_traces_and_then_no_more(scope: str) -> None:
     bench = Bench()
-    bench.send(traces(chat(1, 2), agent(1), scope=OPENAI))
-    assert closed(bench.advance(SETTLE_LOGS)) == [(ClosedBy.LOGS, [1, 2])]
-    bench.send(traces(chat(2, 2), agent(2), scope=OPENAI))
+    for number in (1, 2):
+        bench.send(traces(bare(number, 2), agent(number), scope=scope))
+        assert bench.advance(SETTLE_LOGS - 0.1) == []
+        assert closed(bench.advance(0.1)) == [(ClosedBy.LOGS, [1, 2])]
+    bench.send(traces(bare(3, 2), agent(3), scope=scope))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+
+
+def test_the_first_traces_of_a_sender_wait_for_content_in_log_records_even_where_they_come_at_once() -> None:
+    bench = Bench()
+    for number in range(1, 21):
+        bench.send(traces(bare(number, 2), agent(number)))
+    assert bench.advance(1) == []
+    for number in range(1, 21):
+        bench.send(logs(log(number, 2, **ANSWER)))
+    assert [(t.revision, len(t.logs)) for t in bench.advance(SETTLE)] == [(1, 1)] * 20
+
+
+@pytest.mark.parametrize(
+    ("made", "process"),
+    [
+        pytest.param(chat(1, 2), None, id="a call that has its content with it"),
+        pytest.param(bare(1, 2, gen_ai__prompt__0__content="hi"), None, id="content by an older convention"),
+        pytest.param(bare(1, 2, failed=True), None, id="a call that failed has no answer"),
+        pytest.param(agent(1, 2, parent=1), None, id="no model call"),
+        pytest.param(bare(1, 2), "p", id="of a process that counts"),
+    ],
+)
+def test_of_an_unknown_sender_no_log_records_are_waited_for_but_for_calls_without_content(
+    made: Span, process: str | None
+) -> None:
+    bench = Bench()
+    bench.send(traces(made, agent(1), process=process))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+
+
+def test_content_in_an_event_of_the_call_needs_no_log_records() -> None:
+    bench = Bench()
+    made = bare(1, 2)
+    made.events.add(name="gen_ai.choice")
+    bench.send(traces(made, agent(1)))
     assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
 
 
 def test_who_had_content_in_log_records_is_waited_for_by_the_spans_that_had_it() -> None:
     bench = Bench(max_recent_bytes=1 << 20)
-    bench.send(traces(chat(1, 2), agent(1)))
-    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+    bench.send(traces(bare(1, 2), agent(1)))
+    assert closed(bench.advance(SETTLE_LOGS)) == [(ClosedBy.LOGS, [1, 2])]
     bench.score()
     bench.send(logs(log(1, 2, **ANSWER)))
     assert [trace.revision for trace in bench.advance(SETTLE)] == [2]
     bench.score()
-    bench.send(traces(chat(2, 2), agent(2)), traces(agent(3)))
+    bench.send(traces(bare(2, 2), agent(2)), traces(agent(3)))
     assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1])], "an agent's span has no such records"
     assert bench.advance(SETTLE_LOGS - 1) == []
     bench.send(logs(log(2, 2, **ANSWER)))
@@ -332,3 +377,45 @@ def test_batches_in_any_order_and_at_any_time_come_to_the_same(
         assert bench.assembler.open_traces == 0
     assert results[0] == results[1]
     assert len(results[0][0]) == len(spans)
+
+
+def waits_for(bench: Bench, trace: int = 1) -> list[str]:
+    looked_at = bench.assembler.peek(trace_id(trace).hex())
+    assert looked_at is not None
+    return list(looked_at.waits_for)
+
+
+def test_an_open_trace_tells_which_parents_and_log_records_it_waits_for_the_longest_first() -> None:
+    bench = Bench(rules={"callee": SenderRules(remote_parents=True)})
+    bench.send(traces(bare(1, 2)), traces(agent(1, 5, parent=4, flags=REMOTE), service="callee"), traces(agent(2, 1)))
+    assert waits_for(bench) == [
+        "the remote parent of invoke_agent spans of callee (lib), until it is 600 s old; "
+        "it comes: so assembly.senders says",
+        "the local parent of chat spans of shop (lib), until nothing has come for 60 s; "
+        "it is not known whether it comes: none of its traces was complete before",
+        "the log records of chat spans of shop (lib), until nothing has come for 5 s; "
+        "it is not known whether they come: none of its traces was complete before",
+    ]
+    assert waits_for(bench, 2) == []
+
+
+def test_an_open_trace_tells_that_spans_are_missing_or_open() -> None:
+    bench = Bench()
+    bench.send(
+        traces(marked(span(1, 1), 3), process="p"), logs(log(2, 1, gen_ai__x="y")), traces(span(3, 1, ended=False))
+    )
+    assert waits_for(bench) == ["2 more of the spans that were counted, until nothing has come for 5 s"]
+    assert waits_for(bench, 2) == ["spans: only log records of it have come"]
+    assert waits_for(bench, 3) == ["the end of a span that is open, until it is 600 s old"]
+
+
+def test_a_remote_parent_that_was_waited_for_is_told_of_though_it_came() -> None:
+    bench = Bench()
+    told = []
+    for number in (1, 2):
+        bench.send(traces(agent(number, 2, parent=1, flags=REMOTE), service="callee"))
+        bench.send(traces(agent(number, 1), service="caller"))
+        [trace] = bench.advance(SETTLE)
+        assert trace.closing is not None
+        told.append(list(trace.closing.senders))
+    assert told == [[], ["the remote parent of invoke_agent spans of callee (lib) comes: it came in its last trace"]]

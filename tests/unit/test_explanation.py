@@ -197,6 +197,25 @@ def test_what_the_telemetry_lacks_is_said_with_the_page_that_helps(
     assert ("docs/telemetry.md" in (note.advice or "")) is advised
 
 
+def test_a_trace_that_runs_tells_what_it_waits_for_and_gives_no_advice_on_content_meanwhile() -> None:
+    running = trace(GOOD_TRACE, "s", turn(None, None), began=0, status="running", complete=False)
+    asked = {**running, "input": None, "output": None}
+    waiting = {**asked, "waits_for": ["the log records of chat spans of shop (lib)", "a parent"]}
+    advice = "It has neither an input nor an output."
+    assert advice in [note.text for note in about_trace(asked)]
+    texts = [note.text for note in about_trace(waiting)]
+    assert advice not in texts
+    assert [text for text in texts if "waits for" in text] == [
+        "It waits for the log records of chat spans of shop (lib).", "It waits for a parent."
+    ]  # fmt: skip
+
+
+def test_what_is_known_of_senders_is_told_in_sentences() -> None:
+    closed = {"by": "root", "reason": "all had come", "senders": ["it is not known whether a parent comes"]}
+    texts = [note.text for note in about_trace({**trace(GOOD_TRACE, "s", began=0), "closing": closed})]
+    assert "It is not known whether a parent comes." in texts
+
+
 def test_a_turn_in_one_trace_needs_no_word() -> None:
     notes = about_trace(trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0))
     assert not any("Its turn" in note.text for note in notes)

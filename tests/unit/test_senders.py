@@ -1,7 +1,8 @@
 """Habits of senders are known by the histories of their traces."""
 
 import pytest
-from agenteval_collector.assembly.senders import LAST, SenderRules, Senders, Usual
+from agenteval_collector.assembly.senders import LAST, SenderRules, Senders
+from agenteval_collector.assembly.telling import Usual
 from agenteval_collector.pipeline import Origin
 from agenteval_collector.records import Habit, Sender, What
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -123,3 +124,61 @@ def test_names_are_remembered_within_bounds() -> None:
 def test_what_is_set_outranks_what_was_learned(rules: SenderRules, what: What, usual: Usual) -> None:
     habit = Habit(CHAT, what)
     assert Senders([(habit, "+")], {"shop": rules}).usual(habit) is usual
+
+
+LOGS = Habit(CHAT, What.LOGS)
+OPENAI_LOGS = Habit(CHAT._replace(scope="opentelemetry.instrumentation.openai_v2"), What.LOGS)
+
+
+@pytest.mark.parametrize(
+    ("habit", "history", "rules", "sentence"),
+    [
+        pytest.param(
+            PARENT, "", None,
+            "it is not known whether the local parent of chat spans of shop (lib) comes: "
+            "none of its traces was complete before",
+            id="nothing is known",
+        ),
+        pytest.param(
+            LOGS, "-", None,
+            "it is not known whether the log records of chat spans of shop (lib) come: "
+            "they did not come in its last trace",
+            id="one trace tells too little",
+        ),
+        pytest.param(
+            LOGS, "--", None,
+            "the log records of chat spans of shop (lib) never come: they came in 0 of its last 2 traces",
+            id="several never come",
+        ),
+        pytest.param(
+            LOGS, "+-", None,
+            "the log records of chat spans of shop (lib) come sometimes: they came in 1 of its last 2 traces",
+            id="several come sometimes",
+        ),
+        pytest.param(
+            PARENT, "+", None,
+            "the local parent of chat spans of shop (lib) comes: it came in its last trace",
+            id="one trace is no plural",
+        ),
+        pytest.param(
+            OPENAI_LOGS, "", None,
+            "the log records of chat spans of shop (opentelemetry.instrumentation.openai_v2) come: "
+            "its instrumentation is known for that",
+            id="known of its scope",
+        ),
+        pytest.param(
+            LOGS, "--", SenderRules(logs=True),
+            "the log records of chat spans of shop (lib) come: so assembly.senders says",
+            id="set by hand",
+        ),
+        pytest.param(
+            Habit(Sender("default", "", "", ""), What.PARENT), "--", None,
+            "the local parent of unnamed spans of a service without a name (no scope) never comes: "
+            "it came in 0 of its last 2 traces",
+            id="without names",
+        ),
+    ],
+)  # fmt: skip
+def test_a_habit_is_told_in_a_sentence(habit: Habit, history: str, rules: SenderRules | None, sentence: str) -> None:
+    senders = Senders([(habit, history)] if history else [], {} if rules is None else {"shop": rules})
+    assert senders.describe(habit) == sentence

@@ -96,7 +96,7 @@ def about_standing(trace: Document) -> list[Note]:
                 "Instrument the agent: docs/telemetry.md shows what its spans should look like.",
             )
         )
-    elif trace["input"] is None and trace["output"] is None:
+    elif trace["input"] is None and trace["output"] is None and not trace["waits_for"]:
         notes.append(
             Note(
                 "It has neither an input nor an output.",
@@ -178,14 +178,15 @@ def _completeness(trace: Document) -> list[Note]:
                 "It is complete when every process of ours has delivered its spans, or when its root and the parents "
                 "of all its spans have come; a parent that does not come is waited for until assembly.silence or "
                 "assembly.max_age (docs/operations.md).",
-            )
+            ),
+            *(Note(f"It waits for {thing}.") for thing in trace["waits_for"]),
         ]
     again = f", and was read {trace['revision']} times as late spans came" if trace["revision"] > 1 else ""
     closing = trace["closing"]
     if closing is None:
         return [Note(f"It is complete with {_spans(trace)}{again}.")]
     notes = [Note(f"It is complete with {_spans(trace)}{again}: {closing['reason']}.", _ON_CLOSING.get(closing["by"]))]
-    return notes + [Note(f"Of its senders it is known that {sentence}.") for sentence in closing["senders"]]
+    return notes + [Note(f"{sentence[:1].upper()}{sentence[1:]}.") for sentence in closing["senders"]]
 
 
 def _closed_early(trace: Document) -> bool:

@@ -16,7 +16,7 @@ fragments must not replace a whole one.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -213,7 +213,10 @@ class Assembler:
         The store may hold the same revision by now, and has the better answer then.
         """
         key = bytes.fromhex(trace_id)
-        trace = self._open.get(key) or self._closed.being_scored(key)
+        trace = self._open.get(key)
+        if trace is not None:
+            return replace(self._assembled(trace), waits_for=self._completion.waits_for(trace))
+        trace = self._closed.being_scored(key)
         return self._assembled(trace) if trace else None
 
     def newest(self, count: int) -> list[AssembledTrace]:

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from agenteval_collector.assembly.senders import Senders, Usual
+from agenteval_collector.assembly.model_calls import is_bare_call
+from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.telling import Usual
 from agenteval_collector.pipeline import Origin
 from agenteval_collector.records import Habit, What
 
@@ -45,7 +47,7 @@ class Awaiting:
                 children = parents.get(missing_parent, _NOBODY)
                 if habit not in children:
                     parents[missing_parent] = children | {habit}
-        if self._senders.may_log(self._tenant, origin):
+        if self._may_be_followed(span, raw, origin):
             self.expect_logs(span, raw, origin)
 
     def answered(self, span_id: bytes) -> None:
@@ -55,13 +57,18 @@ class Awaiting:
         self._answered.add(span_id)
 
     def missing(self) -> Iterator[Habit]:
-        """The habits of all that has not come; each once."""
+        """The habits of all that has not come; each once. Safe from any thread."""
         seen = _NOBODY
-        for habits in self._parents.values():
+        for habits in list(self._parents.values()):
             yield from habits - seen
             seen |= habits
         if self._logged is not None:
             yield from self._logs(answered=False) - seen
+
+    @property
+    def came(self) -> frozenset[Habit]:
+        """The habits of the parents that came after their children."""
+        return self._came
 
     def followed_by_logs(self) -> list[bytes]:
         """The spans that log records have followed though nobody knew that they would."""
@@ -88,19 +95,31 @@ class Awaiting:
         for habit in self.missing():
             if habit in told or habit in answered:
                 continue
-            # Most spans of a scope that writes log records are followed by none, and nobody waits for any.
-            if habit.what is not What.LOGS or self._senders.usual(habit) is not Usual.UNKNOWN:
-                self._senders.missed(habit)
-                told[habit] = False
+            self._senders.missed(habit)
+            told[habit] = False
 
     def told_before(self) -> None:
         """Mark that all this was told when the trace was complete before."""
         self._told = {**dict.fromkeys(self.missing(), False), **dict.fromkeys(self._came, True)}
 
+    def _may_be_followed(self, span: Span, raw: bytes, origin: Origin) -> bool:
+        """Whether log records are known to come with such spans; while it is not known, with calls without content."""
+        known_to = self._senders.may_log(self._tenant, origin)
+        # A process that counts its spans is complete at once; a call that failed has no answer.
+        guess = origin.process is None and span.status.code != _ERROR
+        if not known_to and not guess:
+            return False
+        habit = self._senders.habit(span, raw, origin, self._tenant, What.LOGS)
+        if known_to and self._senders.usual(habit) is not Usual.UNKNOWN:
+            return True
+        return guess and is_bare_call(raw, habit.sender.operation)
+
     def _logs(self, *, answered: bool) -> frozenset[Habit]:
         """The habits of the spans that log records may follow, and have or have not."""
         known = self._answered or ()
-        return frozenset(habit for span_id, habit in (self._logged or {}).items() if (span_id in known) is answered)
+        return frozenset(
+            habit for span_id, habit in list((self._logged or {}).items()) if (span_id in known) is answered
+        )
 
 
 def _parent(span: Span) -> What:

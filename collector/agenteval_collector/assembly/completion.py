@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from agenteval_collector.assembly.open_trace import OpenTrace
-from agenteval_collector.assembly.senders import Senders, Usual
+from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.telling import Usual, named
 from agenteval_collector.pipeline import ClosedBy, Closing
 from agenteval_collector.records import Habit, What
 
@@ -81,7 +82,8 @@ class Completion:
     def closing(self, trace: OpenTrace, by: ClosedBy) -> Closing:
         """Why the trace is complete, told with what is known of its senders."""
         closing, missing = self._closings[by], sorted(trace.awaiting.missing())
-        if not missing:
+        came = sorted(self._learned_remote(trace).difference(missing))
+        if not missing and not came:
             return closing
         usual = {habit: self._senders.usual(habit) for habit in missing}
         # What was waited for longest is told first.
@@ -92,7 +94,39 @@ class Completion:
         return replace(
             closing,
             partial=closing.partial or lacking,
-            senders=[self._senders.describe(habit) for habit in told[:MAX_DESCRIBED]],
+            senders=[self._senders.describe(habit) for habit in [*told, *came][:MAX_DESCRIBED]],
+        )
+
+    def waits_for(self, trace: OpenTrace) -> list[str]:
+        """The things that an open trace waits for, each in words without a full stop, the longest wait first.
+
+        Empty where nothing is missing. Safe from any thread.
+        """
+        if not trace.spans:
+            return ["spans: only log records of it have come"]
+        told = []
+        if trace.running:
+            told.append(f"the end of a span that is open, {self._until(math.inf)}")
+        if trace.missing:
+            told.append(f"{trace.missing} more of the spans that were counted, {self._until(self._waits.settle_logs)}")
+        waits = [(_wait(habit, self._senders.usual(habit), self._waits), habit) for habit in trace.awaiting.missing()]
+        for wait, habit in sorted(waits, reverse=True)[:MAX_DESCRIBED]:
+            if wait.seconds:
+                known = self._senders.describe(habit, is_named=True)
+                told.append(f"{named(habit)}, {self._until(wait.seconds)}; {known}")
+        return told
+
+    def _until(self, seconds: float) -> str:
+        if seconds < self._waits.max_age:
+            return f"until nothing has come for {seconds:g} s"
+        return f"until it is {self._waits.max_age:g} s old"
+
+    def _learned_remote(self, trace: OpenTrace) -> frozenset[Habit]:
+        """The remote parents that came and were waited for, as they had come in other traces."""
+        return frozenset(
+            habit
+            for habit in trace.awaiting.came
+            if habit.what is What.REMOTE_PARENT and self._senders.usual(habit) is not Usual.UNKNOWN
         )
 
 
@@ -107,5 +141,5 @@ def _wait(habit: Habit, usual: Usual, waits: Waits) -> Wait:
 
 
 def _needless(habit: Habit, usual: Usual) -> bool:
-    """Whether it is not waited for: what is not known of a sender is waited for only where it is a local parent."""
-    return usual is Usual.NEVER or (usual is Usual.UNKNOWN and habit.what not in _LOCAL)
+    """Whether it is not waited for: what is not known of a sender is waited for, but for remote parents."""
+    return usual is Usual.NEVER or (usual is Usual.UNKNOWN and habit.what is What.REMOTE_PARENT)

@@ -112,8 +112,10 @@ class OpenTrace:
         """
         if self._unended:
             return True
-        going_on = {process for process, count in self._delivered.items() if count > self._expected.get(process, 0)}
-        return bool(going_on) and any(not going_on.isdisjoint(processes) for processes in self._awaited.values())
+        going_on = {
+            process for process, count in list(self._delivered.items()) if count > self._expected.get(process, 0)
+        }
+        return bool(going_on) and any(not going_on.isdisjoint(processes) for processes in list(self._awaited.values()))
 
     @property
     def delivered(self) -> bool:
@@ -132,7 +134,7 @@ class OpenTrace:
         for the spans of one that names itself.
         """
         missing, spare = 0, self._unattributed
-        for process, expected in self._expected.items():
+        for process, expected in list(self._expected.items()):
             of_process = max(0, expected - self._delivered.get(process, 0))
             if process in self._marked_only:
                 found = min(of_process, spare)

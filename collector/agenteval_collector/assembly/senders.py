@@ -7,11 +7,12 @@ longest is forgotten for a new one.
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from agenteval_collector.assembly.model_calls import MODEL_CALLS
+from agenteval_collector.assembly.telling import Usual, described
 from agenteval_collector.pipeline import Origin
 from agenteval_collector.records import Habit, Sender, What
 from otel_agenteval.semconv import GEN_AI_OPERATION_NAME
@@ -27,19 +28,8 @@ MAX_NAME: Final = 200
 
 WRITES_LOGS: Final = frozenset({"opentelemetry.instrumentation.openai_v2"})
 """Scopes whose model calls are known to have their content in log records."""
-MODEL_CALLS: Final = frozenset({"chat", "text_completion", "generate_content"})
-"""Operations whose content is in log records, where that is known of the scope or set for the service."""
 
 _OPERATION = GEN_AI_OPERATION_NAME.encode()
-
-
-class Usual(StrEnum):
-    """Whether a thing usually comes."""
-
-    COMES = "comes"
-    NEVER = "never comes"
-    MIXED = "comes sometimes"
-    UNKNOWN = "is not known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,17 +112,14 @@ class Senders:
         """It did not come with its trace."""
         self._keep(habit, self._histories.get(habit, "") + "-")
 
-    def describe(self, habit: Habit) -> str:
-        """Say whether the thing usually comes, and how that is known, without a full stop; safe from any thread."""
-        sender, history = habit.sender, self._histories.get(habit, "")
-        spans = f"{sender.operation or 'unnamed'} spans of {sender.service or 'a service without a name'}"
-        if self._rule(habit) is not None:
-            known = "as assembly.senders says"
-        elif history:
-            known = f"came in {history.count('+')} of its last {len(history)} traces"
-        else:
-            known = "as no trace of it was complete before"
-        return f"the {habit.what} of {spans} ({sender.scope or 'no scope'}) {self.usual(habit)}: {known}"
+    def describe(self, habit: Habit, *, is_named: bool = False) -> str:
+        """Say whether the thing usually comes, and how that is known, without a full stop; safe from any thread.
+
+        `is_named`: the sentence before names it.
+        """
+        history = self._histories.get(habit, "")
+        by_hand = self._rule(habit) is not None
+        return described(habit, self.usual(habit), history, set_by_hand=by_hand, is_named=is_named)
 
     def unsaved(self) -> dict[Habit, str]:
         """The histories that have changed since they were saved; empty for a habit that is forgotten."""

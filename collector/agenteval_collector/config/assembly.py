@@ -28,7 +28,7 @@ class AssemblyConfig(Section):
     silence: Seconds = 60.0
     """The same where a parent is missing, of a sender of which it is not known whether its parents come."""
     max_age: Seconds = 600.0
-    """Seconds since its first span after which a trace is scored as it stands."""
+    """Seconds since its first span after which a trace is scored as it stands, even where another wait is longer."""
     max_open_bytes: int = Field(default=512 * MIB, gt=0)
     """Memory for spans of incomplete traces; above it the oldest trace is released early."""
     max_recent_bytes: int = Field(default=32 * MIB, ge=0)

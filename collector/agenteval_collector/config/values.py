@@ -10,9 +10,9 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400
 
 
 def _seconds(value: object) -> object:
-    """`2`, `"2"`, `"500ms"`, `"15 min"`, `"1h"` in seconds; anything else is left for pydantic to refuse."""
+    """`2`, `"2"`, `"500ms"`, `"15 min"`, `"1h"` in seconds; pydantic refuses negative ones, and anything else."""
     if isinstance(value, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", value)
+        match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*([a-z]*)\s*", value)
         if match and (match[2] or "s") in _UNITS:
             return float(match[1]) * _UNITS[match[2] or "s"]
     return value

@@ -127,7 +127,9 @@ class TraceEvaluation:
         # Everything that may have to be tried again comes before anything is changed.
         before = self._standing(assembled, commit)
         trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
-        if before is not None and unreadable is None and self._readings.same(assembled, trace, before):
+        # The first revision is asked about as well: it is remembered by that.
+        is_same = unreadable is None and self._readings.same(assembled, trace, before)
+        if before is not None and is_same:
             is_first = not self._sessions.previous(before.session_id, _place(trace))
             seen = self._observation.seen(trace, is_first=is_first)
             commit.same.append(_same(assembled, trace, before.session_id, seen))

@@ -147,9 +147,10 @@ class Conversation:
     """The digests that join a trace to the one before it and the one after it, where nothing names its session.
 
     Each is a digest, or None where it is not known. `follows` is what the trace goes on from: it equals `said`, `reply`
-    or `calls` of the trace before. `asked` equals `calls` of the trace before, and tells apart replies of the same
-    words. `said` are the words up to the trace's last reply, `reply` is the id of that reply, and `calls` are the ids
-    of the calls that it asks for.
+    or `calls` of the trace before. `asked` are the ids of all calls that were asked for until then, None where there
+    was none: it equals `called` of the trace before, and tells apart conversations of the same words. `said` are the
+    words up to the trace's last reply, `reply` is the id of that reply, `calls` are the ids of the calls that it asks
+    for, and `called` those of all calls up to it, also where there are none.
     """
 
     follows: bytes | None = None
@@ -157,6 +158,7 @@ class Conversation:
     said: bytes | None = None
     reply: bytes | None = None
     calls: bytes | None = None
+    called: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ class Link:
     said: bytes | None = None
     reply: bytes | None = None
     calls: bytes | None = None
+    called: bytes | None = None
     answered: bool = False
     parent: str | None = None
 

@@ -7,7 +7,7 @@ results of tools and texts beside requests are left out, as programs change or d
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -43,16 +43,17 @@ def conversation(models: Sequence[Node]) -> Conversation | None:
     first, last = models[0].facts, models[-1].facts
     words = _Words()
     follows, asked = _beginning(first, words)
-    said = reply = calls = None
+    said = reply = calls = called = None
     if span_error(models[-1].span) is None:
         if last is not first:
             words = _Words()
             _beginning(last, words)
         said, calls = _ending(last, words)
+        called = words.called() if said is not None else None
         reply = _digest("reply", last.response_id) if last.response_id else None
     if follows is None and said is None and reply is None and calls is None:
         return None
-    return Conversation(follows=follows, asked=asked, said=said, reply=reply, calls=calls)
+    return Conversation(follows=follows, asked=asked, said=said, reply=reply, calls=calls, called=called)
 
 
 def earlier_steps(models: Sequence[Node], agents: Sequence[str]) -> EarlierSteps:
@@ -61,6 +62,7 @@ def earlier_steps(models: Sequence[Node], agents: Sequence[str]) -> EarlierSteps
     steps = facts.input.since_user() if facts and facts.input and not facts.input.cut else []
     if not steps or not any(step.responses for step in steps):
         return EarlierSteps()
+    answers = {response.call_id for step in steps for response in step.responses}
     calls: list[ToolCall] = []
     newest, was_reply = 0, False
     for at, step in enumerate(steps):
@@ -72,7 +74,7 @@ def earlier_steps(models: Sequence[Node], agents: Sequence[str]) -> EarlierSteps
         time = models[0].span.started_at - 2 * (len(steps) - at)
         calls += [_call(each, models[0], time) for each in step.requests if not is_framework(each, agents)]
         for response in step.responses:
-            _answer(calls, newest, response)
+            _answer(calls, newest, response, answers)
     return EarlierSteps(tuple(calls), len(calls) - newest, is_continued=not was_reply)
 
 
@@ -88,17 +90,20 @@ def _call(request: ToolRequest, node: Node, time: int) -> ToolCall:
     )
 
 
-def _answer(calls: list[ToolCall], first: int, response: ToolResponse) -> None:
-    """Complete the call, from the `first` on, that `response` answers: by id, else in order."""
+def _answer(calls: list[ToolCall], first: int, response: ToolResponse, answers: Set[str | None]) -> None:
+    """Complete the call, from the `first` on, that `response` answers: by id; else in order, without those that the ids
+    of other `answers` name."""
     waiting = [at for at in range(first, len(calls)) if calls[at].result is None and calls[at].error is None]
-    named = (at for at in waiting if response.call_id and calls[at].call_id == response.call_id)
-    at = next(named, waiting[0] if waiting else None)
+    named = [at for at in range(len(calls)) if response.call_id and calls[at].call_id == response.call_id]
+    others = [at for at in waiting if calls[at].call_id is None or calls[at].call_id not in answers]
+    at = next((at for at in (named or others) if at in waiting), None)
     if at is not None:
         calls[at] = answered(calls[at], response)
 
 
 def _beginning(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes | None]:
-    """The digests of what a model call goes on from, and of the calls asked for there; adds its input to `words`."""
+    """The digests of what a model call goes on from, and of all calls asked for by then, None where there was none or
+    not all have ids, as programs may forget them; adds its input to `words`."""
     messages = _messages(facts.input)
     if facts.previous_response_id is not None or messages is None:
         words.are_known = False
@@ -115,7 +120,7 @@ def _beginning(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes |
         return _calls(each.call_id for each in answers), None
     for message in messages[:end]:
         words.add(message)
-    follows_words, asked = words.digest(), _calls(each.call_id for each in words.requests)
+    follows_words, asked = words.digest(), words.called() if words.call_ids else None
     for message in messages[end:]:
         words.add(message)
     return follows_words, asked
@@ -149,6 +154,8 @@ class _Words:
         self._is_reply = False
         self.requests: list[ToolRequest] = []
         """The calls that the newest reply asks for."""
+        self.call_ids: set[str | None] = set()
+        """Of all calls that were asked for; None among them where one has no id."""
         self.are_known = True
         """Whether they begin with the conversation."""
 
@@ -159,6 +166,7 @@ class _Words:
             self._is_reply = True
             self._texts += message.texts
             self.requests += message.requests
+            self.call_ids.update(request.call_id or None for request in message.requests)
             return
         self._close()
         if message.texts:
@@ -170,6 +178,11 @@ class _Words:
         """Of all that was said up to now."""
         self._close()
         return _digest("said", self._spoken.hexdigest(), *(_sorted(map(_written, step)) for step in self._steps))
+
+    def called(self) -> bytes | None:
+        """The digest of the ids of all calls that were asked for; None where one of them has none."""
+        ids = {each for each in self.call_ids if each}
+        return _digest("called", _sorted(ids)) if len(ids) == len(self.call_ids) else None
 
     def _close(self) -> None:
         if not self._is_reply:

@@ -240,7 +240,8 @@ def _words(failed: ToolResponse) -> str:
 def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[str, ToolResponse], list[ToolResponse]]:
     """Tool responses in the inputs of model calls: by the id of one of `calls`, and those of this turn by none of them.
 
-    Read from the last call backwards, whose history usually holds them all.
+    Read from the last call backwards, whose history usually holds them all. A call is not answered before a model asks
+    for it.
     """
     wanted = Counter(call.call_id for call in calls if call.call_id)
     # An id that several calls of this turn have does not say which of them a response answers.
@@ -248,9 +249,10 @@ def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[
     by_id: dict[str, ToolResponse] = {}
     in_order: list[ToolResponse] = []
     for node in reversed(models):
+        missing -= _asked_by(node)
         if node.facts is None or node.facts.input is None:
             continue
-        steps = [each for step in node.facts.input.since_user() for each in step.responses]
+        steps = _steps_told(node)
         history = [each for message in node.facts.input.messages for each in message.responses]
         # An id may recur in the history of a session; in the steps of this turn it means the call of this turn.
         for responses in (steps, history):
@@ -262,7 +264,19 @@ def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[
         in_order = in_order or [each for each in steps if each.call_id not in wanted]
         if not missing:
             break
-    return by_id, in_order
+    earlier = _steps_told(models[0]) if models else []
+    return by_id, in_order[len(earlier) :] if in_order[: len(earlier)] == earlier else in_order
+
+
+def _asked_by(node: Node) -> set[str | None]:
+    output = node.facts.output if node.facts else None
+    return {request.call_id for message in output.messages for request in message.requests} if output else set()
+
+
+def _steps_told(node: Node) -> list[ToolResponse]:
+    """The results of the turn's tools that a model call was sent."""
+    sent = node.facts.input.since_user() if node.facts and node.facts.input else ()
+    return [each for step in sent for each in step.responses]
 
 
 class _Offered:

@@ -42,11 +42,11 @@ def test_a_link_is_found_by_each_of_its_ends_in_its_service(store: Store) -> Non
     assert (store.conversations.link("a"), store.conversations.link("b")) == (first, None)
 
 
-def test_of_many_that_end_alike_the_one_that_asked_for_the_same_calls_is_found(store: Store) -> None:
-    others = [link(f"o{at}", at, said=b"said", calls=b"%d" % at) for at in range(stored.MOST + 10)]
+def test_of_many_that_end_alike_the_one_that_called_the_same_is_found(store: Store) -> None:
+    others = [link(f"o{at}", at, said=b"said", called=b"%d" % at) for at in range(stored.MOST + 10)]
     commit(store, *others)
     last = others[-1]
-    found = store.conversations.ending("desk", b"said", last.calls)
+    found = store.conversations.ending("desk", b"said", last.called)
     assert (found[0], len(found)) == (last, stored.MOST)
 
 
@@ -55,8 +55,8 @@ def test_followers_are_found_by_time_and_by_the_calls_that_they_may_go_on_from(s
     third = link("c", 3, follows=b"x", asked=b"j")
     commit(store, third, second, first, link("d", 2, follows=b"z"))
 
-    def found(calls: bytes | None = None, since: int = 0, until: int = 9) -> list[Link]:
-        return list(store.conversations.following("desk", [b"x", b"y"], calls, since=since, until=until))
+    def found(called: bytes | None = None, since: int = 0, until: int = 9) -> list[Link]:
+        return list(store.conversations.following("desk", [b"x", b"y"], called, since=since, until=until))
 
     assert found() == [first, second, third]
     assert found(since=2, until=2) == [second]

@@ -66,6 +66,15 @@ def test_bad_spans_are_rejected_one_by_one(collector: RunningCollector, bad: Spa
     assert request.body == traces(span(5, 1)).SerializeToString()
 
 
+def test_a_parent_of_zeros_is_none(collector: RunningCollector) -> None:
+    before = logged(collector)
+    root = span(8, 1)
+    root.parent_span_id = bytes(8)
+    assert collector.send(traces(root, span(8, 2, parent=1))) == ExportTraceServiceResponse()
+    [request] = collector.service.log.get([before + 1])
+    assert request.body == traces(span(8, 1), span(8, 2, parent=1)).SerializeToString()
+
+
 def test_a_request_of_which_nothing_is_left_is_not_logged(collector: RunningCollector) -> None:
     before = logged(collector)
     assert collector.send(traces(Span())).partial_success.rejected_spans == 1

@@ -65,7 +65,7 @@ def test_a_call_that_is_sent_the_reply_goes_on_from_it(received: list[Any], sent
     after = read([{**SYSTEM, "content": "It is Monday."}, user("Hi"), *sent_back, *behind], [answer("Done.")])
     assert of(after).follows == of(before).said
     assert of(after).follows is not None
-    assert of(after).asked == of(before).calls
+    assert of(after).asked == (of(before).called if of(before).calls else None)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,25 @@ def test_the_steps_of_earlier_turns_may_be_forgotten() -> None:
     whole = read([*steps, answer("Hello!"), user("More")], [answer("Yes.")])
     trimmed = read([user("Hi"), answer("Hello!"), user("More")], [answer("Yes.")])
     assert of(whole).follows == of(trimmed).follows == of(before).said
+
+
+def test_the_calls_of_the_whole_conversation_tell_equal_words_apart() -> None:
+    def turn(call_id: str | None) -> list[Any]:
+        return [user("Hi"), asks("f", {}, call_id), told("r", call_id)]
+
+    def next_turn(call_id: str | None) -> list[Any]:
+        return [*turn(call_id), answer("Hello!"), user("More")]
+
+    before = of(read(turn("c1"), [answer("Hello!")]))
+    mine, other = (of(read(next_turn(each), [answer("Yes.")])) for each in ("c1", "c2"))
+    assert before.said == mine.follows == other.follows
+    assert before.called == mine.asked != other.asked
+    later = of(read([*next_turn("c1"), answer("Yes."), user("Ok")], [asks("g", {}, "c3")]))
+    assert later.asked == mine.called == mine.asked
+    assert later.called not in (None, later.asked)
+    assert of(read([user("Hi")], [answer("Hello!")])).called not in (None, before.called)
+    nameless = of(read(next_turn(None), [answer("Yes.")]))
+    assert (nameless.asked, nameless.called) == (None, None)
 
 
 def test_equal_requests_in_a_row_are_different_places() -> None:
@@ -155,6 +174,31 @@ def test_a_trace_is_told_of_the_calls_before_it() -> None:
 def test_results_whose_ids_name_no_request_are_taken_in_order() -> None:
     trace = read([user("Hi"), asks("f", {}, "fc_1"), asks("g", {}, "fc_2"), told("r1", "c1"), told("r2", "c2")], [])
     assert [(each.name, each.result) for each in trace.told] == [("f", "r1"), ("g", "r2")]
+
+
+@pytest.mark.parametrize(
+    ("sent", "results"),
+    [
+        pytest.param(
+            [asks("f", {}, "c1"), asks("g", {}, "c2"), told("r2", "c2")],
+            [("f", None), ("g", "r2")],
+            id="the first has no result",
+        ),
+        pytest.param(
+            [asks("f", {}, "c1"), told("r1", "c1"), asks("g", {}, "c2"), told("again", "c1")],
+            [("f", "r1"), ("g", None)],
+            id="a result is repeated",
+        ),
+        pytest.param(
+            [asks("f", {}, "c1"), asks("g", {}, "c2"), told("r2"), told("r1", "c1")],
+            [("f", "r1"), ("g", "r2")],
+            id="one result has no id",
+        ),
+    ],
+)
+def test_an_earlier_call_never_takes_the_result_of_another_id(sent: list[Any], results: list[Any]) -> None:
+    trace = read([user("Hi"), *sent], [answer("Done.")])
+    assert [(each.name, each.result) for each in trace.told] == results
 
 
 def test_a_turn_within_one_trace_neither_continues_nor_goes_on() -> None:

@@ -52,6 +52,30 @@ def test_requests_without_ids_take_results_in_order() -> None:
     assert [call.result for call in found] == ["one", "two"]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        pytest.param("c1", "c2", id="each has its id"),
+        pytest.param(None, None, id="neither has an id"),
+        pytest.param("c1", "c1", id="ids are counted anew in every trace"),
+        pytest.param("c1", None, id="only the earlier one has an id"),
+    ],
+)
+def test_a_call_takes_no_result_from_what_the_model_was_told_before_it_asked(
+    earlier: str | None, later: str | None
+) -> None:
+    step = [user("?"), asks("f", {"x": 1}, earlier), told("Error: refused", earlier)]
+    [call] = calls(chat("m1", step, [asks("g", {}, later)], at=1))
+    assert (call.name, call.result, call.error) == ("g", None, None)
+    after = [*step, asks("g", {}, later), told("ok", later)]
+    if earlier != later or later is None:
+        [call] = calls(
+            chat("m1", step, [asks("g", {}, later)], at=1),
+            chat("m2", after, [answer("done")], at=20),
+        )
+        assert (call.name, call.result, call.error) == ("g", "ok", None)
+
+
 def test_calls_of_earlier_turns_in_the_history_are_not_calls_of_this_turn() -> None:
     history = [user("?"), asks("f", {"x": 1}, "c1"), told("1", "c1"), answer("1"), user("again")]
     assert calls(chat("m", history, [answer("2")])) == ()

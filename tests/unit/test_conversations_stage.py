@@ -23,14 +23,14 @@ class MemoryLinks:
     def link(self, trace_id: str) -> Link | None:
         return self.links.get(trace_id)
 
-    def ending(self, service: str, key: bytes, calls: bytes | None) -> Sequence[Link]:
+    def ending(self, service: str, key: bytes, called: bytes | None) -> Sequence[Link]:
         return [each for each in self._of(service) if key in each.ends]
 
     def following(
-        self, service: str, keys: Sequence[bytes], calls: bytes | None, *, since: int, until: int
+        self, service: str, keys: Sequence[bytes], called: bytes | None, *, since: int, until: int
     ) -> Sequence[Link]:
         found = [each for each in self._of(service) if each.follows in keys and since <= each.started_at <= until]
-        return [each for each in found if calls is None or each.asked in (None, calls)]
+        return [each for each in found if called is None or each.asked in (None, called)]
 
     def _of(self, service: str) -> list[Link]:
         return [each for each in self.links.values() if each.service == service]
@@ -56,10 +56,12 @@ class Bench:
 def call(
     trace_id: str, at: int, follows: str = "", says: str = "", *, ids: str = "", asked: str = "", **changes: Any
 ) -> Trace:
-    """A model call that goes on from what is called `follows`, and leaves what is called `says`."""
+    """A model call that goes on from what is called `follows`, and leaves what is called `says`, having asked for `ids`
+    in all."""
     failed = changes.pop("failed", False)
     turn = Turn(span_id="1", input="q", output=None, error="down" if failed else None, started_at=at, ended_at=at + 1)
-    words = {"follows": follows, "asked": asked, "said": "" if failed else says, "calls": "" if failed else ids}
+    words = {"follows": follows, "asked": asked}
+    words |= {} if failed else {"said": says, "calls": ids, "called": ids}
     conversation = Conversation(**{name: text.encode() for name, text in words.items() if text})
     return Trace(trace_id=trace_id, started_at=at, turns=(turn,), conversation=conversation, **changes)
 
@@ -103,6 +105,16 @@ FIRST, SECOND, THIRD = call("a1", 1, "", "A1"), call("a2", 2, "A1", "A2"), call(
             [call("a1", 1, "", "A1", ids="i"), call("b2", 3, "A1", "B2", asked="j")],
             ["a1", "b2"],
             id="other ids are of another conversation",
+        ),
+        pytest.param(
+            [
+                call("a1", 1, "", "A1", ids="none"),
+                call("b1", 2, "", "B1", ids="j"),
+                call("b3", 4, "A1", "B3", asked="j"),
+                call("a2", 5, "A1", "A2"),
+            ],
+            ["a1 a2", "b1", "b3"],
+            id="a trace that was lost gives its user's words to nobody else",
         ),
         pytest.param(
             [call("a1", 1, "", "A1", user_id="ada"), call("b2", 2, "A1", "B2", user_id="bob")],

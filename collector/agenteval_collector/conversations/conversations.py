@@ -27,15 +27,15 @@ class LinkStore(Protocol):
 
     def link(self, trace_id: str) -> Link | None: ...
 
-    def ending(self, service: str, key: bytes, calls: bytes | None) -> Sequence[Link]:
-        """Links that end in `key`, those that are known to have asked for these `calls` before others."""
+    def ending(self, service: str, key: bytes, called: bytes | None) -> Sequence[Link]:
+        """Links that end in `key`, first those that are known to have `called` the same, last those that are not."""
         ...
 
     def following(
-        self, service: str, keys: Sequence[bytes], calls: bytes | None, *, since: int, until: int
+        self, service: str, keys: Sequence[bytes], called: bytes | None, *, since: int, until: int
     ) -> Sequence[Link]:
         """Links that follow one of at most four `keys`, and started in that time (ns, both ends included); without
-        those that are known to go on from other `calls`, if any are given."""
+        those that are known to go on from other calls than those `called`, if any are given."""
         ...
 
 
@@ -117,14 +117,14 @@ class _Known:
         parent = parent_of(link, enders)
         if parent is None:
             return None
-        rivals = self.following(link.service, [key], parent.calls, until=link.started_at)
+        rivals = self.following(link.service, [key], parent.called, until=link.started_at)
         return None if is_fork(link, parent, enders, rivals) else parent
 
     def following(
         self,
         service: str,
         keys: Sequence[bytes],
-        calls: bytes | None = None,
+        called: bytes | None = None,
         *,
         since: int = 0,
         until: int = END_OF_TIME,
@@ -132,7 +132,7 @@ class _Known:
         """The links that follow one of `keys`, by start."""
         if not keys:
             return []
-        found = self._now(self._store.following(service, keys, calls, since=since, until=until), service)
+        found = self._now(self._store.following(service, keys, called, since=since, until=until), service)
         fitting = (each for each in found if each.follows in keys and since <= each.started_at <= until)
         return sorted(fitting, key=lambda each: each.place)
 

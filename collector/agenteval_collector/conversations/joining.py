@@ -22,6 +22,7 @@ def link_of(trace: Trace) -> Link:
         said=_of_user(known.said, user),
         reply=_of_user(known.reply, user),
         calls=_of_user(known.calls, user),
+        called=_of_user(known.called, user),
         answered=bool(trace.turns) and trace.turns[-1].error is None,
     )
 
@@ -31,8 +32,8 @@ def parent_of(link: Link, enders: Sequence[Link]) -> Link | None:
     where several traces end alike, whose the link is cannot be known."""
     earlier = [each for each in enders if each.place < link.place]
     if link.asked is not None:
-        named = [each for each in earlier if each.calls == link.asked]
-        earlier = named or [each for each in earlier if each.calls is None]
+        named = [each for each in earlier if each.called == link.asked]
+        earlier = named or [each for each in earlier if each.called is None]
     return earlier[0] if len(earlier) == 1 else None
 
 

@@ -77,12 +77,21 @@ def _check_traces(request: ExportTraceServiceRequest, body: bytes, limits: Limit
             return f"the span is larger than {limits.span} bytes"
         return None
 
-    groups = (
+    groups = [
         (scope_spans.scope, scope_spans.spans)
         for resource_spans in request.resource_spans
         for scope_spans in resource_spans.scope_spans
-    )
-    return _without_rejected(_sift(groups, problem, body), request)
+    ]
+    cleared = _clear_zero_parents(span for _, spans in groups for span in spans)
+    return _without_rejected(_sift(groups, problem, body), request, changed=cleared)
+
+
+def _clear_zero_parents(spans: Iterable[Span]) -> bool:
+    """Write down that there is no parent as every reader knows it: empty. Returns whether one was zero."""
+    zero = [span for span in spans if span.parent_span_id == NO_SPAN]
+    for span in zero:
+        span.ClearField("parent_span_id")
+    return bool(zero)
 
 
 def _check_logs(request: ExportLogsServiceRequest, body: bytes, limits: Limits) -> Checked:
@@ -132,9 +141,9 @@ def _sift(
     return checked
 
 
-def _without_rejected(checked: Checked, request: Message) -> Checked:
+def _without_rejected(checked: Checked, request: Message, *, changed: bool = False) -> Checked:
     if checked.accepted == 0:
         checked.body = None
-    elif checked.rejected or checked.own:
+    elif checked.rejected or checked.own or changed:
         checked.body = request.SerializeToString()
     return checked

@@ -35,18 +35,20 @@ class ConversationStore:
         mine = conversations.c.tenant == tenant
         of_service = conversations.c.service == bindparam("service")
         self._link = _Query(select(*_COLUMNS).where(mine, conversations.c.trace_id == bindparam("trace_id")))
+        called = conversations.c.called
+        closeness = case((called == bindparam("called"), 0), (called.is_(None), 1), else_=2)
         self._ending = _Query(
             select(*_COLUMNS)
             # The whole condition for each: so SQLite takes the index of each.
             .where(or_(*(and_(mine, of_service, conversations.c[name] == bindparam("key")) for name in _ENDS)))
-            .order_by(case((conversations.c.calls == bindparam("calls"), 0), else_=1), conversations.c.started_at)
+            .order_by(closeness, conversations.c.started_at)
             .limit(MOST)
         )
         follows = conversations.c.follows.in_([bindparam(name) for name in _KEYS])
         fits = or_(
-            bindparam("calls").is_(None),
+            bindparam("called").is_(None),
             conversations.c.asked.is_(None),
-            conversations.c.asked == bindparam("calls"),
+            conversations.c.asked == bindparam("called"),
         )
         started = conversations.c.started_at.between(bindparam("since"), bindparam("until"))
         self._following = _Query(
@@ -59,13 +61,13 @@ class ConversationStore:
     def link(self, trace_id: str) -> Link | None:
         return next(iter(self._read(self._link, {"trace_id": trace_id})), None)
 
-    def ending(self, service: str, key: bytes, calls: bytes | None) -> Sequence[Link]:
-        return self._read(self._ending, {"service": service, "key": key, "calls": calls})
+    def ending(self, service: str, key: bytes, called: bytes | None) -> Sequence[Link]:
+        return self._read(self._ending, {"service": service, "key": key, "called": called})
 
     def following(
-        self, service: str, keys: Sequence[bytes], calls: bytes | None, *, since: int, until: int
+        self, service: str, keys: Sequence[bytes], called: bytes | None, *, since: int, until: int
     ) -> Sequence[Link]:
-        values: dict[str, Any] = {"service": service, "calls": calls, "since": since, "until": until}
+        values: dict[str, Any] = {"service": service, "called": called, "since": since, "until": until}
         values |= zip_longest(_KEYS, keys)
         return self._read(self._following, values)
 

@@ -150,7 +150,8 @@ class Conversation:
     or `calls` of the trace before. `asked` are the ids of all calls that were asked for until then, None where there
     was none: it equals `called` of the trace before, and tells apart conversations of the same words. `said` are the
     words up to the trace's last reply, `reply` is the id of that reply, `calls` are the ids of the calls that it asks
-    for, and `called` those of all calls up to it, also where there are none.
+    for, and `called` those of all calls up to it, also where there are none. `keeps_calls`: the model was sent calls of
+    earlier turns, all with ids.
     """
 
     follows: bytes | None = None
@@ -159,6 +160,7 @@ class Conversation:
     reply: bytes | None = None
     calls: bytes | None = None
     called: bytes | None = None
+    keeps_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ class Link:
     reply: bytes | None = None
     calls: bytes | None = None
     called: bytes | None = None
+    keeps_calls: bool = False
     answered: bool = False
     parent: str | None = None
 

@@ -44,16 +44,26 @@ def conversation(models: Sequence[Node]) -> Conversation | None:
     words = _Words()
     follows, asked = _beginning(first, words)
     said = reply = calls = called = None
+    keeps_calls = False
     if span_error(models[-1].span) is None:
         if last is not first:
             words = _Words()
             _beginning(last, words)
+        keeps_calls = words.keeps_calls
         said, calls = _ending(last, words)
         called = words.called() if said is not None else None
         reply = _digest("reply", last.response_id) if last.response_id else None
     if follows is None and said is None and reply is None and calls is None:
         return None
-    return Conversation(follows=follows, asked=asked, said=said, reply=reply, calls=calls, called=called)
+    return Conversation(
+        follows=follows,
+        asked=asked,
+        said=said,
+        reply=reply,
+        calls=calls,
+        called=called,
+        keeps_calls=keeps_calls and called is not None,
+    )
 
 
 def earlier_steps(models: Sequence[Node], agents: Sequence[str]) -> EarlierSteps:
@@ -156,6 +166,8 @@ class _Words:
         """The calls that the newest reply asks for."""
         self.call_ids: set[str | None] = set()
         """Of all calls that were asked for; None among them where one has no id."""
+        self.keeps_calls = False
+        """Whether calls stand before an answer."""
         self.are_known = True
         """Whether they begin with the conversation."""
 
@@ -193,6 +205,7 @@ class _Words:
             # Parts of a reply are joined in many ways, and blanks at its end are often stripped.
             self._say(ASSISTANT, "".join("".join(self._texts).split()))
             self._steps = []
+            self.keeps_calls = bool(self.call_ids)
         self._is_reply, self._texts = False, []
 
     def _say(self, role: str, text: str) -> None:

@@ -113,12 +113,13 @@ def test_the_calls_of_the_whole_conversation_tell_equal_words_apart() -> None:
     mine, other = (of(read(next_turn(each), [answer("Yes.")])) for each in ("c1", "c2"))
     assert before.said == mine.follows == other.follows
     assert before.called == mine.asked != other.asked
+    assert (before.keeps_calls, mine.keeps_calls) == (False, True)
     later = of(read([*next_turn("c1"), answer("Yes."), user("Ok")], [asks("g", {}, "c3")]))
     assert later.asked == mine.called == mine.asked
     assert later.called not in (None, later.asked)
     assert of(read([user("Hi")], [answer("Hello!")])).called not in (None, before.called)
     nameless = of(read(next_turn(None), [answer("Yes.")]))
-    assert (nameless.asked, nameless.called) == (None, None)
+    assert (nameless.asked, nameless.called, nameless.keeps_calls) == (None, None, False)
 
 
 def test_equal_requests_in_a_row_are_different_places() -> None:

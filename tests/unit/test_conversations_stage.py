@@ -61,8 +61,9 @@ def call(
     failed = changes.pop("failed", False)
     turn = Turn(span_id="1", input="q", output=None, error="down" if failed else None, started_at=at, ended_at=at + 1)
     words = {"follows": follows, "asked": asked}
+    keeps = changes.pop("keeps", False)
     words |= {} if failed else {"said": says, "calls": ids, "called": ids}
-    conversation = Conversation(**{name: text.encode() for name, text in words.items() if text})
+    conversation = Conversation(**{name: text.encode() for name, text in words.items() if text}, keeps_calls=keeps)
     return Trace(trace_id=trace_id, started_at=at, turns=(turn,), conversation=conversation, **changes)
 
 
@@ -115,6 +116,21 @@ FIRST, SECOND, THIRD = call("a1", 1, "", "A1"), call("a2", 2, "A1", "A2"), call(
             ],
             ["a1 a2", "b1", "b3"],
             id="a trace that was lost gives its user's words to nobody else",
+        ),
+        pytest.param(
+            [
+                call("b1", 1, "", "B1", ids="j"),
+                call("a2", 2, "B1", "A2"),
+                call("a3", 3, "A2", "A3"),
+                call("b2", 4, "B1", "B2", asked="j"),
+            ],
+            ["a2 a3", "b1 b2"],
+            id="who is sent the calls goes on rather than who is not",
+        ),
+        pytest.param(
+            [call("b1", 1, "", "B1", ids="j", keeps=True), call("a2", 2, "B1", "A2")],
+            ["a2", "b1"],
+            id="where calls of earlier turns are sent, who is sent none is another",
         ),
         pytest.param(
             [call("a1", 1, "", "A1", user_id="ada"), call("b2", 2, "A1", "B2", user_id="bob")],

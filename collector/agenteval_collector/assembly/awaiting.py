@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from agenteval_collector.assembly.model_calls import is_bare_call
+from agenteval_collector.assembly.model_calls import MODEL_CALLS, may_be_bare
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.assembly.telling import Usual
 from agenteval_collector.pipeline import Origin
@@ -106,13 +106,13 @@ class Awaiting:
         """Whether log records are known to come with such spans; while it is not known, with calls without content."""
         known_to = self._senders.may_log(self._tenant, origin)
         # A process that counts its spans is complete at once; a call that failed has no answer.
-        guess = origin.process is None and span.status.code != _ERROR
-        if not known_to and not guess:
+        is_bare = origin.process is None and may_be_bare(raw) and span.status.code != _ERROR
+        if not known_to and not is_bare:
             return False
         habit = self._senders.habit(span, raw, origin, self._tenant, What.LOGS)
-        if known_to and self._senders.usual(habit) is not Usual.UNKNOWN:
+        if is_bare and habit.sender.operation in MODEL_CALLS:
             return True
-        return guess and is_bare_call(raw, habit.sender.operation)
+        return known_to and self._senders.usual(habit) is not Usual.UNKNOWN
 
     def _logs(self, *, answered: bool) -> frozenset[Habit]:
         """The habits of the spans that log records may follow, and have or have not."""

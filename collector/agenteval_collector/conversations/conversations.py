@@ -60,9 +60,13 @@ class Conversations:
             link = link.joined(known.parent(link))
         moves: dict[str, Move] = {}
         _move(known, link, moves)
-        # Only what started later can be affected: it goes on from here, or is the second to go on from the same.
+        # Only what started later can be affected: it goes on from here, or is the second to go on from the same. Before
+        # this one it may have been the only one to.
         for each in filter(None, (before, link)):
-            for other in known.following(each.service, each.keys, since=each.started_at):
+            affected = known.following(each.service, each.keys, since=each.started_at)
+            if each.follows is not None and each.asked is not None:
+                affected += known.following(each.service, [each.follows], until=each.started_at)
+            for other in affected:
                 if other.trace_id != link.trace_id:
                     _move(known, other.joined(known.parent(other)), moves)
         # Which session this trace was in before, the evaluation sees itself.
@@ -117,7 +121,8 @@ class _Known:
         parent = parent_of(link, enders)
         if parent is None:
             return None
-        rivals = self.following(link.service, [key], parent.called, until=link.started_at)
+        until = END_OF_TIME if link.asked is None else link.started_at
+        rivals = self.following(link.service, [key], parent.called, until=until)
         return None if is_fork(link, parent, enders, rivals) else parent
 
     def following(

@@ -23,6 +23,7 @@ def link_of(trace: Trace) -> Link:
         reply=_of_user(known.reply, user),
         calls=_of_user(known.calls, user),
         called=_of_user(known.called, user),
+        keeps_calls=known.keeps_calls,
         answered=bool(trace.turns) and trace.turns[-1].error is None,
     )
 
@@ -34,17 +35,26 @@ def parent_of(link: Link, enders: Sequence[Link]) -> Link | None:
     if link.asked is not None:
         named = [each for each in earlier if each.called == link.asked]
         earlier = named or [each for each in earlier if each.called is None]
+    else:
+        # Some programs forget the calls of earlier turns, but not one that was seen to send them.
+        earlier = [each for each in earlier if not (each.keeps_calls and each.said == link.follows)]
     return earlier[0] if len(earlier) == 1 else None
 
 
 def is_fork(link: Link, parent: Link, enders: Sequence[Link], rivals: Iterable[Link]) -> bool:
-    """Whether another one of `rivals`, which follow the same, goes on from `parent` before `link`. A call that was not
-    answered does not count: it was tried again."""
-    return any(
-        rival.answered and rival.place < link.place and parent_of(rival, enders) is parent
-        for rival in rivals
-        if rival.trace_id != link.trace_id
-    )
+    """Whether another one of `rivals`, which follow the same, goes on from `parent` before `link`, or is sent its calls
+    where `link` is sent none. A call that was not answered is not before: it was tried again."""
+    others = [each for each in rivals if each.trace_id != link.trace_id and parent_of(each, enders) is parent]
+    knowing = [each for each in others if _has_calls_of(each, parent)]
+    if _has_calls_of(link, parent):
+        others = knowing
+    elif knowing:
+        return True
+    return any(each.answered and each.place < link.place for each in others)
+
+
+def _has_calls_of(link: Link, parent: Link) -> bool:
+    return link.asked is not None and link.asked == parent.called
 
 
 def _of_user(digest: bytes | None, user: str) -> bytes | None:

@@ -89,7 +89,7 @@ class _Query:
 def _link(row: Sequence[Any]) -> Link:
     # The driver knows no booleans.
     values = dict(zip(_FIELDS, row, strict=True))
-    return Link(**{**values, "answered": bool(values["answered"])})
+    return Link(**values | {name: bool(values[name]) for name in ("answered", "keeps_calls")})
 
 
 def write_links(connection: Connection, tenant: str, links: Iterable[Link], now: int) -> None:

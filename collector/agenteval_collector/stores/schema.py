@@ -232,6 +232,7 @@ conversations = Table(
     Column("reply", LargeBinary, comment="digest of that reply's id"),
     Column("calls", LargeBinary, comment="digest of the ids of the calls that it asks for"),
     Column("called", LargeBinary, comment="digest of the ids of all calls up to that reply"),
+    Column("keeps_calls", Boolean, nullable=False, comment="whether it was sent calls of earlier turns"),
     Column("answered", Boolean, nullable=False, comment="whether the model replied"),
     Column("parent", String, comment="the trace that it goes on from in the same session"),
     Column("kept_at", BigInteger, nullable=False),

@@ -184,9 +184,9 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     assert trace is not None
     assert session is not None
     assert " ".join(trace) == (
-        "trace_id session_id user_id service agent agents input output turns complete partial closing waits_for revision "
-        "status started_at ended_at span_count tools_called available_tools model_calls outcomes labels findings "
-        "findings_count worst seen open_spans status_reason names_session continues_turn turn_goes_on"
+        "trace_id session_id user_id service agent agents input output turns complete partial closing waits_for "
+        "revision status started_at ended_at span_count tools_called available_tools model_calls outcomes labels "
+        "findings findings_count worst seen open_spans status_reason names_session continues_turn turn_goes_on"
     )
     assert set(trace["turns"][0]) == {"input", "output", "tools_called", "error"}
     assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error", "span_id"}

@@ -264,3 +264,14 @@ def test_evidence_of_a_plan_is_what_the_transcript_shows_as_such(turns: list[Tur
     subject = trace(*turns)
     evidence = [entry.values["text"] for entry in entries(subject) if entry.kind in (PLAN, REASONING, REPLY)]
     assert may_have_plan(subject) == any(isinstance(text, str) and text.strip() for text in evidence)
+
+
+def test_an_answer_shows_the_error_that_its_turn_ended_in() -> None:
+    failed = replace(turn("Book it.", "Booked."), error="RuntimeError: the connection broke")
+    *_, answer = transcript(trace(failed), BUDGET, unredacted)
+    assert isinstance(answer, dict)
+    assert (answer["kind"], answer["text"], answer["error"]) == (
+        "answer",
+        "Booked.",
+        "RuntimeError: the connection broke",
+    )

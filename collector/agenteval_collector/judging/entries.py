@@ -70,7 +70,8 @@ def _of_turn(turn: Turn) -> Iterator[tuple[str, Mapping[str, Json]]]:
     if turn.output is None:
         yield NO_ANSWER, {"error": turn.error}
     else:
-        yield ANSWER, {"text": turn.output}
+        # A turn may say something and end in an error all the same.
+        yield ANSWER, {"text": turn.output, **({"error": turn.error} if turn.error is not None else {})}
 
 
 def _model_steps(turn: Turn, reasoning: Sequence[str]) -> Iterator[tuple[int, str, Mapping[str, Json]]]:

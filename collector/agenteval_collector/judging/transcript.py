@@ -14,7 +14,7 @@ The transcript lists what happened, in order ("n"), with the number of the turn 
 - reasoning, plan, reply: what the agent thought, what it said it would do, what it said on the way
 - tool_call: a call of a tool with its arguments (null: not recorded), its result, and its error where it failed
 - model_error: a call of the agent's model that failed
-- answer: what the agent answered; no_answer: that it gave none; both with the error that the turn ended in, if any
+- answer: what the agent answered; no_answer: that it gave none, with the error where there was one
 - left_out: entries that are not shown. Long texts have their middle left out, as they say themselves."""
 
 _PARTIAL: Final[Json] = {"kind": "left_out", "text": "[... parts were lost before they were recorded here ...]"}

@@ -105,7 +105,7 @@ LOGS = st.builds(
 
 
 def as_json(trace: Trace) -> str:
-    return json.dumps(dataclasses.asdict(trace), allow_nan=False, ensure_ascii=False)
+    return json.dumps(dataclasses.asdict(trace), allow_nan=False, ensure_ascii=False, default=bytes.hex)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])

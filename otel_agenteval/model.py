@@ -196,6 +196,9 @@ class Trace:
     """Calls that the first turn made in earlier traces, as its first model call was told of them, oldest first."""
     told_now: int = 0
     """The number of calls at the end of `told` that no earlier model call was told of."""
+    results_alone: tuple[ToolCall, ...] = ()
+    """What the first model call was told of calls that it was not sent, by their ids: nothing else of these is known,
+    and their names are empty."""
     continues_turn: bool = False
     """Whether the first turn began in an earlier trace: its first model call goes on from results of tools."""
     turn_goes_on: bool = False

@@ -14,7 +14,7 @@ from agenteval_collector.config import (
     EvaluatorsConfig,
     Settings,
 )
-from agenteval_collector.conversations import Conversations
+from agenteval_collector.conversations import Conversations, RunningTurns
 from agenteval_collector.dataset import Dataset
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluation import Judging, TraceEvaluation, TraceObservation, TraceOutcomes
@@ -98,6 +98,7 @@ class EvaluationCore:
                 clock,
             ),
             Conversations(store.conversations),
+            RunningTurns().joined,
         )
 
 

@@ -28,11 +28,13 @@ class EarlierSteps(NamedTuple):
     """The steps of a turn in traces before this one, as its first model call here was told of them.
 
     `calls` are those of tools, oldest first; no earlier model call was told of the last `now` of them. `is_continued`:
-    the model goes on from their results, not from what a user said.
+    the model goes on from their results, not from what a user said. `results_alone` as in `Trace`: some services keep
+    the conversation, and are sent the newest results without the calls.
     """
 
     calls: tuple[ToolCall, ...] = ()
     now: int = 0
+    results_alone: tuple[ToolCall, ...] = ()
     is_continued: bool = False
 
 
@@ -72,6 +74,8 @@ def earlier_steps(models: Sequence[Node], agents: Sequence[str]) -> EarlierSteps
     steps = facts.input.since_user() if facts and facts.input and not facts.input.cut else []
     if not steps or not any(step.responses for step in steps):
         return EarlierSteps()
+    if not any(step.requests for step in steps):
+        return EarlierSteps(results_alone=_alone(steps, models[0]), is_continued=steps[-1].role != ASSISTANT)
     answers = {response.call_id for step in steps for response in step.responses}
     calls: list[ToolCall] = []
     newest, was_reply = 0, False
@@ -86,6 +90,14 @@ def earlier_steps(models: Sequence[Node], agents: Sequence[str]) -> EarlierSteps
         for response in step.responses:
             _answer(calls, newest, response, answers)
     return EarlierSteps(tuple(calls), len(calls) - newest, is_continued=not was_reply)
+
+
+def _alone(steps: Sequence[Message], node: Node) -> tuple[ToolCall, ...]:
+    responses = [each for step in steps for each in step.responses if each.call_id]
+    return tuple(
+        answered(_call(ToolRequest(name="", call_id=each.call_id), node, node.span.started_at - 2), each)
+        for each in responses
+    )
 
 
 def _call(request: ToolRequest, node: Node, time: int) -> ToolCall:

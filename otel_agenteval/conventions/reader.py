@@ -92,6 +92,7 @@ def read_trace(
         conversation=conversation([node for each in found for node in each.models]) if session_id is None else None,
         told=earlier.calls,
         told_now=earlier.now,
+        results_alone=earlier.results_alone,
         continues_turn=earlier.is_continued,
         turn_goes_on=bool(found) and _goes_on_elsewhere(found[-1]),
         run=runs.run_identity(carriers + resources, run_naming, session=session_id or trace_id),

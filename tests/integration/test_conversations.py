@@ -28,6 +28,8 @@ FOLDER = DATA / "conversations"
 RECORDINGS = sorted(path.name.removesuffix(".otlp.pb") for path in FOLDER.glob("*.otlp.pb"))
 # The service keeps the conversation, and the instrumentation does not record what a call goes on from.
 UNSEEN = {"otel-genai--openai-responses-previous", "traceloop--openai-responses-previous"}
+# There the replies name calls by other ids than the results do.
+UNJOINED = "traceloop--openai-responses-previous"
 
 
 class Recording(NamedTuple):
@@ -134,12 +136,20 @@ def test_no_session_is_of_two_conversations(case: Case) -> None:
 def test_the_loop_is_found_across_the_traces_of_its_turn_and_told_once(case: Case) -> None:
     loops = {key: [each["kind"] for each in loops_in(trace)] for key, trace in case.scored.traces.items()}
     looping = case.recorded.users["cem"][0]["trace_ids"]
-    # Where the service keeps the conversation, no call is told of those before it.
-    expected = {} if case.name.endswith("previous") else {looping[3]: ["identical_call"]}
+    expected = {} if case.name == UNJOINED else {looping[3]: ["identical_call"]}
     assert {key: kinds for key, kinds in loops.items() if kinds} == expected
     if expected:
         [session] = [each for each in case.scored.sessions if loops_in(each)]
         assert session["turn_traces"] == [looping]
+
+
+def test_after_a_restart_a_loop_of_results_alone_begins_anew(tmp_path: Path) -> None:
+    recorded = recording("openinference--openai-responses-previous")
+    looping = recorded.users["cem"][0]["trace_ids"]
+    batches = [[recorded.traces[each] for each in ids] for ids in (looping[:3], looping[3:])]
+    scored = score(tmp_path, batches, restart=True)
+    assert drawn(scored) == [[looping]]
+    assert [key for key in looping if loops_in(scored.traces[key])] == [looping[6]]
 
 
 @pytest.mark.parametrize("seed", range(4))

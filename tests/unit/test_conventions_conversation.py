@@ -177,6 +177,18 @@ def test_results_whose_ids_name_no_request_are_taken_in_order() -> None:
     assert [(each.name, each.result) for each in trace.told] == [("f", "r1"), ("g", "r2")]
 
 
+def test_results_that_are_sent_without_their_requests_are_kept_by_id() -> None:
+    trace = read([told("r1", "c1"), told("Error: no", "c2"), told("of no call")], [asks("f", {}, "c3")])
+    alone = [(each.name, each.call_id, each.result, each.error) for each in trace.results_alone]
+    assert alone == [("", "c1", "r1", None), ("", "c2", "Error: no", "Error: no")]
+    assert (trace.told, trace.told_now, trace.continues_turn, trace.turn_goes_on) == ((), 0, True, True)
+
+
+def test_no_result_is_alone_where_requests_are_sent() -> None:
+    trace = read([user("Hi"), asks("f", {}, "fc_1"), told("r1", "c1")], [answer("Done.")])
+    assert trace.results_alone == ()
+
+
 @pytest.mark.parametrize(
     ("sent", "results"),
     [

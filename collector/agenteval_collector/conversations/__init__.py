@@ -2,5 +2,6 @@
 and replied."""
 
 from agenteval_collector.conversations.conversations import Conversations
+from agenteval_collector.conversations.running_turns import RunningTurns
 
-__all__ = ["Conversations"]
+__all__ = ["Conversations", "RunningTurns"]

@@ -91,7 +91,8 @@ class _Evaluated:
 
 
 class TraceEvaluation:
-    """Evaluates traces one after the other. `run_trace` says what one adds to a run."""
+    """Evaluates traces one after the other. `run_trace` says what one adds to a run; `with_running_turn` adds to a
+    trace of a session what is known of the turn that it goes on with."""
 
     def __init__(
         self,
@@ -105,6 +106,7 @@ class TraceEvaluation:
         run_trace: Callable[[Trace, str], RunTrace | None],
         observation: TraceObservation,
         conversations: ConversationFinder,
+        with_running_turn: Callable[[Trace, str], Trace],
     ) -> None:
         self._outcomes = outcomes
         self._sessions = sessions
@@ -116,6 +118,7 @@ class TraceEvaluation:
         self._run_trace = run_trace
         self._observation = observation
         self._conversations = conversations
+        self._with_running_turn = with_running_turn
         self._readings = Readings()
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
@@ -137,6 +140,7 @@ class TraceEvaluation:
         for kind, values in trace.unread.items():
             self._telemetry.unread(kind, values)
         session_id = self._conversations.session_of(trace, assembled.revision, commit)
+        trace = self._with_running_turn(trace, session_id)
         evaluated = self._evaluated(trace, assembled, session_id, unreadable)
         commit.evaluations += evaluated.evaluations
         # Telemetry of no agent is stored with its status, but is nobody's session.

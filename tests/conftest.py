@@ -1,13 +1,20 @@
 """What holds for all tests: how inputs are drawn, and that the process ends."""
 
 import faulthandler
+import os
 import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 # On machines that others use as well, how long it takes to draw an input says nothing.
-settings.register_profile("shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "shared-machine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    # In continuous integration the same inputs every time: a change fails for what it changed. Elsewhere new ones.
+    derandomize="CI" in os.environ,
+)
 settings.load_profile("shared-machine")
 
 _ENDS_WITHIN = 60.0

@@ -35,7 +35,7 @@ from otel_agenteval.model import Trace
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What was found in one conversation, by kind, each with its reasons; `is_compared`: there were enough before it to
+    """The findings of one conversation, by kind, each with its reasons; `is_compared`: there were enough before it to
     call its effort unusual."""
 
     conversation: Conversation
@@ -54,7 +54,7 @@ def traces(conversation: Conversation) -> Iterator[Trace]:
 
 
 def look(conversations: Sequence[Conversation]) -> Iterator[Looked]:
-    """What is found in each of the conversations, one after the other."""
+    """Look for findings in each of the conversations, one after the other."""
     recorded = [Recorded(Signal.TRACES, body, "") for body in requests(map(_acted, conversations), started_at=1)]
     found = {each["session_id"]: each["findings"] for each in replay(recorded, Settings())["sessions"]}
     history = EffortHistory()
@@ -76,7 +76,7 @@ def _acted(conversation: Conversation) -> Conversation:
 
 
 def _effort(conversation: Conversation, history: EffortHistory) -> tuple[Effort, bool]:
-    """What the conversation took, and whether that was unusual at any time."""
+    """Add up the effort of the conversation, and say whether it was unusual at any time."""
     # The times of replayed spans are made up.
     effort, is_unusual = Effort(seconds=None), False
     for trace in traces(conversation):

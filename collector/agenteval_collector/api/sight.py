@@ -48,7 +48,7 @@ def facts_of(trace: Document) -> list[Fact]:
 
 
 def _seen(key: str, sight: str | None) -> str:
-    """How much of a sort of fact could be seen, in words."""
+    """Say how much of a sort of fact could be seen."""
     if key == "history" and sight in _HISTORY:
         return _HISTORY[Sight(sight) if sight else None]
     return "none in it" if sight is None else _SEEN[Sight(sight)]

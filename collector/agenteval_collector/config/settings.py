@@ -45,7 +45,7 @@ class LogConfig(Section):
 
 
 class SessionConfig(Section):
-    """How sessions are named, when they are over, and when they have a score."""
+    """Settings of sessions: their names, their end, and the coverage that a score needs."""
 
     attributes: tuple[str, ...] = ()
     """Attributes of spans, log records or resources that hold a session's id, the first before the others. They are

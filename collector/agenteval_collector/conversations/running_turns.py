@@ -10,8 +10,8 @@ from otel_agenteval.conventions.messages import ToolResponse
 from otel_agenteval.conventions.tools import answered
 from otel_agenteval.model import ToolCall, Trace
 
-MAX_WAITING: Final = 4_000
-"""Calls that wait for their results."""
+MAX_WAITING: Final = 1_000
+"""Calls that wait for their results: with what is kept of each turn, 50 MB of text at most."""
 
 MAX_CALLS: Final = 100
 """Calls that are kept of a turn, the newest."""

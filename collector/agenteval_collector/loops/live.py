@@ -37,7 +37,7 @@ MAX_SESSION_ID: Final = 1024
 
 @dataclass(slots=True)
 class FoundLive:
-    """What spans have shown that have just arrived.
+    """Findings of spans that have just arrived.
 
     `carried` was found in the agent's process and travelled on them. `recounted` was found here, by counting the steps
     of a trace: of its kind all that were found so far, as this may have begun in the middle of the trace.

@@ -28,7 +28,7 @@ ExportedKey: TypeAlias = tuple[str, str, str]
 
 @dataclass(slots=True)
 class FindingNews:
-    """What became known of findings by a commit, as in `News`; `sessions` are those whose findings have changed."""
+    """News of findings after a commit, as in `News`; `sessions` are those whose findings have changed."""
 
     told: list[Finding] = field(default_factory=list)
     counted: list[Finding] = field(default_factory=list)

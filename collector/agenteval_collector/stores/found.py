@@ -57,7 +57,7 @@ def flagged_traces(connection: Connection, tenant: str, session_ids: Collection[
 
 
 def judged_failures(connection: Connection, tenant: str, session_ids: Collection[str]) -> dict[str, int]:
-    """How many scores of a judge on traces of each session lie below their threshold."""
+    """Count the judge's scores below their threshold, by session."""
     counts = dict.fromkeys(session_ids, 0)
     for some in in_parts(list(session_ids)):
         query = select(outcomes.c.session_id, func.count()).where(

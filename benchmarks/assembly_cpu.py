@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from agenteval_collector.assembly import Assembler, Waits
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.offline import NoTelemetry
-from agenteval_collector.pipeline import LoggedRequest, Signal
+from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.offline.scoring import NoTelemetry
+from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from benchmarks.harness import MIB, arguments, report

@@ -19,8 +19,8 @@ from agenteval_collector.findings import Effort, EffortHistory, effort_of
 from agenteval_collector.findings.effort import MIN_SESSIONS
 from agenteval_collector.findings.hit_rate import wilson
 from agenteval_collector.findings.trace import OBSERVED
-from agenteval_collector.pipeline import Signal
-from agenteval_collector.replay import Recorded, replay
+from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.offline.replay import Recorded, replay
 
 from benchmarks.workload import taubench
 from benchmarks.workload.conversation import Conversation

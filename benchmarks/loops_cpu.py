@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from agenteval_collector.assembly import Assembler
-from agenteval_collector.clock import SystemClock
 from agenteval_collector.evaluation.reading import TraceReader
-from agenteval_collector.loops import LiveLoops, TraceLoops
-from agenteval_collector.offline import NoTelemetry
-from agenteval_collector.pipeline import Arrival, AssembledTrace, LoggedRequest, Signal
-from agenteval_collector.replay import NO_WAIT
+from agenteval_collector.findings.loops import LiveLoops, TraceLoops
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.telemetry import Arrival, LoggedRequest, Signal
+from agenteval_collector.offline.replay import NO_WAIT
+from agenteval_collector.offline.scoring import NoTelemetry
+from agenteval_collector.runtime.clock import SystemClock
 
 from benchmarks.harness import arguments, report
 from benchmarks.workload.generator import generate

@@ -12,9 +12,9 @@ import time
 import tracemalloc
 
 from agenteval_collector.assembly import Assembler, Waits
-from agenteval_collector.clock import SystemClock
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.pipeline import LoggedRequest, Signal
+from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.runtime.clock import SystemClock
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from benchmarks.harness import MIB, TIMEOUT, Served, arguments, collector, report, send

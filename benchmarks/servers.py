@@ -11,15 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
-from agenteval_collector.clock import SystemClock
 from agenteval_collector.config import Settings
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.log import RequestLog
-from agenteval_collector.pipeline import Signal
+from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.receiver.grpc import SERVICES, otlp_handlers
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
-from agenteval_collector.servers import INGEST_THREADS
+from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.wiring.servers import INGEST_THREADS
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,

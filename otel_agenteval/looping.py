@@ -1,9 +1,9 @@
 """Let an agent ask for the newest alarm on its session."""
 
-from otel_agenteval.guard import AgentLoopDetected
+from otel_agenteval.loops.guard import AgentLoopDetected
+from otel_agenteval.loops.verdicts import where_we_are
 from otel_agenteval.processor import live_processors
 from otel_agenteval.verdict import Verdict
-from otel_agenteval.verdicts import where_we_are
 
 
 def current_verdict() -> Verdict | None:

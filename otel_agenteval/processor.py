@@ -16,25 +16,25 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import SpanContext, format_trace_id
 
-from otel_agenteval.announcing import Announcements
-from otel_agenteval.background import suppressing_instrumentation
-from otel_agenteval.buffer import SpanBuffer, ended_span
 from otel_agenteval.config import Destination, Options, resolve
 from otel_agenteval.context import Identity, identity_in, identity_in_baggage, witness_in
 from otel_agenteval.detectors import StepKind
-from otel_agenteval.encoding import Encoder
-from otel_agenteval.export import Sender
-from otel_agenteval.guard import AgentLoopDetected, is_guarded
-from otel_agenteval.light_reader import kind_of, session_of
-from otel_agenteval.listening import Listener
-from otel_agenteval.loop_settings import rule_book
+from otel_agenteval.loops.guard import AgentLoopDetected, is_guarded
+from otel_agenteval.loops.light_reader import kind_of, session_of
+from otel_agenteval.loops.listening import Listener
+from otel_agenteval.loops.settings import rule_book
+from otel_agenteval.loops.verdicts import Alarm, Verdicts
+from otel_agenteval.loops.watch_thread import WatchThread
+from otel_agenteval.loops.watching import Began, Watch
+from otel_agenteval.sending.announcements import Announcements
+from otel_agenteval.sending.background import suppressing_instrumentation
+from otel_agenteval.sending.buffer import SpanBuffer, ended_span
+from otel_agenteval.sending.encoding import Encoder
+from otel_agenteval.sending.export import Sender
+from otel_agenteval.sending.open_traces import TraceTable
+from otel_agenteval.sending.transport import GrpcTransport, Transport
 from otel_agenteval.stats import Stats
-from otel_agenteval.traces import TraceTable
-from otel_agenteval.transport import GrpcTransport, Transport
 from otel_agenteval.verdict import Verdict, verdict_of
-from otel_agenteval.verdicts import Alarm, Verdicts
-from otel_agenteval.watch_thread import WatchThread
-from otel_agenteval.watching import Began, Watch
 
 MAX_BUFFER_SPANS: Final = 32_768
 MAX_BUFFER_BYTES: Final = 64 * 1024 * 1024

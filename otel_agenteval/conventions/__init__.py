@@ -8,7 +8,8 @@ from otel_agenteval.conventions.dialects import content_switch, read_span
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
 from otel_agenteval.conventions.reader import read_trace
-from otel_agenteval.conventions.records import (
+from otel_agenteval.conventions.runs import STAMPED, RunNaming
+from otel_agenteval.conventions.span_values import (
     EventRecord,
     LogRecord,
     SpanRecord,
@@ -16,7 +17,6 @@ from otel_agenteval.conventions.records import (
     log_record,
     span_record,
 )
-from otel_agenteval.conventions.runs import STAMPED, RunNaming
 
 __all__ = [
     "BY_CONVENTION",

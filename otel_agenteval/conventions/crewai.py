@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content
-from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 from otel_agenteval.recorded import recorded
 

@@ -16,7 +16,7 @@ from otel_agenteval.conventions.openlit import OpenLIT
 from otel_agenteval.conventions.otel_events import OtelEvents
 from otel_agenteval.conventions.otel_genai import OtelGenAI
 from otel_agenteval.conventions.pydantic_ai import PydanticAI
-from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.conventions.traceloop import Traceloop
 from otel_agenteval.conventions.vercel_ai import VercelAI
 

@@ -20,7 +20,7 @@ from itertools import pairwise
 from otel_agenteval.conventions.facts import Role
 from otel_agenteval.conventions.failures import is_explained, span_error
 from otel_agenteval.conventions.messages import ASSISTANT
-from otel_agenteval.conventions.records import STATUS_ERROR
+from otel_agenteval.conventions.span_values import STATUS_ERROR
 from otel_agenteval.conventions.tools import transfer_target
 from otel_agenteval.conventions.tree import Node
 

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Protocol
 
 from otel_agenteval.conventions.messages import Content
-from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.model import Json, Usage
 
 

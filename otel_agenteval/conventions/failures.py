@@ -4,8 +4,8 @@ import re
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_structure
-from otel_agenteval.conventions.records import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
-from otel_agenteval.error_text import ERROR_TEXT, tells_failure
+from otel_agenteval.conventions.span_values import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
+from otel_agenteval.detectors.error_text import ERROR_TEXT, tells_failure
 from otel_agenteval.model import Json
 from otel_agenteval.recorded import recorded
 

@@ -14,7 +14,7 @@ from otel_agenteval.conventions.decoding import decode_arguments, decode_prefix,
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Content, Item
 from otel_agenteval.conventions.otel_genai import read_model
-from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 from otel_agenteval.recorded import recorded
 

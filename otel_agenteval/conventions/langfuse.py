@@ -10,7 +10,7 @@ from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import Content
-from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.conventions.spoken import answered, asked, langchain_message
 from otel_agenteval.model import Json
 from otel_agenteval.recorded import recorded

@@ -23,7 +23,7 @@ from otel_agenteval.conventions.messages import (
     read_message,
 )
 from otel_agenteval.conventions.python_repr import decode_repr
-from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 from otel_agenteval.recorded import recorded
 

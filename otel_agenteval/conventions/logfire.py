@@ -14,7 +14,7 @@ from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Content, Item, Message, read_message
 from otel_agenteval.conventions.otel_events import MESSAGE_EVENTS, event_message
 from otel_agenteval.conventions.otel_genai import read_model
-from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
 _SPAN_TYPE = "logfire.span_type"

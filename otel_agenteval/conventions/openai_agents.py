@@ -10,7 +10,7 @@ from otel_agenteval import semconv
 from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Content, Message, read_message
 from otel_agenteval.conventions.python_repr import decode_repr
-from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
 # What a call, a thought and a message begin with in either API.

@@ -13,7 +13,7 @@ from otel_agenteval.conventions.decoding import decode_arguments, decode_structu
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, Message, read_message
-from otel_agenteval.conventions.records import STATUS_ERROR, LogRecord, SpanRecord
+from otel_agenteval.conventions.span_values import STATUS_ERROR, LogRecord, SpanRecord
 from otel_agenteval.conventions.spoken import answered, asked, langchain_message
 from otel_agenteval.model import Json, Usage
 from otel_agenteval.recorded import recorded

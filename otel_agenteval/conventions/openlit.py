@@ -11,7 +11,7 @@ from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Content, Message, ToolRequest
-from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 from otel_agenteval.recorded import recorded
 

@@ -24,7 +24,7 @@ from otel_agenteval.conventions.messages import (
     read_message,
 )
 from otel_agenteval.conventions.otel_genai import read_model
-from otel_agenteval.conventions.records import EventRecord, LogRecord, SpanRecord
+from otel_agenteval.conventions.span_values import EventRecord, LogRecord, SpanRecord
 from otel_agenteval.model import Json
 from otel_agenteval.recorded import recorded
 

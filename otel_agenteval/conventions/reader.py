@@ -14,8 +14,8 @@ from otel_agenteval.conventions.exchanges import Exchange, exchanges
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.history import begins_with_user, history
 from otel_agenteval.conventions.messages import SYSTEM
-from otel_agenteval.conventions.records import LogRecord, SpanRecord
 from otel_agenteval.conventions.replies import recall_replies
+from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.conventions.tools import available_tools
 from otel_agenteval.conventions.tree import Node, grow, in_order
 from otel_agenteval.conventions.turns import read_turn

@@ -17,9 +17,9 @@ from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.failures import result_error, span_error
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
 from otel_agenteval.conventions.tree import Node
+from otel_agenteval.detectors.tool_names import receiver_in
 from otel_agenteval.model import Json, Tool, ToolCall
 from otel_agenteval.recorded import recorded
-from otel_agenteval.tool_names import receiver_in
 
 _FINAL_ANSWER = "final_answer"
 

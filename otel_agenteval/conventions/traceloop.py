@@ -13,7 +13,7 @@ from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, are_parts
 from otel_agenteval.conventions.otel_genai import read_model
-from otel_agenteval.conventions.records import LogRecord, SpanRecord
+from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.conventions.spoken import answered, asked, langchain_message
 from otel_agenteval.model import Json
 from otel_agenteval.recorded import recorded

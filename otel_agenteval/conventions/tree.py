@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from otel_agenteval.conventions.facts import Role, SpanFacts
-from otel_agenteval.conventions.records import SpanRecord
+from otel_agenteval.conventions.span_values import SpanRecord
 from otel_agenteval.model import AgentRun
 
 

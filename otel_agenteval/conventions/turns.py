@@ -7,7 +7,7 @@ from otel_agenteval.conventions.exchanges import Exchange, speakers
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.failures import is_cancelled, span_error, tells_of
 from otel_agenteval.conventions.messages import Message, spoken_by
-from otel_agenteval.conventions.records import STATUS_ERROR
+from otel_agenteval.conventions.span_values import STATUS_ERROR
 from otel_agenteval.conventions.tools import tool_calls
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import ModelCall, Turn

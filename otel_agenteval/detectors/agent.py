@@ -10,9 +10,9 @@ from otel_agenteval.detectors.repetition import Attempts, Checks, Cycles, Failur
 from otel_agenteval.detectors.results import Lack, ends_of, is_content, lack_in, reports_failure
 from otel_agenteval.detectors.rules import Kind, Repetition, Rules
 from otel_agenteval.detectors.steps import Step, StepKind
+from otel_agenteval.detectors.tool_names import ToolName, tool_name
 from otel_agenteval.finding import Finding
 from otel_agenteval.model import Json
-from otel_agenteval.tool_names import ToolName, tool_name
 
 PATIENCE: Final = 15_000_000_000
 """Nanoseconds without any step that are a pause, as between two looks at something that takes its time."""

@@ -10,8 +10,8 @@ from otel_agenteval.detectors.repetition import Cycles
 from otel_agenteval.detectors.results import MAX_SHORT, MIN_CONTENT
 from otel_agenteval.detectors.rules import Kind, RuleBook
 from otel_agenteval.detectors.steps import Step, StepKind
+from otel_agenteval.detectors.tool_names import tool_name
 from otel_agenteval.finding import Finding
-from otel_agenteval.tool_names import tool_name
 
 MAX_AGENTS: Final = 64
 """Agents whose newest words are remembered."""

@@ -13,9 +13,9 @@ from otel_agenteval.detectors.rules import Kind, RuleBook
 from otel_agenteval.detectors.runs import Runs
 from otel_agenteval.detectors.spending import NANOSECONDS, Spending
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
+from otel_agenteval.detectors.tool_names import only_hands_over
 from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.model import Json
-from otel_agenteval.tool_names import only_hands_over
 
 MAX_AGENTS: Final = 64
 """Agents of a trace whose spending is remembered; the one that did nothing for longest is forgotten."""

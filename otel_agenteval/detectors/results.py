@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Final
 
 from otel_agenteval.detectors.content import MAX_DECODED
+from otel_agenteval.detectors.tool_names import ToolName
 from otel_agenteval.model import Json
-from otel_agenteval.tool_names import ToolName
 
 MAX_SHORT: Final = 300
 """Characters of a result that may say that there is nothing; a longer one is content."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from otel_agenteval.detectors.tool_names import only_hands_over
 from otel_agenteval.model import AgentRun, Json, ModelCall, Question, ToolCall, Trace, Turn
-from otel_agenteval.tool_names import only_hands_over
 
 
 class StepKind(StrEnum):

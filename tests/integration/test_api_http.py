@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from agenteval_collector.api.http import make_app
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.errors import Unavailable
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.web.app import make_app
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,8 +10,9 @@ import pytest
 from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.errors import Overloaded, Unavailable
-from agenteval_collector.pipeline import Document, Label, RunReport
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.reports import Label, RunReport
+from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from google.rpc import error_details_pb2, status_pb2
 
 from otel_agenteval.outcome import Failure, Status, Unscored

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 import typer
-from agenteval_collector.api.http import make_app
 from agenteval_collector.api.responses import json_response
 from agenteval_collector.cli.read import register
-from agenteval_collector.clock import ManualClock
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.web.app import make_app
 from click.testing import Result
 from starlette.applications import Starlette
 from starlette.requests import Request

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from otel_agenteval.config import Options, resolve
-from otel_agenteval.transport import Delivered, GrpcTransport, Retry
+from otel_agenteval.sending.transport import Delivered, GrpcTransport, Retry
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.pipeline import Signal
-from agenteval_collector.replay import Recorded, read_recording, replay
-from agenteval_collector.service import Collector
+from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.offline.replay import Recorded, read_recording, replay
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub

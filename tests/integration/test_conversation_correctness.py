@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agenteval_collector.core import EvaluationCore
-from agenteval_collector.dataset import Dataset
 from agenteval_collector.evaluation import EvaluationStage
-from agenteval_collector.judging.referrals import NoJudge
+from agenteval_collector.judge.referrals import NoJudge
+from agenteval_collector.offline.dataset import Dataset
+from agenteval_collector.wiring.scoring import EvaluationCore
 
 from otel_agenteval.metrics import pass_at_k, pass_hat_k, pass_k_posterior, session_trend
 from otel_agenteval.model import ExpectedTool

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.links import Link
-from agenteval_collector.records import Commit
+from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.links import Link
+from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import TENANT, Store
 from agenteval_collector.stores import conversations as stored
 

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from agenteval_collector.clock import SystemClock
 from agenteval_collector.config import Settings
-from agenteval_collector.core import reliability_reports
-from agenteval_collector.dataset import Dataset
-from agenteval_collector.offline import Offline
-from agenteval_collector.pipeline import AssembledTrace, Document, Origin
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.offline.dataset import Dataset
+from agenteval_collector.offline.scoring import Offline
+from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.stores import TENANT, Store, StoreQueries
+from agenteval_collector.wiring.scoring import reliability_reports
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.support.looping import loops_in

@@ -12,7 +12,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry import trace
 
 import otel_agenteval
-from otel_agenteval.export import MAX_SPAN_BYTES
+from otel_agenteval.sending.export import MAX_SPAN_BYTES
 from tests.support.attached import Make, collector, make, names, span_attributes
 from tests.support.eventually import eventually
 from tests.support.fake_collector import FakeCollector, Reply

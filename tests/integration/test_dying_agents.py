@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import typer
 from agenteval_collector.cli.read import register
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.loops.open_spans import FORGOTTEN_AFTER, GONE_AFTER
+from agenteval_collector.findings.loops.open_spans import FORGOTTEN_AFTER, GONE_AFTER
+from agenteval_collector.runtime.clock import ManualClock
 from typer.testing import CliRunner
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb

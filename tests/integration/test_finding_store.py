@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.errors import Unavailable
-from agenteval_collector.loops import Announcer
-from agenteval_collector.loops.announcing import NAMED_WITHIN
-from agenteval_collector.pipeline import News, WorstFinding
-from agenteval_collector.records import Commit, SessionRecord, SessionUpdate, TraceRecord
+from agenteval_collector.findings.loops import Announcer
+from agenteval_collector.findings.loops.announcing import NAMED_WITHIN
+from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.news import News, WorstFinding
+from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.found import MAX_SHOWN, found_in_sessions, found_in_trace
 from agenteval_collector.stores.store import TENANT

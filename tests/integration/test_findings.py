@@ -7,12 +7,12 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from agenteval_collector.clock import ManualClock
 from agenteval_collector.evaluation import TraceObservation
 from agenteval_collector.evaluation.observation import MAX_SAID, searchable, turn_of
 from agenteval_collector.findings.effort import AgentEfforts
-from agenteval_collector.loops import TraceLoops
-from agenteval_collector.pipeline import Death
+from agenteval_collector.findings.loops import TraceLoops
+from agenteval_collector.model.assembled import Death
+from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from otel_agenteval.detectors import RuleBook

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.pipeline import AssembledTrace, Label, RunReport
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.stores.access import snapshot
 from agenteval_collector.stores.hit_rate import read_hit_rate
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue

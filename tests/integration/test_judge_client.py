@@ -12,19 +12,16 @@ from typing import Any
 
 import openai
 import pytest
-from agenteval_collector.judges.circuit import FAILURES, FIRST_REST
-from agenteval_collector.judges.endpoint import sent_model
-from agenteval_collector.judges.openai_client import RETRIES
-from agenteval_collector.judges.port import (
-    JudgeError,
-    JudgeReply,
-)
-from agenteval_collector.judging.port import OverBudget
-from agenteval_collector.testing.behaviours import NAMED, OK, Behaviour, Content, Wire
-from agenteval_collector.testing.judge_server import JudgeServer, Received
+from agenteval_collector.judge.client.circuit import FAILURES, FIRST_REST
+from agenteval_collector.judge.client.endpoint import sent_model
+from agenteval_collector.judge.client.openai_judge import RETRIES
+from agenteval_collector.judge.client.port import JudgeError, JudgeReply
+from agenteval_collector.judge.port import OverBudget
 from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled, is_instrumentation_enabled
 
 from tests.support.eventually import eventually
+from tests.support.judge.behaviours import NAMED, OK, Behaviour, Content, Wire
+from tests.support.judge.judge_server import JudgeServer, Received
 from tests.support.judge_client import GOOD, REQUEST, Asking, described, run
 
 FAILING = NAMED["failing"]
@@ -342,7 +339,7 @@ def test_a_responder_gives_the_text() -> None:
 
 @contextmanager
 def command(*arguments: str) -> Iterator[str]:
-    line = [sys.executable, "-m", "agenteval_collector.testing.judge_server", *arguments]
+    line = [sys.executable, "-m", "tests.support.judge.judge_server", *arguments]
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -5,17 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from agenteval_collector.judges.circuit import FAILURES, FIRST_REST
-from agenteval_collector.judges.lessons import IN_VAIN, LASTS, VAIN_LASTS
-from agenteval_collector.judges.openai_client import RETRIES
-from agenteval_collector.judges.port import (
-    JudgeError,
-    JudgeReply,
-    JudgeUnavailable,
-)
-from agenteval_collector.testing.behaviours import NAMED, OK, Behaviour, Wire
-from agenteval_collector.testing.judge_server import JudgeServer
+from agenteval_collector.judge.client.circuit import FAILURES, FIRST_REST
+from agenteval_collector.judge.client.lessons import IN_VAIN, LASTS, VAIN_LASTS
+from agenteval_collector.judge.client.openai_judge import RETRIES
+from agenteval_collector.judge.client.port import JudgeError, JudgeReply, JudgeUnavailable
 
+from tests.support.judge.behaviours import NAMED, OK, Behaviour, Wire
+from tests.support.judge.judge_server import JudgeServer
 from tests.support.judge_client import GOOD, REQUEST, Asking, described, run
 
 FAILING = NAMED["failing"]

@@ -9,22 +9,22 @@ import sys
 from pathlib import Path
 
 import pytest
-from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import BudgetConfig, PriceConfig
-from agenteval_collector.judges.openai_client import RETRIES, OpenAIJudge
-from agenteval_collector.judging.asking import REASKS, Asking
-from agenteval_collector.judging.judgements import Judgements
-from agenteval_collector.judging.ledger import Ledger, Prices
-from agenteval_collector.judging.panel import JUDGED, Panel
-from agenteval_collector.judging.port import Spend
-from agenteval_collector.judging.stage import JudgeStage
-from agenteval_collector.records import Exchange, Judgement
+from agenteval_collector.judge.asking import REASKS, Asking
+from agenteval_collector.judge.client.openai_judge import RETRIES, OpenAIJudge
+from agenteval_collector.judge.judgements import Judgements
+from agenteval_collector.judge.ledger import Ledger, Prices
+from agenteval_collector.judge.panel import JUDGED, Panel
+from agenteval_collector.judge.port import Spend
+from agenteval_collector.judge.stage import JudgeStage
+from agenteval_collector.model.judging import Exchange, Judgement
+from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
-from agenteval_collector.testing.behaviours import NAMED, OK, Behaviour
-from agenteval_collector.testing.judge_server import JudgeServer
 
 from otel_agenteval.model import Tool, Trace
 from otel_agenteval.outcome import Failure, Score, Status, Unscored
+from tests.support.judge.behaviours import NAMED, OK, Behaviour
+from tests.support.judge.judge_server import JudgeServer
 from tests.support.judge_stage import job
 from tests.support.judging import tool_call, trace, turn
 
@@ -183,10 +183,10 @@ def test_where_nobody_listens_a_drain_ends(tmp_path: Path) -> None:
 RESERVE_AND_DIE = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from agenteval_collector.clock import SystemClock
+from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.config import BudgetConfig
-from agenteval_collector.judges.port import JudgeRequest, Message
-from agenteval_collector.judging.ledger import Ledger, Prices
+from agenteval_collector.judge.client.port import JudgeRequest, Message
+from agenteval_collector.judge.ledger import Ledger, Prices
 from agenteval_collector.stores import Store
 
 store = Store(Path(sys.argv[1]), SystemClock())

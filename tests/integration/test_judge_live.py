@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 from agenteval_collector.cli.app import app
-from agenteval_collector.judging.panel import JUDGED
-from agenteval_collector.pipeline import Signal
-from agenteval_collector.replay import Recorded, replay
-from agenteval_collector.service import Collector
-from agenteval_collector.testing.behaviours import OK, Behaviour, Content, Wire
-from agenteval_collector.testing.judge_server import JudgeServer
+from agenteval_collector.judge.panel import JUDGED
+from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.offline.replay import Recorded, replay
+from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from typer.testing import CliRunner
 
 from tests.support.crashing import CollectorProcess
 from tests.support.eventually import eventually
+from tests.support.judge.behaviours import OK, Behaviour, Content, Wire
+from tests.support.judge.judge_server import JudgeServer
 from tests.support.otlp import marked, span, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector, settings
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.pipeline import Label
-from agenteval_collector.records import Commit
+from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.reports import Label
 
 from otel_agenteval.metrics import AGREEMENT_METRICS
 from otel_agenteval.outcome import Failure, Method, Score, Subject

@@ -8,9 +8,9 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.loops.announcing import NAMED_WITHIN
-from agenteval_collector.servers import WATCH_THREADS
+from agenteval_collector.findings.loops.announcing import NAMED_WITHIN
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.wiring.servers import WATCH_THREADS
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb

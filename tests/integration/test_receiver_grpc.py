@@ -6,10 +6,10 @@ from pathlib import Path
 
 import grpc
 import pytest
-from agenteval_collector.errors import Overloaded, Unavailable
 from agenteval_collector.receiver.grpc import otlp_handlers
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
+from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from google.rpc import error_details_pb2, status_pb2
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse

@@ -12,8 +12,8 @@ import grpc
 import httpx
 import pytest
 from agenteval_collector.config import ConfigError
-from agenteval_collector.errors import PermanentError
-from agenteval_collector.service import Collector
+from agenteval_collector.runtime.errors import PermanentError
+from agenteval_collector.wiring.collector import Collector
 from google.protobuf import json_format
 from google.rpc import error_details_pb2, status_pb2
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (

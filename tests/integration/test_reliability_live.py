@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.cursors import encode_cursor
-from agenteval_collector.errors import InvalidRequest, NotFound
-from agenteval_collector.pipeline import RunReport
-from agenteval_collector.records import Stray
+from agenteval_collector.model.cursors import encode_cursor
+from agenteval_collector.model.reports import RunReport
+from agenteval_collector.model.runs import Stray
 from agenteval_collector.reliability.runs import UNJUDGED, UNSURE
+from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.stores.store import TRIM_REPORTS_EVERY
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import grpc
 import httpx
 import pytest
-from agenteval_collector.api.http import make_app
 from agenteval_collector.cli.app import app
-from agenteval_collector.pipeline import RunReport
+from agenteval_collector.model.reports import RunReport
+from agenteval_collector.web.app import make_app
 from click.testing import Result
 from starlette.applications import Starlette
 from typer.testing import CliRunner

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.errors import Overloaded, Unavailable
 from agenteval_collector.log import RequestLog
-from agenteval_collector.pipeline import LoggedRequest, Signal
+from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 OpenLog = Callable[..., RequestLog]
 
@@ -115,9 +115,9 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     program = """
 import os, sys
 from pathlib import Path
-from agenteval_collector.clock import SystemClock
+from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.log import RequestLog
-from agenteval_collector.pipeline import Signal
+from agenteval_collector.model.telemetry import Signal
 log = RequestLog(Path(sys.argv[1]), SystemClock(), lambda request: None, max_pending_bytes=1 << 20)
 log.start()
 for n in range(20):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.records import Habit, Sender, What
+from agenteval_collector.model.senders import Habit, Sender, What
+from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import Settings
-from agenteval_collector.core import reliability_reports
-from agenteval_collector.pipeline import RunningTrace
-from agenteval_collector.records import Commit, SessionRecord, SessionUpdate
-from agenteval_collector.session_filter import SessionFilter
+from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.session_filter import SessionFilter
+from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
+from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store, StoreQueries
+from agenteval_collector.wiring.scoring import reliability_reports
 
 from tests.support.findings import TRACE_ID, loop_found
 from tests.support.otlp import START

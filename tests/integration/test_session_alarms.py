@@ -6,7 +6,6 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.testing.judge_server import JudgeServer
 
 from otel_agenteval.finding import Mode
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
@@ -14,6 +13,7 @@ from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from otel_agenteval.verdict import Verdict
 from tests.support.conversing import Agent
 from tests.support.eventually import eventually
+from tests.support.judge.judge_server import JudgeServer
 from tests.support.looping import tool_span
 from tests.support.otlp import trace_id, traces, turn
 from tests.support.running_collector import RunningCollector

@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import Settings
-from agenteval_collector.core import reliability_reports
-from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.pipeline import RunningTrace
-from agenteval_collector.records import Commit, SessionRecord, SessionUpdate, TraceRecord
-from agenteval_collector.session_filter import EVERY_SESSION, Below, Order, SessionFilter
+from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
+from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.stores import Store, StoreQueries
 from agenteval_collector.stores.session_list import read_sessions
 from agenteval_collector.stores.store import TENANT
+from agenteval_collector.wiring.scoring import reliability_reports
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

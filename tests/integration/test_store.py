@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import Settings
-from agenteval_collector.core import reliability_reports
-from agenteval_collector.documents import trace_document
-from agenteval_collector.errors import InvalidRequest, PermanentError, Unavailable
-from agenteval_collector.pipeline import RunReport
-from agenteval_collector.records import Commit, SessionRecord, SessionUpdate, Standing, TraceRecord
-from agenteval_collector.session_filter import SessionFilter
+from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.rendering import trace_document
+from agenteval_collector.model.reports import RunReport
+from agenteval_collector.model.session_filter import SessionFilter
+from agenteval_collector.model.sessions import SessionRecord, SessionUpdate, Standing
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.errors import InvalidRequest, PermanentError, Unavailable
 from agenteval_collector.stores import Store, StoreQueries
 from agenteval_collector.stores.schema import metadata
+from agenteval_collector.wiring.scoring import reliability_reports
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from agenteval_collector.config import Settings
 from agenteval_collector.embedders import EmbeddedEmbedder
-from agenteval_collector.pipeline import Document
-from agenteval_collector.service import Collector
+from agenteval_collector.model.documents import Document
 from agenteval_collector.stores.schema import run_reports
+from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from agenteval_collector.api.http import make_app
-from agenteval_collector.clock import ManualClock
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.web.app import make_app
 
 from tests.support.browser import Tab, chromium, open_tab
 from tests.support.memory_queries import (

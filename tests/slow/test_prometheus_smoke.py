@@ -8,13 +8,13 @@ import grpc
 import pytest
 from agenteval_collector.demo.agents import play
 from agenteval_collector.demo.scripts import SCRIPTS
-from agenteval_collector.testing.judge_server import JudgeServer
 
 from otel_agenteval.proto.v1.evaluation_pb2 import EndSessionRequest
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support import prometheus
 from tests.support.collector_process import collector_process
 from tests.support.eventually import eventually
+from tests.support.judge.judge_server import JudgeServer
 
 pytestmark = [
     pytest.mark.slow,

@@ -4,9 +4,10 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from agenteval_collector.assembly import Assembler, KnownTrace, SenderRules, Senders, Waits
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.pipeline import AssembledTrace, LoggedRequest
-from agenteval_collector.records import Habit
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.senders import Habit
+from agenteval_collector.model.telemetry import LoggedRequest
+from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

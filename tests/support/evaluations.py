@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agenteval_collector.pipeline import CommittedEvaluation
+from agenteval_collector.model.news import CommittedEvaluation
 
 from otel_agenteval.outcome import Evaluation, Method, Score, Subject
 

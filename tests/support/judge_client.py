@@ -4,16 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.judges.openai_client import OpenAIJudge
-from agenteval_collector.judges.port import (
-    JudgeError,
-    JudgeReply,
-    JudgeRequest,
-    JudgeUnavailable,
-    Message,
-)
-from agenteval_collector.judging.port import OverBudget
+from agenteval_collector.judge.client.openai_judge import OpenAIJudge
+from agenteval_collector.judge.client.port import JudgeError, JudgeReply, JudgeRequest, JudgeUnavailable, Message
+from agenteval_collector.judge.port import OverBudget
+from agenteval_collector.runtime.clock import ManualClock
 
 T = TypeVar("T")
 

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.judges.port import JudgeReply, JudgeRequest, JudgeUnavailable, Trouble
-from agenteval_collector.judging.judgements import Judgements
-from agenteval_collector.judging.panel import Judged
-from agenteval_collector.judging.port import Answer, Ask, Question
-from agenteval_collector.judging.stage import JudgeStage
-from agenteval_collector.records import Exchange, JudgeJob, Judgement
+from agenteval_collector.judge.client.port import JudgeReply, JudgeRequest, JudgeUnavailable, Trouble
+from agenteval_collector.judge.judgements import Judgements
+from agenteval_collector.judge.panel import Judged
+from agenteval_collector.judge.port import Answer, Ask, Question
+from agenteval_collector.judge.stage import JudgeStage
+from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement
+from agenteval_collector.runtime.clock import ManualClock
 
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Failure, Method, Score, Status, Unscored

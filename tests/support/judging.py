@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agenteval_collector.judging.checks import CANARY, decode
-from agenteval_collector.judging.port import Answer, Question
+from agenteval_collector.judge.checks import CANARY, decode
+from agenteval_collector.judge.port import Answer, Question
 
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
 

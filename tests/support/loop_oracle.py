@@ -7,7 +7,7 @@ from otel_agenteval.detectors import Kind, Step, StepKind
 from otel_agenteval.detectors.content import error_fingerprint, fingerprint, is_speech
 from otel_agenteval.detectors.repetition import MAX_PERIOD, NEAR
 from otel_agenteval.detectors.results import Lack, is_content, lack_in
-from otel_agenteval.tool_names import tool_name
+from otel_agenteval.detectors.tool_names import tool_name
 
 ROUNDS = 3
 ATTEMPTS = 4

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agenteval_collector.documents import found_document
-from agenteval_collector.errors import InvalidRequest, NotFound
-from agenteval_collector.pipeline import Document, Label, Page, Rejudging, RunReport, StartsReport
-from agenteval_collector.session_filter import EVERY_SESSION, Order, SessionFilter
+from agenteval_collector.model.documents import Document, Page
+from agenteval_collector.model.rendering import found_document
+from agenteval_collector.model.reports import Label, Rejudging, RunReport
+from agenteval_collector.model.running import StartsReport
+from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
+from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 from otel_agenteval.finding import Severity
 

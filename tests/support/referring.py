@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agenteval_collector.records import Exchange, JudgeJob, Judgement, Referral
+from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, Referral
 
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Outcome, Score, Status, Unscored

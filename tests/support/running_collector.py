@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import grpc
-from agenteval_collector.clock import Clock
 from agenteval_collector.config import Settings, load
-from agenteval_collector.service import Collector
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (

@@ -6,14 +6,16 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
-from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import Settings, load
-from agenteval_collector.core import EvaluationCore, reliability_reports
 from agenteval_collector.evaluation import EvaluationStage, Judging
-from agenteval_collector.judge_wiring import make_judging
-from agenteval_collector.pipeline import AssembledTrace, CommittedEvaluation, News, Origin, WorstFinding
-from agenteval_collector.records import JudgeJob
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.judging import JudgeJob
+from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
+from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store, StoreQueries
+from agenteval_collector.wiring.judge import make_judging
+from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 

@@ -7,12 +7,12 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.trace import Tracer
 
-from otel_agenteval.announcing import Announcements
-from otel_agenteval.buffer import EndedSpan, ended_span
 from otel_agenteval.context import Identity
 from otel_agenteval.detectors import RuleBook
 from otel_agenteval.finding import Finding
-from otel_agenteval.watching import Began, Watch
+from otel_agenteval.loops.watching import Began, Watch
+from otel_agenteval.sending.announcements import Announcements
+from otel_agenteval.sending.buffer import EndedSpan, ended_span
 
 
 class Watched(SpanProcessor):

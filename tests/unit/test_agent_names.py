@@ -11,9 +11,9 @@ from opentelemetry.trace import set_span_in_context
 from otel_agenteval.agent_names import agent_of, is_run
 from otel_agenteval.conventions import Role, SpanRecord, read_span, read_trace
 from otel_agenteval.detectors import Mode, Repetition, RuleBook, Rules
+from otel_agenteval.loops.attribution import agent_named, whose
+from otel_agenteval.loops.watching import Began
 from otel_agenteval.model import AgentRun
-from otel_agenteval.watching import Began
-from otel_agenteval.whose import agent_named, whose
 from tests.support.agent_spans import call
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
 from tests.support.watched import Watched

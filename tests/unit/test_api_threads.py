@@ -3,7 +3,7 @@ import threading
 
 import pytest
 from agenteval_collector.api.threads import ReadingThreads
-from agenteval_collector.errors import Overloaded, Unavailable
+from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 
 async def read_beyond_the_bound(threads: ReadingThreads) -> None:

@@ -2,7 +2,7 @@ from collections import defaultdict
 
 import pytest
 from agenteval_collector.assembly.assembler import LogLag
-from agenteval_collector.pipeline import AssembledTrace
+from agenteval_collector.model.assembled import AssembledTrace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from agenteval_collector.assembly import Assembler, KnownTrace, Waits
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.pipeline import Arrival, AssembledTrace, Death, LoggedRequest
+from agenteval_collector.model.assembled import AssembledTrace, Death
+from agenteval_collector.model.telemetry import Arrival, LoggedRequest
+from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support.assembling import Counting, spans_of
 from tests.support.otlp import logged, span, span_id, trace_id, traces

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 from agenteval_collector.assembly import SenderRules
-from agenteval_collector.pipeline import AssembledTrace, ClosedBy
+from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span

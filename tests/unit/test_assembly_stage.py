@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 from agenteval_collector.assembly import AssemblyStage
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.errors import Overloaded, Unavailable
-from agenteval_collector.pipeline import AssembledTrace, LoggedRequest
-from agenteval_collector.records import Habit
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.senders import Habit
+from agenteval_collector.model.telemetry import LoggedRequest
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 from tests.support.assembling import Bench
 from tests.support.otlp import START, logged, marked, span, trace_id, traces

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from otel_agenteval.background import OwnThread
+from otel_agenteval.sending.background import OwnThread
 
 TIMEOUT = 10.0
 

@@ -1,9 +1,9 @@
 import pytest
-from agenteval_collector.aggregation.cautious import CautiousScore, CautiousScores
-from agenteval_collector.aggregation.missing import unjudged_reason
-from agenteval_collector.aggregation.scores import SessionEvaluators
-from agenteval_collector.aggregation.signals import TraceSignals, signals_of
-from agenteval_collector.records import SessionRecord
+from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.sessions.cautious import CautiousScore, CautiousScores
+from agenteval_collector.sessions.missing import unjudged_reason
+from agenteval_collector.sessions.scores import SessionEvaluators
+from agenteval_collector.sessions.signals import TraceSignals, signals_of
 from hypothesis import given
 from hypothesis import strategies as st
 

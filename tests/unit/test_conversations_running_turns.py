@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from agenteval_collector.conversations import RunningTurns
-from agenteval_collector.conversations.running_turns import MAX_CALLS, MAX_CHARACTERS, newest, told_of
+from agenteval_collector.sessions.conversations import RunningTurns
+from agenteval_collector.sessions.conversations.running_turns import MAX_CALLS, MAX_CHARACTERS, newest, told_of
 
 from otel_agenteval.model import Json, ToolCall, Trace, Turn
 

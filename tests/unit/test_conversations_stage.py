@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from agenteval_collector.conversations import Conversations
-from agenteval_collector.conversations.joining import is_fork, link_of, parent_of
-from agenteval_collector.links import Link
-from agenteval_collector.records import Commit
+from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.links import Link
+from agenteval_collector.sessions.conversations import Conversations
+from agenteval_collector.sessions.conversations.joining import is_fork, link_of, parent_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from agenteval_collector.database import open_database
+from agenteval_collector.runtime.database import open_database
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 

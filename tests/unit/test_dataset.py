@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from agenteval_collector.dataset import read_dataset
-from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.pipeline import RunReport
+from agenteval_collector.model.reports import RunReport
+from agenteval_collector.offline.dataset import read_dataset
+from agenteval_collector.runtime.errors import InvalidRequest
 
 from otel_agenteval.model import ExpectedTool, RunIdentity
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.config import ConfigError, load
-from agenteval_collector.loop_rules import rule_book
+from agenteval_collector.wiring.loop_rules import rule_book
 
 from otel_agenteval.detectors import (
     Budget,

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.loops import LiveLoops
-from agenteval_collector.pipeline import Arrival, Origin
+from agenteval_collector.findings.loops import LiveLoops
+from agenteval_collector.model.telemetry import Arrival, Origin
+from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from opentelemetry.sdk.trace import ReadableSpan

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.pipeline import CommittedEvaluation
+from agenteval_collector.model.news import CommittedEvaluation
 
 from tests.support.evaluations import committed
 

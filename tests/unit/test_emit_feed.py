@@ -4,11 +4,11 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from agenteval_collector.clock import ManualClock
 from agenteval_collector.emit.alarms import MAX_ALARMS
 from agenteval_collector.emit.feed import MAX_MISSED, Feed, FeedItem, Lost, Subscription
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.errors import Overloaded, Unavailable
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from agenteval_collector.emit.judge import DURATION_BOUNDS, TOKEN_BOUNDS
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.records import Exchange
+from agenteval_collector.model.judging import Exchange
 from prometheus_client.parser import text_string_to_metric_families
 
 EXCHANGE = Exchange(

@@ -16,9 +16,9 @@ from opentelemetry.sdk.trace import BoundedAttributes, Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
-from otel_agenteval.buffer import EndedSpan, ended_span
 from otel_agenteval.context import Identity
-from otel_agenteval.encoding import MAX_DEPTH, Encoder
+from otel_agenteval.sending.buffer import EndedSpan, ended_span
+from otel_agenteval.sending.encoding import MAX_DEPTH, Encoder
 from tests.support.fake_collector import attributes
 from tests.support.recordings import DATA, read_requests
 

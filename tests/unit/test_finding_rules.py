@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import ConfigError, load
-from agenteval_collector.finding_rules import FindingRules
+from agenteval_collector.wiring.finding_rules import FindingRules
 
 from otel_agenteval.finding import Finding, Mode, Severity
 from tests.support.findings import finding, loop_found

@@ -4,10 +4,10 @@ import re
 from typing import Any
 
 import pytest
-from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.gate import Least, read_least, refuse_unknown, shortfalls
-from agenteval_collector.records import Stray
+from agenteval_collector.model.runs import Stray
+from agenteval_collector.offline.gate import Least, read_least, refuse_unknown, shortfalls
 from agenteval_collector.reliability.runs import NO_OUTCOME
+from agenteval_collector.runtime.errors import InvalidRequest
 
 from otel_agenteval.metrics import RELIABILITY_METRICS
 

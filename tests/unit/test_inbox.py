@@ -1,6 +1,6 @@
 import threading
 
-from agenteval_collector.inbox import Inbox
+from agenteval_collector.runtime.inbox import Inbox
 
 
 def test_items_come_out_in_the_order_they_went_in() -> None:

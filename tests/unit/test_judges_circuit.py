@@ -1,9 +1,9 @@
 """The circuit breaker: a table of stories, and a machine that tries to get more out than is allowed."""
 
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.judges.circuit import FAILURES, FIRST_REST, LONGEST_REST, Circuit, CircuitOpen, Permit
-from agenteval_collector.judges.port import Trouble
+from agenteval_collector.judge.client.circuit import FAILURES, FIRST_REST, LONGEST_REST, Circuit, CircuitOpen, Permit
+from agenteval_collector.judge.client.port import Trouble
+from agenteval_collector.runtime.clock import ManualClock
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule

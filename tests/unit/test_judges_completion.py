@@ -5,13 +5,14 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from agenteval_collector.judges.completion import Completion, NoCompletion, parameters
-from agenteval_collector.judges.failures import advice, code, retryable
-from agenteval_collector.judges.lessons import Form
-from agenteval_collector.judges.port import JudgeRequest, Message
-from agenteval_collector.testing.filling import find_schema
+from agenteval_collector.judge.client.completion import Completion, NoCompletion, parameters
+from agenteval_collector.judge.client.failures import advice, code, retryable
+from agenteval_collector.judge.client.lessons import Form
+from agenteval_collector.judge.client.port import JudgeRequest, Message
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.support.judge.filling import find_schema
 
 SCHEMA = MappingProxyType({"type": "object", "properties": MappingProxyType({"score": {"type": "number"}})})
 PLAIN = {"type": "object", "properties": {"score": {"type": "number"}}}

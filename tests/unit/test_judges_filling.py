@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from agenteval_collector.testing.behaviours import Content, disturb
-from agenteval_collector.testing.filling import fill, find_schema
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+
+from tests.support.judge.behaviours import Content, disturb
+from tests.support.judge.filling import fill, find_schema
 
 
 @pytest.mark.parametrize(

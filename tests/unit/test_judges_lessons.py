@@ -1,8 +1,8 @@
 """Which refusals are about the form of a request, and how long that is remembered."""
 
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.judges.lessons import IN_VAIN, LASTS, VAIN_LASTS, Form, Lessons, plainer
+from agenteval_collector.judge.client.lessons import IN_VAIN, LASTS, VAIN_LASTS, Form, Lessons, plainer
+from agenteval_collector.runtime.clock import ManualClock
 
 SCHEMA, JSON, TEXT = Form("schema"), Form("json"), Form("text")
 

@@ -1,7 +1,7 @@
 """Retry-After, in every form that endpoints send it."""
 
 import pytest
-from agenteval_collector.judges.retry_after import LONGEST, retry_after
+from agenteval_collector.judge.client.retry_after import LONGEST, retry_after
 
 NOW = 1_700_000_000_000_000_000  # Tue, 14 Nov 2023 22:13:20 GMT
 

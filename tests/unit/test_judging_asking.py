@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import PriceConfig
-from agenteval_collector.judges.port import JudgeRefused, JudgeReply, JudgeRequest, JudgeUnavailable
-from agenteval_collector.judging.asking import Asking
-from agenteval_collector.judging.checks import CANARY, unit
-from agenteval_collector.judging.ledger import Prices
-from agenteval_collector.judging.port import Answer, NoAnswer, OverBudget, Question, Reply
-from agenteval_collector.judging.recording import MAX_DATA, MAX_REPLY
-from agenteval_collector.judging.schemas import SCORE, TEXT, record
-from agenteval_collector.records import Exchange
+from agenteval_collector.judge.asking import Asking
+from agenteval_collector.judge.checks import CANARY, unit
+from agenteval_collector.judge.client.port import JudgeRefused, JudgeReply, JudgeRequest, JudgeUnavailable
+from agenteval_collector.judge.exchanges import MAX_DATA, MAX_REPLY
+from agenteval_collector.judge.ledger import Prices
+from agenteval_collector.judge.port import Answer, NoAnswer, OverBudget, Question, Reply
+from agenteval_collector.judge.schemas import SCORE, TEXT, record
+from agenteval_collector.model.judging import Exchange
+from agenteval_collector.runtime.clock import ManualClock
 
 from otel_agenteval.model import Json
 

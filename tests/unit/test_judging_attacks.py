@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import RubricConfig
-from agenteval_collector.judges.port import Message
-from agenteval_collector.judging.checks import decode
-from agenteval_collector.judging.encoding import tokens
-from agenteval_collector.judging.envelope import Envelope, enclose, reask
-from agenteval_collector.judging.panel import JUDGED, Judged, Panel
-from agenteval_collector.judging.port import Answer, Malformed, Question
+from agenteval_collector.judge.checks import decode
+from agenteval_collector.judge.client.port import Message
+from agenteval_collector.judge.encoding import tokens
+from agenteval_collector.judge.envelope import Envelope, enclose, reask
+from agenteval_collector.judge.panel import JUDGED, Judged, Panel
+from agenteval_collector.judge.port import Answer, Malformed, Question
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Score

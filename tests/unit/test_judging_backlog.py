@@ -2,8 +2,8 @@ from dataclasses import dataclass
 from itertools import count
 
 import pytest
-from agenteval_collector.judging.backlog import Backlog, Waiting
-from agenteval_collector.records import JudgeJob
+from agenteval_collector.judge.backlog import Backlog, Waiting
+from agenteval_collector.model.judging import JudgeJob
 from hypothesis import given
 from hypothesis import strategies as st
 

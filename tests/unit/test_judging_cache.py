@@ -3,7 +3,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
-from agenteval_collector.judging.cache import Cache
+from agenteval_collector.judge.cache import Cache
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,11 +7,11 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pytest
-from agenteval_collector.judging.panel import JUDGED, Panel
-from agenteval_collector.testing.filling import fill
+from agenteval_collector.judge.panel import JUDGED, Panel
 
 from otel_agenteval.conventions import read_trace
 from otel_agenteval.model import Tool, Trace
+from tests.support.judge.filling import fill
 from tests.support.judging import Script, model_call, tool_call, trace, turn, unredacted
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from agenteval_collector.judging.checks import MAX_REPLY_CHARACTERS, decode
-from agenteval_collector.judging.encoding import encode, tokens
-from agenteval_collector.judging.envelope import MAX_REPEATED_CHARACTERS, Envelope, enclose, reask
-from agenteval_collector.judging.port import Malformed, Question
-from agenteval_collector.judging.schemas import REASON, SCORE, TEXT, choice, listing, record
+from agenteval_collector.judge.checks import MAX_REPLY_CHARACTERS, decode
+from agenteval_collector.judge.encoding import encode, tokens
+from agenteval_collector.judge.envelope import MAX_REPEATED_CHARACTERS, Envelope, enclose, reask
+from agenteval_collector.judge.port import Malformed, Question
+from agenteval_collector.judge.schemas import REASON, SCORE, TEXT, choice, listing, record
 from hypothesis import given
 from hypothesis import strategies as st
 

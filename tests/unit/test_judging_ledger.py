@@ -7,11 +7,11 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import BudgetConfig, PriceConfig
-from agenteval_collector.judges.port import JudgeReply, JudgeRequest, Message
-from agenteval_collector.judging.ledger import Ledger, Prices, estimated_tokens
-from agenteval_collector.judging.port import OverBudget, Spend
+from agenteval_collector.judge.client.port import JudgeReply, JudgeRequest, Message
+from agenteval_collector.judge.ledger import Ledger, Prices, estimated_tokens
+from agenteval_collector.judge.port import OverBudget, Spend
+from agenteval_collector.runtime.clock import ManualClock
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import RubricConfig
-from agenteval_collector.judges.port import JudgeUnavailable
-from agenteval_collector.judging.panel import JUDGED, Judged, Panel
-from agenteval_collector.judging.port import Answer, NoAnswer, OverBudget, Question
-from agenteval_collector.judging.preclusion import preclude
+from agenteval_collector.judge.client.port import JudgeUnavailable
+from agenteval_collector.judge.nothing_to_judge import preclude
+from agenteval_collector.judge.panel import JUDGED, Judged, Panel
+from agenteval_collector.judge.port import Answer, NoAnswer, OverBudget, Question
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Failure, Score, Status, Unscored

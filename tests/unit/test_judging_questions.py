@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import DEFAULT_CONSTRAINTS, RubricConfig
-from agenteval_collector.judging import transcript
-from agenteval_collector.judging.checks import decode
-from agenteval_collector.judging.envelope import Envelope, enclose
-from agenteval_collector.judging.panel import JUDGED
-from agenteval_collector.judging.port import Malformed, Question
-from agenteval_collector.judging.questions import completion, execution, extract, plan, tools
-from agenteval_collector.judging.questions.safety import safety_question
-from agenteval_collector.judging.questions.scoring import ScoringQuestion
-from agenteval_collector.judging.rubric import rubric_question, rubric_version
+from agenteval_collector.judge import transcript
+from agenteval_collector.judge.checks import decode
+from agenteval_collector.judge.envelope import Envelope, enclose
+from agenteval_collector.judge.panel import JUDGED
+from agenteval_collector.judge.port import Malformed, Question
+from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
+from agenteval_collector.judge.questions.safety import safety_question
+from agenteval_collector.judge.questions.scoring import ScoringQuestion
+from agenteval_collector.judge.rubric import rubric_question, rubric_version
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

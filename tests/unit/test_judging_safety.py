@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import DEFAULT_CONSTRAINTS, ConstraintConfig
-from agenteval_collector.judging.panel import Panel
-from agenteval_collector.judging.port import Malformed
-from agenteval_collector.judging.questions.safety import SAFETY, safety_question, safety_version
-from agenteval_collector.judging.referrals import JudgedEvaluator, Referrals
+from agenteval_collector.judge.panel import Panel
+from agenteval_collector.judge.port import Malformed
+from agenteval_collector.judge.questions.safety import SAFETY, safety_question, safety_version
+from agenteval_collector.judge.referrals import JudgedEvaluator, Referrals
 
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Score, Status

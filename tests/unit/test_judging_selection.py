@@ -1,5 +1,5 @@
 import pytest
-from agenteval_collector.judging.selection import sampled, select
+from agenteval_collector.judge.selection import sampled, select
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,11 +4,11 @@ import threading
 from dataclasses import replace
 
 import pytest
-from agenteval_collector.errors import Unavailable
-from agenteval_collector.judges.port import Trouble
-from agenteval_collector.judging.judgements import MAX_REASON
-from agenteval_collector.judging.stage import ATTEMPTS, MIN_PAUSE, PATIENCE, wait_at_most
-from agenteval_collector.records import Judgement
+from agenteval_collector.judge.client.port import Trouble
+from agenteval_collector.judge.judgements import MAX_REASON
+from agenteval_collector.judge.stage import ATTEMPTS, MIN_PAUSE, PATIENCE, wait_at_most
+from agenteval_collector.model.judging import Judgement
+from agenteval_collector.runtime.errors import Unavailable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Collection
 
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.judging.judgements import Judgements
-from agenteval_collector.judging.panel import Judged
-from agenteval_collector.judging.port import Ask
-from agenteval_collector.records import JudgeJob
+from agenteval_collector.judge.judgements import Judgements
+from agenteval_collector.judge.panel import Judged
+from agenteval_collector.judge.port import Ask
+from agenteval_collector.model.judging import JudgeJob
+from agenteval_collector.runtime.clock import ManualClock
 
 from otel_agenteval.conventions import read_trace
 from otel_agenteval.model import Trace

@@ -11,9 +11,9 @@ from otel_agenteval.agent_names import agent_of
 from otel_agenteval.conventions import SpanRecord, read_trace
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, steps_of
 from otel_agenteval.detectors.content import fingerprint
-from otel_agenteval.light_content import MAX_CONTENT, MAX_WRAPPED, arguments_in, result_in
-from otel_agenteval.light_reader import kind_of, session_of, step_of
-from otel_agenteval.tool_names import only_hands_over
+from otel_agenteval.detectors.tool_names import only_hands_over
+from otel_agenteval.loops.light_content import MAX_CONTENT, MAX_WRAPPED, arguments_in, result_in
+from otel_agenteval.loops.light_reader import kind_of, session_of, step_of
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
 
 RECORDINGS = [

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import load
-from agenteval_collector.loop_rules import rule_book as collectors_rules
+from agenteval_collector.wiring.loop_rules import rule_book as collectors_rules
 
 from otel_agenteval.detectors import Mode, RuleBook
-from otel_agenteval.loop_settings import rule_book
+from otel_agenteval.loops.settings import rule_book
 
 
 def test_nothing_said_is_the_defaults() -> None:

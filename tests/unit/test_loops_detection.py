@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.loops import FoundLive, LiveLoops
-from agenteval_collector.loops import live as module
-from agenteval_collector.loops import stage as stage_module
-from agenteval_collector.loops.stage import LoopStage
-from agenteval_collector.pipeline import Arrival, Origin
-from agenteval_collector.replay import read_recording
+from agenteval_collector.findings.loops import FoundLive, LiveLoops
+from agenteval_collector.findings.loops import live as module
+from agenteval_collector.findings.loops import stage as stage_module
+from agenteval_collector.findings.loops.stage import LoopStage
+from agenteval_collector.model.telemetry import Arrival, Origin
+from agenteval_collector.offline.replay import read_recording
+from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 

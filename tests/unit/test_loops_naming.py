@@ -1,9 +1,9 @@
 """A loop that is found live has the session and agent that earlier spans name."""
 
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.loops import LiveLoops
-from agenteval_collector.pipeline import Arrival, Origin
+from agenteval_collector.findings.loops import LiveLoops
+from agenteval_collector.model.telemetry import Arrival, Origin
+from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 

@@ -1,10 +1,11 @@
 """What is open, and who is gone; time is moved by hand."""
 
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.loops import OpenSpans
-from agenteval_collector.loops import open_spans as module
-from agenteval_collector.pipeline import Arrival, Origin, SpanStart, StartsReport
+from agenteval_collector.findings.loops import OpenSpans
+from agenteval_collector.findings.loops import open_spans as module
+from agenteval_collector.model.running import SpanStart, StartsReport
+from agenteval_collector.model.telemetry import Arrival, Origin
+from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support.findings import loop_found
 from tests.support.otlp import START, marked, span, span_id, trace_id

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector import plugins
-from agenteval_collector.clock import ManualClock
 from agenteval_collector.config import ConfigError, load
-from agenteval_collector.core import EvaluationCore
-from agenteval_collector.evaluators import EvaluationContext
-from agenteval_collector.judging.referrals import NoJudge
+from agenteval_collector.evaluators import EvaluationContext, plugins
+from agenteval_collector.judge.referrals import NoJudge
+from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
+from agenteval_collector.wiring.scoring import EvaluationCore
 
 from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Unscored
 from tests.support.assembling import Counting

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.errors import InvalidRequest, NotFound
-from agenteval_collector.records import StoredRun, StrayReport
+from agenteval_collector.model.runs import StoredRun, StrayReport
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.reliability.reports import LIVE_VERSIONS, SCRAPE_BUDGET
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 from otel_agenteval.model import RunIdentity
 from tests.unit.test_reliability_runs import trace

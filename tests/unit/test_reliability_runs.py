@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from agenteval_collector.records import RunTrace, StoredRun, Violation
+from agenteval_collector.model.runs import RunTrace, StoredRun, Violation
 from agenteval_collector.reliability.runs import (
     NO_OUTCOME,
     UNJUDGED,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import PriceConfig, SafetyConfig
-from agenteval_collector.records import RunTrace
+from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.reliability import RunTraces
 from agenteval_collector.reliability.personal_data import not_said_before
 from agenteval_collector.reliability.safety import detectors

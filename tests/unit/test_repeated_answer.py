@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 from agenteval_collector.evaluators.port import comparable
-from agenteval_collector.loops.answers import repeated_answer
-from agenteval_collector.said import SaidTurn, said_in, said_in_document
+from agenteval_collector.findings.loops.answers import repeated_answer
+from agenteval_collector.model.said import SaidTurn, said_in, said_in_document
 
 from otel_agenteval.model import ToolCall, Turn
 from tests.support.evaluating import embedder

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.errors import Unavailable
 from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.evaluation.stage import TAKEN_UP
-from agenteval_collector.judge_wiring import make_judging
-from agenteval_collector.pipeline import AssembledTrace
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.wiring.judge import make_judging
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from tests.support.eventually import eventually

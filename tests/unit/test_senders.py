@@ -3,8 +3,8 @@
 import pytest
 from agenteval_collector.assembly.senders import LAST, SenderRules, Senders
 from agenteval_collector.assembly.telling import Usual
-from agenteval_collector.pipeline import Origin
-from agenteval_collector.records import Habit, Sender, What
+from agenteval_collector.model.senders import Habit, Sender, What
+from agenteval_collector.model.telemetry import Origin
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.otlp import span

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector import plugins
-from agenteval_collector.aggregation import LiveSessions
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.documents import rfc3339
-from agenteval_collector.evaluators import EvaluationContext
+from agenteval_collector.evaluators import EvaluationContext, plugins
 from agenteval_collector.evaluators.coherence import Coherence
+from agenteval_collector.model.rendering import rfc3339
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.sessions import LiveSessions
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st

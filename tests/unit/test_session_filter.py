@@ -2,8 +2,8 @@
 
 import pytest
 from agenteval_collector.api.sessions import MAX_TEXT, PARAMETERS, parameters_of, session_filter
-from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.session_filter import EVERY_SESSION, Below, Order, SessionFilter
+from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
+from agenteval_collector.runtime.errors import InvalidRequest
 
 from otel_agenteval.finding import Severity
 

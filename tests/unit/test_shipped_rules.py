@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.pipeline import WorstFinding
+from agenteval_collector.model.news import WorstFinding
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Severity

@@ -5,7 +5,7 @@ import logging
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.throttle import INTERVAL, LossLog
+from otel_agenteval.sending.throttle import INTERVAL, LossLog
 
 KIND = "dropped %d spans (refused)"
 OTHER = "dropped %d spans (shutdown)"

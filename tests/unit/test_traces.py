@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.context import Identity
-from otel_agenteval.traces import REMEMBER_CLOSED, TraceTable
+from otel_agenteval.sending.open_traces import REMEMBER_CLOSED, TraceTable
 
 
 class ManualTime:

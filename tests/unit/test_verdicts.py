@@ -6,12 +6,12 @@ from queue import Queue
 
 import pytest
 
-from otel_agenteval.announcing import ALIVE, LINGER, MAX_LOOPS, MAX_STARTS, MAX_TOLD, Announcements
 from otel_agenteval.detectors import StepKind, StepStarted
 from otel_agenteval.finding import Finding, Mode
+from otel_agenteval.loops.verdicts import MAX_ALARMS, REMEMBER, Verdicts
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.sending.announcements import ALIVE, LINGER, MAX_LOOPS, MAX_STARTS, MAX_TOLD, Announcements
 from otel_agenteval.verdict import Verdict, verdict_of
-from otel_agenteval.verdicts import MAX_ALARMS, REMEMBER, Verdicts
 from tests.support.findings import finding, loop_found
 
 

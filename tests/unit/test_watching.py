@@ -8,12 +8,12 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import format_span_id, set_span_in_context
 
-from otel_agenteval.announcing import Announcements
-from otel_agenteval.buffer import ended_span
 from otel_agenteval.context import Identity
 from otel_agenteval.detectors import HungSpan, Repetition, RuleBook, Rules
 from otel_agenteval.finding import Finding
-from otel_agenteval.watching import MAX_EVENTS, MAX_TRACES, Began, Watch
+from otel_agenteval.loops.watching import MAX_EVENTS, MAX_TRACES, Began, Watch
+from otel_agenteval.sending.announcements import Announcements
+from otel_agenteval.sending.buffer import ended_span
 from tests.support.agent_spans import ask, call, running
 from tests.support.watched import Watched
 

@@ -4,12 +4,12 @@ from functools import cache
 from html.parser import HTMLParser
 
 import pytest
-from agenteval_collector.clock import ManualClock
-from agenteval_collector.documents import with_trouble
-from agenteval_collector.errors import InvalidRequest, NotFound
-from agenteval_collector.pipeline import Document
-from agenteval_collector.records import PENDING_TRACES
-from agenteval_collector.session_filter import Order, SessionFilter
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.judging import PENDING_TRACES
+from agenteval_collector.model.rendering import with_trouble
+from agenteval_collector.model.session_filter import Order, SessionFilter
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.web import formats
 from agenteval_collector.web.findings import placed
 from agenteval_collector.web.pages import Pages, asset

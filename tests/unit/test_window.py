@@ -1,7 +1,7 @@
 import pytest
-from agenteval_collector.aggregation.window import KEPT, TURNS, AnswerWindow
-from agenteval_collector.records import Member
-from agenteval_collector.said import SaidTurn
+from agenteval_collector.model.said import SaidTurn
+from agenteval_collector.model.sessions import Member
+from agenteval_collector.sessions.window import KEPT, TURNS, AnswerWindow
 from hypothesis import given
 from hypothesis import strategies as st
 

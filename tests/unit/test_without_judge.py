@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.judging.panel import JUDGED
+from agenteval_collector.judge.panel import JUDGED
 
 from tests.support.otlp import span, trace_id, turn
 from tests.support.scoring import Scoring, assembled

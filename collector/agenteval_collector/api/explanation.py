@@ -5,7 +5,7 @@ from itertools import groupby
 
 from agenteval_collector.api.notes import Note
 from agenteval_collector.api.sight import about_sight
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Mode
 from otel_agenteval.outcome import Status

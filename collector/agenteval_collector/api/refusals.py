@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from agenteval_collector.api.responses import SECURITY_HEADERS, error_response
-from agenteval_collector.errors import (
+from agenteval_collector.runtime.errors import (
     CollectorError,
     InvalidRequest,
     NotFound,

@@ -6,12 +6,14 @@ from typing import Any, Protocol, TypeVar
 
 import grpc
 
+from agenteval_collector.api.ports import Queries, Reports
 from agenteval_collector.api.sessions import PARAMETERS, session_filter
 from agenteval_collector.api.starts import starts_report
 from agenteval_collector.api.wire import DEFAULT_LIMIT, MAX_LIMIT, checked_limit, encode, found, trace_id_of
-from agenteval_collector.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
-from agenteval_collector.pipeline import Document, Label, Queries, Reports, RunReport
-from agenteval_collector.rpc import abort
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.reports import Label, RunReport
+from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
+from agenteval_collector.runtime.rpc import abort
 from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation, Score
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from agenteval_collector.documents import rfc3339
-from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.session_filter import Below, Order, SessionFilter
+from agenteval_collector.model.rendering import rfc3339
+from agenteval_collector.model.session_filter import Below, Order, SessionFilter
+from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
 

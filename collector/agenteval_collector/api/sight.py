@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from agenteval_collector.api.notes import Note
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
 from otel_agenteval.finding import Sight
 
 _RECORD_CONTENT = "docs/content.md has the switch that records content, for each instrumentation."

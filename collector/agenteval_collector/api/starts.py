@@ -3,9 +3,9 @@
 import json
 import re
 
-from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.pipeline import SpanStart, StartsReport
-from agenteval_collector.reported import reported_finding
+from agenteval_collector.model.reported import reported_finding
+from agenteval_collector.model.running import SpanStart, StartsReport
+from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.finding import Finding
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from agenteval_collector.errors import Overloaded, Unavailable
+from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ import math
 import re
 from typing import Any
 
-from agenteval_collector.errors import InvalidRequest, NotFound
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
+from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500

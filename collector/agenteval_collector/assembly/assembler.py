@@ -26,8 +26,10 @@ from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, Record
 from agenteval_collector.assembly.restoring import KnownTrace, assembled, items_of, refill
 from agenteval_collector.assembly.schedule import Schedule
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.clock import Clock
-from agenteval_collector.pipeline import Arrival, AssembledTrace, ClosedBy, Death, LoggedRequest, Origin, Telemetry
+from agenteval_collector.model.assembled import AssembledTrace, ClosedBy, Death
+from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.telemetry import Arrival, LoggedRequest, Origin
+from agenteval_collector.runtime.clock import Clock
 
 GOES_ON_AGAIN = 1.0
 """Seconds until it is asked again whether a trace goes on that is complete by its spans."""

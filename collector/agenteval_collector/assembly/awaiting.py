@@ -7,8 +7,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from agenteval_collector.assembly.model_calls import MODEL_CALLS, may_be_bare
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.assembly.telling import Usual
-from agenteval_collector.pipeline import Origin
-from agenteval_collector.records import Habit, What
+from agenteval_collector.model.senders import Habit, What
+from agenteval_collector.model.telemetry import Origin
 
 _FLAGS_KNOWN, _REMOTE = 0x100, 0x200
 _ENTERED = (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER)

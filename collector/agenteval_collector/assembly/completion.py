@@ -7,8 +7,8 @@ from typing import NamedTuple
 from agenteval_collector.assembly.open_trace import OpenTrace
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.assembly.telling import Usual, named
-from agenteval_collector.pipeline import ClosedBy, Closing
-from agenteval_collector.records import Habit, What
+from agenteval_collector.model.assembled import ClosedBy, Closing
+from agenteval_collector.model.senders import Habit, What
 
 _EXPECTED_MORE = (ClosedBy.SHORT, ClosedBy.SILENCE, ClosedBy.MAX_AGE, ClosedBy.MEMORY)
 _LOCAL = (What.PARENT, What.PARENT_OF_FAILED)

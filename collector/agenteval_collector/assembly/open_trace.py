@@ -6,7 +6,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.awaiting import Awaiting
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.pipeline import Origin
+from agenteval_collector.model.telemetry import Origin
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 
 _MARKER = AGENTEVAL_SPAN_COUNT.encode()

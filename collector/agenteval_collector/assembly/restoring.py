@@ -12,8 +12,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, Record
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.pipeline import AssembledTrace, Closing, Death, LoggedRequest, Origin, Signal
-from agenteval_collector.resources import resource_of
+from agenteval_collector.model.assembled import AssembledTrace, Closing, Death
+from agenteval_collector.model.resources import resource_of
+from agenteval_collector.model.telemetry import LoggedRequest, Origin, Signal
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, SERVICE_NAME
 
 # Only log records that carry GenAI content are part of a trace; searching their bytes for the namespace lets the

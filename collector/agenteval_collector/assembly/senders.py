@@ -13,8 +13,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.model_calls import MODEL_CALLS
 from agenteval_collector.assembly.telling import Usual, described
-from agenteval_collector.pipeline import Origin
-from agenteval_collector.records import Habit, Sender, What
+from agenteval_collector.model.senders import Habit, Sender, What
+from agenteval_collector.model.telemetry import Origin
 from otel_agenteval.semconv import GEN_AI_OPERATION_NAME
 
 CAPACITY: Final = 10_000

@@ -8,12 +8,14 @@ from itertools import islice
 from typing import Protocol
 
 from agenteval_collector.assembly.assembler import Assembler
-from agenteval_collector.clock import Clock
-from agenteval_collector.endurance import Endurance
-from agenteval_collector.errors import Overloaded, RetryableError
-from agenteval_collector.inbox import Inbox
-from agenteval_collector.pipeline import AssembledTrace, LoggedRequest, Telemetry
-from agenteval_collector.records import Habit
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.senders import Habit
+from agenteval_collector.model.telemetry import LoggedRequest
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.endurance import Endurance
+from agenteval_collector.runtime.errors import Overloaded, RetryableError
+from agenteval_collector.runtime.inbox import Inbox
 
 logger = logging.getLogger(__name__)
 

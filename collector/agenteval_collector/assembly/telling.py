@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-from agenteval_collector.records import Habit, What
+from agenteval_collector.model.senders import Habit, What
 
 
 class Usual(StrEnum):

@@ -13,8 +13,8 @@ import typer
 
 from agenteval_collector.cli.settings import ConfigFile, effective, fail
 from agenteval_collector.config import ConfigError
-from agenteval_collector.errors import CollectorError
-from agenteval_collector.service import Collector
+from agenteval_collector.runtime.errors import CollectorError
+from agenteval_collector.wiring.collector import Collector
 
 SWITCH_INTERVAL: Final = 0.001
 """Seconds that a thread computes at the most while others wait for the interpreter. What arrives passes five threads,

@@ -26,9 +26,9 @@ from agenteval_collector.cli.terminal import console
 from agenteval_collector.config import ConfigError, ServerConfig
 from agenteval_collector.demo.agents import play
 from agenteval_collector.demo.scripts import SCRIPTS
-from agenteval_collector.pipeline import Document
-from agenteval_collector.servers import split_address
-from agenteval_collector.service import Collector
+from agenteval_collector.model.documents import Document
+from agenteval_collector.wiring.collector import Collector
+from agenteval_collector.wiring.servers import split_address
 
 SCORED_WITHIN = 20.0
 """Seconds to wait for the last scores after the agents are done."""

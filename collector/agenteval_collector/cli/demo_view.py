@@ -3,11 +3,12 @@
 from rich.console import Group
 from rich.text import Text
 
+from agenteval_collector.api.ports import Queries
 from agenteval_collector.cli.tables import finding_table, session_table, trace_table
-from agenteval_collector.clock import SystemClock
 from agenteval_collector.demo.scripts import SCRIPTS
-from agenteval_collector.pipeline import Document, Queries
-from agenteval_collector.session_filter import Order, SessionFilter
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.session_filter import Order, SessionFilter
+from agenteval_collector.runtime.clock import SystemClock
 
 
 def demo_view(queries: Queries, width: int) -> Group:

@@ -9,8 +9,8 @@ from agenteval_collector.cli.calls import DEFAULT_GRPC, Address, call
 from agenteval_collector.cli.read import Key
 from agenteval_collector.cli.settings import fail
 from agenteval_collector.cli.terminal import clean
-from agenteval_collector.clock import SystemClock
 from agenteval_collector.config.values import Seconds
+from agenteval_collector.runtime.clock import SystemClock
 from otel_agenteval.proto.v1.evaluation_pb2 import JudgeTracesRequest
 
 

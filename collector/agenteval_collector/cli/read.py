@@ -13,9 +13,9 @@ from agenteval_collector.cli.settings import fail
 from agenteval_collector.cli.show import show_explanation, show_session, show_sessions, show_trace
 from agenteval_collector.cli.show_judging import show_agreement, show_judgements
 from agenteval_collector.cli.terminal import clean
-from agenteval_collector.clock import SystemClock
 from agenteval_collector.config.values import Seconds
-from agenteval_collector.documents import rfc3339
+from agenteval_collector.model.rendering import rfc3339
+from agenteval_collector.runtime.clock import SystemClock
 
 Url = Annotated[
     str,

@@ -6,8 +6,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agenteval_collector.cli.terminal import console, content
-from agenteval_collector.gate import Shortfall
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
+from agenteval_collector.offline.gate import Shortfall
 from agenteval_collector.web.formats import number, percent
 
 LABELS: Mapping[str, str] = {

@@ -14,15 +14,15 @@ from agenteval_collector.cli.reliability_tables import shortfall_table, show_rel
 from agenteval_collector.cli.settings import ConfigFile, effective, fail
 from agenteval_collector.cli.tables import session_table, trace_table
 from agenteval_collector.cli.terminal import clean, console
-from agenteval_collector.clock import SystemClock
 from agenteval_collector.config import ConfigError, Settings
-from agenteval_collector.dataset import Dataset, read_dataset
-from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.gate import read_least, refuse_unknown, shortfalls
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
+from agenteval_collector.offline.dataset import Dataset, read_dataset
+from agenteval_collector.offline.gate import read_least, refuse_unknown, shortfalls
+from agenteval_collector.offline.replay import Recorded, read_recording
+from agenteval_collector.offline.replay import replay as evaluate
 from agenteval_collector.receiver.grpc import SERVICES
-from agenteval_collector.replay import Recorded, read_recording
-from agenteval_collector.replay import replay as evaluate
+from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.errors import InvalidRequest
 
 SEND_TIMEOUT = 30.0
 

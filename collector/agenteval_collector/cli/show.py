@@ -11,8 +11,8 @@ from agenteval_collector.api.notes import Note
 from agenteval_collector.api.sight import about_sight
 from agenteval_collector.cli.tables import score, session_table, severity
 from agenteval_collector.cli.terminal import console, content
-from agenteval_collector.documents import judge_trouble
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.rendering import judge_trouble
 from agenteval_collector.web.findings import grouped, kind_words, unshown, worst_first
 from agenteval_collector.web.formats import between, hit_rate_words, moment, number, percent, readable
 from otel_agenteval.outcome import Status

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agenteval_collector.cli.terminal import console, content
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
 from agenteval_collector.web.formats import cost, moment, number, oneline, seconds
 
 ENOUGH_LABELS = 20

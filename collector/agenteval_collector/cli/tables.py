@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agenteval_collector.cli.terminal import content
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
 from agenteval_collector.web.findings import counted, grouped, kind_words, worst_kinds
 from agenteval_collector.web.formats import ago, named, number, percent, tone
 from otel_agenteval.outcome import Status

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from agenteval_collector.config.settings import Settings
 from agenteval_collector.config.values import merge
-from otel_agenteval.loop_settings import AGENTEVAL_LOOPS, ONE_BY_ONE
+from otel_agenteval.loops.settings import AGENTEVAL_LOOPS, ONE_BY_ONE
 
 PREFIX = "AGENTEVAL_"
 

@@ -13,7 +13,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 
 from agenteval_collector.emit.instruments import score_label
 from agenteval_collector.emit.labels import clean
-from agenteval_collector.pipeline import CommittedEvaluation, has_event
+from agenteval_collector.model.news import CommittedEvaluation, has_event
 from otel_agenteval import semconv
 from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding

@@ -10,11 +10,11 @@ from threading import Condition, Lock
 from types import TracebackType
 from typing import Final, Self, TypeAlias
 
-from agenteval_collector.clock import Clock, SystemClock
 from agenteval_collector.emit.alarms import Event, RecentAlarms, is_alarm
 from agenteval_collector.emit.collector import CollectorTelemetry
-from agenteval_collector.errors import Overloaded, Unavailable
-from agenteval_collector.pipeline import CommittedEvaluation
+from agenteval_collector.model.news import CommittedEvaluation
+from agenteval_collector.runtime.clock import Clock, SystemClock
+from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from opentelemetry.metrics import Counter, Meter
 
 from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.pipeline import WorstFinding
+from agenteval_collector.model.news import WorstFinding
 from otel_agenteval import semconv
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding

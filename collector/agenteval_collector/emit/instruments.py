@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.pipeline import CommittedEvaluation
+from agenteval_collector.model.news import CommittedEvaluation
 from otel_agenteval import semconv
 from otel_agenteval.outcome import Evaluation, Score, Subject
 

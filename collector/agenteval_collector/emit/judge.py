@@ -10,7 +10,7 @@ from typing import Final
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from agenteval_collector.emit.labels import OTHER
-from agenteval_collector.records import Exchange
+from agenteval_collector.model.judging import Exchange
 from otel_agenteval import semconv
 
 DURATION_BOUNDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)

@@ -5,7 +5,7 @@ from typing import TypeAlias, TypeVar
 
 from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.emit.fanout import Fanout
-from agenteval_collector.pipeline import CommittedEvaluation, News, WorstFinding
+from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
 from otel_agenteval.finding import Finding
 
 T = TypeVar("T")

@@ -8,29 +8,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from agenteval_collector.clock import Clock
-from agenteval_collector.documents import trace_document
 from agenteval_collector.evaluation.observation import TraceObservation, searchable, turn_of
 from agenteval_collector.evaluation.outcomes import TraceOutcomes, failure_of
 from agenteval_collector.evaluation.repetition import Readings
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.evaluators.port import Embed
-from agenteval_collector.findings.effort import Effort
-from agenteval_collector.links import Move
-from agenteval_collector.pipeline import AssembledTrace, Document, Telemetry
-from agenteval_collector.records import (
-    Commit,
-    Judgement,
-    Member,
-    RunTrace,
-    SameTrace,
-    SessionRecord,
-    SessionUpdate,
-    Standing,
-    TraceRecord,
-)
-from agenteval_collector.said import SaidTurn, said_in
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
+from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.judging import Judgement
+from agenteval_collector.model.links import Move
+from agenteval_collector.model.rendering import trace_document
+from agenteval_collector.model.runs import RunTrace
+from agenteval_collector.model.said import SaidTurn, said_in
+from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, Standing
+from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, Seen
 from otel_agenteval.metrics import SIGNAL_NAMES

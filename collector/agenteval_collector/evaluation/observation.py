@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from agenteval_collector.clock import Clock
-from agenteval_collector.findings.effort import Effort
-from agenteval_collector.pipeline import AssembledTrace, Death
-from agenteval_collector.records import SessionRecord
-from agenteval_collector.said import SaidTurn
+from agenteval_collector.model.assembled import AssembledTrace, Death
+from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.said import SaidTurn
+from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.finding import Finding, FindingKind, Seen, Severity
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation

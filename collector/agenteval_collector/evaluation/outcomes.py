@@ -4,9 +4,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from agenteval_collector.clock import Clock
 from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
-from agenteval_collector.records import Referral
+from agenteval_collector.model.judging import Referral
+from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.conventions.runs import EXPECTED_TOOLS
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Subject

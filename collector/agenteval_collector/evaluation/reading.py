@@ -8,8 +8,8 @@ from typing import TypeVar
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.pipeline import AssembledTrace, Death
-from agenteval_collector.resources import resource_of
+from agenteval_collector.model.assembled import AssembledTrace, Death
+from agenteval_collector.model.resources import resource_of
 from otel_agenteval.conventions import (
     BY_CONVENTION,
     STAMPED,

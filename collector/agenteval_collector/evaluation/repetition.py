@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from agenteval_collector.pipeline import AssembledTrace
-from agenteval_collector.recent import Recent
-from agenteval_collector.records import Standing
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.sessions import Standing
+from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.model import Trace
 
 CAPACITY = 10_000

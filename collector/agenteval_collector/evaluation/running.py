@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from agenteval_collector.pipeline import AssembledTrace, RunningTrace
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.running import RunningTrace
 from otel_agenteval.model import Trace
 
 MAX_TRACES = 500

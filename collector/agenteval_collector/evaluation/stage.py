@@ -9,16 +9,19 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
 
-from agenteval_collector.endurance import Endurance
-from agenteval_collector.errors import RetryableError, Unavailable
 from agenteval_collector.evaluation.evaluation import TraceEvaluation
 from agenteval_collector.evaluation.outcomes import failure_of
-from agenteval_collector.findings.effort import Effort
-from agenteval_collector.inbox import Inbox
-from agenteval_collector.links import Move
-from agenteval_collector.pipeline import AssembledTrace, News, NewsSink
-from agenteval_collector.recent import Recent
-from agenteval_collector.records import Commit, JudgeJob, Judgement, SessionUpdate, Standing, job_of
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.judging import JudgeJob, Judgement, job_of
+from agenteval_collector.model.links import Move
+from agenteval_collector.model.news import News, NewsSink
+from agenteval_collector.model.sessions import SessionUpdate, Standing
+from agenteval_collector.runtime.endurance import Endurance
+from agenteval_collector.runtime.errors import RetryableError, Unavailable
+from agenteval_collector.runtime.inbox import Inbox
+from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.outcome import Evaluation, Failure, Status, Unscored
 
 logger = logging.getLogger(__name__)

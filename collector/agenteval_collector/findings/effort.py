@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agenteval_collector.recent import Recent
+from agenteval_collector.model.effort import Effort
+from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.finding import Finding, FindingKind, Severity
 from otel_agenteval.model import ModelCall, Trace
 
@@ -22,33 +23,6 @@ MIN_SESSIONS: Final = 30
 UNUSUAL_SHARE: Final = 0.15
 KEPT_AGENTS: Final = 1_000
 """Agents that are remembered; the one that was not heard of for longest is forgotten."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
-    """The effort of a trace or a session; None where it is not known."""
-
-    steps: float | None = 0
-    tokens: float | None = 0
-    seconds: float | None = 0
-    usd: float | None = 0
-
-    def __add__(self, other: "Effort") -> "Effort":
-        return self._by(other, 1)
-
-    def __sub__(self, other: "Effort") -> "Effort":
-        return self._by(other, -1)
-
-    def _by(self, other: "Effort", sign: int) -> "Effort":
-        return Effort(
-            steps=_sum(self.steps, other.steps, sign),
-            tokens=_sum(self.tokens, other.tokens, sign),
-            seconds=_sum(self.seconds, other.seconds, sign),
-            usd=_sum(self.usd, other.usd, sign),
-        )
-
-
-NO_EFFORT: Final = Effort()
 
 
 def effort_of(trace: Trace, *, usd: float | None = None) -> Effort:
@@ -147,10 +121,6 @@ def unusual_effort(trace: Trace, unusual: Sequence[Unusual], *, session_id: str,
 
 def _values(measure: str, efforts: "Sequence[Effort] | deque[Effort]") -> list[float]:
     return [value for each in efforts if (value := getattr(each, measure)) is not None]
-
-
-def _sum(one: float | None, other: float | None, sign: int) -> float | None:
-    return None if one is None or other is None else one + sign * other
 
 
 def _shown(unusual: Unusual) -> str:

@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from agenteval_collector.findings.observing import Observed, Subject, of_call, quote, written
+from otel_agenteval.detectors.tool_names import receiver_in
 from otel_agenteval.model import Json, ToolCall
-from otel_agenteval.tool_names import receiver_in
 
 _SAYS_NOTHING = "error"
 """The readers' text for an error without words."""

@@ -28,11 +28,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval_collector.clock import Clock
-from agenteval_collector.database import open_database
-from agenteval_collector.errors import Overloaded, PermanentError, Unavailable
-from agenteval_collector.inbox import Inbox
-from agenteval_collector.pipeline import LoggedRequest, Signal
+from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.database import open_database
+from agenteval_collector.runtime.errors import Overloaded, PermanentError, Unavailable
+from agenteval_collector.runtime.inbox import Inbox
 
 logger = logging.getLogger(__name__)
 

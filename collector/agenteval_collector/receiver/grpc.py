@@ -12,11 +12,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from agenteval_collector.errors import CollectorError
-from agenteval_collector.pipeline import Signal
+from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Checked
-from agenteval_collector.rpc import abort
+from agenteval_collector.runtime.errors import CollectorError
+from agenteval_collector.runtime.rpc import abort
 
 SERVICES = {
     Signal.TRACES: "opentelemetry.proto.collector.trace.v1.TraceService",

@@ -11,19 +11,19 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agenteval_collector.errors import (
+from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.receiver.grpc import response
+from agenteval_collector.receiver.ingest import Ingest
+from agenteval_collector.receiver.otlp_json import parse_json
+from agenteval_collector.receiver.validity import Checked
+from agenteval_collector.runtime.errors import (
     CollectorError,
     InvalidRequest,
     Overloaded,
     RequestTooLarge,
     RetryableError,
 )
-from agenteval_collector.pipeline import Signal
-from agenteval_collector.receiver.grpc import response
-from agenteval_collector.receiver.ingest import Ingest
-from agenteval_collector.receiver.otlp_json import parse_json
-from agenteval_collector.receiver.validity import Checked
-from agenteval_collector.rpc import status_details
+from agenteval_collector.runtime.rpc import status_details
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"

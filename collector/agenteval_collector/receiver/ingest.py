@@ -5,9 +5,10 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Protocol
 
-from agenteval_collector.errors import CollectorError, Unavailable
-from agenteval_collector.pipeline import Signal, Telemetry
+from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.receiver.validity import Checked, Limits, check
+from agenteval_collector.runtime.errors import CollectorError, Unavailable
 
 COMMIT_TIMEOUT = 10.0
 """Seconds to wait for the disk before the sender is told to try again."""

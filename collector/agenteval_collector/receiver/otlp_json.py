@@ -10,8 +10,8 @@ from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.pipeline import Signal
+from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.runtime.errors import InvalidRequest
 
 REQUESTS: dict[Signal, type[Message]] = {
     Signal.TRACES: ExportTraceServiceRequest,

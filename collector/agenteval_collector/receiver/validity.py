@@ -12,8 +12,8 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.errors import InvalidRequest, RequestTooLarge
-from agenteval_collector.pipeline import Signal
+from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.runtime.errors import InvalidRequest, RequestTooLarge
 from otel_agenteval.semconv import OWN_SCOPES
 
 Request = TypeVar("Request", bound=Message)

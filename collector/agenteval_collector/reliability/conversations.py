@@ -6,7 +6,7 @@ An interaction is a trace with ground truth; it is correct from a `tool_use_corr
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
 from otel_agenteval.metrics import conversation_correctness, pass_at_k, pass_hat_k, pass_k_posterior, session_trend
 from otel_agenteval.metrics.conversation import DEFAULT_THRESHOLD
 from otel_agenteval.metrics.pass_k import Estimator

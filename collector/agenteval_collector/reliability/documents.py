@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
 from agenteval_collector.reliability.runs import AssembledRun
 from otel_agenteval.metrics import ReliabilityComparison, ReliabilityReport
 from otel_agenteval.metrics.pass_k import Interval

@@ -9,8 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agenteval_collector.pipeline import RunReport
-from agenteval_collector.records import RunTrace
+from agenteval_collector.model.reports import RunReport
+from agenteval_collector.model.runs import RunTrace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

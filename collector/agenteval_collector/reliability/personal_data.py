@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from agenteval_collector.records import Violation
+from agenteval_collector.model.runs import Violation
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.redaction import PERSONAL, Kind, canonical, find
 

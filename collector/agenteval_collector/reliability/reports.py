@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol, TypeAlias, cast, get_args
 
-from agenteval_collector.clock import Clock
-from agenteval_collector.cursors import decode_cursor, encode_cursor, foreign_cursor
-from agenteval_collector.errors import InvalidRequest, NotFound
-from agenteval_collector.pipeline import Document, Page
-from agenteval_collector.records import StoredRun, StrayReport
+from agenteval_collector.model.cursors import decode_cursor, encode_cursor, foreign_cursor
+from agenteval_collector.model.documents import Document, Page
+from agenteval_collector.model.runs import StoredRun, StrayReport
 from agenteval_collector.reliability.documents import comparison_document, reliability_document
 from agenteval_collector.reliability.runs import AssembledRun, assemble
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from otel_agenteval.metrics import ReliabilityReport, Run, compare_reliability, reliability_report
 from otel_agenteval.metrics.consistency import Variant
 

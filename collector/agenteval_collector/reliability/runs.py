@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from agenteval_collector.records import RunTrace, StoredRun, Violation
+from agenteval_collector.model.runs import RunTrace, StoredRun, Violation
 from agenteval_collector.reliability.personal_data import not_said_before
 from agenteval_collector.reliability.traces import MAX_ACTIONS
 from otel_agenteval.metrics import CONDITIONS, Run

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from agenteval_collector.config import SafetyConfig
-from agenteval_collector.records import Violation
+from agenteval_collector.model.runs import Violation
 from agenteval_collector.reliability.personal_data import exposed_personal_data
 from otel_agenteval.model import Trace
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 
 from agenteval_collector.config import PriceConfig
-from agenteval_collector.records import RunTrace
+from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.reliability.personal_data import exposed_personal_data, said_in
 from agenteval_collector.reliability.safety import Detector, violations
 from otel_agenteval.model import ModelCall, ToolCall, Trace

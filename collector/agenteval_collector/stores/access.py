@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval_collector.errors import Unavailable
+from agenteval_collector.runtime.errors import Unavailable
 
 
 @contextmanager

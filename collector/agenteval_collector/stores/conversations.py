@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, Select, and_, bindparam, case, delete
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import insert
 
-from agenteval_collector.links import Link, Move
+from agenteval_collector.model.links import Link, Move
 from agenteval_collector.stores.access import reading
 from agenteval_collector.stores.schema import conversations, findings, outcomes, run_traces, sessions, traces
 from otel_agenteval.outcome import Subject

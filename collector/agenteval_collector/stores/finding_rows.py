@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
-from agenteval_collector.pipeline import has_event
-from agenteval_collector.records import TraceRecord
+from agenteval_collector.model.commit import TraceRecord
+from agenteval_collector.model.news import has_event
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, FindingKind, Mode, Severity
 

@@ -7,9 +7,9 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import Connection, Engine, bindparam, case, delete, func, literal_column, select, tuple_, update
 
-from agenteval_collector.database import among
-from agenteval_collector.pipeline import News, WorstFinding
-from agenteval_collector.records import TraceRecord
+from agenteval_collector.model.commit import TraceRecord
+from agenteval_collector.model.news import News, WorstFinding
+from agenteval_collector.runtime.database import among
 from agenteval_collector.stores.access import reading, writing
 from agenteval_collector.stores.finding_rows import Key, Row, Rows, finding_of, with_complete, with_live, worst
 from agenteval_collector.stores.rows import UNUSUAL

@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from sqlalchemy import Column, Connection, case, func, select, union
 
-from agenteval_collector.database import in_parts
-from agenteval_collector.documents import finding_document, found_document
-from agenteval_collector.pipeline import Document, RunningTrace
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.rendering import finding_document, found_document
+from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.runtime.database import in_parts
 from agenteval_collector.stores.finding_rows import SEVERITIES
 from agenteval_collector.stores.schema import JUDGED_FAILURE, findings, outcomes, traces
 from otel_agenteval.finding import Severity

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sqlalchemy import Engine, bindparam, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
-from agenteval_collector.records import Habit, Sender, What
+from agenteval_collector.model.senders import Habit, Sender, What
 from agenteval_collector.stores.access import reading, writing
 from agenteval_collector.stores.schema import sender_habits
 

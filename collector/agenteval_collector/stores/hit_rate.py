@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import Connection, and_, func, or_, select
 
-from agenteval_collector.database import in_parts
 from agenteval_collector.findings.hit_rate import FailureRate, SessionEnd, hit_rate
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
+from agenteval_collector.runtime.database import in_parts
 from agenteval_collector.stores.schema import labels, outcomes, run_reports, run_traces, sessions, traces
 from otel_agenteval.outcome import Method, Status, Subject
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, exists, literal_column, select
 
-from agenteval_collector.records import JudgeJob, job_of
+from agenteval_collector.model.judging import JudgeJob, job_of
 from agenteval_collector.stores.rows import evaluation_of
 from agenteval_collector.stores.schema import outcomes, traces
 from otel_agenteval.outcome import Evaluation, Method, Status, Subject

@@ -5,8 +5,9 @@ from itertools import groupby, islice
 from sqlalchemy import Connection, RowMapping, func, select
 from sqlalchemy.dialects.sqlite import insert
 
-from agenteval_collector.documents import agreement_document, label_document
-from agenteval_collector.pipeline import Document, Label
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.rendering import agreement_document, label_document
+from agenteval_collector.model.reports import Label
 from agenteval_collector.stores.schema import labels, outcomes
 from otel_agenteval.metrics import LabelledScore, agreement
 from otel_agenteval.outcome import Status, Subject

@@ -9,7 +9,7 @@ from alembic.util.exc import CommandError
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval_collector.errors import PermanentError
+from agenteval_collector.runtime.errors import PermanentError
 
 
 def migrate(engine: Engine) -> None:

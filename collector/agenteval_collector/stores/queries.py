@@ -7,12 +7,19 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, select
 
-from agenteval_collector.clock import Clock
-from agenteval_collector.documents import exchange_document, outcome_document, rfc3339, with_outcomes, with_trouble
-from agenteval_collector.pipeline import Document, Page, RunningTrace
+from agenteval_collector.model.documents import Document, Page
+from agenteval_collector.model.rendering import (
+    exchange_document,
+    outcome_document,
+    rfc3339,
+    with_outcomes,
+    with_trouble,
+)
+from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.reliability.conversations import interactions_document, trend_document
-from agenteval_collector.session_filter import EVERY_SESSION, Order, SessionFilter
+from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import snapshot
 from agenteval_collector.stores.found import (
     MAX_LISTED,

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from agenteval_collector.findings.effort import Effort
-from agenteval_collector.records import SessionRecord, TraceRecord
+from agenteval_collector.model.commit import TraceRecord
+from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.sessions import SessionRecord
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, Status, Subject, Unscored
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from sqlalchemy import Connection, delete, exists
 from sqlalchemy.dialects.sqlite import insert
 
-from agenteval_collector.pipeline import RunReport
-from agenteval_collector.records import RunTrace, TraceRecord, Violation
+from agenteval_collector.model.commit import TraceRecord
+from agenteval_collector.model.reports import RunReport
+from agenteval_collector.model.runs import RunTrace, Violation
 from agenteval_collector.stores.schema import run_reports, run_traces
 from otel_agenteval.model import RunIdentity
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from agenteval_collector.database import in_parts
-from agenteval_collector.documents import rfc3339, trace_document
-from agenteval_collector.pipeline import Document, RunningTrace
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.rendering import rfc3339, trace_document
+from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.runtime.database import in_parts
 from agenteval_collector.stores.schema import findings, sessions, traces
 from otel_agenteval.model import Trace
 

@@ -6,10 +6,10 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Engine, Table, exists, func, or_, select, tuple_
 
-from agenteval_collector.database import in_parts
-from agenteval_collector.pipeline import RunReport
-from agenteval_collector.records import RunTrace, StoredRun, Stray, StrayReport, Violation
+from agenteval_collector.model.reports import RunReport
+from agenteval_collector.model.runs import RunTrace, StoredRun, Stray, StrayReport, Violation
 from agenteval_collector.reliability.grouping import RunGroup, grouped, reported_run
+from agenteval_collector.runtime.database import in_parts
 from agenteval_collector.stores.access import snapshot
 from agenteval_collector.stores.run_rows import report_of, run_trace_of
 from agenteval_collector.stores.schema import outcomes, run_reports, run_traces, sessions

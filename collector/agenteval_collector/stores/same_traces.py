@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, update
 
-from agenteval_collector.records import SameTrace
+from agenteval_collector.model.commit import SameTrace
 from agenteval_collector.stores.schema import outcomes, traces
 from otel_agenteval.outcome import Subject
 

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, exists, func, literal, select, tuple_
 
-from agenteval_collector.cursors import decode_cursor, encode_cursor, foreign_cursor
-from agenteval_collector.pipeline import RunningTrace
-from agenteval_collector.session_filter import Order, SessionFilter
+from agenteval_collector.model.cursors import decode_cursor, encode_cursor, foreign_cursor
+from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.stores.schema import findings, outcomes, sessions, traces
 
 MAX_INTEGER: Final = 2**63 - 1

@@ -21,19 +21,15 @@ from sqlalchemy import (
     update,
 )
 
-from agenteval_collector.clock import Clock
-from agenteval_collector.database import among, open_database
-from agenteval_collector.findings.effort import Effort
-from agenteval_collector.pipeline import CommittedEvaluation, Document, Label, News, RunReport, WorstFinding
-from agenteval_collector.records import (
-    Commit,
-    JudgeJob,
-    Standing,
-    StoredSession,
-    StoredTrace,
-    TraceRecord,
-    waits_for_judge,
-)
+from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.judging import JudgeJob, waits_for_judge
+from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
+from agenteval_collector.model.reports import Label, RunReport
+from agenteval_collector.model.sessions import Standing, StoredSession, StoredTrace
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.database import among, open_database
 from agenteval_collector.stores.access import reading, writing
 from agenteval_collector.stores.conversations import ConversationStore, trim_links, write_links, write_moves
 from agenteval_collector.stores.finding_rows import worst

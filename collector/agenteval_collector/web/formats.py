@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from agenteval_collector.pipeline import Document
+from agenteval_collector.model.documents import Document
 from agenteval_collector.web.findings import counted, grouped, kind_words, unshown, worst_first, worst_kinds
 from otel_agenteval.outcome import Method
 

@@ -9,13 +9,14 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from agenteval_collector.api.explanation import about_label, about_outcome, about_standing, about_unjudged
+from agenteval_collector.api.ports import Queries
 from agenteval_collector.api.sight import about_sight, facts_of
 from agenteval_collector.api.wire import found
-from agenteval_collector.clock import Clock
-from agenteval_collector.documents import judge_trouble
-from agenteval_collector.errors import InvalidRequest
-from agenteval_collector.pipeline import Document, Queries
-from agenteval_collector.session_filter import SessionFilter
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.rendering import judge_trouble
+from agenteval_collector.model.session_filter import SessionFilter
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web import formats
 from agenteval_collector.web.findings import KINDS, kind_words, placed
 

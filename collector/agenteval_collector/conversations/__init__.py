@@ -1,7 +1,0 @@
-"""Conversations that no id names: from complete traces to the session each belongs to, by what their models were sent
-and replied."""
-
-from agenteval_collector.conversations.conversations import Conversations
-from agenteval_collector.conversations.running_turns import RunningTurns
-
-__all__ = ["Conversations", "RunningTurns"]

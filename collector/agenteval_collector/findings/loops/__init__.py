@@ -1,0 +1,9 @@
+"""Loops of agents: found while a trace runs and again when it is complete, kept, and told once."""
+
+from agenteval_collector.findings.loops.announcing import Announcer
+from agenteval_collector.findings.loops.finding import TraceLoops
+from agenteval_collector.findings.loops.live import FoundLive, LiveLoops
+from agenteval_collector.findings.loops.open_spans import OpenSpans
+from agenteval_collector.findings.loops.stage import LoopStage
+
+__all__ = ["Announcer", "FoundLive", "LiveLoops", "LoopStage", "OpenSpans", "TraceLoops"]

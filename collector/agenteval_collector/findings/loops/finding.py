@@ -1,0 +1,139 @@
+"""Loops in what is complete: the full reading of a trace, and its answers beside those before it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from opentelemetry.proto.trace.v1.trace_pb2 import (
+    SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK,
+    SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK,
+    Span,
+)
+
+from agenteval_collector.findings.loops.answers import THRESHOLD, repeated_answer
+from agenteval_collector.findings.loops.watched import carries_findings, is_watched
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.reported import findings_on
+from agenteval_collector.model.resources import resource_of
+from agenteval_collector.model.said import SaidTurn
+from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.runtime.clock import Clock
+from otel_agenteval.conventions import attributes
+from otel_agenteval.detectors import Detectors, RuleBook, Step, steps_of
+from otel_agenteval.detectors.loop import loop
+from otel_agenteval.finding import Finding, FindingKind, Mode
+from otel_agenteval.model import Json, Trace
+from otel_agenteval.outcome import Evaluation
+from otel_agenteval.recorded import recorded
+from otel_agenteval.semconv import SERVICE_NAME, SERVICE_VERSION
+
+_REMOTE_PARENT: Final = SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK
+
+
+class TraceLoops:
+    """What is found in complete traces, whatever was found while they ran. Pure but for the clock."""
+
+    def __init__(self, rules: RuleBook, repeated_answer: Mode, clock: Clock) -> None:
+        self._rules = rules
+        self._repeated_answer = repeated_answer
+        self._clock = clock
+
+    def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> list[Finding]:
+        """The loops of a complete trace.
+
+        Steps that our processor has watched in the agent are not looked at again: what it found, their spans carry.
+        """
+        watched = {Span.FromString(raw).span_id.hex() for raw, origin in assembled.spans if is_watched(raw, origin)}
+        # Calls that no span tells of have that of their turn; the processor does not see them.
+        watched.difference_update(turn.span_id for turn in trace.turns)
+        detectors = Detectors(session_id, trace.trace_id, self._rules)
+        before, now = _told(trace)
+        for step in before:
+            detectors.observe(step)  # What this completes, an earlier trace has told.
+        steps = [*now, *(step for step in steps_of(trace) if step.span_id not in watched)]
+        if self._rules.agents and any(step.agent is None for step in steps) and _misses_its_root(assembled):
+            # The root may name an agent that has rules of its own: then this is not the last revision.
+            steps = [step for step in steps if step.agent is not None]
+        found = [each for step in steps for each in detectors.observe(step)]
+        found += self._carried(assembled, session_id)
+        origins = _origins(assembled) if found else {}
+        return [self._whole(each, trace, origins) for each in found]
+
+    def in_answers(self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]) -> list[Finding]:
+        """The repeated answer that a trace gives in what it `said` after the `previous` turns of its session, if any.
+
+        `compared` is the trace's outcome of loop_detection.
+        """
+        found = repeated_answer(previous, said) if self._repeated_answer is not Mode.OFF else None
+        if found is None:
+            return []
+        earlier = "the answer before" if found.back == 1 else f"the answer {found.back} turns before"
+        reason = f"for the second time in a row the agent restates an earlier answer to another question, now {earlier}"
+        metadata: dict[str, Json] = {"score": found.score, "threshold": THRESHOLD, "turns_back": found.back}
+        told = loop(FindingKind.REPEATED_ANSWER, self._repeated_answer, compared.span_id, reason, metadata, found.doubt)
+        if told is None:
+            return []
+        return [
+            replace(
+                told,
+                session_id=compared.session_id,
+                trace_id=compared.subject_id,
+                turn=found.turn,
+                agent=compared.agent,
+                service=compared.service,
+                service_version=compared.service_version,
+                found_at=self._clock.now(),
+            )
+        ]
+
+    def _carried(self, assembled: AssembledTrace, session_id: str) -> list[Finding]:
+        carrying = (Span.FromString(raw) for raw, _ in assembled.spans if carries_findings(raw))
+        return [
+            finding
+            for span in carrying
+            for finding in findings_on(
+                attributes(span.attributes),
+                trace_id=assembled.trace_id,
+                span_id=span.span_id.hex(),
+                session_id=session_id,
+                found_at=self._clock.now(),
+            )
+        ]
+
+    def _whole(self, found: Finding, trace: Trace, origins: Mapping[str, Origin]) -> Finding:
+        """A loop with whose it is: sub-agents may run in other services than the root."""
+        origin = origins.get(found.span_id or "")
+        resource = resource_of(origin.resource) if origin is not None else {}
+        service = recorded(resource.get(SERVICE_NAME))
+        return replace(
+            found,
+            agent=found.agent or trace.agent,
+            service=service or trace.service,
+            service_version=recorded(resource.get(SERVICE_VERSION)) if service else trace.service_version,
+            found_at=self._clock.now(),
+        )
+
+
+def _told(trace: Trace) -> tuple[list[Step], list[Step]]:
+    """The calls of the first turn that were made in earlier traces: those whose results earlier traces were told of,
+    and those whose results came with this one. A program that calls a model in a loop makes a trace of every call."""
+    turn = trace.turns[0] if trace.told else None
+    if turn is None:
+        return [], []
+    known = len(trace.told) - trace.told_now
+    before, now = (
+        replace(trace, turns=(replace(turn, tool_calls=calls, model_calls=()),))
+        for calls in (trace.told[:known], trace.told[known:])
+    )
+    return steps_of(before), steps_of(now)
+
+
+def _origins(assembled: AssembledTrace) -> dict[str, Origin]:
+    return {Span.FromString(raw).span_id.hex(): origin for raw, origin in assembled.spans}
+
+
+def _misses_its_root(assembled: AssembledTrace) -> bool:
+    """Whether a span stands below one of its own process that has not arrived."""
+    spans = [Span.FromString(raw) for raw, _ in assembled.spans]
+    known = {b"", *(span.span_id for span in spans)}
+    return any(span.parent_span_id not in known and span.flags & _REMOTE_PARENT != _REMOTE_PARENT for span in spans)

@@ -1,0 +1,139 @@
+"""Loops in traces that are still open, span by span as they arrive.
+
+Every doubt is left to the reading of the complete trace: a tool call whose result its span does not tell (messages
+may), a step of an agent that cannot be told, and all of a trace once its spans turn out to arrive in another order than
+that in which they ended.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.findings.loops.live_trace import LiveTrace
+from agenteval_collector.findings.loops.steps import live_step
+from agenteval_collector.model.reported import findings_on
+from agenteval_collector.model.resources import resource_of
+from agenteval_collector.model.telemetry import Arrival, Origin
+from agenteval_collector.runtime.clock import Clock
+from otel_agenteval.agent_names import agent_of
+from otel_agenteval.conventions import SessionNaming, attributes
+from otel_agenteval.conventions.identity import session_id as named_session
+from otel_agenteval.detectors import RuleBook, StepKind
+from otel_agenteval.finding import Finding
+from otel_agenteval.loops.light_reader import kind_of
+from otel_agenteval.model import Json
+from otel_agenteval.recorded import recorded
+from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME, SERVICE_VERSION
+
+MAX_TRACES: Final = 2048
+"""Traces that are watched at once; the one that nothing came of for longest is left to its completion."""
+
+MAX_SESSION_ID: Final = 1024
+"""Characters of a session's id that findings carry."""
+
+
+@dataclass(slots=True)
+class FoundLive:
+    """Findings of spans that have just arrived.
+
+    `carried` was found in the agent's process and travelled on them. `recounted` was found here, by counting the steps
+    of a trace: of its kind all that were found so far, as this may have begun in the middle of the trace.
+    """
+
+    carried: list[Finding] = field(default_factory=list)
+    recounted: list[Finding] = field(default_factory=list)
+
+
+class LiveLoops:
+    """The detectors of the open traces. Belongs to one thread; memory is bounded by `MAX_TRACES`."""
+
+    def __init__(self, rules: RuleBook, naming: SessionNaming, clock: Clock) -> None:
+        self._rules = rules
+        self._naming = naming
+        self._clock = clock
+        self._traces: OrderedDict[bytes, LiveTrace] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    def observe(self, arrivals: Iterable[Arrival], found: FoundLive) -> None:
+        """Add to `found` what is wrong since these spans have arrived."""
+        for span, origin in sorted(arrivals, key=lambda arrival: arrival.span.end_time_unix_nano):
+            if span.end_time_unix_nano:
+                self._arrived(span, origin, found)
+
+    def processes_in(self, session_id: str) -> frozenset[str]:
+        """The processes that have spans in the open traces of a session; safe from any thread. A trace is its own
+        session, too, as long as none is known."""
+        traces = list(self._traces.values())
+        of_session = (trace for trace in traces if session_id in (trace.session_id, trace.trace_id))
+        return frozenset[str]().union(*(trace.processes for trace in of_session))
+
+    def forget_all(self) -> None:
+        """Spans were lost: what is in a row is not known any more."""
+        self._traces.clear()
+
+    def _arrived(self, span: Span, origin: Origin, found: FoundLive) -> None:
+        trace = self._of(span.trace_id)
+        said = attributes(span.attributes)
+        resource = resource_of(origin.resource)
+        service = recorded(resource.get(SERVICE_NAME))
+        if trace.session_id is None:
+            session_id = named_session([said]) or self._naming.session_id([said, resource], service)
+            # A longer one is shortened when the trace is read.
+            trace.session_id = session_id if session_id is not None and len(session_id) <= MAX_SESSION_ID else None
+        named = agent_of(span.name, said, origin.scope)
+        if named is not None:
+            is_step = kind_of(span.name, said) is not StepKind.OTHER
+            trace.agents.heard(named, span.span_id, span.parent_span_id, is_step=is_step)
+        if origin.process is not None:
+            trace.met(origin.process)
+        agent = trace.agents.of_step(named, span.parent_span_id)
+        version = recorded(resource.get(SERVICE_VERSION))
+
+        def whole(finding: Finding) -> Finding:
+            """The finding with what is known now of whose it is."""
+            return replace(
+                finding,
+                session_id=trace.session_id or trace.trace_id,
+                agent=finding.agent or agent,
+                service=service,
+                service_version=version,
+                found_at=self._clock.now(),
+            )
+
+        carried = findings_on(
+            said, trace_id=trace.trace_id, span_id=span.span_id.hex(), session_id=trace.session_id, found_at=0
+        )
+        found.carried += map(whole, carried)
+        if AGENTEVAL_DETECTORS not in said and AGENTEVAL_DETECTORS not in resource:
+            for loop in self._detected(trace, span, origin, said, agent):
+                found.recounted += trace.with_earlier(whole(loop))
+
+    def _detected(
+        self, trace: LiveTrace, span: Span, origin: Origin, said: Mapping[str, Json], agent: str | None
+    ) -> list[Finding]:
+        if trace.in_doubt:
+            return []
+        step = live_step(span, said, agent)
+        if step is None:
+            return []
+        # An agent may have rules of its own, and is often named by the last span to arrive, its root.
+        is_of_nobody = agent is None and self._rules.agents
+        if is_of_nobody or (agent is None and trace.agents.may_be_of_several(span.parent_span_id)):
+            # It may stand between the steps of those that are named.
+            trace.in_doubt = trace.agents.name_steps
+            return []
+        return trace.observe(step, span.parent_span_id, origin.resource)
+
+    def _of(self, trace_id: bytes) -> LiveTrace:
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            trace = self._traces[trace_id] = LiveTrace(trace_id.hex(), self._rules)
+            if len(self._traces) > MAX_TRACES:
+                self._traces.popitem(last=False)
+        self._traces.move_to_end(trace_id)
+        return trace

@@ -1,0 +1,309 @@
+"""The spans that processes have begun and not ended, as they report it (`live=True`), and which of those processes
+are gone. In memory only: processes report what they have open again and again."""
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.model.assembled import Death
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.rendering import rfc3339
+from agenteval_collector.model.running import RunningTrace, SpanStart, StartsReport
+from agenteval_collector.model.telemetry import Arrival
+from agenteval_collector.runtime.clock import Clock
+from otel_agenteval.finding import Finding
+from otel_agenteval.model import Trace
+from otel_agenteval.semconv import AGENTEVAL_SPAN_COUNT
+
+MAX_SPANS: Final = 65_536
+"""Open spans; those of the trace that began first are forgotten for more."""
+MAX_PROCESSES: Final = 4096
+"""Processes that are remembered; the one that was silent for longest is forgotten first."""
+MAX_SHOWN: Final = 100
+"""Open spans of a trace that are shown, the oldest."""
+MAX_NAMED: Final = 3
+"""Open spans that a reason names, the newest: they are the innermost."""
+MAX_NAME: Final = 100
+"""Characters of a span's name in a reason."""
+MAX_TRACES: Final = 500
+"""Running traces that are listed, the newest."""
+GONE_AFTER: Final = 30.0
+"""Seconds after which a process that says nothing is taken for gone; while spans are open it reports every 5 s."""
+FORGOTTEN_AFTER: Final = 3600.0
+"""Seconds after which the open spans of such a process are forgotten."""
+
+
+@dataclass(slots=True)
+class _Process:
+    service: str | None = None
+    heard_at: float = -math.inf
+    heard_on: int = 0
+    # Its open spans, with their traces.
+    spans: dict[str, str] = field(default_factory=dict)
+
+
+class _Open(NamedTuple):
+    process_id: str
+    start: SpanStart
+
+
+@dataclass(slots=True)
+class _Trace:
+    spans: dict[str, _Open] = field(default_factory=dict)
+    # When its death was told, and whether that is stored.
+    told_at: float = -math.inf
+    closed: bool = False
+
+
+class OpenSpans:
+    """Told by the processes' reports and by the spans that arrive; asked by whoever shows what runs. Thread-safe.
+
+    `lost` is told how many spans were forgotten while they were open, for want of room.
+    """
+
+    def __init__(self, clock: Clock, lost: Callable[[int], None]) -> None:
+        self._clock = clock
+        self._lost = lost
+        self._processes: OrderedDict[str, _Process] = OrderedDict()
+        self._traces: OrderedDict[str, _Trace] = OrderedDict()
+        self._count = 0
+        # A span may arrive before the report of its start.
+        self._ended: OrderedDict[bytes, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def report(self, report: StartsReport) -> list[Finding]:
+        """A process lives, and has begun these spans; the findings that it reports on spans that have not ended."""
+        with self._lock:
+            process = self._hear(report.process_id)
+            process.service = report.service or process.service
+            for start in report.starts:
+                if bytes.fromhex(start.span_id) in self._ended:
+                    continue
+                spans = self._traces.setdefault(start.trace_id, _Trace()).spans
+                known = spans.get(start.span_id)
+                if known is None:
+                    self._count += 1
+                elif known.process_id != report.process_id:
+                    continue  # It is open in the process that told of it first.
+                spans[start.span_id] = _Open(report.process_id, start)
+                process.spans[start.span_id] = start.trace_id
+            if report.all_open:
+                for span_id in process.spans.keys() - {start.span_id for start in report.starts}:
+                    self._close(process.spans[span_id], span_id)
+            while self._count > MAX_SPANS:
+                oldest, trace = next(iter(self._traces.items()))
+                self._lost(len(trace.spans))
+                for span_id in list(trace.spans):
+                    self._close(oldest, span_id)
+            return [self._found(finding, report) for finding in report.findings]
+
+    def begun(self, trace_id: str) -> Trace | None:
+        """A trace of which only starts are known; None where there are none."""
+        with self._lock:
+            if not self._spans(trace_id):
+                return None
+            running = self._running(trace_id)
+        return Trace(
+            trace_id=trace_id,
+            session_id=running.session_id,
+            service=running.service,
+            agents=() if running.agent is None else (running.agent,),
+            started_at=running.started_at,
+            ended_at=running.started_at,
+        )
+
+    def arrived(self, arrivals: Iterable[Arrival]) -> None:
+        """These spans have ended, and their processes have lived until then."""
+        with self._lock:
+            for span, origin in arrivals:
+                if origin.process is None or not span.end_time_unix_nano:
+                    continue
+                self._hear(origin.process)
+                self._end(span, origin.process)
+
+    def of_trace(self, trace_id: str) -> list[Document]:
+        """The open spans of a trace by their start, the first of them where there are many."""
+        with self._lock:
+            return self._documents(trace_id)
+
+    def goes_on(self, trace_id: str) -> bool:
+        """Whether a span of the trace is open in a process that lives, or whose death was not told yet."""
+        with self._lock:
+            return bool(self._spans(trace_id)) and not self._is_told(trace_id)
+
+    def stopped(self, trace_id: str) -> str | None:
+        """Why a trace will not go on: its spans are open, and no process that has one is heard of; else None."""
+        with self._lock:
+            return self._stopped(trace_id)
+
+    def death(self, trace_id: str) -> Death | None:
+        """What was known of a trace whose processes died; None where one lives, and where nothing is open."""
+        with self._lock:
+            reason = self._stopped(trace_id)
+            if reason is None:
+                return None
+            spans = self._spans(trace_id)
+            running = self._running(trace_id)
+            return Death(
+                reason=reason,
+                session_id=next((each.start.session_id for each in spans if each.start.session_id), None),
+                agent=running.agent,
+                service=running.service,
+                started_at=running.started_at,
+                heard_at=self._heard_on(spans),
+                open_spans=self._documents(trace_id),
+            )
+
+    def died(self) -> list[str]:
+        """The traces that have died since this was asked last, and have to be closed."""
+        with self._lock:
+            alive = {process_id for process_id in self._processes if not self._is_gone(process_id)}
+            silent = [
+                trace_id
+                for trace_id, trace in self._traces.items()
+                if not any(each.process_id in alive for each in trace.spans.values())
+            ]
+            found = [trace_id for trace_id in silent if self._spans(trace_id) and not self._is_told(trace_id)]
+            for trace_id in found:
+                self._traces[trace_id].told_at = self._clock.monotonic()
+                self._traces[trace_id].closed = False
+            return found
+
+    def closed(self, trace_id: str) -> None:
+        """A revision of the trace is stored: where its death was told, it does not run any more."""
+        with self._lock:
+            if self._is_told(trace_id):
+                self._traces[trace_id].closed = True
+
+    def running(self) -> list[RunningTrace]:
+        """The traces with open spans that were not closed as dead, the newest of them."""
+        with self._lock:
+            newest = list(self._traces)[-MAX_TRACES:]
+            return [
+                self._running(trace_id)
+                for trace_id in newest
+                if self._spans(trace_id) and not (self._traces[trace_id].closed and self._is_told(trace_id))
+            ]
+
+    def processes_in(self, session_id: str) -> frozenset[str]:
+        """The processes with open spans in the session, or in the trace of this id."""
+        with self._lock:
+            return frozenset(
+                each.process_id
+                for trace_id, trace in self._traces.items()
+                if trace_id == session_id or any(each.start.session_id == session_id for each in trace.spans.values())
+                for each in trace.spans.values()
+            )
+
+    def _found(self, finding: Finding, report: StartsReport) -> Finding:
+        trace = self._traces.get(finding.trace_id)
+        open_span = trace.spans.get(finding.span_id or "") if trace is not None else None
+        agent = finding.agent or (open_span.start.agent if open_span is not None else None)
+        return replace(finding, agent=agent, service=report.service, found_at=self._clock.now())
+
+    def _running(self, trace_id: str) -> RunningTrace:
+        spans = self._spans(trace_id)
+        starts = [each.start for each in spans]
+        process = self._processes.get(spans[0].process_id)
+        return RunningTrace(
+            trace_id=trace_id,
+            session_id=next((start.session_id for start in starts if start.session_id), trace_id),
+            user_id=None,
+            agent=next((start.agent for start in starts if start.agent), None),
+            service=process.service if process is not None else None,
+            started_at=starts[0].started_at,
+            stopped=self._stopped(trace_id),
+        )
+
+    def _stopped(self, trace_id: str) -> str | None:
+        spans = self._spans(trace_id)
+        if not spans or not all(self._is_gone(each.process_id) for each in spans):
+            return None
+        innermost = (each.start for each in reversed(spans[-MAX_NAMED:]))
+        named = [f"{start.name[:MAX_NAME]} (since {_second(start.started_at)})" for start in innermost]
+        others = [f"{len(spans) - MAX_NAMED} more"] if len(spans) > MAX_NAMED else []
+        heard = _second(self._heard_on(spans))
+        return (
+            f"the agent died in the middle: nothing was heard of its process after {heard}, when there were open: "
+            + ", ".join([*named, *others])
+        )
+
+    def _heard_on(self, spans: Sequence[_Open]) -> int:
+        """When one of the processes was heard of last, in nanoseconds since the Unix epoch; 0: all are forgotten."""
+        known = (self._processes.get(each.process_id) for each in spans)
+        return max((process.heard_on for process in known if process is not None), default=0)
+
+    def _documents(self, trace_id: str) -> list[Document]:
+        return [
+            {"span_id": each.start.span_id, "name": each.start.name, "started_at": rfc3339(each.start.started_at)}
+            for each in self._spans(trace_id)[:MAX_SHOWN]
+        ]
+
+    def _spans(self, trace_id: str) -> list[_Open]:
+        """The open spans of a trace by their start, without those of processes that have been gone for long."""
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            return []
+        for span_id in [key for key, each in trace.spans.items() if self._silence(each.process_id) > FORGOTTEN_AFTER]:
+            self._close(trace_id, span_id)
+        return sorted(trace.spans.values(), key=lambda each: each.start.started_at)
+
+    def _end(self, span: Span, process_id: str) -> None:
+        trace_id, span_id = span.trace_id.hex(), span.span_id.hex()
+        self._ended[span.span_id] = None
+        if len(self._ended) > MAX_SPANS:
+            self._ended.popitem(last=False)
+        self._close(trace_id, span_id)
+        trace = self._traces.get(trace_id)
+        if trace is not None and any(pair.key == AGENTEVAL_SPAN_COUNT for pair in span.attributes):
+            # The processor marks the span that closes the trace in its process.
+            for other in [key for key, each in trace.spans.items() if each.process_id == process_id]:
+                self._close(trace_id, other)
+
+    def _close(self, trace_id: str, span_id: str) -> None:
+        trace = self._traces.get(trace_id)
+        open_span = trace.spans.pop(span_id, None) if trace is not None else None
+        if trace is None or open_span is None:
+            return
+        self._count -= 1
+        if not trace.spans:
+            del self._traces[trace_id]
+        if (process := self._processes.get(open_span.process_id)) is not None:
+            process.spans.pop(span_id, None)
+
+    def _hear(self, process_id: str) -> _Process:
+        process = self._processes.get(process_id)
+        if process is None:
+            process = self._processes[process_id] = _Process()
+            if len(self._processes) > MAX_PROCESSES:
+                self._processes.popitem(last=False)
+        process.heard_at, process.heard_on = self._clock.monotonic(), self._clock.now()
+        self._processes.move_to_end(process_id)
+        return process
+
+    def _is_told(self, trace_id: str) -> bool:
+        """Whether the trace's death was told, and none of its processes was heard of since."""
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            return False
+        processes = (self._processes.get(each.process_id) for each in trace.spans.values())
+        heard_at = max((process.heard_at for process in processes if process is not None), default=-math.inf)
+        return trace.told_at > heard_at
+
+    def _is_gone(self, process_id: str) -> bool:
+        return self._silence(process_id) > GONE_AFTER
+
+    def _silence(self, process_id: str) -> float:
+        """Seconds since the process was heard of; one that was forgotten has been silent for longest."""
+        process = self._processes.get(process_id)
+        return math.inf if process is None else self._clock.monotonic() - process.heard_at
+
+
+def _second(nanoseconds: int) -> str:
+    moment = rfc3339(nanoseconds)
+    return "an unknown time" if moment is None else moment[:19] + "Z"

@@ -1,0 +1,249 @@
+"""The judged outcomes of a trace: which questions are asked, in which order, and what their answers come to.
+
+    at once          extract (task, outcome, plan)   tools
+    after extract    execution   completion   plan
+
+At most five requests for all seven metrics, two of them with the transcript, and no text in more than three; fewer
+where evaluators are off, where there are no tools, or no plan; more where evaluators that share a question have models
+of their own. Confidence is a part of execution that needs no extraction: where nothing else is asked with it, it is
+asked at once, and where the extraction fails, alone.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final, TypeVar, cast
+
+from agenteval_collector.config import ConstraintConfig, RubricConfig
+from agenteval_collector.judge.fitting import Redact
+from agenteval_collector.judge.nothing_to_judge import preclude
+from agenteval_collector.judge.port import Answer, Ask, NoAnswer, OverBudget, Question
+from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
+from agenteval_collector.judge.questions.safety import SAFETY, safety_question
+from agenteval_collector.judge.questions.scoring import Reading, ScoringQuestion
+from agenteval_collector.judge.rubric import rubric_question
+from agenteval_collector.judge.transcript import transcript
+from otel_agenteval.model import Json, Trace
+from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
+
+_FROM_EXTRACT: Final = ("task_completion", "step_efficiency", "plan_adherence", "plan_quality")
+_PLANS: Final = ("plan_adherence", "plan_quality")
+
+
+def _version(*questions: str) -> str:
+    """The version of an evaluator that rests on these versions of questions: it rises with each of them."""
+    return str(1 + sum(int(version) - 1 for version in questions))
+
+
+JUDGED: Final[Mapping[str, str]] = {
+    "task_completion": _version(extract.VERSION, completion.VERSION),
+    "tool_correctness": _version(tools.VERSION),
+    "argument_correctness": _version(tools.VERSION),
+    "step_efficiency": _version(extract.VERSION, execution.VERSION),
+    "confidence": _version(execution.VERSION),
+    "plan_adherence": _version(extract.VERSION, execution.VERSION),
+    "plan_quality": _version(extract.VERSION, plan.VERSION),
+}
+"""The built-in evaluators that ask a judge, with the version of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What the judge says, and the model that said it; None where none was asked or none answered."""
+
+    outcome: Outcome
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Who judges what, and by which measure.
+
+    `model` judges what neither `models`, by evaluator, nor a rubric itself names another for. `redactor` makes a
+    redaction for one trace: it may remember what it replaced, so that equal values stay recognisable. `room` keeps what
+    so many questions need, and raises OverBudget where there is too little: a trace is judged whole or not at all.
+    """
+
+    model: str
+    models: Mapping[str, str] = field(default_factory=dict)
+    thresholds: Mapping[str, float]
+    trace_tokens: int
+    rubrics: tuple[RubricConfig, ...] = ()
+    constraints: tuple[ConstraintConfig, ...] = ()
+    redactor: Callable[[], Redact]
+    room: Callable[[int], AbstractAsyncContextManager[None]] = field(default=lambda _questions: nullcontext())
+
+    async def judge(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
+        """An outcome for each of `wanted` that the panel knows: a threshold, or a rubric of its name.
+
+        Raises JudgeUnavailable, whatever else was answered by then: what was, a cache can give again.
+        """
+        names = self.thresholds.keys() | {rubric.name for rubric in self.rubrics}
+        asked = names.intersection(wanted)
+        precluded = {name: Judged(outcome=reason) for name in asked if (reason := preclude(trace, name))}
+        sitting = _Sitting(self, trace, frozenset(asked - precluded.keys()), ask)
+        try:
+            async with self.room(sitting.most):
+                return precluded | await sitting.outcomes()
+        except OverBudget as bound:
+            spent = Judged(outcome=Unscored(status=Status.OVER_BUDGET, reason=str(bound)))
+            return precluded | dict.fromkeys(sitting.asked, spent)
+
+
+@dataclass(frozen=True)
+class _Sitting:
+    """The judging of one trace."""
+
+    panel: Panel
+    trace: Trace
+    asked: frozenset[str]
+    ask: Ask
+
+    @cached_property
+    def redact(self) -> Redact:
+        return self.panel.redactor()
+
+    @cached_property
+    def transcript(self) -> list[Json]:
+        return transcript(self.trace, self.panel.trace_tokens, self.redact)
+
+    @property
+    def most(self) -> int:
+        """How many questions there may be."""
+        names = self.asked.intersection(_FROM_EXTRACT)
+        groups = self.by_model(name for name in execution.NAMES if name in names | self.sharing)
+        rest = names.intersection(("task_completion", "plan_quality"))
+        return len(self.at_once) + bool(names) + len(groups) + len(rest)
+
+    async def outcomes(self) -> dict[str, Judged]:
+        parts: list[Coroutine[Any, Any, dict[str, Judged]]] = []
+        if self.asked.intersection(_FROM_EXTRACT):
+            parts.append(self.from_extract())
+        parts += [self.score(question) for question in self.at_once]
+        return _merged(await _together(parts))
+
+    @cached_property
+    def at_once(self) -> list[ScoringQuestion]:
+        """The questions that need no extraction."""
+        questions = self.tool_questions()
+        if execution.CONFIDENCE in self.asked - self.sharing:
+            questions.append(self.confidence())
+        if SAFETY in self.asked:
+            threshold = self.panel.thresholds[SAFETY]
+            questions.append(safety_question(self.panel.constraints, self.transcript, threshold))
+        questions += [
+            rubric_question(rubric, self.transcript) for rubric in self.panel.rubrics if rubric.name in self.asked
+        ]
+        return questions
+
+    @cached_property
+    def sharing(self) -> frozenset[str]:
+        """The evaluators that are asked with execution after the extraction."""
+        groups = self.by_model(execution.NAMES)
+        return frozenset(name for group in groups if group.keys() != {execution.CONFIDENCE} for name in group)
+
+    def confidence(self) -> ScoringQuestion:
+        return execution.execution(self.transcript, {execution.CONFIDENCE: self.panel.thresholds["confidence"]})
+
+    def tool_questions(self) -> list[ScoringQuestion]:
+        groups = self.by_model((tools.TOOL_CORRECTNESS, tools.ARGUMENT_CORRECTNESS))
+        if not groups:
+            return []
+        use = tools.tool_use(self.trace, self.panel.trace_tokens, self.redact)
+        return [tools.tools(use, thresholds) for thresholds in groups]
+
+    async def from_extract(self) -> dict[str, Judged]:
+        """The outcomes that rest on task, outcome and plan."""
+        names = self.asked.intersection(_FROM_EXTRACT)
+        planned = plan.recorded_plan(self.trace, self.panel.trace_tokens // 4, self.redact)
+        fields = {extract.TASK}
+        if "task_completion" in names:
+            fields.add(extract.OUTCOME)
+        if names.intersection(_PLANS) and not planned:
+            fields.add(extract.PLAN)
+        answer = await self.answer(extract.extract(self.transcript, fields), self.panel.model)
+        if not isinstance(answer, Answer):
+            lost = {name: Judged(outcome=answer) for name in names}
+            return lost | (await self.score(self.confidence()) if execution.CONFIDENCE in self.sharing else {})
+        facts = cast("Mapping[str, Any]", answer.replies[0])
+        planned = planned or plan.stated(facts.get(extract.PLAN, []))
+        outcomes: dict[str, Judged] = {}
+        if not planned:
+            unplanned = Unscored(status=Status.NOT_APPLICABLE, reason="no plan: the judge found none in the trace")
+            outcomes = {name: Judged(outcome=unplanned, model=answer.model) for name in names.intersection(_PLANS)}
+        questions = self.after_extract(facts, planned, (names | self.sharing) - outcomes.keys())
+        return outcomes | _merged(await _together(self.score(question) for question in questions))
+
+    def after_extract(
+        self, facts: Mapping[str, Any], planned: list[str], names: frozenset[str]
+    ) -> list[ScoringQuestion]:
+        task, thresholds = facts[extract.TASK], self.panel.thresholds
+        groups = self.by_model(name for name in execution.NAMES if name in names)
+        questions = [execution.execution(self.transcript, group, task=task, plan=planned) for group in groups]
+        if "task_completion" in names:
+            outcome = facts[extract.OUTCOME]
+            questions.append(completion.completion(task, outcome, thresholds["task_completion"]))
+        if "plan_quality" in names:
+            questions.append(plan.plan_quality(task, planned, thresholds["plan_quality"]))
+        return questions
+
+    def by_model(self, names: Iterable[str]) -> list[dict[str, float]]:
+        """The thresholds of those that are asked, in one group for each model."""
+        groups: dict[str, dict[str, float]] = {}
+        for name in names:
+            if name in self.asked:
+                groups.setdefault(self.model_of(name), {})[name] = self.panel.thresholds[name]
+        return list(groups.values())
+
+    def model_of(self, name: str) -> str:
+        of_rubrics = {rubric.name: rubric.model for rubric in self.panel.rubrics if rubric.model}
+        return {**of_rubrics, **self.panel.models}.get(name, self.panel.model)
+
+    async def score(self, scoring: ScoringQuestion) -> dict[str, Judged]:
+        """The outcomes of all readings of a question."""
+        model = self.model_of(scoring.readings[0].evaluator)
+        answer = await self.answer(scoring.question, model)
+        if not isinstance(answer, Answer):
+            return {reading.evaluator: Judged(outcome=answer) for reading in scoring.readings}
+        return {
+            reading.evaluator: Judged(outcome=_outcome(reading, scoring.question, answer), model=answer.model)
+            for reading in scoring.readings
+        }
+
+    async def answer(self, question: Question, model: str) -> Answer | Failure | Unscored:
+        """What came of a question: an answer, or the outcome of all that depends on it."""
+        data = cast("dict[str, Json]", self.redact(dict(question.data)))
+        try:
+            return await self.ask(replace(question, data=data), model=model)
+        except NoAnswer as none:
+            return Failure(error_type=none.error_type, reason=f"the judge's question {question.name!r}: {none}")
+        except OverBudget as bound:
+            return Unscored(status=Status.OVER_BUDGET, reason=str(bound))
+
+
+def _outcome(reading: Reading, question: Question, answer: Answer) -> Outcome:
+    score = reading.conclude(answer.replies)
+    told: dict[str, Json] = {"prompt_version": question.version, "temperature": answer.temperature}
+    if len(answer.replies) > 1:
+        votes = [reading.value(reply) for reply in answer.replies]
+        told |= {"votes": len(votes), "spread": max(votes) - min(votes)}
+    return replace(score, metadata={**score.metadata, **told})
+
+
+T = TypeVar("T")
+
+
+async def _together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of all, worked out at once. The first that raises ends the others, and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(part) for part in parts]
+    except ExceptionGroup as several:
+        raise several.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+def _merged(parts: Sequence[Mapping[str, Judged]]) -> dict[str, Judged]:
+    return {name: judged for part in parts for name, judged in part.items()}

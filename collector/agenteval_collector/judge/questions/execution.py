@@ -1,0 +1,115 @@
+"""confidence, step_efficiency and plan_adherence: how the agent went about its task, by the transcript.
+
+One question for all, or one for each where different models are to judge them. Confidence alone needs no more than the
+transcript; it is judged first, so that no other score colours it.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, cast
+
+from agenteval_collector.judge.checks import unit
+from agenteval_collector.judge.entries import PLAN
+from agenteval_collector.judge.port import Reply
+from agenteval_collector.judge.questions.scoring import (
+    ByMedian,
+    Reading,
+    ScoringQuestion,
+    number_of,
+    part_of,
+    reason_of,
+    scoring_question,
+)
+from agenteval_collector.judge.schemas import REASON, SCORE, record
+from agenteval_collector.judge.transcript import GUIDE
+from otel_agenteval.model import Json
+
+NAME: Final = "execution"
+VERSION: Final = "2"
+
+CONFIDENCE: Final = "confidence"
+STEP_EFFICIENCY: Final = "step_efficiency"
+PLAN_ADHERENCE: Final = "plan_adherence"
+
+_GUIDES: Final = {
+    CONFIDENCE: """\
+confidence: how decisive and well founded were the agent's actions in the whole transcript?
+- Decisiveness: did it act without needless hesitation, and without steps that contradict each other?
+- Appropriateness: did its actions serve what the user wanted?
+- Consistency: did it hold one strategy that makes sense?
+- Signs against it: hedging words, contradictions, needless retries, vague answers, the same tool called with the same \
+arguments again, strategies given up.
+1: decisive throughout. 0.75: little hesitation, or a strategy a bit below the best. 0.5: noticeable indecision or \
+inconsistency. 0.25: much uncertainty, several approaches given up. 0: uncertain throughout, or actions that \
+contradict each other. Asking the user for something that only the user knows, and refusing what is not allowed, are \
+no hesitation.""",
+    STEP_EFFICIENCY: """\
+step_efficiency: did the agent do no more than the task ("task") needed? 1 is the shortest way that this agent could \
+have known; each of these lowers the score: calls of tools that repeat others or add nothing, intermediate steps \
+without need, work on a guess that the task did not ask for, long reasoning that leads nowhere. A retry after an error \
+that may pass is no waste. Judge the way, not whether the task was done.""",
+    PLAN_ADHERENCE: """\
+plan_adherence: did the agent do what its plan says, in that order, and nothing beside it? The plan is "plan" or, \
+where that is null, the entries "plan" of the transcript.
+- 1: exactly the plan
+- 0.75: nearly all steps in order, small deviations
+- 0.5: some steps skipped or in another order
+- 0.25: far from the plan
+- 0: what it did has little to do with the plan
+Actions that the plan does not mention and steps that were skipped both count.""",
+}
+
+
+NAMES: Final = tuple(_GUIDES)
+
+
+def execution(
+    transcript: list[Json], thresholds: Mapping[str, float], *, task: str = "", plan: Sequence[str] = ()
+) -> ScoringQuestion:
+    """The question for the evaluators in `thresholds`; all but CONFIDENCE need the task, PLAN_ADHERENCE a plan."""
+    names = [name for name in NAMES if name in thresholds]
+    facts: dict[str, Json] = {"task": task}
+    planned: dict[str, Json] = {"plan": list[Json](plan)}
+    about = {CONFIDENCE: {}, STEP_EFFICIENCY: facts, PLAN_ADHERENCE: facts | planned}
+    data: dict[str, Json] = {"transcript": transcript}
+    if names != [CONFIDENCE]:
+        data = facts | data
+    if PLAN_ADHERENCE in names:
+        data = {"plan": None if set(plan) <= _plans(transcript) else planned["plan"]} | data
+    guides = "\n\n".join(_GUIDES[name] for name in names)
+    return scoring_question(
+        name=NAME,
+        version=VERSION,
+        instructions=f"Judge how an agent went about its work, each of these by itself.\n\n{guides}\n\n{GUIDE}",
+        data=data,
+        schema=record(**{name: record(reason=REASON, score=SCORE) for name in names}),
+        check=partial(_check, names),
+        readings=[
+            Reading(
+                evaluator=name,
+                threshold=thresholds[name],
+                value=partial(_score, name),
+                conclude=ByMedian(value=partial(_score, name), reason=partial(_reason, name), metadata=about[name]),
+            )
+            for name in names
+        ],
+    )
+
+
+def _plans(transcript: list[Json]) -> set[Json]:
+    """The plans that stand in the transcript whole, as far as a plan is known by its text."""
+    items = cast("list[dict[str, Any]]", transcript)
+    return {item["text"] for item in items if item["kind"] == PLAN}
+
+
+def _score(name: str, reply: Reply) -> float:
+    return number_of(part_of(reply, name), "score")
+
+
+def _reason(name: str, reply: Reply) -> str:
+    return reason_of(part_of(reply, name))
+
+
+def _check(names: list[str], reply: Reply) -> None:
+    for name in names:
+        unit(part_of(reply, name)["score"], f"reply.{name}.score")

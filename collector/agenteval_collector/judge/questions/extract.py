@@ -1,0 +1,57 @@
+"""What was the task, what came of it, and by which plan: facts that no span states, asked once for all metrics.
+
+Only what is needed is asked: the outcome for task_completion, the plan where none was recorded.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from agenteval_collector.judge.port import Question, Reply
+from agenteval_collector.judge.schemas import TEXT, listing, record
+from agenteval_collector.judge.transcript import GUIDE
+from otel_agenteval.model import Json
+
+NAME: Final = "extract"
+VERSION: Final = "2"
+
+TASK: Final = "task"
+OUTCOME: Final = "outcome"
+PLAN: Final = "plan"
+
+_FIELDS: Final = {
+    TASK: (
+        "the goal that the user pursued, in one or two sentences, with every condition that the user set. Take it from "
+        "what the user said in all turns, not from what the agent made of it.",
+        TEXT,
+    ),
+    OUTCOME: (
+        "what the agent did and what came of it, strictly factual, in at most six sentences: actions, results of "
+        "tools, errors, and what the answer says. No judgement and no word of one (successfully, correctly, helpful, "
+        "unfortunately, efficiently). What the agent only claims is stated as a claim.",
+        TEXT,
+    ),
+    PLAN: (
+        "the steps that the agent meant to take, in their order, each in a short sentence. Evidence is only what the "
+        "agent reasoned, planned or replied before it acted; an action is no evidence of a plan for it. Leave out a "
+        "step without evidence, and give an empty list where there was no plan.",
+        listing(TEXT, "The steps; empty where the agent had no plan."),
+    ),
+}
+
+
+def extract(transcript: list[Json], fields: Collection[str]) -> Question:
+    """The question for `fields`, some of TASK, OUTCOME and PLAN."""
+    asked = [name for name in _FIELDS if name in fields]
+    wanted = "\n".join(f"- {name}: {_FIELDS[name][0]}" for name in asked)
+    return Question(
+        name=NAME,
+        version=VERSION,
+        instructions=f"Extract facts from the transcript of an agent at work. Do not judge.\n{wanted}\n\n{GUIDE}",
+        data={"transcript": transcript},
+        schema=record(**{name: _FIELDS[name][1] for name in asked}),
+        check=_anything,
+    )
+
+
+def _anything(reply: Reply) -> None:
+    """Any text is an extraction: what it is worth shows in the scores that rest on it."""

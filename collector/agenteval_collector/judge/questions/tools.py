@@ -1,0 +1,222 @@
+"""tool_correctness and argument_correctness: were the right tools called, and called rightly?
+
+Everything that is needed stands in the spans: what the user said, the calls, the tools there were. The published
+argument_correctness asks once more for a reason; here it is composed from the verdicts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, cast
+
+from agenteval_collector.judge.checks import unit
+from agenteval_collector.judge.entries import REASONING, TOOL_CALL, USER, Entry, entries
+from agenteval_collector.judge.fitting import Redact, fit, shorten
+from agenteval_collector.judge.port import Reply
+from agenteval_collector.judge.questions.scoring import (
+    ByMedian,
+    Reading,
+    ScoringQuestion,
+    number_of,
+    part_of,
+    reason_of,
+    scoring_question,
+)
+from agenteval_collector.judge.schemas import REASON, SCORE, choice, record
+from otel_agenteval.model import Json, Tool, Trace
+from otel_agenteval.outcome import Score
+
+NAME: Final = "tools"
+VERSION: Final = "2"
+
+TOOL_CORRECTNESS: Final = "tool_correctness"
+ARGUMENT_CORRECTNESS: Final = "argument_correctness"
+
+MAX_CALLS: Final = 30
+"""Calls that are shown and judged at most: the schema has three properties for each, and endpoints have been known to
+take no more than 100 in all."""
+
+_DATA: Final = """\
+The data: "instructions" is what the agent was told by its developer (null: not recorded); "user_messages" is what the \
+user said; "calls" are the calls of tools in order, each with its number, its arguments (null: not recorded), its \
+result or error, and the reasoning before it where there was any; "available_tools" are the tools that the agent had \
+(null: unknown; then judge by the calls alone, and do not suppose that there was a better tool). Long texts have \
+their middle left out, as they say themselves."""
+
+_GUIDES: Final = {
+    TOOL_CORRECTNESS: """\
+tool_correctness: one score from 0 to 1 for the choice of tools in view of what the user wanted.
+- Right: the tools that were called fit, and were enough.
+- Too many: tools that were not needed, or the same call again.
+- Too few: an available tool that was needed was not called. To answer without a tool is right where none was needed.
+- Wrong: tools that do not serve the purpose.
+1 is a faultless choice, 0 one that serves nothing. Arguments do not matter here, nor whether a call failed.""",
+    ARGUMENT_CORRECTNESS: """\
+verdicts: for each call that is shown ("call_3" is call 3), whether its arguments were right ("yes" or "no") for what \
+the user wanted and what was known when it was made: the right values, none missing, none made up. Which \
+tool was called does not matter here. Give the reason of every "no".""",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """What the spans say of tools, as it is shown: `numbers` are the calls that are, of `call_count` in all."""
+
+    instructions: Json
+    user_messages: list[Json]
+    calls: list[Json]
+    numbers: tuple[int, ...]
+    call_count: int
+    available_tools: list[Json] | None
+
+
+def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
+    """The facts; of `budget`, 1/2 is for the calls, 1/4 each for user messages and tools, 1/8 for instructions."""
+    calls = _calls(trace)
+    shown = fit(calls, budget // 2, redact, most=MAX_CALLS)
+    said = [
+        Entry(kind=USER, labels={"turn": number}, values={"text": turn.input})
+        for number, turn in enumerate(trace.turns, 1)
+    ]
+    offered = [
+        Entry(kind="tool", values={key: value for key, value in _tool(tool).items() if value is not None})
+        for tool in trace.available_tools
+    ]
+    return ToolUse(
+        instructions=shorten(trace.system_instructions, budget // 8, redact),
+        user_messages=fit(said, budget // 4, redact, head=1).items,
+        calls=shown.items,
+        numbers=tuple(index + 1 for index in shown.kept),
+        call_count=len(calls),
+        available_tools=fit(offered, budget // 4, redact).items if _are_tools_known(trace) else None,
+    )
+
+
+def tools(use: ToolUse, thresholds: Mapping[str, float]) -> ScoringQuestion:
+    """The question for the evaluators in `thresholds`; ARGUMENT_CORRECTNESS needs a call."""
+    names = [name for name in _GUIDES if name in thresholds]
+    verdict = record(reason=REASON, verdict=choice("yes", "no"))
+    schemas = {
+        TOOL_CORRECTNESS: (TOOL_CORRECTNESS, record(reason=REASON, score=SCORE)),
+        ARGUMENT_CORRECTNESS: ("verdicts", record(**{_key(number): verdict for number in use.numbers})),
+    }
+    readings: dict[str, tuple[Callable[[Reply], float], Callable[[Sequence[Reply]], Score]]] = {
+        TOOL_CORRECTNESS: (_score, ByMedian(value=_score, reason=_reason, metadata=_chosen(use))),
+        ARGUMENT_CORRECTNESS: (_share_of_yes, partial(_by_majority, use)),
+    }
+    guides = "\n\n".join(_GUIDES[name] for name in names)
+    return scoring_question(
+        name=NAME,
+        version=VERSION,
+        instructions=f"Judge how an agent used its tools, each of these by itself.\n\n{guides}\n\n{_DATA}",
+        data={
+            "instructions": use.instructions,
+            "user_messages": use.user_messages,
+            "calls": use.calls,
+            "available_tools": use.available_tools,
+        },
+        schema=record(**dict(schemas[name] for name in names)),
+        check=_check,
+        readings=[
+            Reading(evaluator=name, threshold=thresholds[name], value=readings[name][0], conclude=readings[name][1])
+            for name in names
+        ],
+    )
+
+
+def _calls(trace: Trace) -> list[Entry]:
+    """The calls, each with the reasoning since the one before."""
+    calls: list[Entry] = []
+    reasoning: list[str] = []
+    for entry in entries(trace):
+        if entry.kind == TOOL_CALL:
+            reasons: dict[str, Json] = {"reasoning": "\n".join(reasoning)} if reasoning else {}
+            values = {**reasons, **entry.values}
+            calls.append(Entry(kind=TOOL_CALL, labels={"call": len(calls) + 1}, values=values))
+            reasoning = []
+        elif entry.kind == REASONING:
+            reasoning.append(str(entry.values["text"]))
+        elif entry.kind == USER:
+            reasoning = []
+    return calls
+
+
+def _are_tools_known(trace: Trace) -> bool:
+    """Whether the available tools were recorded: else they are the called ones again, by name only."""
+    called = {call.name for call in trace.tool_calls}
+    return any(
+        tool.name not in called or tool.description is not None or tool.parameters is not None
+        for tool in trace.available_tools
+    )
+
+
+def _tool(tool: Tool) -> dict[str, Json]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+
+
+def _said(use: ToolUse) -> str:
+    return "\n".join(str(item["text"] or "") for item in cast("list[dict[str, Json]]", use.user_messages))
+
+
+def _chosen(use: ToolUse) -> dict[str, Json]:
+    return {
+        "user_input": _said(use),
+        "tools_called": [
+            {"name": call["tool"], "parameters": call["arguments"]}
+            for call in cast("list[dict[str, Json]]", use.calls)
+            if "call" in call
+        ],
+        "available_tools": use.available_tools,
+    }
+
+
+def _key(number: int) -> str:
+    return f"call_{number}"
+
+
+def _share_of_yes(reply: Reply) -> float:
+    verdicts = [verdict["verdict"] for verdict in part_of(reply, "verdicts").values()]
+    return verdicts.count("yes") / len(verdicts)
+
+
+def _by_majority(use: ToolUse, replies: Sequence[Reply]) -> Score:
+    """Each call as most votes have it, and wrong where they are even: score = right calls / calls that are shown."""
+    votes = [part_of(reply, "verdicts") for reply in replies]
+    verdicts = [{"call": number, **_majority([vote[_key(number)] for vote in votes])} for number in use.numbers]
+    wrong = [verdict for verdict in verdicts if verdict["verdict"] == "no"]
+    seen = len(verdicts)
+    return Score(
+        value=(seen - len(wrong)) / seen,
+        reason=_composed(wrong, seen, use.call_count),
+        coverage=seen / use.call_count if seen < use.call_count else None,
+        metadata={"user_input": _said(use), "verdicts": list(verdicts)},
+    )
+
+
+def _majority(votes: Sequence[Mapping[str, Json]]) -> Mapping[str, Json]:
+    yes = [vote for vote in votes if vote["verdict"] == "yes"]
+    no = [vote for vote in votes if vote["verdict"] == "no"]
+    return (yes if len(yes) > len(no) else no)[0]
+
+
+def _composed(wrong: Sequence[Mapping[str, Json]], seen: int, count: int) -> str:
+    of_all = "" if seen == count else f"; the other {count - seen} were too many to be shown"
+    if not wrong:
+        right = "the judged call has" if seen == 1 else f"all {seen} judged calls have"
+        return f"{right} the right arguments{of_all}"
+    told = "; ".join(f"call {verdict['call']}: {reason_of(verdict) or 'no reason given'}" for verdict in wrong[:5])
+    more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+    return f"{len(wrong)} of {seen} judged calls have wrong arguments: {told}{more}{of_all}"
+
+
+def _score(reply: Reply) -> float:
+    return number_of(part_of(reply, TOOL_CORRECTNESS), "score")
+
+
+def _reason(reply: Reply) -> str:
+    return reason_of(part_of(reply, TOOL_CORRECTNESS))
+
+
+def _check(reply: Reply) -> None:
+    if TOOL_CORRECTNESS in reply:
+        unit(part_of(reply, TOOL_CORRECTNESS)["score"], f"reply.{TOOL_CORRECTNESS}.score")

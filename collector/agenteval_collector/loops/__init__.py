@@ -1,9 +1,0 @@
-"""Loops of agents: found while a trace runs and again when it is complete, kept, and told once."""
-
-from agenteval_collector.loops.announcing import Announcer
-from agenteval_collector.loops.finding import TraceLoops
-from agenteval_collector.loops.live import FoundLive, LiveLoops
-from agenteval_collector.loops.open_spans import OpenSpans
-from agenteval_collector.loops.stage import LoopStage
-
-__all__ = ["Announcer", "FoundLive", "LiveLoops", "LoopStage", "OpenSpans", "TraceLoops"]

@@ -1,0 +1,1 @@
+"""Types that pass between the packages of the collector."""

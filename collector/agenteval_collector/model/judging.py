@@ -1,0 +1,91 @@
+"""Jobs for the judge, and what came of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from otel_agenteval.outcome import Evaluation, Outcome, Status
+
+URGENT = "urgent"
+"""In the metadata of a pending outcome: true where its trace is judged before others."""
+
+
+PENDING_TRACES = "pending_traces"
+"""In the metadata of a session's outcome: how many of its traces wait for the judge, where any does."""
+
+
+def waits_for_judge(outcome: Outcome) -> bool:
+    """Whether it is pending, or rests on traces that are."""
+    return outcome.status is Status.PENDING or PENDING_TRACES in outcome.metadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Referral:
+    """One judged evaluator's outcome on a trace, as far as it is known before the judge is asked.
+
+    A pending `outcome` is replaced by what the judge says; any other one is final. `model` is None where no model
+    has a part in it.
+    """
+
+    name: str
+    version: str
+    model: str | None
+    threshold: float
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One request and what came back, for `agenteval why`; redacted like the request itself.
+
+    `reply` is None where none came, `problem` says what was wrong with it, or why it did not come. `cached` replies
+    were given earlier to the same question, and cost nothing.
+    """
+
+    question: str
+    version: str
+    model: str
+    asked_at: int
+    instructions: str
+    data: str
+    reply: str | None
+    problem: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    usd: float | None
+    seconds: float | None
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeJob:
+    """A committed revision of a trace that waits for the judge.
+
+    `pending` are its outcomes of status pending, as the store holds them; `urgent` ones are judged before others.
+    """
+
+    trace_id: str
+    session_id: str
+    revision: int
+    urgent: bool
+    pending: tuple[Evaluation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The result of a job: a final outcome for every pending one, and the exchanges with the judge."""
+
+    job: JudgeJob
+    evaluations: tuple[Evaluation, ...]
+    exchanges: tuple[Exchange, ...]
+
+
+def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
+    """The job that the pending outcomes of one revision of a trace make."""
+    first = pending[0]
+    return JudgeJob(
+        trace_id=first.subject_id,
+        session_id=first.session_id,
+        revision=first.revision,
+        urgent=any(each.outcome.metadata.get(URGENT) is True for each in pending),
+        pending=tuple(pending),
+    )

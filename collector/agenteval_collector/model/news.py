@@ -1,0 +1,59 @@
+"""The news of a commit to the store, as everything that leaves is told of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from agenteval_collector.model.effort import Effort
+from otel_agenteval.finding import Finding, Severity
+from otel_agenteval.outcome import Evaluation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedEvaluation:
+    """An evaluation that the store holds now.
+
+    `first` is True at the first outcome of its (trace, evaluator, version): only then do instruments count it;
+    events are emitted for every revision. `final` marks a session's score, once: when the session is idle or was
+    ended, and none of its traces waits for the judge. Only then does a session score enter the score histogram.
+    """
+
+    evaluation: Evaluation
+    first: bool
+    final: bool = False
+
+
+class WorstFinding(NamedTuple):
+    """A trace or a session that counts now, by its worst finding; None where nothing was found."""
+
+    severity: Severity | None
+    agent: str | None
+    service: str | None
+    service_version: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """The news of a commit to the store: nobody was told of it before.
+
+    `told` are new findings that are told live, `counted` those that instruments count now, `traces` and `sessions`
+    those that were complete, or over, for the first time; `efforts` is what these sessions took, with their agents.
+    """
+
+    evaluations: Sequence[CommittedEvaluation] = ()
+    told: Sequence[Finding] = ()
+    counted: Sequence[Finding] = ()
+    traces: Sequence[WorstFinding] = ()
+    sessions: Sequence[WorstFinding] = ()
+    efforts: Sequence[tuple[str, Effort]] = ()
+
+
+class NewsSink(Protocol):
+    """Emits what is committed. Thread-safe; must not block or raise."""
+
+    def accept(self, news: News) -> None: ...
+
+
+def has_event(finding: Finding) -> bool:
+    """Whether an event leaves for a finding: it was told live, or is an error."""
+    return finding.mode is not None or finding.severity is Severity.ERROR

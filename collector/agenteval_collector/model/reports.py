@@ -1,0 +1,37 @@
+"""Reports from outside beside telemetry: the outcomes of runs, and labels."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """The reported outcome of a run, and when it was reported. None: not said."""
+
+    task_id: str
+    run_id: str
+    condition: str = "baseline"
+    agent: str | None = None
+    service_version: str | None = None
+    success: bool | None = None
+    confidence: float | None = None
+    session_id: str | None = None
+    reported_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """The value in [0, 1] that a person says the score `name` of a trace should have. None: not said."""
+
+    trace_id: str
+    name: str
+    value: float
+    author: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejudging:
+    """The number of traces that wait for the judge by a request to judge again, and whether there are more."""
+
+    traces: int
+    more: bool

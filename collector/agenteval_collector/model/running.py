@@ -1,0 +1,46 @@
+"""Spans and traces that are still running."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from otel_agenteval.finding import Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanStart:
+    """A span that a process says it has begun. None: not known at its start. `started_at` in nanoseconds since the
+    Unix epoch."""
+
+    trace_id: str
+    span_id: str
+    name: str
+    session_id: str | None
+    agent: str | None
+    started_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartsReport:
+    """A process's report of the spans that are open in it; an empty one says that it is alive.
+
+    `all_open`: whatever else it has begun before has ended.
+    """
+
+    process_id: str
+    service: str | None
+    starts: Sequence[SpanStart]
+    findings: Sequence[Finding]
+    all_open: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningTrace:
+    """A trace that is not complete; `stopped` says why it will not go on, None while it may."""
+
+    trace_id: str
+    session_id: str
+    user_id: str | None
+    agent: str | None
+    service: str | None
+    started_at: int
+    stopped: str | None = None

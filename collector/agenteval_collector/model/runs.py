@@ -1,0 +1,92 @@
+"""Runs of tasks, put together from traces and reports."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from agenteval_collector.model.reports import RunReport
+from otel_agenteval.model import RunIdentity
+from otel_agenteval.outcome import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A constraint that a run broke, how badly (`low`, `medium`, `high`, `critical`), and what shows it.
+
+    `values` are digests of the personal data that it is about: where all had been said before, it is no violation.
+    """
+
+    constraint: str
+    severity: str
+    evidence: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTrace:
+    """The part of a run that one trace adds.
+
+    `success` and `confidence` are what its spans say, None: nothing. `seconds` is its duration, `model_seconds` the
+    sum of its model calls' durations. `usd` is None where a call could not be priced, `violations` None where nothing
+    was looked for.
+    """
+
+    trace_id: str
+    session_id: str
+    run: RunIdentity
+    agent: str | None
+    service_version: str | None
+    started_at: int
+    success: bool | None
+    confidence: float | None
+    actions: Sequence[str]
+    seconds: float
+    model_calls: int
+    model_seconds: float
+    errors: int
+    usd: float | None
+    violations: Sequence[Violation] | None
+    versions: Sequence[str] = ()
+    """The service.version of every service that took part."""
+    said: Sequence[str] = ()
+    """Digests of the personal data that was said in it, and may be said again in later traces of the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run that counts: its traces by start, and what else is known of it, None or absent where nothing is.
+
+    `success` and `confidence` are as reported. `completed` says by trace whether task_completion reached its
+    threshold, `confidences` holds the scores of the evaluator confidence by trace, and `judged` the violations that the
+    judge found in a trace, none for one that it found safe. `unjudged` says why a trace has no score of
+    task_completion, `unsure` why it has none of confidence.
+    """
+
+    run: RunIdentity
+    agent: str | None
+    service_version: str | None
+    traces: Sequence[RunTrace]
+    success: bool | None
+    confidence: float | None
+    completed: Mapping[str, bool]
+    confidences: Mapping[str, float]
+    judged: Mapping[str, Sequence[Violation]]
+    unjudged: Mapping[str, Status] = field(default_factory=dict)
+    unsure: Mapping[str, Status] = field(default_factory=dict)
+
+
+class Stray(StrEnum):
+    """Why no run belongs to a report."""
+
+    NO_TRACE = "it was reported, but no trace of it has arrived"
+    OTHER_AGENT = "it was reported for an agent or a version that none of its traces names"
+    OTHER_CONDITION = "it was reported under another condition than that of its traces"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrayReport:
+    """A report that no run belongs to; `whose` are the agent and version of the traces that it may be about."""
+
+    report: RunReport
+    reason: Stray
+    whose: tuple[str | None, str | None] | None = None

@@ -1,0 +1,47 @@
+"""Telemetry as it comes in: logged requests, and spans that have arrived."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+
+class Signal(IntEnum):
+    """The kind of telemetry in a request."""
+
+    TRACES = 1
+    LOGS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """A request with its place in the log; `body` is a serialized OTLP export request."""
+
+    offset: int
+    tenant: str
+    signal: Signal
+    received_at: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where spans or log records came from; one object is shared by all that came together.
+
+    `resource` is the serialized Resource, `scope` the name of the instrumentation scope, `process` the process that
+    our processor named in the resource, None where no processor of ours sent them. `service` is empty where the
+    resource names none.
+    """
+
+    resource: bytes
+    scope: str
+    process: str | None
+    service: str = ""
+
+
+class Arrival(NamedTuple):
+    """A span that has arrived for the first time; its trace may still be open. Nobody changes the span."""
+
+    span: Span
+    origin: Origin

@@ -1,0 +1,1 @@
+"""Recordings in, scored traces and sessions out: replay and the least values that it must reach."""

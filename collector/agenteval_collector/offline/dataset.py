@@ -1,0 +1,114 @@
+"""Ground truth in a file: what came of runs, and which tools they should have called.
+
+JSON lines, one object each: `{"task_id": "refund", "run_id": "3", "condition": "baseline", "success": true,
+"confidence": 0.8, "expected_tools": ["find_order", {"name": "refund", "arguments": {"order": 7}}]}`. Only `task_id` is
+needed; a line without `run_id` holds for all runs of the task and can say `expected_tools` alone.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from agenteval_collector.model.reports import RunReport
+from agenteval_collector.runtime.errors import InvalidRequest
+from otel_agenteval.conventions.runs import read_expected
+from otel_agenteval.metrics import CONDITIONS
+from otel_agenteval.model import ExpectedTool, RunIdentity
+
+
+@dataclass(slots=True)
+class Dataset:
+    """`reports` in the order of the file; `expected` by task and run, the run None for all runs of the task."""
+
+    reports: list[RunReport] = field(default_factory=list)
+    expected: dict[tuple[str, str | None], tuple[ExpectedTool, ...]] = field(default_factory=dict)
+
+    def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
+        """The tools that the run should call; None where nothing is said of it."""
+        if run is None:
+            return None
+        return self.expected.get((run.task_id, run.run_id), self.expected.get((run.task_id, None)))
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    task_id: str = Field(min_length=1)
+    run_id: str | None = Field(default=None, min_length=1)
+    condition: str = CONDITIONS[0]
+    agent: str | None = Field(default=None, min_length=1)
+    service_version: str | None = Field(default=None, min_length=1)
+    success: bool | None = None
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    expected_tools: list[Any] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "_Line":
+        if self.condition not in CONDITIONS:
+            raise ValueError(f"condition is {self.condition!r}, not one of {', '.join(CONDITIONS)}")
+        if self.run_id is None and (self.success is not None or self.confidence is not None):
+            raise ValueError("success and confidence are of a run: give run_id")
+        return self
+
+
+def read_dataset(path: Path) -> Dataset:
+    """The ground truth in a file; raises InvalidRequest naming the file, the line and what is wrong with it."""
+    dataset = Dataset()
+    for number, line in _lines(path):
+        place = f"{path}, line {number}"
+        if line.run_id is not None and (line.success is not None or line.confidence is not None):
+            dataset.reports.append(
+                RunReport(
+                    task_id=line.task_id,
+                    run_id=line.run_id,
+                    condition=line.condition,
+                    agent=line.agent,
+                    service_version=line.service_version,
+                    success=line.success,
+                    confidence=line.confidence,
+                )
+            )
+        if line.expected_tools is not None:
+            tools = read_expected(line.expected_tools)
+            if tools is None:
+                raise InvalidRequest(f'{place}: expected_tools is no list of names or of {{"name", "arguments"}}')
+            dataset.expected[line.task_id, line.run_id] = tools
+    return dataset
+
+
+def _lines(path: Path) -> Iterator[tuple[int, _Line]]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{path}: cannot be read as text: {error}") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield number, _Line.model_validate(_object(line))
+        except ValidationError as error:
+            raise InvalidRequest(f"{path}, line {number}: {_explain(error)}") from error
+        except ValueError as error:
+            raise InvalidRequest(f"{path}, line {number}: {error}") from error
+
+
+def _object(line: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError("is no JSON object")
+    return value
+
+
+def _explain(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    name = ".".join(str(part) for part in problem["loc"])
+    return f"{name}: {problem['msg']}" if name else str(problem["msg"])

@@ -1,0 +1,99 @@
+"""Least values that a replay has to reach, for a build that is to fail where an agent became worse."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import fsum
+
+from agenteval_collector.config import EvaluatorsConfig
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.runs import Stray
+from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.web.formats import named
+from otel_agenteval.metrics import RELIABILITY_METRICS
+
+_PASS_K = re.compile(r"(?:pass\^|pass_hat_k:)(?P<hat>[1-9]\d*)|(?:pass@|pass_at_k:)(?P<at>[1-9]\d*)")
+
+TOLERANCE = 1e-9
+"""By how much a figure may miss its least value: 0.3 as a mean of thirds is a little less in floating point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """`name` has to be at least `value`."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """What fell short: `found` is None where the figure is undefined, and `reason` says why."""
+
+    least: Least
+    of: str
+    found: float | None
+    reason: str
+
+
+def read_least(text: str) -> Least:
+    """`NAME=VALUE`. Raises InvalidRequest for anything else, and for a value outside [0, 1]."""
+    name, equals, value = text.rpartition("=")
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not equals or not name or not 0.0 <= number <= 1.0:
+        raise InvalidRequest(f"--fail-under {text!r} is not NAME=VALUE with a value from 0 to 1")
+    return Least(name.strip(), number)
+
+
+def shortfalls(document: Document, wanted: Sequence[Least]) -> list[Shortfall]:
+    """What of `{traces, sessions, reliability}` is below what is wanted, or undefined."""
+    return [
+        Shortfall(least=least, of=of, found=found, reason=reason)
+        for least in wanted
+        for of, found, reason in _found(document, least.name)
+        if found is None or found < least.value - TOLERANCE
+    ]
+
+
+def refuse_unknown(document: Document, wanted: Sequence[Least]) -> None:
+    """Raises InvalidRequest where a name is that of no figure: neither of runs, nor of an evaluator, nor one that the
+    document has an outcome of."""
+    outcomes = [each for of in ("traces", "sessions") for subject in document[of] for each in subject["outcomes"]]
+    scores = {*EvaluatorsConfig.model_fields, *(each["name"] for each in outcomes)}
+    for least in wanted:
+        if least.name not in {*scores, *RELIABILITY_METRICS} and not _PASS_K.fullmatch(least.name):
+            there_are = ", ".join([*sorted(scores), *RELIABILITY_METRICS, "pass^1", "pass@1"])
+            raise InvalidRequest(f"--fail-under: nothing is called {least.name!r}; there are {there_are} and so on")
+
+
+def _found(document: Document, name: str) -> Iterator[tuple[str, float | None, str]]:
+    """Whose figure it is, the figure, and why there is none: of each agent's version, or the mean of a score."""
+    passed = _PASS_K.fullmatch(name)
+    if passed is None and name not in RELIABILITY_METRICS:
+        yield _mean_score(document, name)
+        return
+    # Runs that were only reported are no agent's failure to reach anything; the replay names them by themselves.
+    items = [each for each in document["reliability"] if each["runs"] or set(each["left_out"]) - set(Stray)]
+    if not items:
+        yield "every agent", None, "no run counts"
+    for item in items:
+        of = f"{item['agent'] or 'unnamed agent'} {item['version'] or ''}".strip()
+        if passed is None:
+            yield of, item["metrics"][name], item["reasons"].get(name, "")
+        else:
+            key, k = ("pass_hat_k", passed["hat"]) if passed["hat"] else ("pass_at_k", passed["at"])
+            yield of, item[key].get(k), f"no task has {k} baseline runs"
+
+
+def _mean_score(document: Document, name: str) -> tuple[str, float | None, str]:
+    for of in ("traces", "sessions"):
+        outcomes = [outcome for subject in document[of] if (outcome := named(subject["outcomes"], name))]
+        scores = [outcome["score"] for outcome in outcomes if outcome["score"] is not None]
+        if scores:
+            return f"mean of {len(scores)} {of}", fsum(scores) / len(scores), ""
+        if outcomes:
+            return of, None, f"none of {len(outcomes)} {of} has a score; the first says: {outcomes[0]['reason']}"
+    return "nothing", None, "no trace and no session has an outcome of this name"

@@ -1,0 +1,189 @@
+"""Recordings evaluated in this process, by the same parts as live, without waiting for anything."""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.assembly import Assembler, Waits
+from agenteval_collector.config import Settings
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.offline.dataset import Dataset
+from agenteval_collector.offline.scoring import NoTelemetry, Offline
+from agenteval_collector.receiver.otlp_json import parse_json
+from agenteval_collector.receiver.validity import Limits, check
+from agenteval_collector.runtime.clock import Clock, SystemClock
+from agenteval_collector.runtime.errors import InvalidRequest, PermanentError
+from agenteval_collector.stores import TENANT, Store, StoreQueries
+from agenteval_collector.stores.runs import run_names
+from agenteval_collector.wiring.scoring import reliability_reports
+
+NO_WAIT = Waits(settle=1.0, settle_logs=1.0, silence=1.0, max_age=1.0)
+"""Nobody asks what is due: all that was recorded is complete when it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One recorded export request; `place` says in which file, and where in it."""
+
+    signal: Signal
+    body: bytes
+    place: str
+
+
+def read_recording(path: Path) -> Iterator[Recorded]:
+    """The requests of a recording; raises InvalidRequest naming the file and the place in it.
+
+    `X.otlp.pb` holds requests that are each prefixed with their length as a varint, `X.logs.otlp.pb` beside it the
+    log records of the same run. Anything else is read as OTLP/JSON, one request a line or one in the file.
+    """
+    if path.name.endswith(".logs.otlp.pb"):
+        yield from _delimited(path, Signal.LOGS)
+    elif path.name.endswith(".pb"):
+        yield from _delimited(path, Signal.TRACES)
+        beside = path.with_name(path.name.removesuffix(".otlp.pb") + ".logs.otlp.pb")
+        if path.name.endswith(".otlp.pb") and beside.exists():
+            yield from _delimited(beside, Signal.LOGS)
+    else:
+        yield from _json(path)
+
+
+def replay(
+    requests: Iterable[Recorded],
+    settings: Settings,
+    progress: Callable[[int], None] = lambda _traces: None,
+    dataset: Dataset | None = None,
+) -> Document:
+    """`{traces, sessions, reliability}` in the shapes of docs/api.md, every session taken for over.
+
+    `progress` is told how many traces were scored just now. `dataset` says what came of the runs; those of it that no
+    trace belongs to are `reports_without_traces`.
+    """
+    with tempfile.TemporaryDirectory(prefix="agenteval-replay-") as folder:
+        clock = SystemClock()
+        store = Store(Path(folder) / "agenteval.db", clock)
+        try:
+            return _replay(requests, settings, store, clock, progress, dataset or Dataset())
+        finally:
+            store.shutdown()
+
+
+def _replay(
+    requests: Iterable[Recorded],
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    progress: Callable[[int], None],
+    dataset: Dataset,
+) -> Document:
+    assembler = Assembler(clock, NoTelemetry(), lambda _: {}, lambda _: (), waits=NO_WAIT, max_open_bytes=2**63)
+    limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
+    newest: dict[str, AssembledTrace] = {}
+    for offset, recorded in enumerate(requests, 1):
+        try:
+            body = check(recorded.signal, recorded.body, limits).body
+        except PermanentError as error:
+            raise InvalidRequest(f"{recorded.place}: {error}") from error
+        if body is not None:
+            request = LoggedRequest(offset, "default", recorded.signal, clock.now(), body)
+            newest |= {trace.trace_id: trace for trace in assembler.take([request])}
+    newest |= {trace.trace_id: trace for trace in assembler.complete_all()}
+    # All is known before anything is scored: every trace has one revision, and sessions grow in order of time.
+    traces = sorted((replace(trace, revision=1) for trace in newest.values()), key=_place)
+    with Offline(settings, store, clock, newest, dataset) as offline:
+        offline.score(traces, progress)
+    for report in dataset.reports:
+        store.report_run(report)
+    session_ids = store.live_sessions()
+    store.finalize(session_ids)
+    reliability = reliability_reports(settings, store, clock)
+    queries = StoreQueries(store.engine, clock, idle=settings.session.idle, reliability=reliability)
+    return {
+        "traces": [queries.trace(trace.trace_id) for trace in traces],
+        "sessions": [queries.session(session_id) for session_id in session_ids],
+        "reliability": reliability.items(),
+        "reports_without_traces": _without_traces(dataset, store),
+    }
+
+
+def _without_traces(dataset: Dataset, store: Store) -> list[Document]:
+    """The runs that the dataset speaks of and no trace belongs to: most likely another spelling of their ids."""
+    with store.engine.connect() as connection:
+        known = run_names(connection, TENANT)
+    names = [(report.task_id, report.run_id, report.condition) for report in dataset.reports]
+    return [
+        {"task_id": task_id, "run_id": run_id, "condition": condition}
+        for task_id, run_id, condition in names
+        if (task_id, run_id, condition) not in known
+    ]
+
+
+def _place(trace: AssembledTrace) -> tuple[int, str]:
+    """Where the trace stands in time: when its first span started."""
+    starts = [Span.FromString(raw).start_time_unix_nano for raw, _ in trace.spans]
+    return min(starts, default=0), trace.trace_id
+
+
+def _delimited(path: Path, signal: Signal) -> Iterator[Recorded]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
+    if not data:
+        raise InvalidRequest(f"{path}: is empty")
+    start = 0
+    while start < len(data):
+        try:
+            size, first = _varint(data, start)
+        except IndexError as error:
+            raise InvalidRequest(f"{path}: ends within a length, at byte {start}") from error
+        if first + size > len(data):
+            raise InvalidRequest(f"{path}: ends within a request of {size} bytes, at byte {first}")
+        yield Recorded(signal, data[first : first + size], f"{path}, byte {first}")
+        start = first + size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A protobuf varint at `at`, and the position behind it."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+def _json(path: Path) -> Iterator[Recorded]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{path}: cannot be read as text: {error}") from error
+    try:
+        documents = [json.loads(text)]
+    except ValueError:
+        documents = []
+        for number, line in enumerate(text.split("\n"), 1):
+            try:
+                documents += [json.loads(line)] if line.strip() else []
+            except ValueError as error:
+                raise InvalidRequest(f"{path}: line {number} is not JSON: {error}") from error
+    if not documents:
+        raise InvalidRequest(f"{path}: is empty")
+    for number, document in enumerate(documents, 1):
+        place = f"{path}, request {number}"
+        if not isinstance(document, dict) or not ({"resourceSpans", "resourceLogs"} & document.keys()):
+            raise InvalidRequest(f"{place}: has neither resourceSpans nor resourceLogs, so it is no OTLP/JSON")
+        signal = Signal.LOGS if "resourceLogs" in document else Signal.TRACES
+        try:
+            yield Recorded(signal, parse_json(signal, json.dumps(document)).SerializeToString(), place)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{place}: {error}") from error

@@ -1,0 +1,1 @@
+"""Runtime that every package stands on: the clock, errors, queues, and threads."""

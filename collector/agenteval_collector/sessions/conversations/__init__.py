@@ -1,0 +1,7 @@
+"""Conversations that no id names: from complete traces to the session each belongs to, by what their models were sent
+and replied."""
+
+from agenteval_collector.sessions.conversations.conversations import Conversations
+from agenteval_collector.sessions.conversations.running_turns import RunningTurns
+
+__all__ = ["Conversations", "RunningTurns"]

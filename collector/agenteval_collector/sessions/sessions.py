@@ -1,0 +1,316 @@
+"""The sessions whose traces are arriving: their windows of answers and their scores, current after every trace."""
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from agenteval_collector.model.effort import NO_EFFORT, Effort
+from agenteval_collector.model.said import SaidTurn, said_in_document
+from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, StoredSession, StoredTrace
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.sessions.cautious import CautiousScores
+from agenteval_collector.sessions.endings import Endings
+from agenteval_collector.sessions.live import LiveSessions
+from agenteval_collector.sessions.scores import SessionEvaluators
+from agenteval_collector.sessions.signals import signals_of
+from agenteval_collector.sessions.window import AnswerWindow
+from otel_agenteval.finding import Seen
+from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
+from otel_agenteval.metrics.signals import merge_weights
+from otel_agenteval.model import Trace
+from otel_agenteval.outcome import Evaluation
+
+MAX_SESSIONS = 2_000
+"""Sessions held in memory; the one quiet for longest is read from the store again when it goes on."""
+
+MAX_SERVICES = 100
+"""Services, and versions, listed of one session: an id that a thousand services share is no session."""
+
+
+class SessionStore(Protocol):
+    """The look-ups in the store that the aggregation needs."""
+
+    def session(self, session_id: str) -> StoredSession | None: ...
+
+    def neighbours(self, session_id: str, place: tuple[int, str]) -> Sequence[StoredTrace]: ...
+
+
+@dataclass(slots=True)
+class _Session:
+    """One session in memory.
+
+    `last_turn` is where events of session scores are attached, `first_agent` the one that the session is known by:
+    the first by time, whichever trace arrived first. Both with the place of their trace.
+    """
+
+    record: SessionRecord
+    scores: CautiousScores
+    window: AnswerWindow
+    service_version: str | None = None
+    last_turn: tuple[tuple[int, str], str | None] = ((0, ""), None)
+    first_agent: tuple[tuple[int, str], str] | None = None
+
+    def met(self, agent: str | None, place: tuple[int, str]) -> None:
+        """The trace at `place` has this outermost agent."""
+        if agent is not None and (self.first_agent is None or place < self.first_agent[0]):
+            self.first_agent = (place, agent)
+
+
+class Sessions:
+    """Owned by the one thread that evaluates.
+
+    `answer` makes an output ready for comparison, as the evaluators do. `weights` go over the published ones. `hold` is
+    how many seconds traces may be on the way when their session is reported ended.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        live: LiveSessions,
+        evaluators: SessionEvaluators,
+        answer: Callable[[str | None], LoopText | None],
+        clock: Clock,
+        weights: Mapping[str, float],
+        hold: float,
+    ) -> None:
+        self._store = store
+        self._live = live
+        self._endings = Endings(hold)
+        self._evaluators = evaluators
+        self._answer = answer
+        self._clock = clock
+        self._weights = merge_weights(weights)
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self._changed: dict[str, _Session] = {}
+        # The session that was looked for last and is not stored: its first trace is between `previous` and `put`.
+        self._absent: str | None = None
+
+    def previous(self, session_id: str, place: tuple[int, str]) -> list[SaidTurn]:
+        """The last turns of the session before `place`, oldest first."""
+        session = self._open(session_id)
+        return self._window(session, place).before(place) if session else []
+
+    def followers(
+        self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
+    ) -> list[tuple[Member, list[SaidTurn]]]:
+        """The traces of the session whose windows reach back to one of `places`, each with the turns before it.
+
+        `trace` is the one that was put last; None where one has left.
+        """
+        session = self._open(session_id)
+        found: dict[str, tuple[Member, list[SaidTurn]]] = {}
+        if session is None:
+            return []
+        for place in places:
+            window = self._window(session, place)
+            if trace is not None and window is not session.window:
+                window.put(trace)
+            for member in window.after(place):
+                if trace is None or member.trace_id != trace.trace_id:
+                    found[member.trace_id] = (member, window.before(member.place))
+        return list(found.values())
+
+    def put(
+        self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort, seen: Seen
+    ) -> SessionRecord:
+        """Add a trace to its session, or replace it by its newer revision: the session then.
+
+        `updates` gives what comes of it. `effort` is what the trace takes more than its earlier revision there, `seen`
+        what could be seen of it.
+
+        The session was seen last when the newest of its traces was received: not when it got its turn to be scored, and
+        not when the trace says that it ended.
+        """
+        session = self._open(session_id)
+        if session is None:
+            session = _Session(
+                _new_record(session_id, trace, received_at), CautiousScores(self._weights), AnswerWindow()
+            )
+            self._sessions[session_id] = session
+            self._absent = None
+            self._bound()
+        session.window.put(member)
+        session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
+        session.met(trace.agent, member.place)
+        agent = session.first_agent[1] if session.first_agent else None
+        session.record = replace(
+            _seen(session.record, trace, agent, session.scores.traces, received_at),
+            effort=session.record.effort + effort,
+            is_unusual=session.record.is_unusual,
+            is_blind=session.record.is_blind and seen.is_blind,
+        )
+        session.service_version = trace.service_version or session.service_version
+        span_id = trace.turns[-1].span_id if trace.turns else trace.root_span_id
+        session.last_turn = max(session.last_turn, (member.place, span_id), key=lambda turn: turn[0])
+        self._changed[session_id] = session
+        return session.record
+
+    def found_unusual(self, session_id: str) -> None:
+        """The session was found to take more than usual."""
+        session = self._open(session_id)
+        if session is not None:
+            session.record = replace(session.record, is_unusual=True)
+
+    def rescore(self, session_id: str, member: Member) -> None:
+        """Take over changed signals of a member that `followers` gave; `updates` gives what comes of it."""
+        session = self._open(session_id)
+        if session is not None:
+            session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
+            self._changed[session_id] = session
+
+    def updates(self) -> list[SessionUpdate]:
+        """The sessions that were put to or rescored since the last call, each scored once, however many traces came."""
+        changed, self._changed = self._changed, {}
+        # More of a session may be on the way when it is scored late: it is quiet from now on, not since the receipt.
+        return [self._update(session, seen=self._clock.monotonic()) for session in changed.values()]
+
+    def judged(
+        self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
+    ) -> SessionUpdate | None:
+        """Take over what the judge says of the trace at `place`: the session by that.
+
+        None where nothing of it is a signal, and where the trace is in no session.
+        """
+        signals = {each.name: each for each in evaluations if each.name in SIGNAL_NAMES}
+        session = self._open(session_id) if signals else None
+        member = self._window(session, place).find(place[1]) if session else None
+        if session is None or member is None:
+            return None
+        member.signals.update(signals)
+        session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
+        return self._update(session, revive=False)
+
+    def reload(self, session_id: str) -> SessionUpdate | None:
+        """Read a session again that a trace has left; None where no trace is left in it."""
+        self._sessions.pop(session_id, None)
+        self._live.forget(session_id)
+        session = self._open(session_id)
+        return self._update(session) if session and session.scores.traces else None
+
+    def forget_all(self) -> None:
+        """Memory may be ahead of the store: read every session again when it goes on."""
+        self._sessions.clear()
+        self._changed.clear()
+        self._absent = None
+
+    def over(self, *, closing: bool = False) -> list[str]:
+        """The sessions that have become idle, or have ended, since the last call. `closing`: nothing more will come."""
+        now = self._clock.monotonic()
+        return [*self._endings.over(math.inf if closing else now), *self._live.idle(now)]
+
+    def end(self, session_id: str) -> None:
+        """The session was reported ended: it is not active any more, until a trace comes that was not on the way."""
+        self._live.forget(session_id)
+        self._endings.put(session_id, self._clock.monotonic())
+
+    def ending(self, session_id: str) -> bool:
+        """Whether the session was reported ended, and what comes now was on the way."""
+        return session_id in self._endings
+
+    def _update(self, session: _Session, *, revive: bool = True, seen: float | None = None) -> SessionUpdate:
+        """The session's scores now. Without `revive` a session that was over stays over. `seen`: since when it is
+        quiet, on the monotonic clock; by default since its newest trace was received."""
+        (_, trace_id), span_id = session.last_turn
+        evaluations = self._evaluators.evaluate(
+            session.record, session.scores, trace_id=trace_id or None, span_id=span_id,
+            service_version=session.service_version, now=self._clock.now(),
+        )  # fmt: skip
+        session_id = session.record.session_id
+        if (revive or session_id in self._live) and session_id not in self._endings:
+            if seen is None:
+                seen = self._clock.monotonic() - max(0, self._clock.now() - session.record.last_seen_at) / 1e9
+            self._live.seen(
+                session_id,
+                agent=session.record.agent,
+                service=session.record.services[0] if session.record.services else None,
+                scores=self._evaluators.levels(evaluations),
+                now=seen,
+            )
+        return SessionUpdate(record=session.record, evaluations=evaluations)
+
+    def _open(self, session_id: str) -> _Session | None:
+        """The session from memory or from the store; None where it is new."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            stored = self._store.session(session_id) if session_id != self._absent else None
+            if stored is None:
+                self._absent = session_id
+                return None
+            session = self._sessions[session_id] = self._restored(stored)
+            self._bound()
+        self._sessions.move_to_end(session_id)
+        return session
+
+    def _restored(self, stored: StoredSession) -> _Session:
+        effort = sum((trace.effort for trace in stored.traces), NO_EFFORT)
+        record = replace(stored.record, trace_count=len(stored.traces), effort=effort)
+        if stored.traces:
+            record = replace(record, started_at=stored.traces[0].started_at)
+        session = _Session(record, CautiousScores(self._weights), AnswerWindow())
+        for trace in stored.traces:
+            member = self._member(trace)
+            session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
+            if trace.turns is None:
+                session.window.cut()
+            else:
+                session.window.put(member)
+            for evaluation in trace.signals.values():
+                session.service_version = evaluation.service_version
+                session.last_turn = (member.place, evaluation.span_id)
+                session.met(evaluation.agent, member.place)
+        return session
+
+    def _member(self, trace: StoredTrace) -> Member:
+        return Member(
+            trace_id=trace.trace_id,
+            started_at=trace.started_at,
+            said=[said_in_document(turn, self._answer(turn["output"])) for turn in trace.turns or ()],
+            signals=trace.signals,
+        )
+
+    def _window(self, session: _Session, place: tuple[int, str]) -> AnswerWindow:
+        """The newest traces from memory; for a place far back, those around it from the store."""
+        if session.window.reaches(place):
+            return session.window
+        window = AnswerWindow()
+        window.cut()
+        for trace in self._store.neighbours(session.record.session_id, place):
+            window.put(self._member(trace))
+        return window
+
+    def _bound(self) -> None:
+        while len(self._sessions) > MAX_SESSIONS:
+            self._sessions.popitem(last=False)
+
+
+def _new_record(session_id: str, trace: Trace, received_at: int) -> SessionRecord:
+    return SessionRecord(
+        session_id=session_id,
+        user_id=None,
+        agent=None,
+        services=(),
+        started_at=trace.started_at,
+        last_seen_at=received_at,
+        trace_count=0,
+    )
+
+
+def _seen(record: SessionRecord, trace: Trace, agent: str | None, trace_count: int, received_at: int) -> SessionRecord:
+    services = list(record.services)
+    if trace.service is not None and trace.service not in services and len(services) < MAX_SERVICES:
+        services.append(trace.service)
+    versions = list(record.versions)
+    if trace.service_version is not None and trace.service_version not in versions and len(versions) < MAX_SERVICES:
+        versions.append(trace.service_version)
+    return SessionRecord(
+        session_id=record.session_id,
+        user_id=record.user_id or trace.user_id,
+        agent=agent or record.agent,
+        services=services,
+        versions=versions,
+        started_at=min(record.started_at, trace.started_at),
+        last_seen_at=max(record.last_seen_at, received_at),
+        trace_count=trace_count,
+    )

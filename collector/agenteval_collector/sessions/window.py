@@ -1,0 +1,67 @@
+"""The newest traces of a session, in the order in which they started."""
+
+from bisect import bisect_left, insort
+
+from agenteval_collector.model.said import SaidTurn
+from agenteval_collector.model.sessions import Member
+from otel_agenteval.metrics.loops import DEFAULT_WINDOW
+
+TURNS = DEFAULT_WINDOW + 1
+"""Turns that are looked at before a trace: what its answer is compared with, and one more for the answer before it."""
+
+KEPT = 16
+"""Traces remembered."""
+
+
+class AnswerWindow:
+    """Finds the turns before a trace, and the traces that one affects, whatever order they arrive in."""
+
+    def __init__(self) -> None:
+        self._members: list[Member] = []
+        self._cut = False
+
+    def put(self, member: Member) -> None:
+        """Insert a trace, or replace it."""
+        self._members = [other for other in self._members if other.trace_id != member.trace_id]
+        insort(self._members, member, key=lambda other: other.place)
+        self._cut = self._cut or len(self._members) > KEPT
+        del self._members[:-KEPT]
+
+    def cut(self) -> None:
+        """There are earlier traces than those that were put."""
+        self._cut = True
+
+    def find(self, trace_id: str) -> Member | None:
+        """The trace, if it is here."""
+        return next((member for member in self._members if member.trace_id == trace_id), None)
+
+    def reaches(self, place: tuple[int, str]) -> bool:
+        """Whether all turns that count before `place` are here."""
+        return not self._cut or len(self.before(place)) == TURNS
+
+    def before(self, place: tuple[int, str]) -> list[SaidTurn]:
+        """The last `TURNS` turns before `place`, oldest first."""
+        said: list[SaidTurn] = []
+        for member in reversed(self._members[: self._index(place)]):
+            if member.trace_id == place[1]:
+                continue  # Its earlier revision, which started later.
+            said[:0] = member.said
+            if len(said) >= TURNS:
+                break
+        return said[-TURNS:]
+
+    def after(self, place: tuple[int, str]) -> list[Member]:
+        """The traces behind `place` whose last `TURNS` turns reach back to it."""
+        affected: list[Member] = []
+        turns = 0
+        for member in self._members[self._index(place) :]:
+            if member.place == place:
+                continue
+            if turns >= TURNS:
+                break
+            affected.append(member)
+            turns += len(member.said)
+        return affected
+
+    def _index(self, place: tuple[int, str]) -> int:
+        return bisect_left(self._members, place, key=lambda member: member.place)

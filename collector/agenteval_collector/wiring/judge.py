@@ -1,0 +1,168 @@
+"""The judge with all that stands around it, as the settings want it; the same live and in a replay.
+
+Referrals decide what is left to the judge -> stage -> panel, which questions -> asking -> judge, under the ledger
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
+
+from agenteval_collector.assembly import KnownTrace, Reload, reassemble
+from agenteval_collector.config import ConfigError, JudgedConfig, Settings
+from agenteval_collector.evaluation import Judging
+from agenteval_collector.judge.asking import Asking
+from agenteval_collector.judge.client.openai_judge import OPENAI, OpenAIJudge
+from agenteval_collector.judge.judgements import Judgements, Load
+from agenteval_collector.judge.ledger import Ledger, Prices
+from agenteval_collector.judge.panel import JUDGED, Panel
+from agenteval_collector.judge.port import JudgeTelemetry, LedgerStore
+from agenteval_collector.judge.questions.safety import SAFETY, safety_version
+from agenteval_collector.judge.referrals import JudgedEvaluator, NoJudge, Referrals
+from agenteval_collector.judge.rubric import rubric_version
+from agenteval_collector.judge.stage import JudgeStage
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.judging import JudgeJob, Judgement
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.stores import TENANT, Store
+from otel_agenteval.model import Json, Trace
+from otel_agenteval.redaction import Redactor
+
+logger = logging.getLogger(__name__)
+
+TRACES_PER_REQUEST = 2
+"""Traces under way for each request that may be: between two questions on one trace, those on others go on."""
+
+
+def make_judging(settings: Settings, store: Store) -> Judging:
+    """Make what decides which outcomes are left to the judge; where there is none, it says so of all."""
+    evaluators = _evaluators(settings)
+    return Referrals(evaluators, settings.judge.sample, store.judged) if settings.judge.on else NoJudge(evaluators)
+
+
+def make_judge_stage(
+    settings: Settings,
+    ledger_store: LedgerStore,
+    clock: Clock,
+    telemetry: JudgeTelemetry,
+    load: Load,
+    deliver: Callable[[Judgement], None],
+    *,
+    capacity: int,
+) -> JudgeStage:
+    """The stage that asks. Raises ConfigError where the endpoint cannot be one.
+
+    `load` reads a trace again, `deliver` takes what the judge says of it; `capacity` is how many traces may wait.
+    """
+    for library in ("httpx", "httpx2", "openai"):  # They tell of every request.
+        logging.getLogger(library).setLevel(logging.WARNING)
+    config = settings.judge
+    evaluators = _evaluators(settings)
+    models = judge_models(settings)
+    prices = Prices(config.prices)
+    ledger = Ledger(config.budget, prices, ledger_store, clock, models)
+    try:
+        judge = OpenAIJudge(
+            base_url=config.base_url,
+            api_key=config.api_key.get_secret_value() if config.api_key else None,
+            timeout=config.timeout,
+            concurrency=config.concurrency,
+            spending=ledger,
+            clock=clock,
+            requested=telemetry.requested,
+        )
+    except ValueError as error:
+        raise ConfigError(f"judge.base_url: {error}") from error
+    asking = Asking(
+        judge,
+        prices=prices,
+        clock=clock,
+        nonce=lambda: secrets.token_hex(16),
+        canary=secrets.token_hex(8),
+        votes=config.votes,
+        band=config.band,
+        temperature=config.temperature,
+        telemetry=telemetry,
+    )
+    panel = Panel(
+        model=config.model,
+        models={each.name: each.model for each in evaluators},
+        thresholds={each.name: each.threshold for each in evaluators},
+        trace_tokens=config.trace_tokens,
+        rubrics=config.rubrics,
+        constraints=settings.reliability.safety.constraints,
+        redactor=(lambda: Redactor().redact) if config.redact else (lambda: _as_it_is),
+        room=lambda questions: ledger.room(questions * config.votes),
+    )
+    logger.info("%s", _describe(settings, sorted(models), prices))
+    return JudgeStage(
+        Judgements(load, panel.judge, asking.recorded_in, clock),
+        judge,
+        deliver,
+        clock,
+        telemetry,
+        capacity=capacity,
+        parallel=TRACES_PER_REQUEST * config.concurrency,
+    )
+
+
+def judge_models(settings: Settings) -> set[str]:
+    """All models that may be asked."""
+    return {settings.judge.model, *(each.model for each in _evaluators(settings))}
+
+
+def trace_loader(store: Store, reload: Reload, read: Callable[[AssembledTrace], Trace]) -> Load:
+    """Reads traces again from the requests that the store says they came in."""
+
+    def load(job: JudgeJob) -> Trace | None:
+        revision, offsets = store.known_traces([job.trace_id]).get(job.trace_id, (0, frozenset()))
+        if revision != job.revision:
+            return None  # A newer one stands, and what comes of this one will be dropped.
+        assembled = reassemble(job.trace_id, TENANT, KnownTrace(revision=revision, offsets=offsets), reload)
+        return None if assembled is None else read(assembled)
+
+    return load
+
+
+def _evaluators(settings: Settings) -> Sequence[JudgedEvaluator]:
+    """The judged evaluators that are on, and the rubrics."""
+    judge = settings.judge
+    configured: dict[str, JudgedConfig] = {name: getattr(settings.evaluators, name) for name in JUDGED}
+    builtin = [
+        JudgedEvaluator(name=name, version=JUDGED[name], model=config.model or judge.model, threshold=config.threshold)
+        for name, config in configured.items()
+        if config.enabled
+    ]
+    rubrics = [
+        JudgedEvaluator(
+            name=rubric.name,
+            version=rubric_version(rubric),
+            model=rubric.model or judge.model,
+            threshold=rubric.threshold,
+        )
+        for rubric in judge.rubrics
+    ]
+    safety = JudgedEvaluator(
+        name=SAFETY,
+        version=safety_version(settings.reliability.safety.constraints),
+        model=settings.evaluators.safety.model or judge.model,
+        threshold=settings.evaluators.safety.threshold,
+        of_runs=True,
+    )
+    return [*builtin, *([safety] if settings.evaluators.safety.enabled else []), *rubrics]
+
+
+def _describe(settings: Settings, models: Sequence[str], prices: Prices) -> str:
+    config = settings.judge
+    bounds = config.budget.model_dump(exclude_none=True)
+    budget = ", ".join(f"{name.replace('_', ' ')} {bound:g}" for name, bound in bounds.items()) or "none"
+    unknown = prices.unknown(models)
+    return (
+        f"judge: {', '.join(models)} at {urlsplit(config.base_url or OPENAI).hostname}, "
+        f"redaction {'on' if config.redact else 'off'}, budget {budget}, "
+        f"{'no price known for ' + ', '.join(unknown) if unknown else 'all prices known'}"
+    )
+
+
+def _as_it_is(value: Json) -> Json:
+    return value

@@ -1,0 +1,191 @@
+"""Wires observation, evaluators and sessions as the settings want them; the same live and in a replay."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from typing import TypeAlias
+
+from agenteval_collector.config import (
+    ConfigError,
+    EmbeddingConfig,
+    EvaluatorConfig,
+    EvaluatorsConfig,
+    Settings,
+)
+from agenteval_collector.embedders import EmbeddedEmbedder
+from agenteval_collector.evaluation import Judging, TraceEvaluation, TraceObservation, TraceOutcomes
+from agenteval_collector.evaluation.reading import TraceReader
+from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable, plugins
+from agenteval_collector.findings import findings_in, seen_in
+from agenteval_collector.findings.effort import AgentEfforts
+from agenteval_collector.findings.loops import TraceLoops
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.reliability import ReliabilityReports, RunTraces
+from agenteval_collector.reliability.safety import detectors
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.sessions import LiveSessions, SessionEvaluators, Sessions
+from agenteval_collector.sessions.conversations import Conversations, RunningTurns
+from agenteval_collector.stores import Store
+from agenteval_collector.stores.runs import StoredRuns
+from agenteval_collector.stores.store import TENANT
+from agenteval_collector.wiring.finding_rules import FindingRules
+from agenteval_collector.wiring.loop_rules import rule_book
+from otel_agenteval.conventions import RunNaming, SessionNaming
+from otel_agenteval.metrics import SIGNAL_NAMES
+from otel_agenteval.model import ExpectedTool, RunIdentity, Trace
+
+EVALUATED_WITHIN = 1.0
+"""Seconds from a trace's last span, and its settling time, to its scores; more only where much waits."""
+
+
+ExpectedTools: TypeAlias = Callable[[RunIdentity | None], tuple[ExpectedTool, ...] | None]
+"""The tools that a run should call; None where nothing is said of it."""
+
+
+class EvaluationCore:
+    """Observes and scores traces and sessions, over a store. Owned by one thread; `live` and `read` serve any."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock,
+        telemetry: Telemetry,
+        judging: Judging,
+        plugged: Iterable[EntryPoint] | None = None,
+        expected_tools: ExpectedTools | None = None,
+    ) -> None:
+        """Raises ConfigError for settings of evaluators that do not exist, and for entry points that are none.
+
+        `plugged` are the entry points of users' evaluators, by default those of this environment. `expected_tools`
+        says which tools runs should call whose traces do not say it, None where it does not know.
+        """
+        embedder = EmbeddedEmbedder()
+        configured = settings.evaluators
+        evaluators = [
+            each for each in _evaluators(settings, plugged) if evaluator_config(configured, each.name).enabled
+        ]
+        weights = _weights(configured)
+        self.live = LiveSessions(settings.session.idle)
+        self.sessions = Sessions(
+            store,
+            self.live,
+            SessionEvaluators(_session_thresholds(configured), settings.session.min_coverage, _weightless(settings)),
+            lambda output: comparable(output, embedder.embed),
+            clock,
+            weights,
+            hold=settings.assembly.settle_logs + EVALUATED_WITHIN,
+        )
+        with_truth = [kind() for kind in TRUTH_EVALUATORS if evaluator_config(configured, kind.name).enabled]
+        thresholds = {
+            each.name: evaluator_config(configured, each.name).threshold for each in (*evaluators, *with_truth)
+        }
+        read = trace_reader(settings)
+        self.read = read if expected_tools is None else _with_truth(read, expected_tools)
+        run_traces = RunTraces(settings.reliability.prices, detectors(settings.reliability.safety))
+        self.evaluation = TraceEvaluation(
+            TraceOutcomes(evaluators, with_truth, judging, thresholds, embedder.model, clock),
+            self.sessions,
+            store,
+            embedder.embed,
+            clock,
+            self.read,
+            telemetry,
+            run_traces,
+            TraceObservation(
+                TraceLoops(rule_book(settings.loops), settings.loops.repeated_answer.mode, clock),
+                findings_in,
+                seen_in,
+                AgentEfforts(run_traces.cost),
+                FindingRules(settings.findings),
+                clock,
+            ),
+            Conversations(store.conversations),
+            RunningTurns().joined,
+        )
+
+
+def _with_truth(read: TraceReader, expected_tools: ExpectedTools) -> Callable[[AssembledTrace], Trace]:
+    def read_with_truth(assembled: AssembledTrace) -> Trace:
+        trace = read(assembled)
+        expected = expected_tools(trace.run) if trace.expected_tools is None else None
+        return trace if expected is None else replace(trace, expected_tools=expected)
+
+    return read_with_truth
+
+
+def reliability_reports(settings: Settings, store: Store, clock: Clock) -> ReliabilityReports:
+    """Reports over the runs in the store, current at every call."""
+    window = settings.reliability.window
+    return ReliabilityReports(StoredRuns(store.engine, TENANT, window, lambda: store.writes), window, clock)
+
+
+def trace_reader(settings: Settings) -> TraceReader:
+    """Reads traces as the settings want sessions and runs to be named."""
+    reliability = settings.reliability
+    return TraceReader(
+        session_naming(settings),
+        RunNaming(
+            task=reliability.task_attributes,
+            run=reliability.run_attributes,
+            success=reliability.success_attributes,
+            confidence=reliability.confidence_attributes,
+        ),
+    )
+
+
+def session_naming(settings: Settings) -> SessionNaming:
+    """The attributes that name sessions, as the settings have them."""
+    return SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by)
+
+
+def evaluator_config(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig | EmbeddingConfig:
+    """The settings of an evaluator; the defaults where it is one of a user's that has none."""
+    config = getattr(configured, name, EvaluatorConfig())
+    assert isinstance(config, EvaluatorConfig | EmbeddingConfig)
+    return config
+
+
+def _evaluators(settings: Settings, plugged: Iterable[EntryPoint] | None) -> list[TraceEvaluator]:
+    """All there are, on or off. One name is one evaluator, and the settings name none that does not exist."""
+    evaluators = [kind() for kind in TRACE_EVALUATORS]
+    names = {*(each.name for each in evaluators), *EvaluatorsConfig.model_fields}
+    rubrics: set[str] = set()
+    for rubric in settings.judge.rubrics:
+        if rubric.name in names | rubrics:
+            raise ConfigError(f"judge.rubrics: another evaluator is called {rubric.name!r}")
+        rubrics.add(rubric.name)
+    evaluators += plugins.load(plugins.installed() if plugged is None else plugged, names | rubrics)
+    names.update(each.name for each in evaluators)
+    for name in settings.evaluators.model_extra or {}:
+        if name in rubrics:
+            raise ConfigError(f"evaluators.{name}: is a rubric; its settings stand with it, in judge.rubrics")
+        if name not in names:
+            raise ConfigError(f"evaluators.{name}: no evaluator has this name; there are {', '.join(sorted(names))}")
+    return evaluators
+
+
+def _session_thresholds(configured: EvaluatorsConfig) -> dict[str, float]:
+    """The thresholds of the session scores that are on."""
+    configs = {"agent_reliability": configured.agent_reliability, "agent_consistency": configured.agent_consistency}
+    return {name: config.threshold for name, config in configs.items() if config.enabled}
+
+
+def _weights(configured: EvaluatorsConfig) -> dict[str, float]:
+    """The weights of the signals in session scores; a signal that is off has none."""
+    configs = {name: getattr(configured, name) for name in SIGNAL_NAMES}
+    return {name: config.weight if config.enabled else 0.0 for name, config in configs.items()}
+
+
+def _weightless(settings: Settings) -> dict[str, str]:
+    """By signal without a weight in session scores, a sentence that says why it has none."""
+    found = {}
+    for name, weight in _weights(settings.evaluators).items():
+        if not evaluator_config(settings.evaluators, name).enabled:
+            found[name] = f"{name} is off"
+        elif not weight and name == "coherence":
+            found[name] = f"coherence has weight 0 with the {settings.embedder.type} embedder"
+        elif not weight:
+            found[name] = f"{name} has weight 0"
+    return found

@@ -1,0 +1,1 @@
+"""Loops in the agent itself: spans that end go in, verdicts for the agent come out."""

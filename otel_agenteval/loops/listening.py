@@ -1,0 +1,185 @@
+"""Receive the collector's verdicts on this process's sessions, by a stream that is opened again whenever it breaks:
+findings that are told live, and judged scores below their threshold."""
+
+import json
+import logging
+import re
+import textwrap
+import threading
+from collections.abc import Callable
+from typing import Final
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from otel_agenteval.config import Destination
+from otel_agenteval.finding import Finding, Mode, Severity
+from otel_agenteval.model import Json
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from otel_agenteval.sending.background import OwnThread, backoff, suppressing_instrumentation
+from otel_agenteval.sending.forking import forks_wait
+from otel_agenteval.sending.transport import open_channel
+from otel_agenteval.verdict import Verdict, verdict_of
+
+WATCH_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/Watch"
+
+MAX_TEXT: Final = 10_000
+"""Characters of a verdict's reason and metadata that are taken."""
+MAX_EXPLANATION: Final = 500
+"""Characters of a judge's explanation."""
+
+_TRACE_ID: Final = re.compile("[0-9a-f]{32}")
+_STEADY: Final = 10.0
+"""Seconds that a stream has to last before it broke for the next one to be opened without a longer wait."""
+_STOP_TIMEOUT: Final = 1.0
+_OVERLAP: Final = 10.0
+"""Seconds before a stream broke that the next one tells again, for events that may have been on their way."""
+
+_logger = logging.getLogger("otel_agenteval")
+
+
+class Listener:
+    """Owns a thread and a connection, neither of which ever disturbs the agent. `publish` takes each verdict."""
+
+    def __init__(
+        self,
+        destination: Callable[[], Destination],
+        process_id: str,
+        publish: Callable[[Verdict], None],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._destination = destination
+        self._process_id = process_id
+        self._publish = publish
+        self._monotonic = monotonic
+        self._thread = OwnThread("agenteval-listener", self._run)
+        self._stopping = threading.Event()
+        self._channel: grpc.Channel | None = None
+        self._interrupted = False
+        self._heard_until = 0.0
+
+    def start(self) -> None:
+        """Start the thread unless it runs."""
+        if not self._stopping.is_set():
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the stream and the thread."""
+        self._stopping.set()
+        self._interrupt()
+        self._thread.join(_STOP_TIMEOUT)
+
+    def _interrupt(self) -> None:
+        self._interrupted = True
+        if (channel := self._channel) is not None:
+            channel.close()
+
+    def _run(self) -> None:
+        attempt = 0
+        self._heard_until = self._monotonic()
+        with suppressing_instrumentation():
+            while not self._stopping.is_set():
+                opened = self._monotonic()
+                self._interrupted = False
+                with forks_wait(self._interrupt):
+                    problem = self._listen()
+                if self._interrupted:
+                    continue
+                attempt = 0 if self._monotonic() - opened > _STEADY else attempt + 1
+                _logger.debug("no verdicts from the collector for a while: %s", problem)
+                self._stopping.wait(backoff(attempt))
+
+    def _listen(self) -> str:
+        """Take what one stream brings; why it ended."""
+        destination = self._destination()
+        is_heard = False
+        try:
+            self._channel = open_channel(destination)
+        except OSError as error:
+            return str(error)
+        try:
+            # Messages are decoded here: one that is none is an error for us to handle, not for gRPC.
+            watch: grpc.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(WATCH_METHOD, None, None)
+            missed = self._monotonic() - self._heard_until
+            request = pb.WatchRequest(process_id=self._process_id, missed_seconds=missed).SerializeToString()
+            if self._interrupted or self._stopping.is_set():
+                return "interrupted"
+            stream = watch(request, metadata=destination.headers)
+            # It comes as soon as nothing can pass us by unnoticed.
+            stream.initial_metadata()
+            is_heard = stream.is_active()
+            for message in stream:
+                if (verdict := _verdict(message)) is not None:
+                    self._publish(verdict)
+            return "the collector ended the stream"
+        except (grpc.RpcError, ValueError) as error:
+            # ValueError is how gRPC names a channel that `stop` closed.
+            return str(error)
+        finally:
+            self._channel.close()
+            if is_heard:
+                self._heard_until = max(self._heard_until, self._monotonic() - _OVERLAP)
+
+
+def _verdict(message: bytes) -> Verdict | None:
+    """The verdict that a WatchResponse tells of; None where it tells of none, or of none that we understand."""
+    try:
+        response = pb.WatchResponse.FromString(message)
+    except DecodeError as error:
+        _logger.debug("not a WatchResponse: %s", error)
+        return None
+    match response.WhichOneof("event"):
+        case "finding":
+            verdict = _told(response.finding)
+        case "outcome":
+            verdict = _judged_alarm(response.outcome)
+        case _:
+            return None
+    if verdict is not None and not _TRACE_ID.fullmatch(verdict.trace_id):
+        _logger.debug("a verdict on %.40r, which is no trace's id", verdict.trace_id)
+        return None
+    return verdict
+
+
+def _judged_alarm(outcome: pb.Outcome) -> Verdict | None:
+    """The verdict of a judge's score of a trace below its threshold; None for any other outcome."""
+    is_judged = outcome.method == "llm" and outcome.subject == "trace"
+    if not is_judged or not outcome.HasField("score") or not outcome.score < outcome.threshold:
+        return None
+    return Verdict(
+        name=outcome.name,
+        kind=None,
+        mode=Mode.OBSERVE,
+        session_id=outcome.session_id,
+        trace_id=outcome.trace_id,
+        span_id=outcome.span_id,
+        reason=f"{outcome.name} is {outcome.score:.2f}, below its threshold of {outcome.threshold:.2f}: "
+        + textwrap.shorten(outcome.reason, MAX_EXPLANATION, placeholder=" …"),
+        metadata={"score": outcome.score, "threshold": outcome.threshold},
+    )
+
+
+def _told(told: pb.Finding) -> Verdict | None:
+    if told.mode not in tuple(Mode) or told.severity not in tuple(Severity):
+        return None
+    finding = Finding(
+        kind=told.kind,
+        severity=Severity(told.severity),
+        mode=Mode(told.mode),
+        session_id=told.session_id,
+        trace_id=told.trace_id,
+        span_id=told.span_id or None,
+        agent=told.agent or None,
+        tool=told.tool or None,
+        reason=told.reason[:MAX_TEXT],
+        metadata=_metadata(told.metadata_json),
+    )
+    return verdict_of(finding)
+
+
+def _metadata(text: bytes) -> dict[str, Json]:
+    try:
+        metadata = json.loads(text) if 0 < len(text) <= MAX_TEXT else {}
+    except (ValueError, RecursionError):
+        return {}
+    return metadata if isinstance(metadata, dict) else {}

@@ -1,0 +1,171 @@
+"""The verdicts on this process's sessions: found here or told by the collector, each once, for whoever wants them.
+
+A verdict goes to the `on_verdict` handler on a thread of ours, and, where it is an alarm, into a table that the agent
+may ask at any time.
+"""
+
+import logging
+import queue
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from opentelemetry import trace as trace_api
+
+from otel_agenteval.context import identity_in
+from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.sending.background import OwnThread
+from otel_agenteval.sending.throttle import ThrottledLog
+from otel_agenteval.verdict import Verdict
+
+MAX_ALARMS: Final = 1024
+"""Sessions and traces whose newest alarm is remembered."""
+REMEMBER: Final = 600.0
+"""Seconds that an alarm is remembered."""
+MAX_KNOWN: Final = 4096
+"""Verdicts that are known again when the collector tells of them too."""
+MAX_WAITING: Final = 256
+"""Verdicts that may wait for the handler; what comes on top of them is dropped and counted."""
+
+_IDLE: Final = 30.0
+_STOP_TIMEOUT: Final = 1.0
+
+_logger = logging.getLogger("otel_agenteval")
+
+Handler = Callable[[Verdict], object]
+
+
+@dataclass(slots=True)
+class Alarm:
+    """An alarming verdict while it is remembered."""
+
+    verdict: Verdict
+    at: float
+    stopped: str | None = None
+    """The trace that a guard stopped because of it."""
+
+    def stops(self, trace_id: str | None, own_is_open: Callable[[str], bool]) -> bool:
+        """Whether a guard is to stop this trace: the verdict's own or, where that is over, the session's next one.
+
+        Whoever went on in the session after one trace was stopped has been told.
+        """
+        if trace_id in (self.verdict.trace_id, self.stopped):
+            return True
+        return self.stopped is None and not own_is_open(self.verdict.trace_id)
+
+
+class Verdicts:
+    """Remembers and hands over verdicts. `publish` is for threads of ours, `alarm` for the agent's; neither waits."""
+
+    def __init__(self, handler: Handler | None, monotonic: Callable[[], float]) -> None:
+        self._handler = handler
+        self._stopped = False
+        self._monotonic = monotonic
+        self._log = ThrottledLog(_logger, monotonic)
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, ...], None] = OrderedDict()
+        # By session and by trace. Agents' threads read it without the lock.
+        self._alarms: OrderedDict[str, Alarm] = OrderedDict()
+        self._waiting: queue.Queue[Verdict | None] = queue.Queue(MAX_WAITING)
+        self._thread = OwnThread("agenteval-verdicts", self._handle)
+        self.found = 0
+        """Verdicts, each counted once."""
+        self.unhandled = 0
+        """Verdicts that the handler did not get, because it was too slow."""
+        self.failures = 0
+        """Exceptions of the handler."""
+
+    def publish(self, verdict: Verdict) -> None:
+        """Take a verdict, unless it is known already."""
+        with self._lock:
+            key = _identity(verdict)
+            if key in self._known:
+                return
+            self._known[key] = None
+            if len(self._known) > MAX_KNOWN:
+                self._known.popitem(last=False)
+            self.found += 1
+            if verdict.is_alarm:
+                self._remember(verdict)
+            if self._handler is not None and not self._stopped:
+                self._hand_over(verdict)
+
+    def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
+        """The newest alarm on the session or the trace; None where there is none, or it was long ago."""
+        alarms = [alarm for key in (session_id, trace_id) if key is not None and (alarm := self._alarms.get(key))]
+        newest = max(alarms, key=lambda alarm: alarm.at, default=None)
+        return None if newest is None or self._monotonic() - newest.at > REMEMBER else newest
+
+    @property
+    def has_alarms(self) -> bool:
+        """Whether any alarm may be remembered."""
+        return bool(self._alarms)
+
+    def stop(self) -> None:
+        """Let the handler have what waits for it, and end its thread; a handler that hangs is left alone."""
+        with self._lock:
+            self._stopped = True
+        if not self._thread.started:
+            return
+        try:
+            self._waiting.put(None, timeout=_STOP_TIMEOUT)
+        except queue.Full:
+            return
+        self._thread.join(_STOP_TIMEOUT)
+
+    def _remember(self, verdict: Verdict) -> None:
+        alarm = Alarm(verdict, self._monotonic())
+        for key in {verdict.session_id, verdict.trace_id}:
+            self._alarms[key] = alarm
+            self._alarms.move_to_end(key)
+        while len(self._alarms) > MAX_ALARMS or alarm.at - next(iter(self._alarms.values())).at > REMEMBER:
+            self._alarms.popitem(last=False)
+
+    def _hand_over(self, verdict: Verdict) -> None:
+        try:
+            self._waiting.put_nowait(verdict)
+        except queue.Full:
+            self.unhandled += 1
+            self._log.warning("slow", "on_verdict is too slow: a verdict was dropped")
+            return
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            # The process ends, or may have no more threads: the next verdict tries again.
+            self._log.warning("thread", "on_verdict is not called: %s", error)
+
+    def _handle(self) -> None:
+        handler = self._handler
+        warnings = ThrottledLog(_logger, self._monotonic)
+        while handler is not None:
+            try:
+                verdict = self._waiting.get(timeout=_IDLE)
+            except queue.Empty:
+                continue
+            if verdict is None:
+                return
+            try:
+                handler(verdict)
+            except BaseException as error:  # noqa: BLE001 - the application's; logged, and the next one may pass
+                self.failures += 1
+                warnings.warning("handler", "on_verdict failed", exc_info=error)
+
+
+def _identity(verdict: Verdict) -> tuple[str, ...]:
+    """The key by which equal verdicts are known: a trace has one judged alarm of each evaluator, whichever span is
+    judged, and a span completes one loop of a kind."""
+    if verdict.kind is None:
+        return verdict.trace_id, verdict.name
+    if verdict.kind in LOOP_KINDS:
+        return verdict.trace_id, verdict.kind, verdict.span_id
+    return verdict.trace_id, verdict.kind, verdict.span_id, verdict.reason
+
+
+def where_we_are() -> tuple[str | None, str | None]:
+    """The session and the trace of the current context, as far as they are known."""
+    identity = identity_in(None)
+    context = trace_api.get_current_span().get_span_context()
+    session_id = identity.session_id if identity is not None else None
+    return session_id, trace_api.format_trace_id(context.trace_id) if context.is_valid else None

@@ -1,0 +1,275 @@
+"""The detectors beside the agent: they see spans as they start and end, whether or not the collector is there."""
+
+import logging
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import StatusCode, format_span_id, format_trace_id
+
+from otel_agenteval.context import Identity
+from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted
+from otel_agenteval.finding import Finding
+from otel_agenteval.loops.attribution import Whose, agent_named, whose
+from otel_agenteval.loops.light_reader import kind_of, name_of, session_of, step_of
+from otel_agenteval.semconv import SERVICE_NAME
+from otel_agenteval.sending.buffer import EndedSpan
+from otel_agenteval.sending.throttle import ThrottledLog
+
+MAX_EVENTS: Final = 8192
+"""Starts and ends that may wait to be looked at; those that come on top of them are not watched."""
+MAX_TRACES: Final = 512
+"""Traces that are watched; the one in which nothing happened for longest is forgotten."""
+MAX_OPEN: Final = 1024
+"""Open spans of a trace that are known; a step inside another one has no agent but the one it names itself."""
+
+_logger = logging.getLogger("otel_agenteval")
+
+
+class Began:
+    """A span that started, and whose it is."""
+
+    __slots__ = ("identity", "inside", "read", "span")
+
+    def __init__(self, span: ReadableSpan, identity: Identity | None) -> None:
+        self.span = span
+        self.identity = identity
+        self.inside: Whose | None = None
+        """The agent whose steps stand inside the span, as far as that is known."""
+        self.read = (0, 0)
+
+
+class Announce(Protocol):
+    """Tells the collector of spans that have not ended."""
+
+    def started(self, start: StepStarted, trace_id: str, session_id: str | None, service: str) -> None: ...
+
+    def ended(self, span_id: str) -> None: ...
+
+    def hung(self, loop: Finding) -> None: ...
+
+
+class _Trace:
+    """A trace while it is watched."""
+
+    __slots__ = ("calls", "detectors", "open", "session_id", "untold")
+
+    def __init__(self) -> None:
+        self.detectors: Detectors | None = None
+        self.open: dict[int, Began] = {}
+        # The tool and model calls among them that began a while ago.
+        self.calls: set[int] = set()
+        self.session_id: str | None = None
+        # Loops on spans that have not ended, to travel with them when they do.
+        self.untold: dict[str, list[Finding]] = {}
+
+
+class Watch:
+    """Finds loops in the starts and ends of spans. `add` is for the agent's threads, one at a time; the rest for ours.
+
+    `publish` takes each loop at once; `announce` is told of starts and of spans that hang. `now` is the time as
+    spans have it, in nanoseconds since the Unix epoch.
+    """
+
+    def __init__(
+        self,
+        rules: RuleBook,
+        publish: Callable[[Finding], None],
+        announce: Announce,
+        monotonic: Callable[[], float] = time.monotonic,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._rules = rules
+        self._detects = not rules.are_off
+        self._publish = publish
+        self._announce = announce
+        self._now = now
+        self._log = ThrottledLog(_logger, monotonic)
+        self._events: deque[Began | EndedSpan] = deque()
+        # The threads that encode spans, or ask for alarms, must not overtake the one that looks at them.
+        self._looking = threading.Lock()
+        self._traces: OrderedDict[int, _Trace] = OrderedDict()
+        self.unwatched = 0
+        """Starts and ends that were not looked at, because too many waited."""
+        self._unwatched_before = 0
+        self.faults = 0
+
+    @property
+    def has_open(self) -> bool:
+        """Whether a span is open in which a call may hang."""
+        return any(trace.open for trace in list(self._traces.values()))
+
+    def add(self, event: Began | EndedSpan) -> bool:
+        """Take a start or an end; False where too many wait."""
+        if len(self._events) >= MAX_EVENTS:
+            self.unwatched += 1
+            return False
+        self._events.append(event)
+        return True
+
+    def look(self, timeout: float = -1) -> None:
+        """Look at all that was taken before; an ended span has its loops from here on.
+
+        While another thread looks, it waits for that one, at most `timeout` seconds.
+        """
+        if not self._looking.acquire(timeout=timeout):
+            return
+        try:
+            for _ in range(len(self._events)):
+                event = self._events.popleft()
+                try:
+                    if isinstance(event, EndedSpan):
+                        self._ended(event)
+                    else:
+                        self._began(event)
+                except Exception as error:  # noqa: BLE001 - a bug of ours costs a step; logged and counted
+                    self._fault(error)
+        finally:
+            self._looking.release()
+
+    def tick(self) -> None:
+        """Look for what is wrong because nothing happened."""
+        # Read first: what began before is looked at by then, and what ends from here on waits for the next tick.
+        unwatched = self.unwatched
+        self.look()
+        with self._looking:
+            now = self._now()
+            for trace_id, trace in list(self._traces.items()):
+                try:
+                    if unwatched > self._unwatched_before:
+                        self._close_unseen(trace)
+                    if trace.detectors is not None and trace.open:
+                        self._nothing_happened(trace_id, trace, trace.detectors, now)
+                except Exception as error:  # noqa: BLE001 - a bug of ours costs a look; logged and counted
+                    self._fault(error)
+        self._unwatched_before = unwatched
+
+    def _close_unseen(self, trace: _Trace) -> None:
+        """Let no span hang, nor be told of as open, whose end was not looked at, as too many waited."""
+        for began in list(trace.open.values()):
+            span, context = began.span, began.span.get_span_context()
+            if span.end_time is None or context is None:
+                continue
+            del trace.open[context.span_id]
+            trace.calls.discard(context.span_id)
+            span_id = format_span_id(context.span_id)
+            self._announce.ended(span_id)
+            if trace.detectors is not None:
+                trace.detectors.observe(
+                    Step(kind=StepKind.OTHER, name=span.name, span_id=span_id, ended_at=span.end_time)
+                )
+
+    def _nothing_happened(self, trace_id: int, trace: _Trace, detectors: Detectors, now: int) -> None:
+        for loop in self._told(trace_id, trace, detectors.tick(now)):
+            self._announce.hung(loop)
+            if loop.span_id is not None and int(loop.span_id, 16) in trace.open:
+                trace.untold.setdefault(loop.span_id, []).append(loop)
+
+    def _began(self, event: Began) -> None:
+        span, context = event.span, event.span.get_span_context()
+        if context is None:
+            return
+        trace = self._trace(context.trace_id)
+        if len(trace.open) < MAX_OPEN:
+            trace.open[context.span_id] = event
+        if span.end_time is not None and not trace.calls:
+            # It is over: it cannot hang, and there is nothing around it that would hear of it.
+            return
+        attributes = _attributes(span)
+        self._name(trace, event.identity, attributes)
+        start = StepStarted(
+            kind=(kind := kind_of(span.name, attributes)),
+            name=span.name if kind is StepKind.OTHER else name_of(kind, span.name, attributes),
+            span_id=format_span_id(context.span_id),
+            parent_id=format_span_id(span.parent.span_id) if span.parent is not None else None,
+            agent=whose(span, trace.open).agent or agent_named(span, attributes),
+            at=span.start_time or 0,
+        )
+        service = str(span.resource.attributes.get(SERVICE_NAME, ""))
+        self._announce.started(start, format_trace_id(context.trace_id), trace.session_id, service)
+        if self._detects and kind is not StepKind.OTHER:
+            trace.calls.add(context.span_id)
+        if trace.calls:
+            self._detectors(context.trace_id, trace).observe(start)
+
+    def _ended(self, ended: EndedSpan) -> None:
+        span, context = ended.span, ended.span.get_span_context()
+        if context is None:
+            return
+        trace = self._trace(context.trace_id)
+        trace.open.pop(context.span_id, None)
+        span_id = f"{context.span_id:016x}"
+        self._announce.ended(span_id)
+        if not self._detects:
+            return
+        attributes = ended.attributes
+        self._name(trace, ended.identity, attributes)
+        around = whose(span, trace.open)
+        step = step_of(
+            span_id=span_id,
+            name=span.name,
+            attributes=attributes,
+            events=_events(ended),
+            failed=span.status.status_code is StatusCode.ERROR,
+            status_message=span.status.description,
+            agent=around.agent or agent_named(span, attributes),
+            run=around.run,
+            started_at=span.start_time,
+            ended_at=span.end_time,
+        )
+        trace.calls.discard(context.span_id)
+        untold = trace.untold.pop(span_id, ())
+        if step is not None:
+            found = self._detectors(context.trace_id, trace).observe(step)
+            ended.loops = (*untold, *self._told(context.trace_id, trace, found)) if found or untold else ()
+        elif trace.detectors is not None:
+            trace.detectors.observe(Step(kind=StepKind.OTHER, name=span.name, span_id=span_id, ended_at=span.end_time))
+            ended.loops = tuple(untold) or None
+
+    def _told(self, trace_id: int, trace: _Trace, found: list[Finding]) -> Iterator[Finding]:
+        for loop in found:
+            told = replace(loop, session_id=trace.session_id or format_trace_id(trace_id))
+            self._publish(told)
+            yield told
+
+    def _trace(self, trace_id: int) -> _Trace:
+        trace = self._traces.get(trace_id)
+        if trace is None:
+            trace = self._traces[trace_id] = _Trace()
+            if len(self._traces) > MAX_TRACES:
+                self._traces.popitem(last=False)
+        self._traces.move_to_end(trace_id)
+        return trace
+
+    def _detectors(self, trace_id: int, trace: _Trace) -> Detectors:
+        if trace.detectors is None:
+            # The session may be known later than the first step.
+            trace.detectors = Detectors("", format_trace_id(trace_id), self._rules)
+        return trace.detectors
+
+    def _name(self, trace: _Trace, identity: Identity | None, attributes: Mapping[str, Any]) -> None:
+        """Names from the application outrank those on a span."""
+        if identity is not None and identity.session_id is not None:
+            trace.session_id = identity.session_id
+        elif trace.session_id is None:
+            trace.session_id = session_of(attributes)
+
+    def _fault(self, error: Exception) -> None:
+        self.faults += 1
+        self._log.warning("watch", "agenteval failed on a span while looking for loops", exc_info=error)
+
+
+def _attributes(span: ReadableSpan) -> Mapping[str, Any]:
+    # A plain dict, because an SDK mapping runs Python code for every item.
+    attributes = span.attributes
+    return attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
+
+
+def _events(ended: EndedSpan) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    # A generator, because the events of most spans are not asked for.
+    for event in ended.events:
+        yield event.name, event.attributes or {}

@@ -1,0 +1,390 @@
+"""The sender thread: gathers spans into requests, keeps one in flight, and retries until the collector has them."""
+
+import logging
+import struct
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from otel_agenteval.sending.announcements import Announcements
+from otel_agenteval.sending.background import (
+    FIRST_BACKOFF,
+    MAX_BACKOFF,
+    OwnThread,
+    backoff,
+    suppressing_instrumentation,
+)
+from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer
+from otel_agenteval.sending.encoding import Encoder
+from otel_agenteval.sending.throttle import LossLog, ThrottledLog
+from otel_agenteval.sending.transport import Answer, Delivered, Refused, Retry, Transport
+
+LINGER: Final = 0.05
+MIN_INTERVAL: Final = 0.005
+"""Seconds from one request to the next unless it is full: a request costs as much as ten spans, so traces that close
+in quick succession share one, and a trace that closes alone goes at once."""
+
+MAX_REQUEST_SPANS: Final = 512
+MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
+MAX_SPAN_BYTES: Final = 16 * 1024 * 1024
+MAX_REPORTS: Final = 1024
+REQUEST_TIMEOUT: Final = 10.0
+ANNOUNCE_TIMEOUT: Final = 1.0
+
+_IDLE: Final = 30.0
+_MAX_ORDERED_DELAY: Final = 300.0
+_UNREACHABLE_GRACE: Final = 0.5
+"""Seconds for which a stopping sender tries a collector that was never there: one may be starting beside the agent."""
+
+_logger = logging.getLogger("otel_agenteval")
+
+
+class Sender:
+    """Owns the thread, the connection and everything that leaves; the buffer is shared with the agent's threads.
+
+    Producers call `wake` (the one of `OwnThread`) after they changed the buffer. `before_encoding` completes what the
+    buffer holds. Nothing here runs on an agent's thread but `flush` and `stop`.
+    """
+
+    def __init__(
+        self,
+        buffer: SpanBuffer,
+        transport: Transport,
+        encoder: Encoder,
+        monotonic: Callable[[], float],
+        announcements: Announcements,
+        before_encoding: Callable[[], None],
+    ) -> None:
+        self._buffer = buffer
+        self._transport = transport
+        self._encoder = encoder
+        self._monotonic = monotonic
+        self._announcements = announcements
+        self._before_encoding = before_encoding
+        self._log = ThrottledLog(_logger, monotonic)
+        self._losses = LossLog(_logger, monotonic)
+        self._thread = OwnThread("agenteval-sender", self._run)
+        self.start, self.wake = self._thread.start, self._thread.wake
+        # Guards nothing but the waiting of `flush`, `stop` and the pauses between attempts.
+        self._progress = threading.Condition()
+        self._flushes = 0
+        self._deadline: float | None = None
+        self._grace_ends = 0.0
+        self._done = threading.Event()
+        self._reports: deque[bytes] = deque()
+        self._report_due = 0.0
+        self._next_request = 0.0
+        self._noted_refused = 0
+        self._noted_oversized = 0
+        self._report_attempts = 0
+        self._announce_attempts = 0
+        self.reports_accepted = 0
+        self.reports_settled = 0
+        self.reports_delivered = 0
+        self.faults = 0
+        self.exported = 0
+        self.rejected = 0
+        self.dropped: Counter[str] = Counter()
+        """Spans and reports given up here, by reason."""
+
+    def wants_waking(self) -> bool:
+        """Whether the span just added is the first of a batch, or fills one."""
+        buffer = self._buffer
+        return buffer.waiting == 1 or self._is_full()
+
+    def add_report(self, request: bytes) -> bool:
+        """Queue an encoded run report; False when the queue is full."""
+        if len(self._reports) >= MAX_REPORTS:
+            return False
+        self._reports.append(request)
+        self.reports_accepted += 1
+        self.wake()
+        return True
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until the collector has answered for all that was handed over before; False after `timeout` seconds.
+
+        Between two attempts it cuts the wait short, unless the collector asked for that wait.
+        """
+        spans, reports = self._buffer.accepted, self.reports_accepted
+        with self._progress:
+            self._flushes += 1
+            self._progress.notify_all()
+        self.wake()
+        with self._progress:
+            return self._progress.wait_for(
+                lambda: self._buffer.settled >= spans and self.reports_settled >= reports, timeout
+            )
+
+    def stop(self, timeout: float) -> None:
+        """Deliver what can be delivered within `timeout` seconds, drop the rest, end the thread."""
+        with self._progress:
+            if self._deadline is None:
+                now = self._monotonic()
+                self._grace_ends = now + min(timeout, _UNREACHABLE_GRACE)
+                self._deadline = now + timeout
+            self._progress.notify_all()
+        if not self._thread.started:
+            # Nothing was handed over, or only at interpreter exit, when no thread can be started any more.
+            self._run()
+            return
+        self.wake()
+        if not self._done.wait(timeout):
+            # The request in flight outlives the deadline: closing the connection ends it.
+            self._transport.close()
+            self._done.wait(1.0)
+
+    def _run(self) -> None:
+        try:
+            with suppressing_instrumentation():
+                while not self._finished():
+                    self._await_batch()
+                    self._guarded(self._send_batch)
+                    self._guarded(self._send_report)
+                    self._guarded(self._send_announcement)
+                    self._log_losses()
+                self._drop_rest()
+                self._note_refusals()
+                self._losses.log_rest()
+        finally:
+            self._transport.close()
+            self._done.set()
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """Run a step of the loop; a fault of ours costs what the step held, never the thread."""
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - the agent must outlive our bugs; logged, and its spans counted
+            self.faults += 1
+            self._log.warning("fault", "agenteval failed while sending", exc_info=error)
+
+    def _finished(self) -> bool:
+        if self._deadline is None:
+            return False
+        nothing_left = not self._buffer.waiting and not self._reports
+        return nothing_left or self._monotonic() >= self._deadline
+
+    def _is_full(self) -> bool:
+        buffer = self._buffer
+        return buffer.waiting >= MAX_REQUEST_SPANS or buffer.waiting_bytes >= MAX_REQUEST_BYTES
+
+    def _await_batch(self) -> None:
+        """Return when a batch is due: urgent, full, lingered long enough, or the sender is stopping."""
+        linger_until: float | None = None
+        while self._deadline is None and not self._is_full():
+            now = self._monotonic()
+            timeout = _IDLE
+            timeout = min(timeout, self._announcements.seconds_left())
+            if self._reports:
+                timeout = min(timeout, self._report_due - now)
+            if self._buffer.is_urgent:
+                timeout = min(timeout, self._next_request - now)
+            elif self._buffer.waiting:
+                linger_until = linger_until or now + LINGER
+                timeout = min(timeout, linger_until - now)
+            if timeout <= 0:
+                return
+            self._log_losses()
+            self._thread.wait(timeout)
+
+    def _send_batch(self) -> None:
+        batch = self._buffer.take(MAX_REQUEST_SPANS, MAX_REQUEST_BYTES)
+        if not batch:
+            return
+        self._next_request = self._monotonic() + MIN_INTERVAL
+        accounted = self._accounted()
+        try:
+            self._before_encoding()
+            for part in _parts(self._encoded(batch)):
+                self._deliver(part)
+        finally:
+            if lost := len(batch) - (self._accounted() - accounted):
+                self._drop("internal_error", lost, "a fault of ours, logged beside this")
+            self._buffer.settle(batch)
+            self._notify()
+
+    def _accounted(self) -> int:
+        return self.exported + self.rejected + self.dropped.total()
+
+    def _encoded(self, batch: list[EndedSpan]) -> Iterator[tuple[EndedSpan, bytes]]:
+        for ended in batch:
+            try:
+                encoded = self._encoder.span(ended)
+            except (ValueError, OverflowError, struct.error) as error:
+                self._drop("not_encodable", 1, f"span {ended.span.name!r}: {error}")
+                continue
+            if len(encoded) > MAX_SPAN_BYTES:
+                size = f"{len(encoded)} bytes, the limit is {MAX_SPAN_BYTES}"
+                self._drop("too_large", 1, f"span {ended.span.name!r} has {size}")
+                continue
+            yield ended, encoded
+
+    def _deliver(self, part: list[tuple[EndedSpan, bytes]]) -> None:
+        """Send until the collector has answered for every span of `part`, or the sender's time is over."""
+        request = self._encoder.request((ended.span, encoded) for ended, encoded in part)
+        attempt = 0
+        while True:
+            timeout = self._time_left(REQUEST_TIMEOUT)
+            answer: Answer = Retry("stopped") if timeout <= 0 else self._transport.export(request, timeout)
+            match answer:
+                case Delivered(rejected, message):
+                    self._delivered(len(part), rejected, message)
+                    return
+                case Refused(_, too_large=True) if len(part) > 1:
+                    half = len(part) // 2
+                    self._deliver(part[:half])
+                    self._deliver(part[half:])
+                    return
+                case Refused(problem):
+                    self._drop("refused", len(part), problem)
+                    return
+                case Retry():
+                    if not self._pause(attempt, answer):
+                        self._drop("shutdown", len(part), answer.problem)
+                        return
+            attempt += 1
+
+    def _delivered(self, spans: int, rejected: int, message: str) -> None:
+        rejected = min(rejected, spans)
+        self.exported += spans - rejected
+        self.rejected += rejected
+        if rejected:
+            self._lose("the collector rejected %d spans", rejected, message or "it does not say why")
+        elif message:
+            self._log.warning("warned", "the collector took the spans and says: %s", message)
+
+    def _send_report(self) -> None:
+        """One attempt at the oldest report; spans do not wait behind one that the collector puts off."""
+        if not self._reports or (self._monotonic() < self._report_due and self._deadline is None):
+            return
+        answer: Answer = Refused("a fault of ours")
+        try:
+            answer = self._transport.report(self._reports[0], self._time_left(REQUEST_TIMEOUT))
+        finally:
+            if isinstance(answer, Retry):
+                self._put_off_reports(answer)
+            else:
+                self._reports.popleft()
+                self._report_attempts = 0
+                if isinstance(answer, Delivered):
+                    self.reports_delivered += 1
+                else:
+                    self._drop("report_refused", 1, answer.problem)
+                self.reports_settled += 1
+                self._notify()
+
+    def _send_announcement(self) -> None:
+        """One attempt at what was not announced yet; nothing waits for it."""
+        delivered = self._buffer.settled >= self._buffer.accepted
+        if (request := self._announcements.take(delivered=delivered)) is None:
+            return
+        answer = self._transport.announce(request.SerializeToString(), self._time_left(ANNOUNCE_TIMEOUT))
+        match answer:
+            case Delivered():
+                self._announcements.taken(request)
+                self._announce_attempts = 0
+            case Refused():
+                self._announcements.give_up(request)
+            case Retry():
+                self._announcements.put_off(request, backoff(self._announce_attempts))
+                self._announce_attempts += 1
+
+    def _put_off_reports(self, answer: Retry) -> None:
+        self._log.warning("unreachable", "%d run reports wait: %s", len(self._reports), answer.problem)
+        if self._deadline is not None:
+            self._rest_while_stopping(answer)
+        self._report_due = self._monotonic() + _delay(self._report_attempts, answer.after)
+        self._report_attempts += 1
+
+    def _pause(self, attempt: int, answer: Retry) -> bool:
+        """Wait before the next attempt; False when the sender is stopping and its time is over."""
+        after = answer.after
+        waiting = self._buffer.accepted - self._buffer.settled
+        self._log.warning("unreachable", "%d spans wait for the collector: %s", waiting, answer.problem)
+        flushes = self._flushes
+        until = self._monotonic() + _delay(attempt, after)
+
+        def cut_short() -> bool:
+            return self._deadline is not None or (after is None and self._flushes != flushes)
+
+        while not cut_short() and (remaining := until - self._monotonic()) > 0:
+            self._log_losses()
+            # Who puts off spans is to know all the same that the process lives.
+            self._guarded(self._send_announcement)
+            with self._progress:
+                self._progress.wait_for(cut_short, min(remaining, MAX_BACKOFF))
+        if self._deadline is not None:
+            self._rest_while_stopping(answer)
+            return self._monotonic() < self._deadline
+        return True
+
+    def _rest_while_stopping(self, answer: Retry) -> None:
+        """Stopping means to keep trying to the end, but not in a spin, nor long where there never was a collector."""
+        if answer.never_reached:
+            self._deadline = self._grace_ends
+        with self._progress:
+            self._progress.wait(self._time_left(FIRST_BACKOFF))
+
+    def _note_refusals(self) -> None:
+        """Bring into the log what the buffer refused on the agent's threads, which never log."""
+        buffer = self._buffer
+        refused, oversized = buffer.refused, buffer.oversized
+        if new := refused - self._noted_refused:
+            self._noted_refused = refused
+            problem = "the agent ends spans faster than the collector takes them"
+            self._losses.add("dropped %d spans (buffer_full)", new, problem)
+        if new := oversized - self._noted_oversized:
+            self._noted_oversized = oversized
+            problem = f"a span of about {buffer.oversized_bytes} bytes, max_buffer_bytes is {buffer.max_bytes}"
+            self._losses.add("dropped %d spans (too_large)", new, problem)
+
+    def _log_losses(self) -> None:
+        if self._deadline is None:
+            self._note_refusals()
+            self._losses.log_due()
+
+    def _time_left(self, wanted: float) -> float:
+        deadline = self._deadline
+        return wanted if deadline is None else max(0.0, min(wanted, deadline - self._monotonic()))
+
+    def _drop(self, reason: str, count: int, problem: str) -> None:
+        self.dropped[reason] += count
+        what = "run reports" if reason.startswith("report_") else "spans"
+        self._lose(f"dropped %d {what} ({reason.removeprefix('report_')})", count, problem)
+
+    def _lose(self, kind: str, count: int, problem: str) -> None:
+        self._losses.add(kind, count, problem)
+        self._log_losses()
+
+    def _drop_rest(self) -> None:
+        if rest := self._buffer.take(self._buffer.waiting, 1 << 62):
+            self._drop("shutdown", len(rest), "the collector did not take them in time")
+            self._buffer.settle(rest)
+        if reports := len(self._reports):
+            self._drop("report_shutdown", reports, "the collector did not take them in time")
+            self._reports.clear()
+            self.reports_settled += reports
+        self._notify()
+
+    def _notify(self) -> None:
+        with self._progress:
+            self._progress.notify_all()
+
+
+def _delay(attempt: int, after: float | None) -> float:
+    return backoff(attempt) if after is None else min(max(after, 0.0), _MAX_ORDERED_DELAY)
+
+
+def _parts(encoded: Iterable[tuple[EndedSpan, bytes]]) -> Iterator[list[tuple[EndedSpan, bytes]]]:
+    """Cut into requests of at most MAX_REQUEST_BYTES, or of one span."""
+    part: list[tuple[EndedSpan, bytes]] = []
+    size = 0
+    for ended, body in encoded:
+        size += len(body)
+        if part and size > MAX_REQUEST_BYTES:
+            yield part
+            part, size = [], len(body)
+        part.append((ended, body))
+    if part:
+        yield part

@@ -1,0 +1,216 @@
+"""One gRPC channel to the collector, and what its answers mean to the sender."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from otel_agenteval.config import Destination
+from otel_agenteval.sending.forking import forks_wait
+
+EXPORT_METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+REPORT_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/ReportRun"
+STARTS_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/ReportStarts"
+
+# https://opentelemetry.io/docs/specs/otlp/#failures; RESOURCE_EXHAUSTED also without a RetryInfo, because a
+# collector that sheds load wants these spans later.
+_RETRYABLE: Final = frozenset(
+    {
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DATA_LOSS,
+    }
+)
+_CONNECTION_LOST: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
+# How gRPC begins the details of a failure to connect or to resolve the name. Nothing else tells it from a collector
+# that answers UNAVAILABLE; a wording not listed passes for one that was reached, and so for one to wait for.
+_NOT_CONNECTED: Final = ("failed to connect to all addresses", "errors resolving", "DNS resolution failed")
+_RETRY_INFO: Final = "google.rpc.retryinfo-bin"
+_STATUS_DETAILS: Final = "grpc-status-details-bin"
+
+_logger = logging.getLogger("otel_agenteval")
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The collector has it, but for `rejected` spans it refused with `message`."""
+
+    rejected: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Not now: the same request may be taken `after` that many seconds; None: the collector did not say when.
+
+    `never_reached`: neither this attempt nor an earlier one found a collector to connect to.
+    """
+
+    problem: str
+    after: float | None = None
+    never_reached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Never: the same request fails again. `too_large`: a smaller one may pass."""
+
+    problem: str
+    too_large: bool = False
+
+
+Answer: TypeAlias = Delivered | Retry | Refused
+
+
+class Transport(Protocol):
+    """What the sender needs of the way to the collector. No call raises for what the far side does."""
+
+    def export(self, request: bytes, timeout: float) -> Answer:
+        """Send an encoded ExportTraceServiceRequest and wait at most `timeout` seconds."""
+        ...
+
+    def report(self, request: bytes, timeout: float) -> Answer:
+        """Send an encoded ReportRunRequest and wait at most `timeout` seconds."""
+        ...
+
+    def announce(self, request: bytes, timeout: float) -> Answer:
+        """Send an encoded ReportStartsRequest and wait at most `timeout` seconds."""
+        ...
+
+    def close(self) -> None:
+        """Give up the connection; a call in progress ends."""
+        ...
+
+
+class GrpcTransport:
+    """Connects at the first call, and anew after the connection was lost: gRPC's own back-off goes to two minutes."""
+
+    def __init__(self, destination: Callable[[], Destination]) -> None:
+        self._destination = destination
+        self._channel: grpc.Channel | None = None
+        self._reached = False
+
+    def export(self, request: bytes, timeout: float) -> Answer:
+        with forks_wait():
+            return self._call(EXPORT_METHOD, request, timeout, _partial_success)
+
+    def report(self, request: bytes, timeout: float) -> Answer:
+        with forks_wait():
+            return self._call(REPORT_METHOD, request, timeout, lambda _: Delivered())
+
+    def announce(self, request: bytes, timeout: float) -> Answer:
+        with forks_wait():
+            return self._call(STARTS_METHOD, request, timeout, lambda _: Delivered())
+
+    def close(self) -> None:
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            channel.close()
+
+    def _call(self, method: str, request: bytes, timeout: float, read: Callable[[bytes], Answer]) -> Answer:
+        destination = self._destination()
+        if self._channel is None:
+            try:
+                self._channel = open_channel(destination)
+            except OSError as error:
+                problem = f"cannot read the TLS files of {destination.target}: {error}"
+                return Retry(problem, never_reached=not self._reached)
+        channel = self._channel
+        try:
+            # Both ends of this call are bytes already.
+            call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(method, None, None)
+            response = call(request, timeout=timeout, metadata=destination.headers)
+        except grpc.RpcError as error:
+            if error.code() in _CONNECTION_LOST:
+                self.close()
+            self._reached = self._reached or not _is_not_connected(error)
+            return _failure(destination, error, self._reached)
+        except ValueError:
+            # So gRPC names a channel that `close` took away meanwhile; anything else is a fault of ours.
+            if channel is self._channel:
+                raise
+            return Retry("the connection was closed")
+        self._reached = True
+        return read(response)
+
+
+def open_channel(destination: Destination) -> grpc.Channel:
+    """A channel of its own; to be called where forks wait, as gRPC imports the most of itself only here.
+
+    Raises OSError where the TLS files cannot be read.
+    """
+    options: list[tuple[str, int]] = [
+        # Channels to one address share connections by default, and after a fork the child's would use the parent's.
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.max_send_message_length", -1),
+    ]
+    if destination.loopback:
+        # A proxy from the environment cannot reach this machine's own address.
+        options.append(("grpc.enable_http_proxy", 0))
+    compression = grpc.Compression.Gzip if destination.gzip else grpc.Compression.NoCompression
+    _logger.debug("connecting to %s (%s)", destination.target, destination.source)
+    if not destination.secure:
+        return grpc.insecure_channel(destination.target, options, compression)
+    credentials = grpc.ssl_channel_credentials(
+        _file(destination.certificate), _file(destination.client_key), _file(destination.client_certificate)
+    )
+    return grpc.secure_channel(destination.target, credentials, options, compression)
+
+
+def _file(path: str | None) -> bytes | None:
+    return Path(path).read_bytes() if path else None
+
+
+def _partial_success(response: bytes) -> Answer:
+    try:
+        partial = ExportTraceServiceResponse.FromString(response).partial_success
+    except DecodeError:
+        return Delivered(message="the answer is no ExportTraceServiceResponse")
+    return Delivered(rejected=max(partial.rejected_spans, 0), message=partial.error_message)
+
+
+def _is_not_connected(error: grpc.RpcError) -> bool:
+    return error.code() is grpc.StatusCode.UNAVAILABLE and (error.details() or "").startswith(_NOT_CONNECTED)
+
+
+def _failure(destination: Destination, error: grpc.RpcError, reached: bool) -> Answer:
+    code, details = error.code(), error.details() or ""
+    problem = f"{destination.target} ({destination.source}): {code.name}: {details[:500]}"
+    if code not in _RETRYABLE:
+        return Refused(problem)
+    # gRPC itself answers so for a message over the receiver's limit; it will not shrink by waiting.
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
+        return Refused(problem, too_large=True)
+    return Retry(problem, _retry_delay(error), never_reached=not reached)
+
+
+def _retry_delay(error: grpc.RpcError) -> float | None:
+    """The delay the collector asked for, in seconds: in a RetryInfo trailer, or among the details of the status."""
+    trailers: dict[str, Any] = {item.key: item.value for item in error.trailing_metadata() or ()}
+    info = RetryInfo()
+    try:
+        if _RETRY_INFO in trailers:
+            info.ParseFromString(trailers[_RETRY_INFO])
+            return _seconds(info)
+        if _STATUS_DETAILS in trailers:
+            for detail in Status.FromString(trailers[_STATUS_DETAILS]).details:
+                if detail.Is(RetryInfo.DESCRIPTOR) and detail.Unpack(info):
+                    return _seconds(info)
+    except DecodeError:
+        _logger.debug("unreadable retry delay in the trailers of %s", error)
+    return None
+
+
+def _seconds(info: RetryInfo) -> float:
+    return float(info.retry_delay.seconds + info.retry_delay.nanos / 1e9)

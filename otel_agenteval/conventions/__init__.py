@@ -8,6 +8,7 @@ from otel_agenteval.conventions.dialects import content_switch, read_span
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
 from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.readings import SpanReadings
 from otel_agenteval.conventions.runs import STAMPED, RunNaming
 from otel_agenteval.conventions.span_values import (
     EventRecord,
@@ -27,6 +28,7 @@ __all__ = [
     "RunNaming",
     "SessionNaming",
     "SpanFacts",
+    "SpanReadings",
     "SpanRecord",
     "attributes",
     "content_switch",

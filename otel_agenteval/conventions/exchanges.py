@@ -268,6 +268,7 @@ def _merge(call: Node, again: Node) -> None:
     """
     if call.facts is None or again.facts is None:
         return
+    call.facts = replace(call.facts)
     call.facts.complete_with(again.facts)
     own, other = span_error(call.span), span_error(again.span)
     if other is None or (own is None and call.role is Role.MODEL and call.facts.output is not None):

@@ -135,6 +135,12 @@ class Content:
         """Content of a single message that says nothing."""
         return cls(lambda: [Message(role=role, is_empty=True)])
 
+    def begin_again(self) -> None:
+        """Forget what was looked at; the values stay decoded, but those of a cut recording, whose last one changes."""
+        self._made, self._messages, self.unread = {}, None, 0
+        if self.cut:
+            self._items = None
+
     @property
     def messages(self) -> list[Message]:
         """The messages in order; of a cut recording those that can be read."""

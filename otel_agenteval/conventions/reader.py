@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby, islice
 
 from otel_agenteval import semconv
@@ -14,6 +15,7 @@ from otel_agenteval.conventions.exchanges import Exchange, exchanges
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.history import begins_with_user, history
 from otel_agenteval.conventions.messages import SYSTEM
+from otel_agenteval.conventions.readings import ReadSpan
 from otel_agenteval.conventions.replies import recall_replies
 from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.conventions.tools import available_tools
@@ -32,11 +34,12 @@ def read_trace(
     logs: Sequence[LogRecord] = (),
     naming: identity.SessionNaming = identity.BY_CONVENTION,
     run_naming: runs.RunNaming = runs.STAMPED,
+    read_span: ReadSpan = read_span,
 ) -> Trace:
     """Read a trace from its spans and log records, by the dialects that recognise them.
 
     `naming` and `run_naming` say which attributes of the application's own name the session and the run, where none
-    of a convention does.
+    of a convention does. `read_span` may know readings of spans from an earlier reading of the trace.
 
     The order of `spans` and `logs` does not matter, and what arrived twice counts once. Nothing that stands
     in them raises: what could not be read is counted in `Trace.unread`.
@@ -138,11 +141,12 @@ def _find_calls(nodes: Sequence[Node]) -> None:
     for node in nodes:
         if node.facts and node.facts.is_overwritten:
             within = (each for child in node.children for each in child.below() if each.role is Role.MODEL)
-            node.facts.role = None if len([*islice(within, 2)]) == 2 else node.facts.role
+            if len([*islice(within, 2)]) == 2:
+                node.facts = replace(node.facts, role=None)
     steps = [node for node in nodes if node.facts and node.facts.may_be_call and node.role is Role.CHAIN]
     for step in sorted(steps, key=lambda node: -node.depth):
         if step.facts and not any(each.role is Role.MODEL for each in step.below()):
-            step.facts.role = Role.MODEL
+            step.facts = replace(step.facts, role=Role.MODEL)
 
 
 def _agents(nodes: Sequence[Node]) -> tuple[str, ...]:

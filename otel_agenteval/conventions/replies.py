@@ -5,6 +5,7 @@ the results of the tools, so there it stands with all that it asked for.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ def recall_replies(models: Sequence[Node]) -> None:
     """Complete the replies of a turn's model calls, given by start time."""
     for model, following in pairwise(models):
         if model.facts and _is_empty(model) and (reply := _sent_back(model, following)):
-            model.facts.output = Content(partial(list, [reply]))
+            model.facts = replace(model.facts, output=Content(partial(list, [reply])))
 
 
 def _is_empty(model: Node) -> bool:

@@ -159,6 +159,8 @@ def _join(requests: Sequence[ToolRequest], executions: Sequence[ToolCall]) -> di
     matches: dict[int, ToolCall] = {}
     free = list(executions)
     for key in (_call_id, _name_and_arguments, _name):
+        if len(matches) == len(requests):
+            break
         queues: dict[str, deque[ToolCall]] = defaultdict(deque)
         for call in free:
             queues[key(call)].append(call)

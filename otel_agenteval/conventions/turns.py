@@ -157,9 +157,8 @@ def _ended_with(exchange: Exchange, is_last: bool) -> list[Node]:
 
     A run that failed before another took its place is none of them, nor is an agent in a run that went on without it.
     """
-    ended = _last_speakers(exchange)
-    if ended and ended[0].role is Role.AGENT:
-        del ended[1:]
+    runs = exchange.runs[-1:]
+    ended = runs if runs and runs[0].role is Role.AGENT else _last_speakers(exchange)
     innermost = ended[0] if ended else exchange.root
     if not ended and innermost.role not in (Role.MODEL, Role.TOOL):
         ended.append(innermost)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
-from otel_agenteval.detectors.content import MAX_ERROR, Compared, error_fingerprint, is_speech, written
+from otel_agenteval.detectors.content import MAX_ERROR, Compared, error_fingerprint, is_speech
 from otel_agenteval.detectors.loop import loop
 from otel_agenteval.detectors.repetition import Attempts, Checks, Cycles, Failure, Failures, Row
 from otel_agenteval.detectors.results import Lack, ends_of, is_content, lack_in, reports_failure
@@ -124,7 +124,7 @@ class RunDetectors:
 
     def _checked_again(self, call: _Call) -> Finding | None:
         rule, step = self._rules.no_progress, call.step
-        made = None if call.arguments is None else (step.name, written(step.arguments))
+        made = None if call.arguments is None else (step.name, call.arguments.letters)
         row = self._checks.add(made, _reported(call), step)
         if row is None or row.count != rule.repeats or not (call.failure or reports_failure(step.result)):
             return None

@@ -58,11 +58,6 @@ def fingerprint(content: Json) -> Fingerprint | None:
     return blake2b(canonical.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def written(content: Json) -> int:
-    """Equal for what is the same to the letter, found far faster than a fingerprint."""
-    return hash(content if isinstance(content, str) else fingerprint(content))
-
-
 class Compared:
     """Recorded content that is equal to the same content, however that is written.
 
@@ -70,7 +65,7 @@ class Compared:
     names of their tools, and then their content need not be read at all.
     """
 
-    __slots__ = ("_read", "_same", "_written")
+    __slots__ = ("_read", "_same", "_written", "letters")
 
     def __init__(self, content: Json, read: Callable[[Json], Json] | None = None) -> None:
         """`read` gets out of `content` what counts; None: all of it."""
@@ -80,6 +75,8 @@ class Compared:
             self._written = content
         else:
             self._same = fingerprint(read(content) if read else content)
+        self.letters = hash(content if isinstance(content, str) else self._same)
+        """Equal for what is the same to the letter, found far faster than a fingerprint."""
 
     @property
     def fingerprint(self) -> Fingerprint | None:

@@ -94,17 +94,16 @@ def named(name: str, operation: str | None = None) -> Span:
     ],
 )
 def test_spans_are_told_apart_by_their_operation(made: Span, operation: str) -> None:
-    habit = Senders().habit(made, made.SerializeToString(), ORIGIN, "default", What.PARENT)
-    assert habit == Habit(CHAT._replace(operation=operation), What.PARENT)
+    habits = Senders().habits(made, made.SerializeToString(), ORIGIN, "default")
+    assert habits.parent == Habit(CHAT._replace(operation=operation), What.PARENT)
 
 
 def test_names_are_remembered_within_bounds() -> None:
     senders = Senders(capacity=10)
     for number in range(100):
         made = named(f"name-{number}")
-        assert (
-            senders.habit(made, made.SerializeToString(), ORIGIN, "default", What.PARENT).sender.operation == made.name
-        )
+        habits = senders.habits(made, made.SerializeToString(), ORIGIN, "default")
+        assert habits.parent.sender.operation == made.name
     assert len(senders._named) <= 10
 
 

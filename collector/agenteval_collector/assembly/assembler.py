@@ -28,7 +28,7 @@ from agenteval_collector.assembly.schedule import Schedule
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy, Death
 from agenteval_collector.model.counters import Telemetry
-from agenteval_collector.model.telemetry import Arrival, LoggedRequest, Origin
+from agenteval_collector.model.telemetry import Arrival, LoggedRequest
 from agenteval_collector.runtime.clock import Clock
 
 GOES_ON_AGAIN = 1.0
@@ -94,7 +94,8 @@ class Assembler:
         What `known` and `reload` raise passes through; the same requests can be given again then.
         """
         parsed = [(request, list(items_of(request))) for request in requests]
-        known = self._look_up({trace_id for _, items in parsed for trace_id, _, _ in items})
+        unseen = {trace_id for _, items in parsed for trace_id, _, _ in items if trace_id not in self._open}
+        known = self._look_up(unseen) if unseen else {}
         touched: dict[bytes, OpenTrace] = {}
         forgotten: set[bytes] = set()
         arrivals: list[Arrival] = []
@@ -104,31 +105,25 @@ class Assembler:
                 trace = self._open.get(trace_id)
                 if trace is None:
                     trace = self._find(trace_id, request.tenant, receipt, known, forgotten)
-                    if trace is None:
+                    if trace is None or not self._goes_on_with(trace, item):
                         if trace_id in forgotten:
                             self._telemetry.late(1)
                         continue
-                    if trace_id not in self._open:
-                        if trace.knows(item):
-                            continue
-                        self._reopen(trace)
                 touched[trace_id] = trace
-                if self._add(trace, item, origin, receipt) and isinstance(item, Span):
-                    arrivals.append(Arrival(item, origin))
+                before = trace.size
+                if trace.add(item, origin, receipt):
+                    self._open_bytes += trace.size - before
+                    if trace.revision > 1:
+                        self._telemetry.late(1)
+                    if isinstance(item, Span):
+                        arrivals.append(Arrival(item, origin))
             self._next_offset = request.offset + 1
             self._newest_received = max(self._newest_received, request.received_at)
-        self._closed.trim()
+        if known:
+            self._closed.trim()
         if arrivals:
             self._arrived(arrivals, sum(len(request.body) for request in requests))
-        now = self._clock.monotonic()
-        complete: list[AssembledTrace] = []
-        for trace in touched.values():
-            if self._completion.at_once(trace):
-                complete.append(self._complete(trace, ClosedBy.COUNT))
-            else:
-                trace.touched_at = now
-                self._schedule.touch(trace.trace_id, now)
-        return complete + self._within_memory()
+        return self._counted(touched.values()) + self._within_memory()
 
     def due(self) -> list[AssembledTrace]:
         """The traces whose time has come."""
@@ -165,7 +160,7 @@ class Assembler:
         What `known` and `reload` raise passes through; the same traces can be given again then.
         """
         keys = [bytes.fromhex(trace_id) for trace_id in trace_ids]
-        known = self._look_up(set(keys))
+        known = self._look_up({key for key in keys if key not in self._open})
         complete: list[AssembledTrace] = []
         receipt = Receipt(self._next_offset, self._clock.now())
         for key in keys:
@@ -234,9 +229,21 @@ class Assembler:
         """Serialized bytes of the spans and log records of open traces."""
         return self._open_bytes
 
+    def _counted(self, touched: Iterable[OpenTrace]) -> list[AssembledTrace]:
+        """Those of the traces that are complete by their senders' counts; the others are looked at later."""
+        now = self._clock.monotonic()
+        complete: list[AssembledTrace] = []
+        for trace in touched:
+            if self._completion.at_once(trace):
+                complete.append(self._complete(trace, ClosedBy.COUNT))
+            else:
+                trace.touched_at = now
+                self._schedule.touch(trace.trace_id, now)
+        return complete
+
     def _look_up(self, trace_ids: set[bytes]) -> Mapping[str, KnownTrace]:
-        """Those of the traces that were scored before, and are not here."""
-        unseen = [each.hex() for each in trace_ids if each not in self._open and each not in self._closed]
+        """Those of the traces, which are not open, that were scored before and are not here."""
+        unseen = [each.hex() for each in trace_ids if each not in self._closed]
         return self._known(unseen) if unseen else {}
 
     def _find(
@@ -262,14 +269,13 @@ class Assembler:
         self._closed.keep(trace)
         return trace
 
-    def _add(self, trace: OpenTrace, item: Span | Record, origin: Origin, receipt: Receipt) -> bool:
-        before = trace.size
-        added = trace.add(item, origin, receipt)
-        if added:
-            self._open_bytes += trace.size - before
-            if trace.revision > 1:
-                self._telemetry.late(1)
-        return added
+    def _goes_on_with(self, trace: OpenTrace, item: Span | Record) -> bool:
+        """Whether the trace is open, or is opened again for an item that it does not know."""
+        if trace.trace_id not in self._open:
+            if trace.knows(item):
+                return False
+            self._reopen(trace)
+        return True
 
     def _reopen(self, trace: OpenTrace) -> None:
         """Go on with a trace that is complete."""

@@ -1,11 +1,9 @@
 """Track the parents and log records of a trace that have not come yet, and the habits that tell whether they will."""
 
-from collections.abc import Iterator
-
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from agenteval_collector.assembly.model_calls import MODEL_CALLS, may_be_bare
-from agenteval_collector.assembly.senders import Senders
+from agenteval_collector.assembly.model_calls import lacks_content
+from agenteval_collector.assembly.senders import Habits, Senders
 from agenteval_collector.assembly.telling import Usual
 from agenteval_collector.model.senders import Habit, What
 from agenteval_collector.model.telemetry import Origin
@@ -39,16 +37,22 @@ class Awaiting:
         parents = self._parents
         if span_id in parents:
             self._came |= parents.pop(span_id)
+        is_counted = origin.process is not None
+        may_log = self._senders.may_log(self._tenant, origin)
+        if is_counted and missing_parent is None and not may_log:
+            return
+        habits = self._senders.habits(span, raw, origin, self._tenant)
         if missing_parent is not None:
-            what = _parent(span)
+            habit = _of_parent(span, habits)
             # A process that counts its spans needs no guess about its own.
-            if origin.process is None or what is What.REMOTE_PARENT:
-                habit = self._senders.habit(span, raw, origin, self._tenant, what)
+            if not is_counted or habit.what is What.REMOTE_PARENT:
                 children = parents.get(missing_parent, _NOBODY)
                 if habit not in children:
                     parents[missing_parent] = children | {habit}
-        if self._may_be_followed(span, raw, origin):
-            self.expect_logs(span, raw, origin)
+        # A process that counts its spans is complete at once, and a call that failed has no answer.
+        is_bare = habits.calls_model and not is_counted and span.status.code != _ERROR and lacks_content(raw)
+        if is_bare or (may_log and self._senders.usual(habits.logs) is not Usual.UNKNOWN):
+            self._expect_logs(span_id, habits.logs)
 
     def answered(self, span_id: bytes) -> None:
         """The log record with what the span's model answered is there."""
@@ -56,14 +60,11 @@ class Awaiting:
             self._answered = set()
         self._answered.add(span_id)
 
-    def missing(self) -> Iterator[Habit]:
-        """The habits of all that has not come; each once. Safe from any thread."""
-        seen = _NOBODY
-        for habits in list(self._parents.values()):
-            yield from habits - seen
-            seen |= habits
-        if self._logged is not None:
-            yield from self._logs(answered=False) - seen
+    def missing(self) -> frozenset[Habit]:
+        """The habits of all that has not come. Safe from any thread."""
+        if not self._parents and self._logged is None:
+            return _NOBODY
+        return self._logs(answered=False).union(*list(self._parents.values()))
 
     @property
     def came(self) -> frozenset[Habit]:
@@ -78,9 +79,7 @@ class Awaiting:
 
     def expect_logs(self, span: Span, raw: bytes, origin: Origin) -> None:
         """Log records may follow the span."""
-        if self._logged is None:
-            self._logged = {}
-        self._logged[span.span_id] = self._senders.habit(span, raw, origin, self._tenant, What.LOGS)
+        self._expect_logs(span.span_id, self._senders.habits(span, raw, origin, self._tenant).logs)
 
     def learn(self) -> None:
         """Tell what came and what did not, as the trace is complete; each thing once, and again when it has changed."""
@@ -102,29 +101,22 @@ class Awaiting:
         """Mark that all this was told when the trace was complete before."""
         self._told = {**dict.fromkeys(self.missing(), False), **dict.fromkeys(self._came, True)}
 
-    def _may_be_followed(self, span: Span, raw: bytes, origin: Origin) -> bool:
-        """Whether log records are known to come with such spans; while it is not known, with calls without content."""
-        known_to = self._senders.may_log(self._tenant, origin)
-        # A process that counts its spans is complete at once; a call that failed has no answer.
-        is_bare = origin.process is None and may_be_bare(raw) and span.status.code != _ERROR
-        if not known_to and not is_bare:
-            return False
-        habit = self._senders.habit(span, raw, origin, self._tenant, What.LOGS)
-        if is_bare and habit.sender.operation in MODEL_CALLS:
-            return True
-        return known_to and self._senders.usual(habit) is not Usual.UNKNOWN
+    def _expect_logs(self, span_id: bytes, habit: Habit) -> None:
+        if self._logged is None:
+            self._logged = {}
+        self._logged[span_id] = habit
 
     def _logs(self, *, answered: bool) -> frozenset[Habit]:
         """The habits of the spans that log records may follow, and have or have not."""
+        if self._logged is None:
+            return _NOBODY
         known = self._answered or ()
-        return frozenset(
-            habit for span_id, habit in list((self._logged or {}).items()) if (span_id in known) is answered
-        )
+        return frozenset(habit for span_id, habit in list(self._logged.items()) if (span_id in known) is answered)
 
 
-def _parent(span: Span) -> What:
+def _of_parent(span: Span, habits: Habits) -> Habit:
     """Without flags, what enters a process is taken to have its parent in another one."""
     flags = span.flags
     if flags & _REMOTE if flags & _FLAGS_KNOWN else span.kind in _ENTERED:
-        return What.REMOTE_PARENT
-    return What.PARENT_OF_FAILED if span.status.code == _ERROR else What.PARENT
+        return habits.remote_parent
+    return habits.parent_of_failed if span.status.code == _ERROR else habits.parent

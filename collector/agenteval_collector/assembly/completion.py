@@ -77,12 +77,14 @@ class Completion:
         """
         if not trace.delivered or trace.scored < trace.revision - 1:
             return False
-        return all(_needless(habit, self._senders.usual(habit)) for habit in trace.awaiting.missing())
+        missing = trace.awaiting.missing()
+        return not missing or all(_needless(habit, self._senders.usual(habit)) for habit in missing)
 
     def closing(self, trace: OpenTrace, by: ClosedBy) -> Closing:
         """Why the trace is complete, told with what is known of its senders."""
-        closing, missing = self._closings[by], sorted(trace.awaiting.missing())
-        came = sorted(self._learned_remote(trace).difference(missing))
+        closing, awaiting = self._closings[by], trace.awaiting
+        missing = sorted(awaiting.missing())
+        came = sorted(self._learned_remote(awaiting.came).difference(missing)) if awaiting.came else []
         if not missing and not came:
             return closing
         usual = {habit: self._senders.usual(habit) for habit in missing}
@@ -121,11 +123,11 @@ class Completion:
             return f"until nothing has come for {seconds:g} s"
         return f"until it is {self._waits.max_age:g} s old"
 
-    def _learned_remote(self, trace: OpenTrace) -> frozenset[Habit]:
-        """The remote parents that came and were waited for, as they had come in other traces."""
+    def _learned_remote(self, came: frozenset[Habit]) -> frozenset[Habit]:
+        """Those of the parents that came which are remote and were waited for, as they had come in other traces."""
         return frozenset(
             habit
-            for habit in trace.awaiting.came
+            for habit in came
             if habit.what is What.REMOTE_PARENT and self._senders.usual(habit) is not Usual.UNKNOWN
         )
 

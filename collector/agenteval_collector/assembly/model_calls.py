@@ -20,9 +20,7 @@ _CONTENT = (
 )  # fmt: skip
 
 
-def may_be_bare(raw: bytes) -> bool:
-    """Whether the span, given as bytes, has no content, and may be a model call by the words in it."""
-    # Searching bytes is far cheaper than walking attributes, and these three words tell most spans apart.
-    if b"chat" not in raw and b"text_completion" not in raw and b"generate_content" not in raw:
-        return False
-    return _OPERATION in raw and not any(name in raw for name in _CONTENT)
+def lacks_content(raw: bytes) -> bool:
+    """Whether the model call, a serialized span, has no content with it; False where it does not name its operation."""
+    # Searching bytes is far cheaper than walking attributes.
+    return not any(name in raw for name in _CONTENT) and _OPERATION in raw

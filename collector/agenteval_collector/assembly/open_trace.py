@@ -112,10 +112,12 @@ class OpenTrace:
         """
         if self._unended:
             return True
+        if not self._awaited:
+            return False
         going_on = {
             process for process, count in list(self._delivered.items()) if count > self._expected.get(process, 0)
         }
-        return bool(going_on) and any(not going_on.isdisjoint(processes) for processes in list(self._awaited.values()))
+        return any(not going_on.isdisjoint(processes) for processes in list(self._awaited.values()))
 
     @property
     def delivered(self) -> bool:
@@ -175,7 +177,13 @@ class OpenTrace:
         if orphan and origin.process is not None:
             self._awaited.setdefault(parent_id, set()).add(origin.process)
         self._added(receipt)
-        self._attribute(span, raw, origin, again=known is not None)
+        # Searching bytes is far cheaper than walking attributes, and one span in a trace carries the marker.
+        process = (_MARKER in raw and self._mark(span, origin.process)) or origin.process
+        if known is None:
+            if process is None:
+                self._unattributed += 1
+            else:
+                self._delivered[process] = self._delivered.get(process, 0) + 1
         return True
 
     def _add_log(self, record: Record, origin: Origin, receipt: Receipt) -> bool:
@@ -189,8 +197,9 @@ class OpenTrace:
         return True
 
     def _added(self, receipt: Receipt) -> None:
-        self.offsets[receipt.offset] = None
-        self.received_at = max(self.received_at, receipt.received_at)
+        if receipt.offset not in self.offsets:
+            self.offsets[receipt.offset] = None
+            self.received_at = max(self.received_at, receipt.received_at)
         if not self.changed:
             self._changed(receipt)
 
@@ -200,24 +209,17 @@ class OpenTrace:
         if self.scored == self.revision - 1:
             self.unscored_from = receipt
 
-    def _attribute(self, span: Span, raw: bytes, origin: Origin, *, again: bool) -> None:
-        process = origin.process
-        # Searching bytes is far cheaper than walking attributes, and one span in a trace carries the marker.
-        if _MARKER in raw:
-            named, count = _marker(span)
-            reporter = process or named
-            if reporter is not None and count is not None:
-                self._marked = True
-                self._expected[reporter] = max(count, self._expected.get(reporter, 0))
-                if process is None:
-                    self._marked_only.add(reporter)
-                    process = reporter
-        if again:
-            return
+    def _mark(self, span: Span, process: str | None) -> str | None:
+        """Note the count that the marker on a span has; the process that it names where `process` is not known."""
+        named, count = _marker(span)
+        reporter = process or named
+        if reporter is None or count is None:
+            return None
+        self._marked = True
+        self._expected[reporter] = max(count, self._expected.get(reporter, 0))
         if process is None:
-            self._unattributed += 1
-        else:
-            self._delivered[process] = self._delivered.get(process, 0) + 1
+            self._marked_only.add(reporter)
+        return reporter
 
 
 def _marker(span: Span) -> tuple[str | None, int | None]:

@@ -31,12 +31,12 @@ class Schedule:
     def due(self, now: float) -> list[bytes]:
         """The traces to be looked at by now; each has to be asked for again."""
         due: dict[bytes, None] = {}
-        while self._touched:
-            trace_id, touched = next(iter(self._touched.items()))
+        for trace_id, touched in self._touched.items():
             if touched + self._settle > now:
                 break
-            del self._touched[trace_id]
             due[trace_id] = None
+        for trace_id in due:
+            del self._touched[trace_id]
         while self._heap and self._heap[0][0] <= now:
             at, trace_id = heapq.heappop(self._heap)
             # Otherwise it is gone, or was asked for earlier by now.

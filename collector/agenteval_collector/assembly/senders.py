@@ -7,7 +7,7 @@ longest is forgotten for a new one.
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -45,6 +45,16 @@ class SenderRules:
     logs: bool | None = None
 
 
+class Habits(NamedTuple):
+    """The habits of spans of one name; `calls_model`: their content may come in log records."""
+
+    parent: Habit
+    parent_of_failed: Habit
+    remote_parent: Habit
+    logs: Habit
+    calls_model: bool
+
+
 class Senders:
     """The habits; `learned` are those of an earlier run, `rules` what is set by hand, by service. Of one thread, but
     for `describe`."""
@@ -60,24 +70,24 @@ class Senders:
         self._capacity = capacity
         self._changed: dict[Habit, str] = {}
         # Made once, because many spans share one.
-        self._named: dict[tuple[str, ...], Habit] = {}
+        self._named: dict[tuple[str, ...], Habits] = {}
         # By habit, the last traces, oldest first: "+" where the thing came, "-" where it did not.
         self._histories: OrderedDict[Habit, str] = OrderedDict(learned)
         self._logging = {habit.sender[:3] for habit in self._histories if habit.what is What.LOGS}
         self._bound()
 
-    def habit(self, span: Span, raw: bytes, origin: Origin, tenant: str, what: What) -> Habit:
-        """The habit by which `what` may come after the span; `raw` is the span as bytes.
+    def habits(self, span: Span, raw: bytes, origin: Origin, tenant: str) -> Habits:
+        """The habits by which things may come after the span; `raw` is the span as bytes.
 
         Spans of one name are taken to be of one operation: it is looked for once.
         """
-        key = (what, span.name, origin.scope, origin.service, tenant)
-        habit = self._named.get(key)
-        if habit is None:
+        key = (span.name, origin.scope, origin.service, tenant)
+        habits = self._named.get(key)
+        if habits is None:
             if len(self._named) >= self._capacity:
                 self._named.clear()
-            habit = self._named[key] = Habit(_sender(span, raw, origin, tenant), what)
-        return habit
+            habits = self._named[key] = _habits(_sender(span, raw, origin, tenant))
+        return habits
 
     def usual(self, habit: Habit) -> Usual:
         """Whether the thing usually comes: as it is set, else as it was learned, else as it is known of the scope."""
@@ -143,13 +153,14 @@ class Senders:
 
     def _keep(self, habit: Habit, history: str) -> None:
         history = history[-LAST:]
-        if self._histories.get(habit) != history:
-            self._changed[habit] = history
-        self._histories[habit] = history
+        known = self._histories.get(habit)
+        if known != history:
+            self._changed[habit] = self._histories[habit] = history
         self._histories.move_to_end(habit)
-        if habit.what is What.LOGS:
-            self._logging.add(habit.sender[:3])
-        self._bound()
+        if known is None:
+            if habit.what is What.LOGS:
+                self._logging.add(habit.sender[:3])
+            self._bound()
 
     def _bound(self) -> None:
         while len(self._histories) > self._capacity:
@@ -161,6 +172,16 @@ class Senders:
 def _known_of_scope(habit: Habit) -> bool:
     sender = habit.sender
     return habit.what is What.LOGS and sender.scope in WRITES_LOGS and sender.operation in MODEL_CALLS
+
+
+def _habits(sender: Sender) -> Habits:
+    return Habits(
+        parent=Habit(sender, What.PARENT),
+        parent_of_failed=Habit(sender, What.PARENT_OF_FAILED),
+        remote_parent=Habit(sender, What.REMOTE_PARENT),
+        logs=Habit(sender, What.LOGS),
+        calls_model=sender.operation in MODEL_CALLS,
+    )
 
 
 def _sender(span: Span, raw: bytes, origin: Origin, tenant: str) -> Sender:

@@ -21,7 +21,7 @@ from agenteval_collector.model.documents import Document
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judging import Judgement
 from agenteval_collector.model.links import Move
-from agenteval_collector.model.rendering import trace_document
+from agenteval_collector.model.rendering import OF_REVISION, trace_document
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.said import SaidTurn, said_in
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, Standing
@@ -326,10 +326,11 @@ def _processes(assembled: AssembledTrace) -> list[str]:
 
 
 def _same(assembled: AssembledTrace, trace: Trace, session_id: str, seen: Seen) -> SameTrace:
+    document = _document(assembled, trace, session_id, seen)
     return SameTrace(
         trace_id=trace.trace_id,
         revision=assembled.revision,
-        document=_document(assembled, trace, session_id, seen),
+        revised={field: document[field] for field in OF_REVISION},
         offsets=assembled.offsets,
         processes=_processes(assembled),
     )

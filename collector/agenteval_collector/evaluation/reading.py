@@ -5,20 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
-
+from agenteval_collector.evaluation.decoded import Decoded, DecodedTraces
 from agenteval_collector.model.assembled import AssembledTrace, Death
-from agenteval_collector.model.resources import resource_of
-from otel_agenteval.conventions import (
-    BY_CONVENTION,
-    STAMPED,
-    RunNaming,
-    SessionNaming,
-    log_record,
-    read_trace,
-    span_record,
-)
+from otel_agenteval.conventions import BY_CONVENTION, STAMPED, RunNaming, SessionNaming, read_trace
 from otel_agenteval.model import Trace
 
 T = TypeVar("T")
@@ -35,28 +24,29 @@ LATEST = 2**63 - 1
 
 
 class TraceReader:
-    """Called with what was assembled of a trace for what the dialects make of it; never raises on content."""
+    """Called with what was assembled of a trace for what the dialects make of it; never raises on content.
 
-    def __init__(self, naming: SessionNaming = BY_CONVENTION, run_naming: RunNaming = STAMPED) -> None:
+    `kept` has what was decoded of the traces that were read last: a reader with it belongs to one thread.
+    """
+
+    def __init__(
+        self,
+        naming: SessionNaming = BY_CONVENTION,
+        run_naming: RunNaming = STAMPED,
+        kept: DecodedTraces | None = None,
+    ) -> None:
         self._naming = naming
         self._run_naming = run_naming
+        self._kept = kept
 
     def __call__(self, assembled: AssembledTrace) -> Trace:
+        decoded = Decoded() if self._kept is None else self._kept.take(assembled.trace_id)
+        spans, logs = decoded.decode(_within_bounds(assembled.spans), assembled.logs)
         trace = _storable(
-            read_trace(
-                assembled.trace_id,
-                [
-                    span_record(Span.FromString(raw), resource_of(origin.resource), origin.scope)
-                    for raw, origin in _within_bounds(assembled.spans)
-                ],
-                [
-                    log_record(LogRecord.FromString(raw), resource_of(origin.resource), origin.scope)
-                    for raw, origin in assembled.logs
-                ],
-                self._naming,
-                self._run_naming,
-            )
+            read_trace(assembled.trace_id, spans, logs, self._naming, self._run_naming, decoded.read_span)
         )
+        if self._kept is not None:
+            self._kept.keep(assembled.trace_id, decoded)
         if assembled.death is not None:
             trace = _storable(_completed(trace, assembled.death))
         if len(assembled.spans) > MAX_SPANS:

@@ -53,11 +53,12 @@ class TraceRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameTrace:
-    """A newer revision of a trace that says the same as the one before: its outcomes stand."""
+    """A newer revision of a trace that says the same as the one before: its outcomes stand, and its document but for
+    the fields in `revised`."""
 
     trace_id: str
     revision: int
-    document: Document
+    revised: Document
     offsets: Sequence[int]
     processes: Sequence[str]
 

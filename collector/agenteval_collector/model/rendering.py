@@ -16,6 +16,9 @@ from otel_agenteval.outcome import Status
 
 NOTHING_SEEN = Seen()
 
+OF_REVISION = ("complete", "closing", "revision", "span_count", "seen", "open_spans", "status_reason")
+"""Fields of a trace's document in which revisions may differ that say the same."""
+
 JUDGE_TROUBLE = "judge_trouble"
 """In the metadata of an outcome that waits for the judge: what is wrong with it now."""
 
@@ -75,6 +78,16 @@ def trace_document(
         "continues_turn": trace.continues_turn,
         "turn_goes_on": trace.turn_goes_on,
     }
+
+
+def without_copies(document: Document) -> Document:
+    """A trace's document without what its turns say already; `with_copies` puts it back."""
+    return {**document, "tools_called": None}
+
+
+def with_copies(document: Document) -> Document:
+    """A trace's document as it was before `without_copies`."""
+    return {**document, "tools_called": [call for turn in document["turns"] for call in turn["tools_called"]]}
 
 
 def closing_document(closing: Closing | None) -> Document | None:

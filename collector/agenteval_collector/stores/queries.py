@@ -12,6 +12,7 @@ from agenteval_collector.model.rendering import (
     exchange_document,
     outcome_document,
     rfc3339,
+    with_copies,
     with_outcomes,
     with_trouble,
 )
@@ -40,7 +41,7 @@ from agenteval_collector.stores.running import (
     stop_reason,
     unknown_sessions,
 )
-from agenteval_collector.stores.schema import outcomes, sessions, traces
+from agenteval_collector.stores.schema import outcomes, sessions, trace_documents, traces
 from agenteval_collector.stores.session_list import cursor_after, may_be_wanted, read_sessions
 from agenteval_collector.stores.store import TENANT
 from otel_agenteval.metrics import SIGNAL_NAMES
@@ -49,6 +50,8 @@ from otel_agenteval.outcome import Subject
 COMPLETED, CORRECT = "task_completion", "tool_use_correctness"
 ATTENTION = ("none", "info", "warning", "error")
 """Worst findings, the last to be looked at first."""
+
+_OF_TRACE = (trace_documents.c.tenant == traces.c.tenant) & (trace_documents.c.trace_id == traces.c.trace_id)
 
 
 class StoreQueries:
@@ -88,8 +91,10 @@ class StoreQueries:
             live = found_in_trace(connection, TENANT, trace_id)
             if open_spans:
                 live |= {"open_spans": open_spans, "status_reason": reason}
-            query = select(traces.c.document, traces.c.revision, traces.c.session_id).where(
-                traces.c.tenant == TENANT, traces.c.trace_id == trace_id
+            query = (
+                select(trace_documents.c.document, traces.c.revised, traces.c.revision, traces.c.session_id)
+                .join_from(traces, trace_documents, _OF_TRACE)
+                .where(traces.c.tenant == TENANT, traces.c.trace_id == trace_id)
             )
             stored = connection.execute(query).first()
             if stored is None or (running is not None and stored.revision < running["revision"]):
@@ -97,7 +102,8 @@ class StoreQueries:
                 return None if known is None else {**known, **live}
             outcomes_of = self._outcomes(connection, Subject.TRACE, [trace_id])
             labels = read_labels(connection, TENANT, trace_id)
-            document = with_outcomes(json.loads(stored.document), outcomes_of[trace_id], labels)
+            trace = with_copies(json.loads(stored.document)) | json.loads(stored.revised)
+            document = with_outcomes(trace, outcomes_of[trace_id], labels)
             # It was complete as far as was known, and goes on: until it is complete again its scores are provisional.
             going_on = {"status": "running", "complete": False} if open_spans and reason is None else {}
             # It may have moved to another session since.

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.effort import Effort
+from agenteval_collector.model.rendering import without_copies
 from agenteval_collector.model.sessions import SessionRecord
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, Status, Subject, Unscored
 
@@ -19,7 +20,7 @@ def trace_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
         "started_at": trace.started_at,
         "continues_turn": trace.continues_turn,
         "revision": trace.revision,
-        "document": json.dumps(trace.document),
+        "revised": "{}",
         "offsets": json.dumps(list(trace.offsets)),
         "task_id": trace.run.task_id if trace.run else None,
         "run_id": trace.run.run_id if trace.run else None,
@@ -30,6 +31,10 @@ def trace_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
         "effort": json.dumps(asdict(trace.effort)),
         "scored_at": trace.scored_at,
     }
+
+
+def document_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
+    return {"tenant": tenant, "trace_id": trace.trace_id, "document": json.dumps(without_copies(trace.document))}
 
 
 def outcome_row(tenant: str, evaluation: Evaluation) -> dict[str, Any]:

@@ -18,7 +18,7 @@ def write_same(connection: Connection, tenant: str, same: Sequence[SameTrace]) -
             .where(traces.c.tenant == tenant, traces.c.trace_id == trace.trace_id)
             .values(
                 revision=trace.revision,
-                document=json.dumps(trace.document),
+                revised=json.dumps(trace.revised),
                 offsets=json.dumps(list(trace.offsets)),
                 processes=json.dumps(list(trace.processes)),
             )

@@ -31,7 +31,7 @@ traces = Table(
     Column("started_at", BigInteger, nullable=False),
     Column("continues_turn", Boolean, nullable=False, comment="whether its turn began in the trace before it"),
     Column("revision", Integer, nullable=False),
-    Column("document", Text, nullable=False, comment="JSON: the trace without status and outcomes"),
+    Column("revised", Text, nullable=False, comment="JSON: fields in which its revision differs from its document"),
     Column("offsets", Text, nullable=False, comment="JSON: the requests of the log it was read from"),
     Column("task_id", String),
     Column("run_id", String),
@@ -45,6 +45,16 @@ traces = Table(
     Index("traces_by_session", "tenant", "session_id", "started_at"),
     Index("traces_by_run", "tenant", "task_id", "run_id", "condition"),
     Index("traces_died", "tenant", "session_id", "started_at", sqlite_where=text("died IS NOT NULL")),
+)
+
+# Apart, because SQLite writes a row whole: a revision that says the same changes nothing here.
+trace_documents = Table(
+    "trace_documents",
+    metadata,
+    Column("tenant", String, nullable=False),
+    Column("trace_id", String, nullable=False),
+    Column("document", Text, nullable=False, comment="JSON: the trace without status and outcomes"),
+    PrimaryKeyConstraint("tenant", "trace_id"),
 )
 
 outcomes = Table(

@@ -41,6 +41,7 @@ from agenteval_collector.stores.labels import write_label
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.rows import (
     counts_at_once,
+    document_row,
     effort_from,
     evaluation_of,
     outcome_row,
@@ -51,7 +52,7 @@ from agenteval_collector.stores.rows import (
 from agenteval_collector.stores.run_rows import trim_run_reports, write_run_report, write_run_traces
 from agenteval_collector.stores.running import read_processes
 from agenteval_collector.stores.same_traces import write_same
-from agenteval_collector.stores.schema import outcomes, progress, sessions, traces
+from agenteval_collector.stores.schema import outcomes, progress, sessions, trace_documents, traces
 from agenteval_collector.stores.upserting import upsert
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import SIGNAL_NAMES
@@ -116,6 +117,7 @@ class Store:
             # First: what comes behind one of these in a commit is newer.
             write_same(connection, TENANT, commit.same)
             upsert(connection, traces, [trace_row(TENANT, trace) for trace in commit.traces])
+            upsert(connection, trace_documents, [document_row(TENANT, trace) for trace in commit.traces])
             write_run_traces(connection, TENANT, commit.traces)
             upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
             for trace in commit.traces:
@@ -448,8 +450,8 @@ def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, di
 
 def _turns(connection: Connection, trace_ids: Sequence[str]) -> dict[str, list[Document]]:
     """The turns of the traces, as their documents have them."""
-    query = select(traces.c.trace_id, traces.c.document).where(
-        traces.c.tenant == TENANT, traces.c.trace_id.in_(trace_ids)
+    query = select(trace_documents.c.trace_id, trace_documents.c.document).where(
+        trace_documents.c.tenant == TENANT, trace_documents.c.trace_id.in_(trace_ids)
     )
     rows = connection.execute(query).all()
     documents = ((row.trace_id, json.loads(row.document)) for row in rows)

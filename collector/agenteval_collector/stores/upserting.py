@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, Table
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import insert
 
-from agenteval_collector.stores.schema import findings, outcomes, progress, sessions, traces
+from agenteval_collector.stores.schema import findings, outcomes, progress, sessions, trace_documents, traces
 
 
 def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -36,6 +36,7 @@ def _upsert_sql(table: Table, keep: Sequence[str] = (), keep_true: Sequence[str]
 
 _UPSERTS: Final = {
     "traces": _upsert_sql(traces),
+    "trace_documents": _upsert_sql(trace_documents),
     "outcomes": _upsert_sql(outcomes, keep_true=("counted",)),
     # Going on is no reason to forget that a session's scores were counted, or that it was reported ended.
     "sessions": _upsert_sql(sessions, keep=("finalized_at", "ended_at")),

@@ -14,6 +14,7 @@ from agenteval_collector.config import (
 )
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluation import Judging, TraceEvaluation, TraceObservation, TraceOutcomes
+from agenteval_collector.evaluation.decoded import DecodedTraces
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable, plugins
 from agenteval_collector.findings import findings_in, seen_in
@@ -81,8 +82,7 @@ class EvaluationCore:
         thresholds = {
             each.name: evaluator_config(configured, each.name).threshold for each in (*evaluators, *with_truth)
         }
-        read = trace_reader(settings)
-        self.read = read if expected_tools is None else _with_truth(read, expected_tools)
+        self.read = _with_truth(trace_reader(settings), expected_tools)
         run_traces = RunTraces(settings.reliability.prices, detectors(settings.reliability.safety))
         self.evaluation = TraceEvaluation(
             TraceOutcomes(evaluators, with_truth, judging, thresholds, embedder.model, clock),
@@ -90,7 +90,7 @@ class EvaluationCore:
             store,
             embedder.embed,
             clock,
-            self.read,
+            _with_truth(trace_reader(settings, DecodedTraces(settings.assembly.max_recent_bytes)), expected_tools),
             telemetry,
             run_traces,
             TraceObservation(
@@ -106,7 +106,10 @@ class EvaluationCore:
         )
 
 
-def _with_truth(read: TraceReader, expected_tools: ExpectedTools) -> Callable[[AssembledTrace], Trace]:
+def _with_truth(read: TraceReader, expected_tools: ExpectedTools | None) -> Callable[[AssembledTrace], Trace]:
+    if expected_tools is None:
+        return read
+
     def read_with_truth(assembled: AssembledTrace) -> Trace:
         trace = read(assembled)
         expected = expected_tools(trace.run) if trace.expected_tools is None else None
@@ -121,8 +124,8 @@ def reliability_reports(settings: Settings, store: Store, clock: Clock) -> Relia
     return ReliabilityReports(StoredRuns(store.engine, TENANT, window, lambda: store.writes), window, clock)
 
 
-def trace_reader(settings: Settings) -> TraceReader:
-    """Reads traces as the settings want sessions and runs to be named."""
+def trace_reader(settings: Settings, kept: DecodedTraces | None = None) -> TraceReader:
+    """Reads traces as the settings want sessions and runs to be named; `kept` as the reader has it."""
     reliability = settings.reliability
     return TraceReader(
         session_naming(settings),
@@ -132,6 +135,7 @@ def trace_reader(settings: Settings) -> TraceReader:
             success=reliability.success_attributes,
             confidence=reliability.confidence_attributes,
         ),
+        kept,
     )
 
 

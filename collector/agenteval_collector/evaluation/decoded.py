@@ -1,0 +1,95 @@
+"""Telemetry of large traces, kept decoded so that a revision decodes and reads only what is new."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Final, TypeVar
+
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as LogMessage
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.model.resources import resource_of
+from agenteval_collector.model.telemetry import Origin
+from otel_agenteval.conventions import LogRecord, SpanReadings, SpanRecord, log_record, span_record
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+MIN_ITEMS: Final = 50
+"""Spans and log records from which on a trace is kept: a smaller one is read again in a moment."""
+EXPANSION: Final = 6
+"""Bytes of memory that a byte of telemetry takes with itself, decoded and read: three to six, by the texts."""
+
+Serialized = tuple[bytes, Origin]
+
+
+class Decoded:
+    """What is decoded of one trace."""
+
+    def __init__(self) -> None:
+        self._spans: dict[Serialized, SpanRecord] = {}
+        self._logs: dict[Serialized, LogRecord] = {}
+        self.read_span = SpanReadings()
+        self.size = 0
+        """Bytes of memory that it takes, estimated."""
+        self.items = 0
+        """The number of its spans and log records."""
+
+    def decode(
+        self, spans: Iterable[Serialized], logs: Iterable[Serialized]
+    ) -> tuple[list[SpanRecord], list[LogRecord]]:
+        """The spans and log records, to be read again; what was decoded before is the same object as then."""
+        self.read_span.begin_again()
+        self._spans = _each(spans, self._spans, _span)
+        self._logs = _each(logs, self._logs, _log)
+        self.size = EXPANSION * sum(len(raw) for held in (self._spans, self._logs) for raw, _ in held)
+        self.items = len(self._spans) + len(self._logs)
+        return list(self._spans.values()), list(self._logs.values())
+
+
+class DecodedTraces:
+    """Keeps what was decoded of the traces of `min_items` or more spans and log records that were read last.
+
+    All of it takes at most `max_bytes`. Not thread-safe.
+    """
+
+    def __init__(self, max_bytes: int, *, min_items: int = MIN_ITEMS) -> None:
+        self._max_bytes = max_bytes
+        self._min_items = min_items
+        self._kept: OrderedDict[str, Decoded] = OrderedDict()
+        self.size = 0
+        """Bytes of memory that all of it takes, estimated."""
+
+    def take(self, trace_id: str) -> Decoded:
+        """What is known of a trace, which is kept no more until it is given back."""
+        known = self._kept.pop(trace_id, None)
+        if known is None:
+            return Decoded()
+        self.size -= known.size
+        return known
+
+    def __contains__(self, trace_id: str) -> bool:
+        return trace_id in self._kept
+
+    def keep(self, trace_id: str, decoded: Decoded) -> None:
+        """Keep it where the trace is large; those that were read longest ago go for it."""
+        if decoded.items < self._min_items:
+            return
+        self._kept[trace_id] = decoded
+        self.size += decoded.size
+        while self.size > self._max_bytes:
+            _, oldest = self._kept.popitem(last=False)
+            self.size -= oldest.size
+
+
+def _each(items: Iterable[K], known: Mapping[K, V], decode: Callable[[K], V]) -> dict[K, V]:
+    return {item: decode(item) if (value := known.get(item)) is None else value for item in items}
+
+
+def _span(item: Serialized) -> SpanRecord:
+    raw, origin = item
+    return span_record(Span.FromString(raw), resource_of(origin.resource), origin.scope)
+
+
+def _log(item: Serialized) -> LogRecord:
+    raw, origin = item
+    return log_record(LogMessage.FromString(raw), resource_of(origin.resource), origin.scope)

@@ -144,23 +144,19 @@ class ExpectedTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """The digests that join a trace to the one before it and the one after it, where nothing names its session.
+    """The digests that join a trace to the one before it and the one after it.
 
     Each is a digest, or None where it is not known. `follows` is what the trace goes on from: it equals `said`, `reply`
-    or `calls` of the trace before. `asked` are the ids of all calls that were asked for until then, None where there
-    was none: it equals `called` of the trace before, and tells apart conversations of the same words. `said` are the
-    words up to the trace's last reply, `reply` is the id of that reply, `calls` are the ids of the calls that it asks
-    for, and `called` those of all calls up to it, also where there are none. `keeps_calls`: the model was sent calls of
-    earlier turns, all with ids.
+    or `calls` of the trace before. `begins` is all that it was sent where it goes on from nothing. `said` is all that
+    was said up to the trace's last reply, `reply` is the id of that reply, `calls` are the ids of the calls that it
+    asks for.
     """
 
+    begins: bytes | None = None
     follows: bytes | None = None
-    asked: bytes | None = None
     said: bytes | None = None
     reply: bytes | None = None
     calls: bytes | None = None
-    called: bytes | None = None
-    keeps_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +164,7 @@ class Trace:
     """All that was recorded under one trace id, read by the dialects that recognised its spans.
 
     `session_id` is None where nothing names a session: the trace is then its own session. `agent` is the
-    outermost agent's name, `agents` all of them in order of appearance. `partial` says that content was cut on
+    outermost agent's name, `agents` all of them, each before those within it. `partial` says that content was cut on
     the way (length or count limits). `dialects` names what was recognised; empty means that no span of the
     trace is GenAI telemetry. `expected_tools` is ground truth that a span carries, None where none does.
     """
@@ -191,7 +187,7 @@ class Trace:
     """Whether `history` begins with the user's words; else an agent that sends the newest messages only has left out
     what was said before."""
     conversation: Conversation | None = None
-    """None where a session is named, and where no messages or ids of replies were recorded."""
+    """None where no messages or ids of replies were recorded."""
     told: tuple[ToolCall, ...] = ()
     """Calls that the first turn made in earlier traces, as its first model call was told of them, oldest first."""
     told_now: int = 0

@@ -44,28 +44,16 @@ def conversation(models: Sequence[Node]) -> Conversation | None:
         return None
     first, last = models[0].facts, models[-1].facts
     words = _Words()
-    follows, asked = _beginning(first, words)
-    said = reply = calls = called = None
-    keeps_calls = False
+    begins, follows = _beginning(first, words)
+    said = reply = calls = None
     if span_error(models[-1].span) is None:
         if last is not first:
             words = _Words()
             _beginning(last, words)
-        keeps_calls = words.keeps_calls
         said, calls = _ending(last, words)
-        called = words.called() if said is not None else None
         reply = _digest("reply", last.response_id) if last.response_id else None
-    if follows is None and said is None and reply is None and calls is None:
-        return None
-    return Conversation(
-        follows=follows,
-        asked=asked,
-        said=said,
-        reply=reply,
-        calls=calls,
-        called=called,
-        keeps_calls=keeps_calls and called is not None,
-    )
+    known = Conversation(begins=begins, follows=follows, said=said, reply=reply, calls=calls)
+    return known if known != Conversation() else None
 
 
 def earlier_steps(models: Sequence[Node], agents: Sequence[str]) -> EarlierSteps:
@@ -124,28 +112,29 @@ def _answer(calls: list[ToolCall], first: int, response: ToolResponse, answers: 
 
 
 def _beginning(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes | None]:
-    """The digests of what a model call goes on from, and of all calls asked for by then, None where there was none or
-    not all have ids, as programs may forget them; adds its input to `words`."""
+    """The digests of all that a model call is sent, if it is the first of a conversation, and of what it goes on from,
+    if it is not; adds its input to `words`."""
     messages = _messages(facts.input)
     if facts.previous_response_id is not None or messages is None:
         words.are_known = False
-        follows = facts.previous_response_id
-        return (_digest("reply", follows) if follows else None), None
+        reply = facts.previous_response_id
+        return None, _digest("reply", reply) if reply else None
     replies = (at for at in range(len(messages) - 1, 0, -1) if messages[at].role != ASSISTANT)
-    end = next((at for at in replies if messages[at - 1].role == ASSISTANT), None)
-    if end is None:
-        for message in messages:
-            words.add(message)
-        # Some services keep the conversation: results without the calls that they answer go on from those.
-        answers = [each for message in messages for each in message.responses]
-        words.are_known = not answers
-        return _calls(each.call_id for each in answers), None
+    end = next((at for at in replies if messages[at - 1].role == ASSISTANT), 0)
     for message in messages[:end]:
         words.add(message)
-    follows_words, asked = words.digest(), words.called() if words.call_ids else None
+    follows = words.digest() if end else None
     for message in messages[end:]:
         words.add(message)
-    return follows_words, asked
+    if end:
+        return None, follows
+    # Some services keep the conversation: results without the calls that they answer go on from those.
+    answers = [each for message in messages for each in message.responses]
+    words.are_known = not answers
+    if answers:
+        return None, _calls(each.call_id for each in answers)
+    # The reply goes on with words of its own that were put before it.
+    return (words.digest() if messages[-1].role != ASSISTANT else None), None
 
 
 def _ending(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes | None]:
@@ -167,65 +156,46 @@ def _messages(content: Content | None) -> list[Message] | None:
 
 
 class _Words:
-    """The words of a conversation, message by message; replies in a row are parts of one."""
+    """All that was said in a conversation, message by message; replies in a row are parts of one."""
 
     def __init__(self) -> None:
         self._spoken = blake2b(digest_size=_SIZE)
-        self._steps: list[list[ToolRequest]] = []
         self._texts: list[str] = []
+        self._requests: list[ToolRequest] = []
         self._is_reply = False
-        self.requests: list[ToolRequest] = []
-        """The calls that the newest reply asks for."""
-        self.call_ids: set[str | None] = set()
-        """Of all calls that were asked for; None among them where one has no id."""
-        self.keeps_calls = False
-        """Whether calls stand before an answer."""
         self.are_known = True
         """Whether they begin with the conversation."""
 
     def add(self, message: Message) -> None:
         if message.role == ASSISTANT:
-            if not self._is_reply:
-                self.requests = []
             self._is_reply = True
             self._texts += message.texts
-            self.requests += message.requests
-            self.call_ids.update(request.call_id or None for request in message.requests)
+            self._requests += message.requests
             return
         self._close()
         if message.texts:
-            # The user's words begin a turn; of the one before only its answer remains.
-            self._say(message.role, "".join(message.texts))
-            self._steps = []
+            self._say("" if message.role == USER else message.role, "".join(message.texts))
+        for response in message.responses:
+            self._say("result", json.dumps(response.result, sort_keys=True))
 
     def digest(self) -> bytes:
         """Of all that was said up to now."""
         self._close()
-        return _digest("said", self._spoken.hexdigest(), *(_sorted(map(_written, step)) for step in self._steps))
-
-    def called(self) -> bytes | None:
-        """The digest of the ids of all calls that were asked for; None where one of them has none."""
-        ids = {each for each in self.call_ids if each}
-        return _digest("called", _sorted(ids)) if len(ids) == len(self.call_ids) else None
+        return _digest("said", self._spoken.hexdigest())
 
     def _close(self) -> None:
-        if not self._is_reply:
-            return
-        if self.requests:
-            self._steps.append(self.requests)
-        else:
+        if self._is_reply:
             # Parts of a reply are joined in many ways, and blanks at its end are often stripped.
-            self._say(ASSISTANT, "".join("".join(self._texts).split()))
-            self._steps = []
-            self.keeps_calls = bool(self.call_ids)
-        self._is_reply, self._texts = False, []
+            answer = "".join("".join(self._texts).split())
+            self._say(*(("calls", _sorted(map(_written, self._requests))) if self._requests else (ASSISTANT, answer)))
+        self._is_reply, self._texts, self._requests = False, [], []
 
     def _say(self, role: str, text: str) -> None:
-        self._spoken.update(f"{'' if role == USER else role}\0{len(text)}\0{text}".encode("utf-8", "surrogatepass"))
+        self._spoken.update(f"{role}\0{len(text)}\0{text}".encode("utf-8", "surrogatepass"))
 
 
 def _written(request: ToolRequest) -> str:
-    return json.dumps([request.name, request.arguments or None], sort_keys=True)
+    return json.dumps([request.call_id, request.name, request.arguments or None], sort_keys=True)
 
 
 def _calls(ids: Iterable[str | None]) -> bytes | None:

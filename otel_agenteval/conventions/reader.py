@@ -61,7 +61,7 @@ def read_trace(
     roots = grow(nodes)
     _find_calls(nodes)
     tell_runs_apart(roots)
-    agents = _agents(nodes)
+    agents = _agents(roots)
     handed_to = (node.facts.hands_over_to for node in nodes if node.facts)
     colleagues = (*agents, *dict.fromkeys(name for name in handed_to if name))
     found = exchanges(roots, colleagues)
@@ -92,7 +92,7 @@ def read_trace(
         system_instructions=_instructions(facts_of_all),
         history=history(found[0].models) if found else (),
         is_history_begun=bool(found) and begins_with_user(found[0].models),
-        conversation=conversation([node for each in found for node in each.models]) if session_id is None else None,
+        conversation=conversation([node for each in found for node in each.models]),
         told=earlier.calls,
         told_now=earlier.now,
         results_alone=earlier.results_alone,
@@ -149,13 +149,12 @@ def _find_calls(nodes: Sequence[Node]) -> None:
             step.facts = replace(step.facts, role=Role.MODEL)
 
 
-def _agents(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """The names of the agents that ran, the outermost first; else those that other spans mention."""
-    by_depth = sorted(nodes, key=lambda node: (node.span.started_at, node.depth))
-    ran = [node.facts.agent for node in by_depth if node.facts and node.role is Role.AGENT]
-    mentioned = [node.facts.agent for node in by_depth if node.facts]
-    names = [name for name in ran if name] or [name for name in mentioned if name]
-    return tuple(dict.fromkeys(names))
+def _agents(roots: Sequence[Node]) -> tuple[str, ...]:
+    """The names of the agents that ran, each before those within it; else those that other spans mention."""
+    # By the tree: the clocks of two services differ.
+    facts = [node.facts for root in roots for node in root.below() if node.facts]
+    names = [each.agent for each in facts if each.agent and each.role is Role.AGENT]
+    return tuple(dict.fromkeys(names or [each.agent for each in facts if each.agent]))
 
 
 def _outermost_first(nodes: Sequence[Node], turns: Iterable[Turn]) -> list[Node]:

@@ -42,25 +42,30 @@ def test_a_link_is_found_by_each_of_its_ends_in_its_service(store: Store) -> Non
     assert (store.conversations.link("a"), store.conversations.link("b")) == (first, None)
 
 
-def test_of_many_that_end_alike_the_one_that_called_the_same_is_found(store: Store) -> None:
-    others = [link(f"o{at}", at, said=b"said", called=b"%d" % at) for at in range(stored.MOST + 10)]
-    commit(store, *others)
-    last = others[-1]
-    found = store.conversations.ending("desk", b"said", last.called)
-    assert (found[0], len(found)) == (last, stored.MOST)
+def test_of_many_that_end_alike_those_of_the_same_name_are_found_first(store: Store) -> None:
+    others = [link(f"o{at}", at, said=b"said", named=f"n{at}") for at in range(stored.MOST + 10)]
+    nameless = link("nameless", 99, said=b"said")
+    commit(store, *others, nameless)
+    found = store.conversations.ending("desk", b"said", others[-1].named)
+    assert (list(found[:2]), len(found)) == ([others[-1], nameless], stored.MOST)
 
 
-def test_followers_are_found_by_time_and_by_the_calls_that_they_may_go_on_from(store: Store) -> None:
-    first, second = link("a", 1, follows=b"x", asked=b"i"), link("b", 2, follows=b"y")
-    third = link("c", 3, follows=b"x", asked=b"j")
+def test_followers_are_found_by_time_and_name(store: Store) -> None:
+    first, second = link("a", 1, follows=b"x", named="i"), link("b", 2, follows=b"y")
+    third = link("c", 3, follows=b"x", named="j")
     commit(store, third, second, first, link("d", 2, follows=b"z"))
 
-    def found(called: bytes | None = None, since: int = 0, until: int = 9) -> list[Link]:
-        return list(store.conversations.following("desk", [b"x", b"y"], called, since=since, until=until))
+    def found(named: str | None = None, since: int = 0, until: int = 9) -> list[Link]:
+        return list(store.conversations.following("desk", [b"x", b"y"], named, since=since, until=until))
 
     assert found() == [first, second, third]
     assert found(since=2, until=2) == [second]
-    assert found(b"i") == [first, second]
+    assert found("i") == [first, second]
+
+
+def test_whether_all_of_a_service_name_their_sessions_is_known(store: Store) -> None:
+    commit(store, link("a", named="s"), Link(trace_id="b", session_id="b", service="shop", started_at=1))
+    assert (store.conversations.has_unnamed("desk"), store.conversations.has_unnamed("shop")) == (False, True)
 
 
 def test_a_link_is_replaced_and_survives_a_restart(store: Store, tmp_path: Path, clock: ManualClock) -> None:

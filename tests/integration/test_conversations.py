@@ -1,13 +1,15 @@
 """Own loops around plain clients, recorded: a trace of every model call, and no session's id anywhere.
 
 Each recording holds the same six conversations of one process: two users who begin with the same words, side by side;
-six equal searches; a fork; one whose program forgets the steps of tools after each turn; and one with a failed call.
+six equal searches; a fork; one whose program forgets the steps of tools after each turn (dora); and one with a failed
+call.
 """
 
 import json
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +24,8 @@ from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.stores import TENANT, Store, StoreQueries
 from agenteval_collector.wiring.scoring import reliability_reports
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.looping import loops_in
 from tests.support.recordings import DATA, read_requests
@@ -40,10 +44,12 @@ class Recording(NamedTuple):
     traces: dict[str, AssembledTrace]
     users: dict[str, list[dict[str, Any]]]
 
-    @property
-    def sessions(self) -> list[list[list[str]]]:
-        """The trace ids of each, turn by turn."""
-        return sorted([turn["trace_ids"] for turn in turns] for turns in self.users.values())
+    def sessions(self, *, is_kept: bool = False) -> list[list[list[str]]]:
+        """The trace ids of each, turn by turn. Those of dora's turns are apart: what is sent without the calls before
+        may be another user's. `is_kept`: the service keeps the conversation, and her program forgets nothing."""
+        ids = {who: [turn["trace_ids"] for turn in turns] for who, turns in self.users.items()}
+        forgotten = [] if is_kept else [[turn] for turn in ids.pop("dora")]
+        return sorted([*forgotten, *ids.values()])
 
 
 class Scored(NamedTuple):
@@ -122,7 +128,8 @@ def retried(sessions: list[list[list[str]]], scored: Scored) -> list[list[list[s
 
 def test_sessions_and_turns_are_those_of_the_conversations(case: Case) -> None:
     if case.name not in UNSEEN:
-        assert drawn(case.scored) == retried(case.recorded.sessions, case.scored)
+        sessions = case.recorded.sessions(is_kept=case.name.endswith("-previous"))
+        assert drawn(case.scored) == retried(sessions, case.scored)
     for session in case.scored.sessions:
         for trace_id in session["trace_ids"]:
             assert case.scored.traces[trace_id]["session_id"] == session["session_id"]
@@ -180,6 +187,49 @@ def test_a_fork_that_came_first_leaves_for_a_session_of_its_own(at_once: int, tm
     assert counts == {fork: 1, turns[0]["trace_ids"][0]: 4}
 
 
+@pytest.mark.parametrize("comes_first", [False, True])
+def test_a_call_that_the_client_library_records_as_well_is_one_turn(comes_first: bool, tmp_path: Path) -> None:
+    recorded = recording("otel-genai--openai-chat")
+    turn, *_ = recorded.users["ada"]
+    traces = [recorded.traces[each] for each in turn["trace_ids"]]
+    silent = [recorded_again(each) for each in traces]
+    order = silent + traces if comes_first else traces + silent
+    scored = score(tmp_path, [[each] for each in order])
+    [session] = scored.sessions
+    assert [sorted(ids) for ids in session["turn_traces"]] == [sorted(each.trace_id for each in order)]
+
+
+@pytest.mark.parametrize("comes_first", [False, True])
+def test_an_id_that_appears_midway_is_that_of_the_whole_conversation(comes_first: bool, tmp_path: Path) -> None:
+    recorded = recording("otel-genai--openai-chat")
+    traces = [recorded.traces[each] for turn in recorded.users["ada"] for each in turn["trace_ids"]]
+    named = naming_session(traces[1], "chat-42")
+    order = [traces[0], named, *traces[2:]]
+    scored = score(tmp_path, [[each] for each in sorted(order, key=lambda each: (each is named) != comes_first)])
+    assert [(each["session_id"], len(each["trace_ids"])) for each in scored.sessions] == [("chat-42", len(traces))]
+    assert {each["session_id"] for each in scored.traces.values()} == {"chat-42"}
+
+
+def recorded_again(trace: AssembledTrace) -> AssembledTrace:
+    """What the client library itself records of the call: the reply's id, and not a word."""
+    [(data, origin)] = trace.spans
+    span = Span.FromString(data)
+    kept = [each for each in span.attributes if each.key not in ("gen_ai.input.messages", "gen_ai.output.messages")]
+    del span.attributes[:]
+    span.attributes.extend(kept)
+    span.trace_id = bytes(reversed(span.trace_id))
+    span.start_time_unix_nano += 1
+    again = (span.SerializeToString(), replace(origin, scope="com.client"))
+    return replace(trace, trace_id=span.trace_id.hex(), spans=[again])
+
+
+def naming_session(trace: AssembledTrace, session_id: str) -> AssembledTrace:
+    [(data, origin)] = trace.spans
+    span = Span.FromString(data)
+    span.attributes.append(KeyValue(key="gen_ai.conversation.id", value=AnyValue(string_value=session_id)))
+    return replace(trace, spans=[(span.SerializeToString(), origin)])
+
+
 def all_scores(scored: Scored) -> Counter[tuple[Any, ...]]:
     """Every outcome of a session, and of what its answers repeat."""
     return Counter(
@@ -193,4 +243,4 @@ def all_scores(scored: Scored) -> Counter[tuple[Any, ...]]:
 def test_a_conversation_goes_on_after_a_restart(tmp_path: Path) -> None:
     recorded = recording("otel-genai--openai-chat")
     scored = score(tmp_path, [[trace] for trace in recorded.traces.values()], restart=True)
-    assert drawn(scored) == retried(recorded.sessions, scored)
+    assert drawn(scored) == retried(recorded.sessions(), scored)

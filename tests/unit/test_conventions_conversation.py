@@ -59,13 +59,10 @@ def of(trace: Trace) -> Conversation:
 )  # fmt: skip
 def test_a_call_that_is_sent_the_reply_goes_on_from_it(received: list[Any], sent_back: list[Any]) -> None:
     before = read([SYSTEM, user("Hi")], received)
-    behind = (
-        [told("r", "c1"), told("r", "c2")] if any("tool_call" in str(each) for each in received) else [user("More")]
-    )
+    behind = [told("r", "c1"), told("r", "c2")] if of(before).calls else [user("More")]
     after = read([{**SYSTEM, "content": "It is Monday."}, user("Hi"), *sent_back, *behind], [answer("Done.")])
     assert of(after).follows == of(before).said
     assert of(after).follows is not None
-    assert of(after).asked == (of(before).called if of(before).calls else None)
 
 
 @pytest.mark.parametrize(
@@ -94,32 +91,27 @@ def test_without_words_of_the_model_a_conversation_begins(sent: list[Any]) -> No
     assert of(read(sent, [answer("Hello!")])).follows is None
 
 
-def test_the_steps_of_earlier_turns_may_be_forgotten() -> None:
-    steps = [user("Hi"), asks("f", {}, "c1"), told("r", "c1")]
-    before = read(steps, [answer("Hello!")])
-    whole = read([*steps, answer("Hello!"), user("More")], [answer("Yes.")])
-    trimmed = read([user("Hi"), answer("Hello!"), user("More")], [answer("Yes.")])
-    assert of(whole).follows == of(trimmed).follows == of(before).said
+def test_calls_and_results_of_earlier_turns_are_part_of_what_was_said() -> None:
+    def turn(call_id: str | None, result: str = "r") -> list[Any]:
+        return [user("Hi"), asks("f", {}, call_id), told(result, call_id)]
+
+    def next_turn(*steps: Any) -> bytes | None:
+        return of(read([*steps, answer("Hello!"), user("More")], [answer("Yes.")])).follows
+
+    said = of(read(turn("c1"), [answer("Hello!")])).said
+    assert next_turn(*turn("c1")) == said
+    others = [next_turn(user("Hi")), next_turn(*turn("c2")), next_turn(*turn(None)), next_turn(*turn("c1", "other"))]
+    assert len({said, *others}) == 5
 
 
-def test_the_calls_of_the_whole_conversation_tell_equal_words_apart() -> None:
-    def turn(call_id: str | None) -> list[Any]:
-        return [user("Hi"), asks("f", {}, call_id), told("r", call_id)]
-
-    def next_turn(call_id: str | None) -> list[Any]:
-        return [*turn(call_id), answer("Hello!"), user("More")]
-
-    before = of(read(turn("c1"), [answer("Hello!")]))
-    mine, other = (of(read(next_turn(each), [answer("Yes.")])) for each in ("c1", "c2"))
-    assert before.said == mine.follows == other.follows
-    assert before.called == mine.asked != other.asked
-    assert (before.keeps_calls, mine.keeps_calls) == (False, True)
-    later = of(read([*next_turn("c1"), answer("Yes."), user("Ok")], [asks("g", {}, "c3")]))
-    assert later.asked == mine.called == mine.asked
-    assert later.called not in (None, later.asked)
-    assert of(read([user("Hi")], [answer("Hello!")])).called not in (None, before.called)
-    nameless = of(read(next_turn(None), [answer("Yes.")]))
-    assert (nameless.asked, nameless.called, nameless.keeps_calls) == (None, None, False)
+def test_the_first_call_of_a_conversation_is_known_by_what_it_is_sent() -> None:
+    first, again = (
+        read([SYSTEM, user("Hi")], [answer("Hello!")]),
+        read_trace("t", [failed(chat("m", [user("Hi")], []), "down")]),
+    )
+    assert of(first).begins == of(again).begins is not None
+    assert (of(first).follows, of(again).said) == (None, None)
+    assert of(read([user("Hi"), answer("Hello!"), user("More")], [answer("Yes.")])).begins is None
 
 
 def test_equal_requests_in_a_row_are_different_places() -> None:
@@ -145,10 +137,9 @@ def test_a_call_may_name_the_reply_that_it_goes_on_from() -> None:
 @pytest.mark.parametrize(
     "trace",
     [
-        pytest.param(read([user("Hi")], [answer("Hello!")], attributes={"session.id": "s"}), id="a session is named"),
         pytest.param(read([SYSTEM], [answer("Hello!")]), id="instructions alone"),
         pytest.param(read_trace("t", [SpanRecord(span_id="1", name="GET /")]), id="nothing of a model"),
-        pytest.param(read_trace("t", [failed(chat("m", [user("Hi")], []), "down")]), id="no reply"),
+        pytest.param(read_trace("t", [failed(chat("m", [], []), "down")]), id="neither words nor a reply"),
     ],
 )
 def test_nothing_to_be_joined_by(trace: Trace) -> None:
@@ -219,4 +210,4 @@ def test_a_turn_within_one_trace_neither_continues_nor_goes_on() -> None:
     second = chat("n", [user("Hi"), asks("f", {}, "c1"), told("r", "c1")], [answer("Done.")], at=20)
     trace = read_trace("t", [first, second])
     assert (trace.told, trace.continues_turn, trace.turn_goes_on) == ((), False, False)
-    assert of(trace).said == of(read([user("Hi")], [answer("Done.")])).said
+    assert of(trace).said == of(read([user("Hi"), asks("f", {}, "c1"), told("r", "c1")], [answer("Done.")])).said

@@ -208,9 +208,11 @@ def test_one_response_recorded_twice_at_a_time_counts_once_and_a_reused_id_does_
     assert len(read(agent("a", "bot"), first, second).model_calls) == calls
 
 
-def test_agents_are_listed_by_appearance_the_outermost_first() -> None:
-    trace = read(agent("b", "inner", "a", at=5), agent("a", "outer", at=5, until=30))
-    assert trace.agents == ("outer", "inner")
+@pytest.mark.parametrize("skew", [0, -4], ids=["one clock", "the clock of another service is behind"])
+def test_agents_are_listed_from_the_outermost_inwards(skew: int) -> None:
+    inner = agent("b", "inner", "a", at=5 + skew), agent("c", "innermost", "b", at=6 + skew)
+    trace = read(*inner, agent("d", "second", "a", at=20), agent("a", "outer", at=5, until=30))
+    assert trace.agents == ("outer", "inner", "innermost", "second")
     assert trace.turns[0].agent == "outer"
 
 

@@ -4,67 +4,25 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.links import Link
-from agenteval_collector.sessions.conversations import Conversations
 from agenteval_collector.sessions.conversations.joining import is_fork, link_of, parent_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otel_agenteval.model import Conversation, Trace, Turn
+from tests.support.conversations import Bench
 
 
-class MemoryLinks:
-    """`LinkStore` on a dict."""
-
-    def __init__(self) -> None:
-        self.links: dict[str, Link] = {}
-
-    def link(self, trace_id: str) -> Link | None:
-        return self.links.get(trace_id)
-
-    def ending(self, service: str, key: bytes, called: bytes | None) -> Sequence[Link]:
-        return [each for each in self._of(service) if key in each.ends]
-
-    def following(
-        self, service: str, keys: Sequence[bytes], called: bytes | None, *, since: int, until: int
-    ) -> Sequence[Link]:
-        found = [each for each in self._of(service) if each.follows in keys and since <= each.started_at <= until]
-        return [each for each in found if called is None or each.asked in (None, called)]
-
-    def _of(self, service: str) -> list[Link]:
-        return [each for each in self.links.values() if each.service == service]
-
-
-class Bench:
-    """Takes traces, and knows the session of each as it is now."""
-
-    def __init__(self) -> None:
-        self.store = MemoryLinks()
-        self.sessions: dict[str, str] = {}
-
-    def take(self, *traces: Trace, revision: int = 1) -> None:
-        """In one commit."""
-        commit = Commit()
-        for trace in traces:
-            self.sessions[trace.trace_id] = Conversations(self.store).session_of(trace, revision, commit)
-        for move in commit.moves.values():
-            self.sessions[move.trace_id] = move.joined
-        self.store.links.update(commit.links)
-
-
-def call(
-    trace_id: str, at: int, follows: str = "", says: str = "", *, ids: str = "", asked: str = "", **changes: Any
-) -> Trace:
-    """A model call that goes on from what is called `follows`, and leaves what is called `says`, having asked for `ids`
-    in all."""
-    failed = changes.pop("failed", False)
-    turn = Turn(span_id="1", input="q", output=None, error="down" if failed else None, started_at=at, ended_at=at + 1)
-    words = {"follows": follows, "asked": asked}
-    keeps = changes.pop("keeps", False)
-    words |= {} if failed else {"said": says, "calls": ids, "called": ids}
-    conversation = Conversation(**{name: text.encode() for name, text in words.items() if text}, keeps_calls=keeps)
-    return Trace(trace_id=trace_id, started_at=at, turns=(turn,), conversation=conversation, **changes)
+def call(trace_id: str, at: int, follows: str = "", says: str = "", **changes: Any) -> Trace:
+    """A model call that goes on from what is called `follows`, and leaves what is called `says`."""
+    failed, ended_at = changes.pop("failed", False), at + changes.pop("lasts", 1)
+    turn = Turn(span_id="1", input="q", output=None, error="down" if failed else None, started_at=at, ended_at=ended_at)
+    words = {"follows": follows, "said": "" if failed else says}
+    words |= {name: changes.pop(name) for name in ("begins", "reply", "calls") if name in changes}
+    conversation = Conversation(**{name: text.encode() for name, text in words.items() if text})
+    return Trace(
+        trace_id=trace_id, started_at=at, ended_at=ended_at, turns=(turn,), conversation=conversation, **changes
+    )
 
 
 FIRST, SECOND, THIRD = call("a1", 1, "", "A1"), call("a2", 2, "A1", "A2"), call("a3", 3, "A2", "A3")
@@ -93,46 +51,6 @@ FIRST, SECOND, THIRD = call("a1", 1, "", "A1"), call("a2", 2, "A1", "A2"), call(
             id="two users who were told the same are never told apart, and stay apart",
         ),
         pytest.param(
-            [
-                call("a1", 1, "", "A1", ids="i"),
-                call("b1", 2, "", "A1", ids="j"),
-                call("b2", 3, "A1", "B2", asked="j"),
-                call("a2", 4, "A1", "A2", asked="i"),
-            ],
-            ["a1 a2", "b1 b2"],
-            id="but by the ids of the calls that they were asked for",
-        ),
-        pytest.param(
-            [call("a1", 1, "", "A1", ids="i"), call("b2", 3, "A1", "B2", asked="j")],
-            ["a1", "b2"],
-            id="other ids are of another conversation",
-        ),
-        pytest.param(
-            [
-                call("a1", 1, "", "A1", ids="none"),
-                call("b1", 2, "", "B1", ids="j"),
-                call("b3", 4, "A1", "B3", asked="j"),
-                call("a2", 5, "A1", "A2"),
-            ],
-            ["a1 a2", "b1", "b3"],
-            id="a trace that was lost gives its user's words to nobody else",
-        ),
-        pytest.param(
-            [
-                call("b1", 1, "", "B1", ids="j"),
-                call("a2", 2, "B1", "A2"),
-                call("a3", 3, "A2", "A3"),
-                call("b2", 4, "B1", "B2", asked="j"),
-            ],
-            ["a2 a3", "b1 b2"],
-            id="who is sent the calls goes on rather than who is not",
-        ),
-        pytest.param(
-            [call("b1", 1, "", "B1", ids="j", keeps=True), call("a2", 2, "B1", "A2")],
-            ["a2", "b1"],
-            id="where calls of earlier turns are sent, who is sent none is another",
-        ),
-        pytest.param(
             [call("a1", 1, "", "A1", user_id="ada"), call("b2", 2, "A1", "B2", user_id="bob")],
             ["a1", "b2"],
             id="another user's words are another conversation",
@@ -144,9 +62,74 @@ FIRST, SECOND, THIRD = call("a1", 1, "", "A1"), call("a2", 2, "A1", "A2"), call(
         ),
         pytest.param([call("a2", 1, "A1", "A2"), call("a1", 2, "", "A1")], ["a2", "a1"], id="no future"),
         pytest.param(
-            [FIRST, call("a2", 2, "A1", "A2", session_id="given"), call("a3", 3, "A2", "A3")],
-            ["a1", "a2", "a3"],
-            id="who names a session is in no other",
+            [FIRST, call("a2", 2, "A1", "A2", session_id="x"), THIRD, call("a4", 4, "A3", "A4")],
+            ["a1 a2 a3 a4"],
+            id="an id that one call names is that of all",
+        ),
+        pytest.param(
+            [FIRST, call("a2", 2, "A1", "A2", session_id="x"), THIRD, call("a4", 4, "A3", "A4", session_id="y")],
+            ["a1 a2 a3", "a4"],
+            id="of two ids each is that of the calls behind it, and the first of those before it",
+        ),
+        pytest.param(
+            [FIRST, call("f", 2, "A1", "F"), call("a2", 3, "A1", "A2", session_id="x")],
+            ["a1 f", "a2"],
+            id="a second continuation is another session, also if it is named",
+        ),
+        pytest.param(
+            [
+                call("a1", 1, "", "A1", session_id="x"),
+                call("f", 2, "A1", "F"),
+                call("a2", 3, "A1", "A2", session_id="x"),
+            ],
+            ["a1 a2", "f"],
+            id="but who names the session is in it rather than who does not",
+        ),
+        pytest.param(
+            [
+                call("a1", 1, "", "A1", session_id="x"),
+                call("b1", 2, "", "A1", session_id="y"),
+                call("a2", 3, "A1", "A2", session_id="x"),
+                call("n", 4, "A1", "N"),
+            ],
+            ["a1 a2", "b1", "n"],
+            id="who could be of two named sessions is of neither",
+        ),
+        pytest.param(
+            [
+                call("x1", 1, begins="A", failed=True, user_id="ada"),
+                call("x2", 2, begins="A", failed=True, user_id="ada"),
+                call("a1", 3, "", "A1", begins="A", user_id="ada"),
+                call("a2", 4, "A1", "A2", user_id="ada"),
+                call("b1", 5, "", "A1", begins="A", user_id="ada"),
+            ],
+            ["x1 x2 a1 a2", "b1"],
+            id="a first call that failed is tried again by the same user",
+        ),
+        pytest.param(
+            [
+                call("x", 1, begins="A", failed=True, user_id="ada"),
+                call("b", 2, "", "B", begins="A", user_id="bob"),
+                call("c", 3, "", "C", begins="A"),
+                call("a", 70 * 10**9, "", "D", begins="A", user_id="ada"),
+            ],
+            ["a", "b", "c", "x"],
+            id="not by another one, by nobody knows whom, or after a minute",
+        ),
+        pytest.param(
+            [call("a1", 1, "", "A1", reply="r", lasts=2), call("n", 2, reply="r"), call("a2", 4, "A1", "A2")],
+            ["a1 n a2"],
+            id="the same reply recorded again without words",
+        ),
+        pytest.param(
+            [call("a1", 1, "", "A1", reply="r"), call("n", 5, reply="r"), call("m", 6, reply="r")],
+            ["a1", "m", "n"],
+            id="but not later: the server gives every reply the same id",
+        ),
+        pytest.param(
+            [call("n", 1, reply="r"), call("m", 2, follows="r", reply="s"), call("o", 3, follows="s", reply="t")],
+            ["n m o"],
+            id="without any words, by the ids of the replies",
         ),
     ],
 )
@@ -176,11 +159,13 @@ def test_the_id_of_a_session_is_that_of_its_first_trace() -> None:
     assert set(bench.sessions.values()) == {"a1"}
 
 
-def test_a_later_revision_may_name_a_session_and_leaves_the_others_theirs() -> None:
+def test_a_later_revision_may_name_the_session_of_all() -> None:
     bench = Bench()
     bench.take(FIRST, SECOND, THIRD)
     bench.take(call("a2", 2, "A1", "A2", session_id="given"), revision=2)
-    assert bench.sessions == {"a1": "a1", "a2": "given", "a3": "a3"}
+    assert set(bench.sessions.values()) == {"given"}
+    bench.take(SECOND, revision=3)
+    assert set(bench.sessions.values()) == {"a1"}
 
 
 def test_a_later_revision_may_bring_the_words_that_join() -> None:
@@ -191,14 +176,30 @@ def test_a_later_revision_may_bring_the_words_that_join() -> None:
     assert set(bench.sessions.values()) == {"a1"}
 
 
+def test_where_all_traces_of_a_service_name_their_sessions_none_is_looked_up() -> None:
+    bench = Bench()
+    for at in range(1, 9):
+        bench.take(call(f"a{at}", at, f"A{at - 1}", f"A{at}", session_id="x", service="named"))
+    assert bench.store.lookups == 0
+    bench.take(call("n", 9, "A8", "N", service="named"))
+    assert (bench.sessions["n"], bench.store.lookups > 0) == ("x", True)
+
+
 words = st.sampled_from(["", "A", "B", "C", "D"])
 calls = st.builds(
-    lambda at, follows, says, ids, asked, failed: call(str(at), at, follows, says, ids=ids, asked=asked, failed=failed),
-    st.integers(1, 12), words, words, st.sampled_from(["", "i", "j"]), st.sampled_from(["", "i", "j"]), st.booleans(),
-)  # fmt: skip
+    lambda at, **changes: call(str(at), at, **changes),
+    st.integers(1, 12),
+    follows=words,
+    says=words,
+    begins=words,
+    reply=words,
+    failed=st.booleans(),
+    session_id=st.sampled_from([None, None, "x", "y"]),
+    user_id=st.sampled_from([None, None, None, "ada"]),
+)
 
 
-@settings(max_examples=400)
+@settings(max_examples=800)
 @given(
     traces=st.lists(calls, max_size=9, unique_by=lambda trace: trace.trace_id),
     order=st.randoms(use_true_random=False),
@@ -216,11 +217,26 @@ def test_sessions_do_not_depend_on_the_order_of_arrival(traces: list[Trace], ord
 def all_at_once(traces: Sequence[Trace]) -> dict[str, str]:
     """The sessions by looking at every pair of traces."""
     links = {trace.trace_id: link_of(trace) for trace in traces}
-    sessions = {}
-    for link in sorted(links.values(), key=lambda each: each.place):
-        enders = [each for each in links.values() if link.follows and link.follows in (each.said, each.calls)]
+    before: dict[str, Link] = {}
+    for link in links.values():
+        enders = [each for each in links.values() if link.follows is not None and link.follows in each.ends]
         parent = parent_of(link, enders)
         same = [each for each in links.values() if each.follows == link.follows]
-        goes_on = parent is not None and not is_fork(link, parent, enders, same)
-        sessions[link.trace_id] = sessions[parent.trace_id] if parent and goes_on else link.trace_id
-    return sessions
+        if parent is not None and not is_fork(link, parent, enders, same):
+            before[link.trace_id] = parent
+    return {trace_id: session_of(link, links, before) for trace_id, link in links.items()}
+
+
+def session_of(link: Link, links: dict[str, Link], before: dict[str, Link]) -> str:
+    """Its own name, or the next one before it, or the first one behind the beginning of its conversation."""
+    first = link
+    while first.named is None and first.trace_id in before:
+        first = before[first.trace_id]
+    chain, naming = {first.trace_id}, []
+    for each in sorted(links.values(), key=lambda each: each.place):
+        if each.trace_id in before and before[each.trace_id].trace_id in chain:
+            if each.named is None:
+                chain.add(each.trace_id)
+            else:
+                naming.append(each.named)
+    return first.named or next(iter(naming), first.trace_id)

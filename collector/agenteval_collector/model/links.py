@@ -1,4 +1,4 @@
-"""Links between the traces of conversations that no id names, as they pass between evaluation and the store."""
+"""Links between the traces of conversations, as they pass between evaluation and the store."""
 
 from dataclasses import dataclass, replace
 
@@ -6,21 +6,23 @@ from dataclasses import dataclass, replace
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
     """A trace in its conversation. The digests are those of `Conversation`, each together with the user where one is
-    recorded; `answered`: the model replied. `parent` is the trace that it goes on from in the same session, None where
-    it begins one. `started_at` is in nanoseconds since the Unix epoch.
+    recorded.
+
+    `named` is the session's id that the trace itself names. `parent` is the trace that it goes on from; None where it
+    begins a conversation, and where both name a session. `answered`: the model replied. Times are in nanoseconds since
+    the Unix epoch.
     """
 
     trace_id: str
     session_id: str
     service: str
     started_at: int
+    ended_at: int = 0
+    named: str | None = None
     follows: bytes | None = None
-    asked: bytes | None = None
     said: bytes | None = None
     reply: bytes | None = None
     calls: bytes | None = None
-    called: bytes | None = None
-    keeps_calls: bool = False
     answered: bool = False
     parent: str | None = None
 
@@ -39,11 +41,25 @@ class Link:
         """The digests by which it may be joined to others, four at most."""
         return self.ends if self.follows is None else (self.follows, *self.ends)
 
-    def joined(self, parent: "Link | None") -> "Link":
-        """The same behind `parent`; without one it begins a session of its own."""
-        if parent is None:
-            return replace(self, parent=None, session_id=self.trace_id)
-        return replace(self, parent=parent.trace_id, session_id=parent.session_id)
+    @property
+    def is_second_record(self) -> bool:
+        """Whether it tells of a reply without a word of it: maybe another trace tells of the same with its words."""
+        return self.follows is not None and self.follows == self.reply
+
+    @property
+    def is_attempt(self) -> bool:
+        """Whether it began a conversation, and got no reply: the next one that is sent the same goes on from it."""
+        return self.said is not None and self.said == self.follows
+
+    def behind(self, parent: "Link | None") -> "Link":
+        """The same as one that goes on from `parent`; in which session, is another question."""
+        if parent is None or (self.named is not None and parent.named is not None):
+            return replace(self, parent=None)
+        return replace(self, parent=parent.trace_id)
+
+    def is_joined_as(self, other: "Link") -> bool:
+        """Whether both stand at the same place in the same conversation."""
+        return (self.keys, self.parent, self.named) == (other.keys, other.parent, other.named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

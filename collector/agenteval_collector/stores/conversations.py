@@ -1,4 +1,4 @@
-"""Keep the links that join traces without a session's id, bounded by service and by age."""
+"""Keep the links that join traces to conversations, bounded by service and by age."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -35,8 +35,10 @@ class ConversationStore:
         mine = conversations.c.tenant == tenant
         of_service = conversations.c.service == bindparam("service")
         self._link = _Query(select(*_COLUMNS).where(mine, conversations.c.trace_id == bindparam("trace_id")))
-        called = conversations.c.called
-        closeness = case((called == bindparam("called"), 0), (called.is_(None), 1), else_=2)
+        named = conversations.c.named
+        closeness = case((named == bindparam("named"), 0), (named.is_(None), 1), else_=2)
+        fits = or_(bindparam("named").is_(None), named.is_(None), named == bindparam("named"))
+        self._unnamed = _Query(select(literal(1)).where(mine, of_service, named.is_(None)).limit(1))
         self._ending = _Query(
             select(*_COLUMNS)
             # The whole condition for each: so SQLite takes the index of each.
@@ -45,11 +47,6 @@ class ConversationStore:
             .limit(MOST)
         )
         follows = conversations.c.follows.in_([bindparam(name) for name in _KEYS])
-        fits = or_(
-            bindparam("called").is_(None),
-            conversations.c.asked.is_(None),
-            conversations.c.asked == bindparam("called"),
-        )
         started = conversations.c.started_at.between(bindparam("since"), bindparam("until"))
         self._following = _Query(
             select(*_COLUMNS)
@@ -59,22 +56,24 @@ class ConversationStore:
         )
 
     def link(self, trace_id: str) -> Link | None:
-        return next(iter(self._read(self._link, {"trace_id": trace_id})), None)
+        return next(map(_link, self._read(self._link, {"trace_id": trace_id})), None)
 
-    def ending(self, service: str, key: bytes, called: bytes | None) -> Sequence[Link]:
-        return self._read(self._ending, {"service": service, "key": key, "called": called})
+    def has_unnamed(self, service: str) -> bool:
+        return bool(self._read(self._unnamed, {"service": service}))
+
+    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[Link]:
+        return [*map(_link, self._read(self._ending, {"service": service, "key": key, "named": named}))]
 
     def following(
-        self, service: str, keys: Sequence[bytes], called: bytes | None, *, since: int, until: int
+        self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int
     ) -> Sequence[Link]:
-        values: dict[str, Any] = {"service": service, "called": called, "since": since, "until": until}
+        values: dict[str, Any] = {"service": service, "named": named, "since": since, "until": until}
         values |= zip_longest(_KEYS, keys)
-        return self._read(self._following, values)
+        return [*map(_link, self._read(self._following, values))]
 
-    def _read(self, query: "_Query", values: Mapping[str, Any]) -> list[Link]:
+    def _read(self, query: "_Query", values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
         with reading(self._engine) as connection:
-            rows = connection.exec_driver_sql(query.sql, {**query.constants, **values})
-            return [_link(row) for row in rows]
+            return connection.exec_driver_sql(query.sql, {**query.constants, **values}).all()
 
 
 class _Query:
@@ -89,7 +88,7 @@ class _Query:
 def _link(row: Sequence[Any]) -> Link:
     # The driver knows no booleans.
     values = dict(zip(_FIELDS, row, strict=True))
-    return Link(**values | {name: bool(values[name]) for name in ("answered", "keeps_calls")})
+    return Link(**values | {"answered": bool(values["answered"])})
 
 
 def write_links(connection: Connection, tenant: str, links: Iterable[Link], now: int) -> None:
@@ -115,6 +114,19 @@ def write_moves(connection: Connection, tenant: str, moves: Iterable[Move]) -> N
             connection.execute(mine.values(session_id=move.joined), {"of": move.trace_id})
 
 
+def second_records(connection: Connection, tenant: str, session_id: str) -> set[str]:
+    """The traces of a session that tell without a word of a model call that another one of it tells of in full."""
+    whole = conversations.alias()
+    query = (
+        select(conversations.c.trace_id)
+        .join(whole, and_(whole.c.tenant == tenant, *(whole.c[name] == conversations.c[name] for name in _OF_CALL)))
+        .where(conversations.c.tenant == tenant, conversations.c.session_id == session_id)
+        .where(conversations.c.follows == conversations.c.reply, func.coalesce(whole.c.follows, b"") != whole.c.reply)
+        .where(conversations.c.started_at.between(whole.c.started_at, whole.c.ended_at))
+    )
+    return set(connection.execute(query).scalars())
+
+
 def trim_links(connection: Connection, tenant: str, now: int, most: int = MAX_LINKS) -> None:
     """Forget what is too old, and of services that have more than `most` the oldest."""
     mine = conversations.c.tenant == tenant
@@ -128,6 +140,7 @@ def trim_links(connection: Connection, tenant: str, now: int, most: int = MAX_LI
 
 
 _ENDS: Final = ("said", "reply", "calls")
+_OF_CALL: Final = ("service", "reply", "session_id")
 _KEYS: Final = ("first", "second", "third", "fourth")
 _NOT_OVER: Final = {"finalized_at": None, "ended_at": None}
 _MOVED: Final = (

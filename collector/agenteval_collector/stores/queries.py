@@ -22,6 +22,7 @@ from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.reliability.conversations import interactions_document, trend_document
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores.access import snapshot
+from agenteval_collector.stores.conversations import second_records
 from agenteval_collector.stores.found import (
     MAX_LISTED,
     flagged_traces,
@@ -137,6 +138,7 @@ class StoreQueries:
                 .where(traces.c.tenant == TENANT, traces.c.session_id == session_id)
                 .order_by(traces.c.started_at, traces.c.trace_id)
             ).all()
+            again = second_records(connection, TENANT, session_id)
             scores = _scores(connection, session_id, (*SIGNAL_NAMES, COMPLETED, CORRECT))
             signals: dict[str, dict[str, float]] = {member.trace_id: {} for member in members}
             for name in SIGNAL_NAMES:
@@ -149,7 +151,9 @@ class StoreQueries:
             return {
                 **document,
                 "trace_ids": ids,
-                "turn_traces": _by_turn((member.trace_id, member.continues_turn) for member in members),
+                "turn_traces": _by_turn(
+                    (each.trace_id, each.continues_turn or each.trace_id in again) for each in members
+                ),
                 "outcomes": self._outcomes(connection, Subject.SESSION, [session_id])[session_id],
                 "signals": signals,
                 "flagged_traces": flagged_traces(connection, TENANT, [session_id])[session_id],

@@ -2,59 +2,72 @@
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from typing import Final
 
 from agenteval_collector.model.links import Link
 from otel_agenteval.model import Conversation, Trace
 
+RETRY: Final = 60 * 1_000_000_000
+"""Nanoseconds after a first call that failed in which it is tried again."""
+
 
 def link_of(trace: Trace) -> Link:
     """The trace as the only one of its session; without digests where it is in none that messages make."""
-    said = trace.conversation if trace.session_id is None else None
     user = trace.user_id or ""
-    known = said or Conversation()
+    known = trace.conversation or Conversation()
+    answered = bool(trace.turns) and trace.turns[-1].error is None
+    follows, said = known.follows, known.said
+    if known.begins is not None and user:
+        # Only of a user who is named it can be told that the same words are another attempt.
+        follows, said = known.begins, said if answered else known.begins
+    elif known == Conversation(reply=known.reply):
+        follows, answered = known.reply, False
     return Link(
         trace_id=trace.trace_id,
         session_id=trace.session_id or trace.trace_id,
         service=trace.service or "",
         started_at=trace.started_at,
-        follows=_of_user(known.follows, user),
-        asked=_of_user(known.asked, user),
-        said=_of_user(known.said, user),
+        ended_at=trace.ended_at,
+        named=trace.session_id,
+        follows=_of_user(follows, user),
+        said=_of_user(said, user),
         reply=_of_user(known.reply, user),
         calls=_of_user(known.calls, user),
-        called=_of_user(known.called, user),
-        keeps_calls=known.keeps_calls,
-        answered=bool(trace.turns) and trace.turns[-1].error is None,
+        answered=answered,
     )
 
 
 def parent_of(link: Link, enders: Sequence[Link]) -> Link | None:
     """The trace that `link` goes on from, of the traces that end in what it follows; None where that is not certain:
     where several traces end alike, whose the link is cannot be known."""
-    earlier = [each for each in enders if each.place < link.place]
-    if link.asked is not None:
-        named = [each for each in earlier if each.called == link.asked]
-        earlier = named or [each for each in earlier if each.called is None]
+    earlier = [each for each in enders if each.place < link.place and _may_be_one(link, each)]
+    same = [each for each in earlier if each.named is not None and each.named == link.named]
+    earlier = same or earlier
+    whole = [each for each in earlier if not each.is_second_record]
+    if link.is_second_record:
+        earlier = [each for each in whole if link.started_at <= each.ended_at]
     else:
-        # Some programs forget the calls of earlier turns, but not one that was seen to send them.
-        earlier = [each for each in earlier if not (each.keeps_calls and each.said == link.follows)]
+        earlier = whole or earlier
+    if earlier and all(each.is_attempt for each in earlier):
+        latest = max(earlier, key=lambda each: each.place)
+        return latest if link.started_at <= latest.ended_at + RETRY else None
     return earlier[0] if len(earlier) == 1 else None
 
 
 def is_fork(link: Link, parent: Link, enders: Sequence[Link], rivals: Iterable[Link]) -> bool:
-    """Whether another one of `rivals`, which follow the same, goes on from `parent` before `link`, or is sent its calls
-    where `link` is sent none. A call that was not answered is not before: it was tried again."""
-    others = [each for each in rivals if each.trace_id != link.trace_id and parent_of(each, enders) is parent]
-    knowing = [each for each in others if _has_calls_of(each, parent)]
-    if _has_calls_of(link, parent):
-        others = knowing
-    elif knowing:
-        return True
-    return any(each.answered and each.place < link.place for each in others)
+    """Whether another one of `rivals`, which follow the same, goes on from `parent` before `link`. A call that was not
+    answered is not before: it was tried again. Who names the same session as the parent is before who names none."""
+    place = _rank(link, parent)
+    others = (each for each in rivals if each.trace_id != link.trace_id and each.answered)
+    return any(_rank(each, parent) < place and parent_of(each, enders) is parent for each in others)
 
 
-def _has_calls_of(link: Link, parent: Link) -> bool:
-    return link.asked is not None and link.asked == parent.called
+def _rank(link: Link, parent: Link) -> tuple[bool, tuple[int, str]]:
+    return parent.named is not None and link.named != parent.named, link.place
+
+
+def _may_be_one(one: Link, other: Link) -> bool:
+    return one.named is None or other.named is None or one.named == other.named
 
 
 def _of_user(digest: bytes | None, user: str) -> bytes | None:

@@ -1,0 +1,110 @@
+"""The links of a service as they are now: those in the store, those of the commit, and what has changed since."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
+
+from agenteval_collector.model.links import Link
+from agenteval_collector.sessions.conversations.joining import is_fork, parent_of
+
+MAX_MOVED: Final = 1000
+"""Traces that move to another session at once; the rest of a longer chain stays."""
+
+END_OF_TIME: Final = 2**63 - 1
+"""Nanoseconds; no trace starts later."""
+
+
+class LinkStore(Protocol):
+    """The look-ups in the store that conversations need: links of a service, of many those that started first."""
+
+    def link(self, trace_id: str) -> Link | None: ...
+
+    def has_unnamed(self, service: str) -> bool:
+        """Whether any link of the service names no session."""
+        ...
+
+    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[Link]:
+        """Links that end in `key`, first those that name the session `named`, last those that name another."""
+        ...
+
+    def following(
+        self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int
+    ) -> Sequence[Link]:
+        """Links that follow one of at most four `keys`, and started in that time (ns, both ends included); without
+        those that name another session than `named`, if any is given."""
+        ...
+
+
+class KnownLinks:
+    """The links of the store as they are with those of the commit, and with what has changed since."""
+
+    def __init__(self, store: LinkStore, committing: dict[str, Link]) -> None:
+        self._store = store
+        self._committing = committing
+        self.changed: dict[str, Link] = {}
+
+    def put(self, link: Link) -> None:
+        self.changed[link.trace_id] = link
+
+    def link(self, trace_id: str) -> Link | None:
+        return self.changed.get(trace_id) or self._committing.get(trace_id) or self._store.link(trace_id)
+
+    def parent(self, link: Link) -> Link | None:
+        """The trace that a link goes on from in its conversation."""
+        key = link.follows
+        if key is None:
+            return None
+        enders = self._now(self._store.ending(link.service, key, link.named), link.service)
+        enders = [each for each in enders if key in each.ends]
+        parent = parent_of(link, enders)
+        if parent is None:
+            return None
+        rivals = self._following(link.service, [key], parent.named)
+        return None if is_fork(link, parent, enders, rivals) else parent
+
+    def affected(self, links: Sequence[Link]) -> list[Link]:
+        """The others that may go on from somewhere else now that these are, or were, there.
+
+        Only what started later: it goes on from here, or is the second to go on from the same. Before this one it may
+        have been the only one to. And what names no session is second to what names one.
+        """
+        found = {}
+        for link in links:
+            later = self._following(link.service, link.keys, since=link.started_at)
+            same = [link.follows] if link.follows is not None and link.named is not None else []
+            for each in (*later, *self._following(link.service, same, until=link.started_at)):
+                found[each.trace_id] = each
+        return [each for each in found.values() if each.trace_id != links[0].trace_id]
+
+    def chain(self, first: Link) -> tuple[list[Link], list[Link]]:
+        """This one and those behind it up to the next that name a session, and these."""
+        chain, naming = [first], list[Link]()
+        for link in chain:
+            if len(chain) >= MAX_MOVED:
+                break
+            behind = self._following(link.service, link.ends, since=link.started_at)
+            behind = [each for each in behind if each.parent == link.trace_id]
+            chain += [each for each in behind if each.named is None]
+            naming += [each for each in behind if each.named is not None]
+        return chain, naming
+
+    def _following(
+        self,
+        service: str,
+        keys: Sequence[bytes],
+        named: str | None = None,
+        *,
+        since: int = 0,
+        until: int = END_OF_TIME,
+    ) -> list[Link]:
+        """The links that follow one of `keys`."""
+        if not keys:
+            return []
+        found = self._now(self._store.following(service, keys, named, since=since, until=until), service)
+        return [each for each in found if each.follows in keys and since <= each.started_at <= until]
+
+    def _now(self, stored: Iterable[Link], service: str) -> list[Link]:
+        """These, as they have become, and all that are newer than the store."""
+        links = {each.trace_id: each for each in stored}
+        for newer in (self._committing, self.changed):
+            links.update((each.trace_id, each) for each in newer.values() if each.service == service)
+        return list(links.values())

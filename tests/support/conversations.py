@@ -1,0 +1,56 @@
+"""Sessions of traces that are in no store."""
+
+from collections.abc import Sequence
+
+from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.links import Link
+from agenteval_collector.sessions.conversations import Conversations
+
+from otel_agenteval.model import Trace
+
+
+class MemoryLinks:
+    """`LinkStore` on a dict; counts the `lookups` of links."""
+
+    def __init__(self) -> None:
+        self.links: dict[str, Link] = {}
+        self.lookups = 0
+
+    def link(self, trace_id: str) -> Link | None:
+        self.lookups += 1
+        return self.links.get(trace_id)
+
+    def has_unnamed(self, service: str) -> bool:
+        return any(each.named is None for each in self._of(service))
+
+    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[Link]:
+        self.lookups += 1
+        return [each for each in self._of(service) if key in each.ends]
+
+    def following(
+        self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int
+    ) -> Sequence[Link]:
+        self.lookups += 1
+        found = [each for each in self._of(service) if each.follows in keys and since <= each.started_at <= until]
+        return [each for each in found if named in (None, each.named or named)]
+
+    def _of(self, service: str) -> list[Link]:
+        return [each for each in self.links.values() if each.service == service]
+
+
+class Bench:
+    """Takes traces, and knows the session of each as it is now."""
+
+    def __init__(self) -> None:
+        self.store = MemoryLinks()
+        self._conversations = Conversations(self.store)
+        self.sessions: dict[str, str] = {}
+
+    def take(self, *traces: Trace, revision: int = 1) -> None:
+        """In one commit."""
+        commit = Commit()
+        for trace in traces:
+            self.sessions[trace.trace_id] = self._conversations.session_of(trace, revision, commit)
+        for move in commit.moves.values():
+            self.sessions[move.trace_id] = move.joined
+        self.store.links.update(commit.links)

@@ -36,6 +36,7 @@ _REASONING = "reasoningContent"
 # Fields of replies of OpenAI's and alike beside the text.
 _BESIDE = ("audio", "images")
 _CALL_IDS = ("call_id", "id", "toolUseId")
+_ITEM_OF_CALL = "fc_call_"
 _TYPELESS = frozenset((*_CALLS, *_RESULTS, _REASONING, "thought"))
 _KINDS = _TYPELESS | {"type", "text", "content"}
 _ROLES = {
@@ -361,6 +362,10 @@ def _read_request(message: Message, request: Mapping[str, Json]) -> None:
     if name := recorded(source.get("name")):
         arguments = next((source[key] for key in ("arguments", "input", "args") if key in source), None)
         call_id = next(filter(None, (recorded(request.get(key)) for key in _CALL_IDS)), None)
+        # Traceloop names a call by its item in the Responses API. Where the server made that of the call's own id, as
+        # gateways do, results name the call by the rest.
+        if call_id is not None and call_id.startswith(_ITEM_OF_CALL):
+            call_id = call_id.removeprefix("fc_")
         message.requests.append(ToolRequest(name=name, arguments=decode_arguments(arguments), call_id=call_id))
 
 

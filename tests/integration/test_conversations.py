@@ -34,8 +34,6 @@ FOLDER = DATA / "conversations"
 RECORDINGS = sorted(path.name.removesuffix(".otlp.pb") for path in FOLDER.glob("*.otlp.pb"))
 # The service keeps the conversation, and the instrumentation does not record what a call goes on from.
 UNSEEN = {"otel-genai--openai-responses-previous", "traceloop--openai-responses-previous"}
-# There the replies name calls by other ids than the results do.
-UNJOINED = "traceloop--openai-responses-previous"
 
 
 class Recording(NamedTuple):
@@ -80,9 +78,10 @@ def recording(name: str) -> Recording:
 def score(folder: Path, batches: Sequence[Sequence[AssembledTrace]], *, restart: bool = False) -> Scored:
     """What is stored when the batches were scored one after the other; `restart`: by another collector each."""
     settings, clock = Settings(), SystemClock()
+    traces = {trace.trace_id: trace for batch in batches for trace in batch}
     for at_once in [[batch] for batch in batches] if restart else [batches]:
         store = Store(folder / "agenteval.db", clock)
-        with Offline(settings, store, clock, {}, Dataset()) as offline:
+        with Offline(settings, store, clock, traces, Dataset()) as offline:
             for batch in at_once:
                 offline.score(batch, lambda _: None)
         store.shutdown()
@@ -145,20 +144,20 @@ def test_no_session_is_of_two_conversations(case: Case) -> None:
 def test_the_loop_is_found_across_the_traces_of_its_turn_and_told_once(case: Case) -> None:
     loops = {key: [each["kind"] for each in loops_in(trace)] for key, trace in case.scored.traces.items()}
     looping = case.recorded.users["cem"][0]["trace_ids"]
-    expected = {} if case.name == UNJOINED else {looping[3]: ["identical_call"]}
-    assert {key: kinds for key, kinds in loops.items() if kinds} == expected
-    if expected:
-        [session] = [each for each in case.scored.sessions if loops_in(each)]
-        assert session["turn_traces"] == [looping]
+    assert {key: kinds for key, kinds in loops.items() if kinds} == {looping[3]: ["identical_call"]}
+    [session] = [each for each in case.scored.sessions if loops_in(each)]
+    assert session["turn_traces"] == [looping]
 
 
-def test_after_a_restart_a_loop_of_results_alone_begins_anew(tmp_path: Path) -> None:
-    recorded = recording("openinference--openai-responses-previous")
+@pytest.mark.parametrize("name", ["openinference--openai-responses-previous", "traceloop--openai-responses-previous"])
+def test_a_loop_of_results_alone_is_found_over_restarts_in_any_order(name: str, tmp_path: Path) -> None:
+    recorded = recording(name)
     looping = recorded.users["cem"][0]["trace_ids"]
-    batches = [[recorded.traces[each] for each in ids] for ids in (looping[:3], looping[3:])]
-    scored = score(tmp_path, batches, restart=True)
+    order = [[recorded.traces[each]] for each in looping]
+    random.Random(1).shuffle(order)
+    scored = score(tmp_path, order, restart=True)
     assert drawn(scored) == [[looping]]
-    assert [key for key in looping if loops_in(scored.traces[key])] == [looping[6]]
+    assert [key for key in looping if loops_in(scored.traces[key])] == [looping[3]]
 
 
 @pytest.mark.parametrize("seed", range(4))

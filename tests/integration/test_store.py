@@ -187,10 +187,11 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     assert " ".join(trace) == (
         "trace_id session_id user_id service agent agents input output turns complete partial closing waits_for "
         "revision status started_at ended_at span_count tools_called available_tools model_calls outcomes labels "
-        "findings findings_count worst seen open_spans status_reason names_session continues_turn turn_goes_on"
+        "findings findings_count worst seen open_spans status_reason names_session continues_turn turn_goes_on "
+        "results_alone"
     )
     assert set(trace["turns"][0]) == {"input", "output", "tools_called", "error"}
-    assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error", "span_id"}
+    assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error", "span_id", "call_id"}
     assert set(trace["outcomes"][0]) == {
         "name", "status", "score", "success", "threshold", "reason", "method", "coverage", "evaluator_version",
         "model", "metadata", "error_type",

@@ -188,6 +188,7 @@ def trace(trace_id: str, session_id: str | None, *turns: Document, began: float,
         "names_session": True,
         "continues_turn": False,
         "turn_goes_on": False,
+        "results_alone": [],
     }
     document |= changes
     return {**found(*document["findings"]), **document}

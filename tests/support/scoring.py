@@ -35,6 +35,7 @@ class Scoring:
         self, path: Path, *, judging: Judging | None = None, plugged: Iterable[EntryPoint] = (), **sections: Any
     ) -> None:
         self._plugged = plugged
+        self._put: dict[str, AssembledTrace] = {}
         self.referred: list[JudgeJob] = []
         self.clock = ManualClock()
         self.emitted: list[CommittedEvaluation] = []
@@ -55,7 +56,9 @@ class Scoring:
         self.restart()
 
     def restart(self) -> None:
-        self.core = EvaluationCore(self.settings, self.store, self.clock, self.telemetry, self.judging, self._plugged)
+        self.core = EvaluationCore(
+            self.settings, self.store, self.clock, self.telemetry, self.judging, self._put.get, self._plugged
+        )
         self.stage = EvaluationStage(
             self.core.evaluation,
             self.core.sessions,
@@ -72,7 +75,9 @@ class Scoring:
         self.worst += [("trace", each) for each in news.traces] + [("session", each) for each in news.sessions]
 
     def put(self, *traces: AssembledTrace, ago: float = 0.0) -> None:
-        self.stage.process([replace(trace, received_at=self.clock.now() - round(ago * 1e9)) for trace in traces])
+        received = [replace(trace, received_at=self.clock.now() - round(ago * 1e9)) for trace in traces]
+        self._put |= {trace.trace_id: trace for trace in received}
+        self.stage.process(received)
 
     def trace(self, trace_id: str) -> Any:
         return self.queries.trace(trace_id)

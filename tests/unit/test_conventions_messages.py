@@ -1,5 +1,6 @@
 """Content: what is made of messages, and of how many of them."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,3 +50,17 @@ def test_the_last_message_of_a_cut_recording_loses_its_last_part_once() -> None:
     assert [len(each.requests) for each in cut.since_user()] == [0]
     assert cut.first() == messages([SAID])[0]
     assert [len(each.requests) for each in cut.messages] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("request_id", "call_id"),
+    [
+        pytest.param("fc_call_1", "call_1", id="the item's id holds that of the call"),
+        pytest.param("fc_68b3", "fc_68b3", id="the item's id is of its own"),
+        pytest.param("call_1", "call_1", id="the call's id"),
+    ],
+)
+def test_a_request_has_the_id_that_results_name(request_id: str, call_id: str) -> None:
+    part = {"type": "tool_call", "id": request_id, "name": "look", "arguments": {}}
+    [message] = messages([{"role": "assistant", "parts": [part]}])
+    assert [each.call_id for each in message.requests] == [call_id]

@@ -1,10 +1,21 @@
 """Results that are sent without their requests are joined to the calls of the turn so far."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from agenteval_collector.sessions.conversations import RunningTurns
-from agenteval_collector.sessions.conversations.running_turns import MAX_CALLS, MAX_CHARACTERS, newest, told_of
+from agenteval_collector.model.commit import TraceDocument
+from agenteval_collector.model.rendering import trace_document
+from agenteval_collector.sessions.conversations.turn_parts import (
+    MAX_CALLS,
+    MAX_CHARACTERS,
+    TurnPart,
+    newest,
+    part_in,
+    running_turn,
+    told_of,
+)
 
 from otel_agenteval.model import Json, ToolCall, Trace, Turn
 
@@ -72,45 +83,59 @@ def test_the_newest_calls_of_a_turn_are_kept() -> None:
     assert newest([large]) == ()
 
 
-def trace(answers: str, asks: str) -> Trace:
-    """A model call that is sent the result of one call, and asks for another."""
-    turn = Turn(span_id="1", input=None, output=None, tool_calls=(asked(asks),), started_at=9, ended_at=10)
-    return Trace(
-        trace_id=f"of {asks}", turns=(turn,), results_alone=(alone(answers, "none"),), turn_goes_on=True, started_at=9
-    )
+def part(*calls: ToolCall, answers: Sequence[str] = (), begins: bool = False, result: Json = "none") -> TurnPart:
+    results = tuple(alone(each, result) for each in answers)
+    waiting = frozenset(each.call_id for each in calls if each.call_id and each.result is None)
+    return TurnPart(calls, results, waiting, begins or not results)
 
 
-def test_a_turn_grows_from_trace_to_trace_of_its_session() -> None:
-    turns = RunningTurns()
-    traces = [trace("", "k0"), trace("k0", "k1"), trace("k1", "k2")]
-    told = [turns.joined(each, "s") for each in traces]
-    assert [[call.call_id for call in each.told] for each in told] == [[], ["k0"], ["k0", "k1"]]
-    assert [each.told_now for each in told] == [0, 1, 1]
-    assert turns.joined(traces[1], "s") == told[1], "a later revision is told the same"
-    assert turns.joined(traces[1], "other") == traces[1]
-
-
-def test_a_turn_that_begins_in_a_trace_has_no_calls_of_the_one_before() -> None:
-    turns = RunningTurns()
-    first = trace("", "k0")
-    second = trace("k0", "k1")
-    turns.joined(first, "s")
-    turns.joined(replace(second, turns=(replace(second.turns[0], tool_calls=()), *second.turns)), "s")
-    assert [call.call_id for call in turns.joined(trace("k1", "k2"), "s").told] == ["k1"]
+A, B, C = asked("a"), asked("b"), asked("c")
 
 
 @pytest.mark.parametrize(
-    ("late", "expected"),
+    ("earlier", "answers", "expected"),
     [
-        pytest.param(["k1", "k2"], ["k1", "k2"], id="both results at once"),
-        pytest.param(["k2"], ["k1", "k2"], id="one result"),
-        pytest.param(["k9", "k2"], ["k1", "k2"], id="the first is not known"),
+        pytest.param([part(B, answers=["a"]), part(A)], ["b"], ["a", "b"], id="from trace to trace"),
+        pytest.param([part(B, answers=["a"])], ["b"], ["b"], id="a trace is not known"),
+        pytest.param([part(C), part(B, answers=["a"]), part(A)], ["b"], ["a", "b"], id="another turn is between"),
+        pytest.param([part(B, answers=["a"], begins=True), part(A)], ["b"], ["b"], id="the turn begins in a trace"),
+        pytest.param([part(A, B)], ["x", "b"], ["a", "b"], id="any result finds the calls of its reply"),
+        pytest.param([part(A), part(A, B)], ["a"], ["a"], id="an id that recurs is that of the newest call"),
+        pytest.param([part(A)], ["b"], [], id="no trace asked for the call"),
+        pytest.param([part(DONE)], ["k0"], [], id="the call has a result"),
     ],
 )
-def test_any_result_finds_the_calls_of_its_reply(late: list[str], expected: list[str]) -> None:
-    turns = RunningTurns()
-    first = trace("", "k1")
-    both = replace(first.turns[0], tool_calls=(FIRST, SECOND))
-    turns.joined(replace(first, turns=(both,)), "s")
-    second = replace(trace("", "k3"), results_alone=tuple(alone(each, "r") for each in late))
-    assert [call.call_id for call in turns.joined(second, "s").told] == expected
+def test_a_turn_is_put_together_from_its_parts(
+    earlier: list[TurnPart], answers: list[str], expected: list[str]
+) -> None:
+    running = running_turn(earlier, [alone(each, "r") for each in answers])
+    assert [each.call_id for each in running] == expected
+    assert [each.result for each in running[:-1]] == ["none"] * (len(expected) - 1) or len(earlier) == 1
+
+
+def test_no_more_parts_are_read_than_a_turn_keeps_calls() -> None:
+    count = 3 * MAX_CALLS
+    parts = (part(asked(str(at)), answers=[str(at - 1)]) for at in range(count, 0, -1))
+    running = running_turn(parts, [alone(str(count), "r")])
+    assert [each.call_id for each in running] == [str(at) for at in range(count - MAX_CALLS + 1, count + 1)]
+    assert next(parts).calls[0].call_id == str(count - MAX_CALLS)
+
+
+def test_a_document_shows_the_part_of_its_trace() -> None:
+    turn = Turn(span_id="1", input=None, output=None, tool_calls=(DONE, FIRST), started_at=9, ended_at=10)
+    trace = Trace(
+        trace_id="t", turns=(turn,), results_alone=(alone("k9", "no", error="no"),), turn_goes_on=True, started_at=9
+    )
+
+    def shown(trace: Trace) -> TurnPart:
+        document = json.loads(json.dumps(trace_document(trace, revision=1, complete=True)))
+        return part_in(TraceDocument(trace_id="t", started_at=9, document=document))
+
+    found = shown(trace)
+    assert [(each.name, each.arguments, each.result, each.call_id) for each in found.calls] == [
+        (each.name, each.arguments, each.result, each.call_id) for each in turn.tool_calls
+    ]
+    assert [(each.call_id, each.result, each.error) for each in found.results] == [("k9", "no", "error")]
+    assert (found.waiting, found.begins) == ({"k1"}, False)
+    assert shown(replace(trace, turns=(turn, turn))).begins
+    assert shown(replace(trace, turn_goes_on=False)).waiting == set()

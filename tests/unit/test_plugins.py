@@ -139,7 +139,9 @@ def entry(kind: str, name: str = "x") -> EntryPoint:
 def core(tmp_path: Path, *entries: EntryPoint, **sections: Any) -> EvaluationCore:
     store = Store(tmp_path / "agenteval.db", ManualClock())
     try:
-        return EvaluationCore(load(environ={}, flags=sections), store, ManualClock(), Counting(), NoJudge([]), entries)
+        return EvaluationCore(
+            load(environ={}, flags=sections), store, ManualClock(), Counting(), NoJudge([]), {}.get, entries
+        )
     finally:
         store.shutdown()
 

@@ -4,7 +4,7 @@ All of it belongs to one thread. These evaluators compute, and Python's threads 
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.evaluators.port import Embed
 from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
+from agenteval_collector.model.commit import TOLD_KINDS, Commit, Retold, SameTrace, TraceRecord
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.documents import Document
 from agenteval_collector.model.effort import Effort
@@ -66,6 +66,14 @@ class ConversationFinder(Protocol):
     def session_of(self, trace: Trace, revision: int, commit: Commit) -> str: ...
 
 
+class TurnFinder(Protocol):
+    """Finds the turns that traces go on with in their sessions, where they are sent the results of calls alone."""
+
+    def joined(self, trace: Trace, session_id: str, commit: Commit) -> Trace: ...
+
+    def behind(self, commit: Commit) -> Mapping[str, str]: ...
+
+
 class TraceLookup(Protocol):
     """The look-ups in the store that the evaluation needs."""
 
@@ -86,8 +94,8 @@ class _Evaluated:
 
 
 class TraceEvaluation:
-    """Evaluates traces one after the other. `run_trace` says what one adds to a run; `with_running_turn` adds to a
-    trace of a session what is known of the turn that it goes on with."""
+    """Evaluates traces one after the other. `run_trace` says what one adds to a run; `again` gives one that was
+    evaluated before, None where it is gone."""
 
     def __init__(
         self,
@@ -101,7 +109,8 @@ class TraceEvaluation:
         run_trace: Callable[[Trace, str], RunTrace | None],
         observation: TraceObservation,
         conversations: ConversationFinder,
-        with_running_turn: Callable[[Trace, str], Trace],
+        turns: TurnFinder,
+        again: Callable[[str], AssembledTrace | None],
     ) -> None:
         self._outcomes = outcomes
         self._sessions = sessions
@@ -113,7 +122,8 @@ class TraceEvaluation:
         self._run_trace = run_trace
         self._observation = observation
         self._conversations = conversations
-        self._with_running_turn = with_running_turn
+        self._turns = turns
+        self._again = again
         self._readings = Readings()
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
@@ -135,7 +145,7 @@ class TraceEvaluation:
         for kind, values in trace.unread.items():
             self._telemetry.unread(kind, values)
         session_id = self._conversations.session_of(trace, assembled.revision, commit)
-        trace = self._with_running_turn(trace, session_id)
+        trace = self._turns.joined(trace, session_id, commit)
         evaluated = self._evaluated(trace, assembled, session_id, unreadable)
         commit.evaluations += evaluated.evaluations
         # Telemetry of no agent is stored with its status, but is nobody's session.
@@ -143,7 +153,28 @@ class TraceEvaluation:
         if in_session:
             self._join(session_id, assembled, evaluated, before, commit)
         commit.traces.append(self._record(session_id, assembled, evaluated, in_session=in_session))
-        return before if before is not None and before.session_id != session_id else None
+        if before is None or before.session_id == session_id:
+            return None
+        commit.overtaken.append((trace.trace_id, before.session_id))
+        return before
+
+    def look_again(self, traces: Sequence[AssembledTrace], commit: Commit) -> None:
+        """Find again in traces behind those of `commit`, which was made of `traces`, what they are told by these."""
+        at_hand = {each.trace_id: each for each in traces}
+        retold: list[Retold] = []
+        for trace_id, session_id in self._turns.behind(commit).items():
+            assembled = at_hand.get(trace_id) or self._again(trace_id)
+            trace, unreadable = (None, None) if assembled is None else self._attempt(assembled)
+            if assembled is None or trace is None or unreadable is not None or not trace.turns:
+                continue
+            trace = self._turns.joined(trace, session_id, commit)
+            found = self._observation.observe(
+                trace, assembled, session_id=session_id, is_first=False, turns=turn_of(trace)
+            )
+            span_id = trace.turns[0].span_id
+            on_turn = [each for each in found if each.kind in TOLD_KINDS and each.span_id == span_id]
+            retold.append(Retold(trace_id=trace_id, session_id=session_id, span_id=span_id, findings=on_turn))
+        commit.retold = retold
 
     def _evaluated(
         self, trace: Trace, assembled: AssembledTrace, session_id: str, unreadable: Failure | None
@@ -197,7 +228,9 @@ class TraceEvaluation:
             evaluated.findings += unusual
             self._sessions.found_unusual(session_id)
         places = [_place(trace)] if stayed is None else [stayed.place, _place(trace)]
-        self._rescore_behind(session_id, places, member, commit)
+        is_overtaken = self._rescore_behind(session_id, places, member, commit)
+        if is_overtaken and (trace.turn_goes_on or stayed is not None):
+            commit.overtaken.append((trace.trace_id, session_id))
 
     def _record(
         self, session_id: str, assembled: AssembledTrace, evaluated: _Evaluated, *, in_session: bool
@@ -210,6 +243,7 @@ class TraceEvaluation:
             revision=assembled.revision,
             document=_document(assembled, trace, session_id, evaluated.seen),
             continues_turn=trace.continues_turn,
+            turn_goes_on=trace.turn_goes_on,
             offsets=assembled.offsets,
             died=assembled.death.reason if assembled.death is not None else None,
             processes=_processes(assembled),
@@ -286,9 +320,11 @@ class TraceEvaluation:
 
     def _rescore_behind(
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None, commit: Commit
-    ) -> None:
-        """A trace that arrives out of order, again, or leaves, changes what the ones behind it repeat."""
-        for follower, previous in self._sessions.followers(session_id, places, trace):
+    ) -> bool:
+        """A trace that arrives out of order, again, or leaves, changes what the ones behind it repeat; whether there
+        are any."""
+        followers = self._sessions.followers(session_id, places, trace)
+        for follower, previous in followers:
             known = follower.signals.get(LoopDetection.name)
             answers = [turn.answer for turn in follower.said]
             # Nothing earlier can make an answer out of none: those outcomes stay.
@@ -302,6 +338,7 @@ class TraceEvaluation:
             follower.signals[LoopDetection.name] = rescored
             commit.evaluations.append(rescored)
             self._sessions.rescore(session_id, follower)
+        return bool(followers)
 
 
 def _place(trace: Trace) -> tuple[int, str]:

@@ -207,6 +207,7 @@ class EvaluationStage:
         """Adds to `referred` the sessions of which a trace was left to the judge."""
         commit = Commit()
         left = [self._endurance.insist(lambda: self._evaluation.evaluate(trace, commit, failure)) for trace in traces]  # noqa: B023
+        self._endurance.insist(lambda: self._evaluation.look_again(traces, commit))
         self._emit(self._committed(commit))
         for session_id in commit.sessions:
             if self._sessions.ending(session_id):

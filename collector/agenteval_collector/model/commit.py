@@ -13,9 +13,27 @@ from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.sessions import (
     SessionUpdate,
 )
-from otel_agenteval.finding import Finding
+from otel_agenteval.detectors import Kind
+from otel_agenteval.finding import Finding, FindingKind
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation
+
+TOLD_KINDS = frozenset({*Kind, FindingKind.TOOL_FAILED} - {Kind.HUNG_SPAN})
+"""Kinds of findings that may rest on calls of earlier traces, as those show on the span of the turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceDocument:
+    """A trace's document as the store has it, or will."""
+
+    trace_id: str
+    started_at: int
+    document: Document
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Its place among the traces of a session: start and id."""
+        return self.started_at, self.trace_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +44,7 @@ class TraceRecord:
     `findings` is all that was observed in it, its loops included, `turn_of` the number of the turn of each span that
     belongs to one, `text` what was said in it, to be searched. `agent`, `service` and `service_version` are those that
     it counts for, `in_session` is False for telemetry of no agent.
-    `continues_turn`: its first turn began in the trace before it.
+    `continues_turn`: its first turn began in the trace before it; `turn_goes_on`: its last turn goes on in a later one.
     """
 
     trace_id: str
@@ -40,6 +58,7 @@ class TraceRecord:
     died: str | None = None
     processes: Sequence[str] = ()
     continues_turn: bool = False
+    turn_goes_on: bool = False
     scored_at: int
     findings: Sequence[Finding] = ()
     in_session: bool = True
@@ -49,6 +68,24 @@ class TraceRecord:
     agent: str | None = None
     service: str | None = None
     service_version: str | None = None
+
+    @property
+    def stored(self) -> TraceDocument:
+        """Its document as the store will have it."""
+        return TraceDocument(trace_id=self.trace_id, started_at=self.started_at, document=self.document)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retold:
+    """A trace that was kept before, or is in the same commit, and is told of other calls of its first turn now.
+
+    `findings` are all of the kinds `TOLD_KINDS` on the turn's span, `span_id`.
+    """
+
+    trace_id: str
+    session_id: str
+    span_id: str
+    findings: Sequence[Finding]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +106,10 @@ class Commit:
 
     `findings` are loops that showed in traces that were kept before. `emptied` are sessions whose only trace turned
     out to belong to another session. `links` join traces to conversations, `moves` are traces that are in other
-    sessions by that, both by trace id. `judgements` are those whose outcomes are among the evaluations: what they cost
-    is not found again for nothing, so with any of them all is on disk when it is committed.
+    sessions by that, both by trace id. `overtaken` are traces, each with a session, whose last turns may go on in later
+    traces of it that came before them; `retold` are those of these that are told something else by that. `judgements`
+    are those whose outcomes are among the evaluations: what they cost is not found again for nothing, so with any of
+    them all is on disk when it is committed.
     """
 
     traces: list[TraceRecord] = field(default_factory=list)
@@ -80,6 +119,8 @@ class Commit:
     emptied: set[str] = field(default_factory=set)
     links: dict[str, Link] = field(default_factory=dict)
     moves: dict[str, Move] = field(default_factory=dict)
+    overtaken: list[tuple[str, str]] = field(default_factory=list)
+    retold: list[Retold] = field(default_factory=list)
     judgements: list["Judgement"] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 

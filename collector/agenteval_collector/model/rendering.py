@@ -77,6 +77,7 @@ def trace_document(
         "names_session": trace.session_id is not None,
         "continues_turn": trace.continues_turn,
         "turn_goes_on": trace.turn_goes_on,
+        "results_alone": [_result(each) for each in trace.results_alone],
     }
 
 
@@ -235,4 +236,11 @@ def _tool_call(call: ToolCall) -> Document:
         "result": call.result,
         "error": call.error,
         "span_id": call.span_id,
+        "call_id": call.call_id,
     }
+
+
+def _result(result: ToolCall) -> Document:
+    """A result of a call that is not known; whether its words tell of an error depends on the tool."""
+    failed = result.error is not None and not result.is_error_read
+    return {"call_id": result.call_id, "result": result.result, "failed": failed}

@@ -30,8 +30,9 @@ class Offline:
     def __init__(
         self, settings: Settings, store: Store, clock: Clock, traces: Mapping[str, AssembledTrace], dataset: Dataset
     ) -> None:
+        judging = make_judging(settings, store)
         core = EvaluationCore(
-            settings, store, clock, NoTelemetry(), make_judging(settings, store), expected_tools=dataset.expected_tools
+            settings, store, clock, NoTelemetry(), judging, traces.get, expected_tools=dataset.expected_tools
         )
         self._stage = EvaluationStage(
             core.evaluation,

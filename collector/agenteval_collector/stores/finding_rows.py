@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
-from agenteval_collector.model.commit import TraceRecord
+from agenteval_collector.model.commit import TOLD_KINDS, Retold, TraceRecord
 from agenteval_collector.model.news import has_event
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, FindingKind, Mode, Severity
@@ -40,16 +40,14 @@ def with_live(rows: Rows, tenant: str, found: Iterable[Finding], recounted: Iter
 def with_complete(rows: Rows, tenant: str, record: TraceRecord) -> Rows:
     """The rows of a complete trace: what stays of before, named by it, and what this revision of it shows."""
     told = {key: _named(row, record) for key, row in rows.items() if _stays(row)}
-    complete = dict(told)
-    loops = [each for each in record.findings if each.kind in LOOP_KINDS]
-    others = [each for each in record.findings if each.kind not in LOOP_KINDS]
-    for key, finding in (*_numbered(_unknown(loops, told)), *_numbered(others)):
-        if key not in complete:
-            row = _row(tenant, finding, key[2], True)
-            before = rows.get(key, row)
-            kept = {name: before[name] for name in ("found_at", "exported")}
-            complete[key] = {**row, **kept, "session_id": record.session_id}
-    return complete
+    found = _found(rows, told, tenant, record.session_id, record.findings)
+    return told | {key: row for key, row in found.items() if key not in told}
+
+
+def with_told(rows: Rows, tenant: str, retold: Retold) -> Rows:
+    """The rows of a complete trace that is told of other calls of earlier traces: what these show is found anew."""
+    others = {key: row for key, row in rows.items() if key[0] not in TOLD_KINDS or key[1] != retold.span_id}
+    return {**others, **_found(rows, (), tenant, retold.session_id, retold.findings)}
 
 
 def finding_of(row: Any) -> Finding:
@@ -70,6 +68,21 @@ def finding_of(row: Any) -> Finding:
         metadata=json.loads(row["metadata"]),
         found_at=row["found_at"],
     )
+
+
+def _found(
+    rows: Rows, told: Collection[Key], tenant: str, session_id: str, findings: Sequence[Finding]
+) -> dict[Key, Row]:
+    """The rows of what was found in a complete trace, without loops that were `told` of before; `rows` are those that
+    it had."""
+    loops = [each for each in findings if each.kind in LOOP_KINDS]
+    others = [each for each in findings if each.kind not in LOOP_KINDS]
+    found: dict[Key, Row] = {}
+    for key, finding in (*_numbered(_unknown(loops, told)), *_numbered(others)):
+        row = _row(tenant, finding, key[2], True)
+        before = rows.get(key, row)
+        found[key] = {**row, **{name: before[name] for name in ("found_at", "exported")}, "session_id": session_id}
+    return found
 
 
 def _unknown(loops: Iterable[Finding], rows: Collection[Key]) -> list[Finding]:

@@ -7,11 +7,20 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import Connection, Engine, bindparam, case, delete, func, literal_column, select, tuple_, update
 
-from agenteval_collector.model.commit import TraceRecord
+from agenteval_collector.model.commit import Retold, TraceRecord
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.runtime.database import among
 from agenteval_collector.stores.access import reading, writing
-from agenteval_collector.stores.finding_rows import Key, Row, Rows, finding_of, with_complete, with_live, worst
+from agenteval_collector.stores.finding_rows import (
+    Key,
+    Row,
+    Rows,
+    finding_of,
+    with_complete,
+    with_live,
+    with_told,
+    worst,
+)
 from agenteval_collector.stores.rows import UNUSUAL
 from agenteval_collector.stores.schema import JUDGED_FAILURE, findings, outcomes, sessions
 from agenteval_collector.stores.upserting import upsert
@@ -107,9 +116,11 @@ def write_findings(
     complete: Sequence[TraceRecord],
     found: Sequence[Finding] = (),
     recounted: Sequence[Finding] = (),
+    retold: Sequence[Retold] = (),
 ) -> FindingNews:
-    """Keep what complete traces show, and what was `found` or `recounted` in others."""
+    """Keep what complete traces show, what was `found` or `recounted` in others, and what those `retold` show now."""
     trace_ids = {each.trace_id for each in complete} | {each.trace_id for each in (*found, *recounted)}
+    trace_ids |= {each.trace_id for each in retold}
     stored = _stored(connection, tenant, trace_ids)
     rows = dict(stored)
     for trace_id in {each.trace_id for each in (*found, *recounted)}:
@@ -121,7 +132,9 @@ def write_findings(
         )
     for record in complete:
         rows[record.trace_id] = with_complete(rows.get(record.trace_id, {}), tenant, record)
-    news = _write(connection, tenant, stored, rows)
+    for told in retold:
+        rows[told.trace_id] = with_told(rows.get(told.trace_id, {}), tenant, told)
+    news = _write(connection, tenant, stored, rows, {each.trace_id: each.session_id for each in retold})
     for record in complete:
         if record.revision == 1 and record.in_session:
             severity = worst(row["severity"] for row in rows[record.trace_id].values())
@@ -186,10 +199,20 @@ def _stored(connection: Connection, tenant: str, trace_ids: Collection[str]) -> 
     return dict(stored)
 
 
-def _write(connection: Connection, tenant: str, before: Mapping[str, Rows], after: Mapping[str, Rows]) -> FindingNews:
-    """Turn the rows of the traces from what they were into what they are; what is new by that."""
+def _write(
+    connection: Connection,
+    tenant: str,
+    before: Mapping[str, Rows],
+    after: Mapping[str, Rows],
+    retold: Mapping[str, str],
+) -> FindingNews:
+    """Turn the rows of the traces from what they were into what they are; what is new by that.
+
+    `retold` are the sessions of traces whose loops may show on other traces now: nobody is told of these again.
+    """
     news = FindingNews()
     changed: list[Row] = []
+    gone = _gone(before, after, retold)
     for trace_id, rows in after.items():
         known = before.get(trace_id, {})
         for key in known.keys() - rows.keys():
@@ -199,6 +222,9 @@ def _write(connection: Connection, tenant: str, before: Mapping[str, Rows], afte
             was = known.get(key)
             if was == row:
                 continue
+            if was is None and (same := gone.get((row["session_id"], row["kind"]))):
+                was = same.pop()
+                row = {**row, **{name: was[name] for name in ("found_at", "counted", "exported")}}  # noqa: PLW2901
             changed.append(row)
             news.sessions |= {row["session_id"], *([was["session_id"]] if was is not None else ())}
             if was is None and row["mode"] is not None:
@@ -207,6 +233,18 @@ def _write(connection: Connection, tenant: str, before: Mapping[str, Rows], afte
                 news.counted.append(finding_of(row))
     upsert(connection, findings, changed)
     return news
+
+
+def _gone(
+    before: Mapping[str, Rows], after: Mapping[str, Rows], retold: Mapping[str, str]
+) -> dict[tuple[str, str], list[Row]]:
+    """Loops that were told on these traces and do not show there any more, by session and kind."""
+    gone: dict[tuple[str, str], list[Row]] = {}
+    for trace_id, session_id in retold.items():
+        for key, row in before.get(trace_id, {}).items():
+            if row["mode"] is not None and key not in after[trace_id]:
+                gone.setdefault((session_id, row["kind"]), []).append(row)
+    return gone
 
 
 def _forget(connection: Connection, tenant: str, trace_id: str, key: Key) -> None:

@@ -42,7 +42,7 @@ from agenteval_collector.stores.running import (
     stop_reason,
     unknown_sessions,
 )
-from agenteval_collector.stores.schema import outcomes, sessions, trace_documents, traces
+from agenteval_collector.stores.schema import OF_TRACE, outcomes, sessions, trace_documents, traces
 from agenteval_collector.stores.session_list import cursor_after, may_be_wanted, read_sessions
 from agenteval_collector.stores.store import TENANT
 from otel_agenteval.metrics import SIGNAL_NAMES
@@ -51,8 +51,6 @@ from otel_agenteval.outcome import Subject
 COMPLETED, CORRECT = "task_completion", "tool_use_correctness"
 ATTENTION = ("none", "info", "warning", "error")
 """Worst findings, the last to be looked at first."""
-
-_OF_TRACE = (trace_documents.c.tenant == traces.c.tenant) & (trace_documents.c.trace_id == traces.c.trace_id)
 
 
 class StoreQueries:
@@ -94,7 +92,7 @@ class StoreQueries:
                 live |= {"open_spans": open_spans, "status_reason": reason}
             query = (
                 select(trace_documents.c.document, traces.c.revised, traces.c.revision, traces.c.session_id)
-                .join_from(traces, trace_documents, _OF_TRACE)
+                .join_from(traces, trace_documents, OF_TRACE)
                 .where(traces.c.tenant == TENANT, traces.c.trace_id == trace_id)
             )
             stored = connection.execute(query).first()

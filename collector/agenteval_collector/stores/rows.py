@@ -19,6 +19,7 @@ def trace_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
         "session_id": trace.session_id,
         "started_at": trace.started_at,
         "continues_turn": trace.continues_turn,
+        "turn_goes_on": trace.turn_goes_on,
         "revision": trace.revision,
         "revised": "{}",
         "offsets": json.dumps(list(trace.offsets)),

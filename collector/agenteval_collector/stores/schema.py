@@ -30,6 +30,7 @@ traces = Table(
     Column("session_id", String, nullable=False),
     Column("started_at", BigInteger, nullable=False),
     Column("continues_turn", Boolean, nullable=False, comment="whether its turn began in the trace before it"),
+    Column("turn_goes_on", Boolean, nullable=False, comment="whether its last turn goes on in a later trace"),
     Column("revision", Integer, nullable=False),
     Column("revised", Text, nullable=False, comment="JSON: fields in which its revision differs from its document"),
     Column("offsets", Text, nullable=False, comment="JSON: the requests of the log it was read from"),
@@ -56,6 +57,9 @@ trace_documents = Table(
     Column("document", Text, nullable=False, comment="JSON: the trace without status and outcomes"),
     PrimaryKeyConstraint("tenant", "trace_id"),
 )
+
+OF_TRACE = (trace_documents.c.tenant == traces.c.tenant) & (trace_documents.c.trace_id == traces.c.trace_id)
+"""A trace with its document."""
 
 outcomes = Table(
     "outcomes",

@@ -51,6 +51,7 @@ from agenteval_collector.stores.rows import (
 )
 from agenteval_collector.stores.run_rows import trim_run_reports, write_run_report, write_run_traces
 from agenteval_collector.stores.running import read_processes
+from agenteval_collector.stores.running_turns import TurnStore
 from agenteval_collector.stores.same_traces import write_same
 from agenteval_collector.stores.schema import outcomes, progress, sessions, trace_documents, traces
 from agenteval_collector.stores.upserting import upsert
@@ -96,6 +97,7 @@ class Store:
         self.findings = FindingStore(self._pipeline, TENANT)
         self.habits = HabitStore(self._pipeline)
         self.conversations = ConversationStore(self._pipeline, TENANT)
+        self.turns = TurnStore(self._pipeline, TENANT)
         try:
             migrate(self._pipeline)
         except BaseException:
@@ -122,7 +124,7 @@ class Store:
             upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
             for trace in commit.traces:
                 _forget_older_outcomes(connection, trace)
-            found = write_findings(connection, TENANT, commit.traces, commit.findings)
+            found = write_findings(connection, TENANT, commit.traces, commit.findings, retold=commit.retold)
             records = [session.record for session in commit.sessions.values()]
             columns = count_findings(connection, TENANT, commit.sessions.keys())
             upsert(connection, sessions, [session_row(TENANT, each, columns[each.session_id]) for each in records])

@@ -19,7 +19,7 @@ from typing import IO
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.security import is_loopback
 from agenteval_collector.api.service import EvaluationService
-from agenteval_collector.assembly import Assembler, AssemblyStage, KnownTrace, SenderRules, Senders, Waits
+from agenteval_collector.assembly import Assembler, AssemblyStage, KnownTrace, SenderRules, Senders, Waits, reassemble
 from agenteval_collector.config import NO_JUDGE, AssemblyConfig, ConfigError, Settings
 from agenteval_collector.emit.alarms import MAX_ALARMS
 from agenteval_collector.emit.feed import Feed
@@ -32,7 +32,7 @@ from agenteval_collector.evaluation.running import RunningTraces, completed
 from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage, OpenSpans
 from agenteval_collector.judge.stage import JudgeStage
 from agenteval_collector.log import RequestLog
-from agenteval_collector.model.assembled import Death
+from agenteval_collector.model.assembled import AssembledTrace, Death
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.documents import Document
 from agenteval_collector.model.judging import JudgeJob
@@ -44,7 +44,7 @@ from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.errors import InvalidRequest, Unavailable
-from agenteval_collector.stores import Store, StoreQueries
+from agenteval_collector.stores import TENANT, Store, StoreQueries
 from agenteval_collector.stores.findings import ExportedKey
 from agenteval_collector.web.app import make_app
 from agenteval_collector.wiring.finding_rules import FindingRules
@@ -92,7 +92,7 @@ class Collector:
 
         # From the store backwards to the receiver.
         self.store = Store(settings.data_dir / "agenteval.db", clock, retention=settings.log.retention)
-        core = EvaluationCore(settings, self.store, clock, telemetry, make_judging(settings, self.store))
+        core = EvaluationCore(settings, self.store, clock, telemetry, make_judging(settings, self.store), self._again)
         self._read = core.read
         announcer = Announcer(self.store.findings, FindingRules(settings.findings), emission, clock)
         self.open_spans = OpenSpans(clock, lost=lambda spans: telemetry.dropped("open_spans", spans))
@@ -243,6 +243,14 @@ class Collector:
     def _processes_in(self, session_id: str) -> frozenset[str]:
         return self._participants(session_id)
 
+    def _again(self, trace_id: str) -> AssembledTrace | None:
+        """A trace that was evaluated, from the requests that the store says it came in; None where some are gone."""
+        known = self.store.known_traces([trace_id]).get(trace_id)
+        if known is None:
+            return None
+        revision, offsets = known
+        return reassemble(trace_id, TENANT, KnownTrace(revision=revision, offsets=offsets), self.log.get)
+
     def _exported(self, keys: Sequence[ExportedKey]) -> None:
         try:
             self.store.findings.exported(keys)
@@ -267,7 +275,7 @@ class Collector:
             self.store.ledger,
             clock,
             instruments,
-            load=trace_loader(self.store, self.log.get, self._read),
+            load=trace_loader(self._again, self._read),
             deliver=self.evaluation.judged,
             capacity=settings.judge.backlog,
         )

@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-from agenteval_collector.assembly import KnownTrace, Reload, reassemble
 from agenteval_collector.config import ConfigError, JudgedConfig, Settings
 from agenteval_collector.evaluation import Judging
 from agenteval_collector.judge.asking import Asking
@@ -24,7 +23,7 @@ from agenteval_collector.judge.stage import JudgeStage
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.judging import JudgeJob, Judgement
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.stores import TENANT, Store
+from agenteval_collector.stores import Store
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.redaction import Redactor
 
@@ -111,15 +110,14 @@ def judge_models(settings: Settings) -> set[str]:
     return {settings.judge.model, *(each.model for each in _evaluators(settings))}
 
 
-def trace_loader(store: Store, reload: Reload, read: Callable[[AssembledTrace], Trace]) -> Load:
-    """Reads traces again from the requests that the store says they came in."""
+def trace_loader(again: Callable[[str], AssembledTrace | None], read: Callable[[AssembledTrace], Trace]) -> Load:
+    """Reads traces again that `again` gives."""
 
     def load(job: JudgeJob) -> Trace | None:
-        revision, offsets = store.known_traces([job.trace_id]).get(job.trace_id, (0, frozenset()))
-        if revision != job.revision:
+        assembled = again(job.trace_id)
+        if assembled is None or assembled.revision != job.revision:
             return None  # A newer one stands, and what comes of this one will be dropped.
-        assembled = reassemble(job.trace_id, TENANT, KnownTrace(revision=revision, offsets=offsets), reload)
-        return None if assembled is None else read(assembled)
+        return read(assembled)
 
     return load
 

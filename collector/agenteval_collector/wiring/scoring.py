@@ -54,11 +54,13 @@ class EvaluationCore:
         clock: Clock,
         telemetry: Telemetry,
         judging: Judging,
+        again: Callable[[str], AssembledTrace | None],
         plugged: Iterable[EntryPoint] | None = None,
         expected_tools: ExpectedTools | None = None,
     ) -> None:
         """Raises ConfigError for settings of evaluators that do not exist, and for entry points that are none.
 
+        `again` gives a trace that was evaluated before, None where it is gone.
         `plugged` are the entry points of users' evaluators, by default those of this environment. `expected_tools`
         says which tools runs should call whose traces do not say it, None where it does not know.
         """
@@ -102,7 +104,8 @@ class EvaluationCore:
                 clock,
             ),
             Conversations(store.conversations),
-            RunningTurns().joined,
+            RunningTurns(store.turns),
+            again,
         )
 
 

@@ -1,89 +1,131 @@
-"""Calls of turns that go on from trace to trace, for programs that send a model the results of its last calls alone."""
+"""Find the turn that a trace goes on with, for programs that send a model the results of its last calls alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, takewhile
-from typing import Final, NamedTuple
+from heapq import merge
+from itertools import islice
+from typing import Final, Protocol, TypeAlias
 
-from agenteval_collector.runtime.lru import Recent
-from otel_agenteval.conventions.messages import ToolResponse
-from otel_agenteval.conventions.tools import answered
-from otel_agenteval.model import ToolCall, Trace
+from agenteval_collector.model.commit import Commit, TraceDocument
+from agenteval_collector.sessions.conversations.turn_parts import part_in, running_turn, told_of
+from otel_agenteval.model import Trace
 
-MAX_WAITING: Final = 1_000
-"""Calls that wait for their results: with what is kept of each turn, 50 MB of text at most."""
+MAX_TRACES: Final = 500
+"""Traces of a session that are looked through for those of one turn, in either direction."""
 
-MAX_CALLS: Final = 100
-"""Calls that are kept of a turn, the newest."""
+MAX_BEHIND: Final = 32
+"""Traces that are looked at again behind one that came late."""
 
-MAX_CHARACTERS: Final = 50_000
-"""Characters of these that are kept, as of arguments and results."""
+_Place: TypeAlias = tuple[int, str]
+_LookUp: TypeAlias = Callable[[str, _Place], Sequence[TraceDocument]]
 
 
-class Told(NamedTuple):
-    """Calls of earlier traces as in `Trace.told`; no earlier model call was told of the last `now` of them."""
+class TurnStore(Protocol):
+    """The look-ups in the store that running turns need; those of a session come in pages, with an empty one at last.
 
-    calls: tuple[ToolCall, ...] = ()
-    now: int = 0
+    A `place` is a trace's start time and id.
+    """
+
+    def document(self, trace_id: str) -> TraceDocument | None: ...
+
+    def going_on(self, session_id: str, before: tuple[int, str]) -> Sequence[TraceDocument]:
+        """The traces before a place whose last turns go on, the newest first."""
+        ...
+
+    def continuing(self, session_id: str, after: tuple[int, str]) -> Sequence[TraceDocument]:
+        """The traces after a place that continue a turn, the oldest first."""
+        ...
 
 
 class RunningTurns:
-    """Knows the calls that ended a trace without their results, each with those of its turn before it.
+    """Finds the traces of a turn by the ids of its calls in its session, whatever order they have arrived in.
 
-    Kept in memory: after a restart, and of a trace that is read before the one it goes on from, nothing is known.
+    Owns no state: what is known is in the documents of the store, and in the commit that goes on.
     """
 
-    def __init__(self) -> None:
-        self._waiting: Recent[tuple[ToolCall, ...]] = Recent(MAX_WAITING)
+    def __init__(self, store: TurnStore) -> None:
+        self._store = store
 
-    def joined(self, trace: Trace, session_id: str) -> Trace:
+    def joined(self, trace: Trace, session_id: str, commit: Commit) -> Trace:
         """The trace, told of the calls of its session whose results it was sent alone, where they are known."""
-        calls = (self._waiting.get(_key(session_id, each)) for each in trace.results_alone)
-        told = told_of(next(filter(None, calls), ()), trace.results_alone)
-        if trace.turn_goes_on:
-            before = told.calls if len(trace.turns) == 1 else ()
-            own = newest(trace.turns[-1].tool_calls)
-            running = newest((*before, *own))
-            for call in own:
-                if call.call_id and call.result is None and call.error is None:
-                    self._waiting.put(_key(session_id, call), running)
+        if not trace.results_alone:
+            return trace
+        earlier = self._before(session_id, (trace.started_at, trace.trace_id), commit)
+        told = told_of(running_turn(map(part_in, earlier), trace.results_alone), trace.results_alone)
         return replace(trace, told=told.calls, told_now=told.now) if told.calls else trace
 
+    def behind(self, commit: Commit) -> dict[str, str]:
+        """The traces that are told something else now that those of `commit` are there: their sessions, by id."""
+        found: dict[str, str] = {}
+        for trace_id, session_id in commit.overtaken:
+            found |= self._told_by(trace_id, _session(trace_id, session_id, commit), commit)
+        for move in commit.moves.values():
+            moved = self._known(move.trace_id, commit)
+            if any(part_in(each).results for each in moved):
+                found[move.trace_id] = move.joined
+            for session_id in (move.left, move.joined):
+                found |= self._told_by(move.trace_id, session_id, commit)
+        return found
 
-def told_of(running: Sequence[ToolCall], results: Sequence[ToolCall]) -> Told:
-    """The calls of a `running` turn, oldest first, with `results` that were sent without their requests.
+    def _told_by(self, trace_id: str, session_id: str, commit: Commit) -> dict[str, str]:
+        """The traces of a session that go on from this one, in any of its revisions, or from one that does."""
+        revisions = self._known(trace_id, commit)
+        waiting = {call_id for each in revisions for call_id in part_in(each).waiting}
+        if not waiting:
+            return {}
+        found: dict[str, str] = {}
+        for each in self._after(session_id, min(each.place for each in revisions), commit):
+            part = part_in(each)
+            if each.trace_id == trace_id or waiting.isdisjoint(part.answers):
+                continue
+            found[each.trace_id] = session_id
+            if not part.begins:
+                waiting |= part.waiting
+            if len(found) == MAX_BEHIND:
+                break
+        return found
 
-    Each result completes the last call of its id, and only one without a result.
-    """
-    places = {call.call_id: at for at, call in enumerate(running) if call.call_id}
-    given: dict[int, ToolCall] = {}
-    for each in results:
-        at = places.get(each.call_id or "")
-        if at is not None and running[at].result is None and running[at].error is None:
-            given.setdefault(at, each)
-    if not given:
-        return Told()
-    # Whichever run of the agent asked: it is the same turn, and is compared with the steps of this trace.
-    one = results[0]
-    calls = [replace(each, span_id=None, agent=one.agent, run=one.run) for each in running]
-    for at, result in given.items():
-        # Whether a result tells of an error depends on the tool too, which was not known when it was read.
-        failed = result.error is not None and not result.is_error_read
-        call = replace(calls[at], started_at=result.started_at, ended_at=result.ended_at)
-        calls[at] = answered(call, ToolResponse(result=result.result, failed=failed))
-    return Told(tuple(calls), len(calls) - min(given))
+    def _known(self, trace_id: str, commit: Commit) -> list[TraceDocument]:
+        """The trace as the store has it, and as the commit does."""
+        stored = self._store.document(trace_id)
+        newer = [each.stored for each in commit.traces if each.trace_id == trace_id]
+        return newer if stored is None else [stored, *newer]
+
+    def _before(self, session_id: str, place: _Place, commit: Commit) -> Iterator[TraceDocument]:
+        """The traces of the session before `place` as they are now, the newest first."""
+        newer = [each for each in self._newer(session_id, commit) if each.place < place]
+        newer.sort(key=_place_of, reverse=True)
+        stored = _unchanged(self._store.going_on, session_id, place, commit)
+        return islice(merge(newer, stored, key=_place_of, reverse=True), MAX_TRACES)
+
+    def _after(self, session_id: str, place: _Place, commit: Commit) -> Iterator[TraceDocument]:
+        """The traces of the session after `place` as they are now, the oldest first."""
+        newer = sorted((each for each in self._newer(session_id, commit) if each.place > place), key=_place_of)
+        stored = _unchanged(self._store.continuing, session_id, place, commit)
+        return islice(merge(newer, stored, key=_place_of), MAX_TRACES)
+
+    def _newer(self, session_id: str, commit: Commit) -> list[TraceDocument]:
+        """The traces of the commit that are in the session by then, and those of the store that join it."""
+        written = {each.trace_id: each for each in commit.traces}
+        own = (each for each in written.values() if _session(each.trace_id, each.session_id, commit) == session_id)
+        joining = (each.trace_id for each in commit.moves.values() if each.joined == session_id)
+        joined = (self._store.document(each) for each in joining if each not in written)
+        return [*(each.stored for each in own), *filter(None, joined)]
 
 
-def newest(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """The last of the calls, as many as are kept."""
-    sizes = accumulate(_size(each) for each in reversed(calls[-MAX_CALLS:]))
-    count = sum(1 for _ in takewhile(lambda size: size <= MAX_CHARACTERS, sizes))
-    return tuple(calls[len(calls) - count :])
+def _unchanged(look_up: _LookUp, session_id: str, place: _Place, commit: Commit) -> Iterator[TraceDocument]:
+    """The traces of the session in the store that the commit leaves as they are."""
+    changed = {each.trace_id for each in commit.traces} | commit.moves.keys()
+    while page := look_up(session_id, place):
+        yield from (each for each in page if each.trace_id not in changed)
+        place = page[-1].place
 
 
-def _size(call: ToolCall) -> int:
-    return sum(len(repr(part)) for part in (call.name, call.call_id, call.arguments, call.result, call.error))
+def _session(trace_id: str, session_id: str, commit: Commit) -> str:
+    """The session that a trace is in after the commit, which evaluated it in `session_id`."""
+    move = commit.moves.get(trace_id)
+    return session_id if move is None else move.joined
 
 
-def _key(session_id: str, call: ToolCall) -> str:
-    return f"{session_id}\0{call.call_id}"
+def _place_of(trace: TraceDocument) -> _Place:
+    return trace.place

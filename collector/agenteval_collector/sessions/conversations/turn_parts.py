@@ -1,0 +1,140 @@
+"""Turns that go on from trace to trace, put together from what each of their traces shows. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import accumulate, takewhile
+from typing import Final, NamedTuple
+
+from agenteval_collector.model.commit import TraceDocument
+from agenteval_collector.model.documents import Document
+from otel_agenteval.conventions.messages import ToolResponse
+from otel_agenteval.conventions.tools import answered
+from otel_agenteval.model import ToolCall
+
+MAX_CALLS: Final = 100
+"""Calls that are known of a turn, the newest."""
+
+MAX_CHARACTERS: Final = 50_000
+"""Characters of these that are known, as of arguments and results."""
+
+
+class Told(NamedTuple):
+    """Calls of earlier traces as in `Trace.told`; no earlier model call was told of the last `now` of them."""
+
+    calls: tuple[ToolCall, ...] = ()
+    now: int = 0
+
+
+class TurnPart(NamedTuple):
+    """A trace's part in the turn that it ends with. `results` are those that it was sent alone, of earlier calls.
+
+    `waiting` are the ids of its calls whose results a later trace may bring. `begins`: no earlier trace belongs to the
+    turn, as far as is known.
+    """
+
+    calls: tuple[ToolCall, ...]
+    results: tuple[ToolCall, ...]
+    waiting: frozenset[str]
+    begins: bool
+
+    @property
+    def answers(self) -> set[str | None]:
+        """The ids of the calls that its results answer."""
+        return {each.call_id for each in self.results}
+
+
+def part_in(trace: TraceDocument) -> TurnPart:
+    """The part that the document of a trace shows."""
+    document = trace.document
+    turns = document["turns"]
+    results = tuple(_result(each, trace.started_at) for each in document["results_alone"])
+    calls: tuple[ToolCall, ...] = ()
+    if turns and document["turn_goes_on"]:
+        calls = tuple(_call(each, trace.started_at + 2 * at) for at, each in enumerate(turns[-1]["tools_called"]))
+    waiting = frozenset(each.call_id for each in calls if each.call_id and _is_open(each))
+    return TurnPart(calls, results, waiting, begins=not results or len(turns) > 1)
+
+
+def running_turn(earlier: Iterable[TurnPart], results: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """The calls of the turn that `results` belong to, oldest first, as many as are kept; `earlier` are the parts of
+    its session before, the newest first, and are read no further than needed."""
+    chain: list[TurnPart] = []
+    wanted = {each.call_id for each in results}
+    count = 0
+    for part in earlier:
+        if wanted.isdisjoint(part.waiting):
+            continue
+        chain.append(part)
+        count += len(part.calls)
+        if part.begins or count >= MAX_CALLS:
+            break
+        wanted = part.answers
+    running: list[ToolCall] = []
+    for part in reversed(chain):
+        _complete(running, part.results)
+        running += part.calls
+    return newest(running)
+
+
+def told_of(running: Sequence[ToolCall], results: Sequence[ToolCall]) -> Told:
+    """The calls of a `running` turn, oldest first, with `results` that were sent without their requests.
+
+    Each result completes the last call of its id, and only one without a result.
+    """
+    calls = list(running)
+    completed = _complete(calls, results)
+    if not completed:
+        return Told()
+    # Whichever run of the agent asked: it is the same turn, and is compared with the steps of this trace.
+    one = results[0]
+    told = tuple(replace(each, span_id=None, agent=one.agent, run=one.run) for each in calls)
+    return Told(told, len(told) - min(completed))
+
+
+def newest(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """The last of the calls, as many as are kept."""
+    sizes = accumulate(_size(each) for each in reversed(calls[-MAX_CALLS:]))
+    count = sum(1 for _ in takewhile(lambda size: size <= MAX_CHARACTERS, sizes))
+    return tuple(calls[len(calls) - count :])
+
+
+def _complete(calls: list[ToolCall], results: Sequence[ToolCall]) -> set[int]:
+    """Give the calls their results; the places of those that had none before."""
+    completed: set[int] = set()
+    for result in results:
+        # From the end: there the calls stand that wait.
+        places = (at for at in reversed(range(len(calls))) if calls[at].call_id == result.call_id)
+        at = next(places, None) if result.call_id else None
+        if at is None or not _is_open(calls[at]):
+            continue
+        # Whether a result tells of an error depends on the tool too, which was not known when it was read.
+        failed = result.error is not None and not result.is_error_read
+        call = replace(calls[at], started_at=result.started_at, ended_at=result.ended_at)
+        calls[at] = answered(call, ToolResponse(result=result.result, failed=failed))
+        completed.add(at)
+    return completed
+
+
+def _size(call: ToolCall) -> int:
+    return sum(len(repr(part)) for part in (call.name, call.call_id, call.arguments, call.result, call.error))
+
+
+def _is_open(call: ToolCall) -> bool:
+    return call.result is None and call.error is None
+
+
+def _call(call: Document, time: int) -> ToolCall:
+    known = {name: call[name] for name in ("name", "arguments", "result", "error", "call_id")}
+    return ToolCall(**known, started_at=time, ended_at=time + 1)
+
+
+def _result(result: Document, started_at: int) -> ToolCall:
+    # Before the trace, and all at the same time.
+    return ToolCall(
+        name="",
+        call_id=result["call_id"],
+        result=result["result"],
+        error="error" if result["failed"] else None,
+        started_at=started_at - 2,
+        ended_at=started_at - 1,
+    )

@@ -1,0 +1,118 @@
+"""Loops in turns of which each trace is sent the newest results alone: found in any order of arrival, told once."""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from otel_agenteval.finding import FindingKind
+from tests.support.eventually import eventually
+from tests.support.looping import loops_in
+from tests.support.otlp import trace_id, traces
+from tests.support.running_collector import RunningCollector
+from tests.support.scoring import Scoring, assembled
+from tests.support.turns import Call, turn_of
+
+SAME = Call("oslo", "none")
+FAILED = Call("oslo", "Error: no such city")
+CALLS = st.lists(st.sampled_from([SAME, Call("oslo", "one"), Call("rome", "none"), FAILED]), max_size=9)
+
+
+class Found(NamedTuple):
+    """What stands in the end, by trace and kind; and how often each kind of loop was told."""
+
+    findings: Counter[tuple[str, str]]
+    told: Counter[str]
+
+
+def found_in(batches: list[list[Span]], *, restart: bool = False) -> Found:
+    """What is found as these are scored, batch by batch."""
+    with tempfile.TemporaryDirectory() as folder:
+        scoring = Scoring(Path(folder))
+        try:
+            for batch in batches:
+                scoring.put(*map(assembled, batch))
+                if restart:
+                    scoring.restart()
+            documents = [scoring.trace(each.trace_id.hex()) for batch in batches for each in batch]
+        finally:
+            scoring.close()
+    found = [each for document in documents for each in document["findings"]]
+    kept = [each for each in found if each["mode"] is not None or each["kind"] == FindingKind.TOOL_FAILED]
+    return Found(
+        Counter((each["trace_id"], each["kind"]) for each in kept), Counter(each.kind for each in scoring.told)
+    )
+
+
+def of(trace: int) -> str:
+    return trace_id(trace).hex()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    first=CALLS,
+    second=CALLS,
+    session=st.sampled_from([None, "s"]),
+    at_once=st.integers(1, 20),
+    restart=st.booleans(),
+    data=st.data(),
+)
+def test_any_order_of_arrival_gives_the_findings_of_whole_histories(
+    first: list[Call], second: list[Call], session: str | None, at_once: int, restart: bool, data: st.DataObject
+) -> None:
+    # The steps of a whole history stand in each trace: nothing has to be looked up for those.
+    told_whole = [turn_of(first, whole=True, session=session), turn_of(second, first=21, whole=True, session=session)]
+    expected = found_in([[each] for turn in told_whole for each in turn])
+    spans = turn_of(first, session=session) + turn_of(second, first=21, session=session)
+    assert found_in([[each] for each in spans]) == expected
+    order = data.draw(st.permutations(spans))
+    found = found_in([order[start : start + at_once] for start in range(0, len(order), at_once)], restart=restart)
+    assert found.findings == expected.findings
+    assert found.told >= expected.told, "each was told"
+
+
+@pytest.mark.parametrize("session", [None, "s"], ids=["without an id", "with an id"])
+@pytest.mark.parametrize("late", range(7), ids=lambda late: f"trace {late} comes last")
+def test_a_loop_is_told_once_though_one_of_its_traces_comes_late(late: int, session: str | None) -> None:
+    spans = turn_of([SAME] * 6, session=session)
+    order = [*spans[:late], *spans[late + 1 :], spans[late]]
+    found = found_in([[each] for each in order], restart=True)
+    assert found.findings == Counter({(of(4), "identical_call"): 1})
+    assert found.told == Counter({"identical_call": 1})
+
+
+def test_a_failure_is_found_on_the_trace_that_brings_its_result_though_the_call_is_known_later() -> None:
+    asks, answers = turn_of([Call("oslo", "Error: no such city")], session="s")
+    assert found_in([[answers], [asks]]).findings == Counter({(of(2), "tool_failed"): 1})
+
+
+def test_another_session_with_the_same_ids_of_calls_is_another_turn() -> None:
+    mine, other = turn_of([SAME] * 2, session="s"), turn_of([SAME] * 2, first=21, session="t")
+    for a, b in zip(mine, other, strict=True):
+        b.ClearField("attributes")
+        b.attributes.extend(a.attributes)
+        next(each for each in b.attributes if each.key == "gen_ai.conversation.id").value.string_value = "t"
+    assert found_in([[*mine, *other]]).findings == Counter()
+
+
+@pytest.mark.parametrize("session", [None, "s"], ids=["without an id", "with an id"])
+def test_a_loop_is_found_over_a_restart_and_when_the_first_call_comes_last(session: str | None, tmp_path: Path) -> None:
+    spans = turn_of([SAME] * 3, session=session)
+    with RunningCollector(tmp_path) as collector:
+        for each in spans[1:3]:
+            collector.send(traces(each))
+            collector.scored(each.trace_id.hex())
+    with RunningCollector(tmp_path) as collector:
+        for each in (spans[3], spans[0]):
+            collector.send(traces(each))
+            collector.scored(each.trace_id.hex())
+        found = eventually(lambda: loops_in(collector.get(f"/api/v1/traces/{of(4)}")))
+        assert [each["kind"] for each in found] == ["identical_call"]
+        [item] = collector.get("/api/v1/sessions")["items"]
+        assert [each["trace_id"] for each in loops_in(item)] == [of(4)]
+        assert loops_in(collector.get(f"/api/v1/traces/{of(3)}")) == []

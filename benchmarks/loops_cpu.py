@@ -21,7 +21,7 @@ from agenteval_collector.runtime.clock import SystemClock
 from benchmarks.harness import arguments, report
 from benchmarks.workload.generator import generate
 from benchmarks.workload.otlp import requests
-from otel_agenteval.conventions import BY_CONVENTION
+from otel_agenteval.conventions.identity import BY_CONVENTION
 from otel_agenteval.detectors import Mode, RuleBook
 
 SPANS_PER_REQUEST = 64

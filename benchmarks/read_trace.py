@@ -9,9 +9,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from otel_agenteval.conventions import LogRecord, SpanRecord, read_trace
-from otel_agenteval.conventions.dialects import DIALECTS
-from otel_agenteval.conventions.facts import Dialect
+from otel_agenteval.conventions.dialect import Dialect
+from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.registry import DIALECTS
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
 
 ROUNDS = 9

@@ -6,9 +6,9 @@
 ...     answer = agent.ask("...")
 """
 
+from otel_agenteval.alarms import current_verdict, raise_if_looping
 from otel_agenteval.attachment import attach
 from otel_agenteval.context import session
-from otel_agenteval.looping import current_verdict, raise_if_looping
 from otel_agenteval.loops.guard import AgentLoopDetected, stop_on_loop
 from otel_agenteval.processor import AgentEvalSpanProcessor
 from otel_agenteval.run_reports import Run, run

@@ -18,14 +18,10 @@ from opentelemetry.trace import SpanContext, format_trace_id
 
 from otel_agenteval.config import Destination, Options, resolve
 from otel_agenteval.context import Identity, identity_in, identity_in_baggage, witness_in
-from otel_agenteval.detectors import StepKind
 from otel_agenteval.loops.guard import AgentLoopDetected, is_guarded
-from otel_agenteval.loops.light_reader import kind_of, session_of
-from otel_agenteval.loops.listening import Listener
-from otel_agenteval.loops.settings import rule_book
+from otel_agenteval.loops.listener import Listener
+from otel_agenteval.loops.settings import client_rules
 from otel_agenteval.loops.verdicts import Alarm, Verdicts
-from otel_agenteval.loops.watch_thread import WatchThread
-from otel_agenteval.loops.watching import Began, Watch
 from otel_agenteval.sending.announcements import Announcements
 from otel_agenteval.sending.background import suppressing_instrumentation
 from otel_agenteval.sending.buffer import SpanBuffer, ended_span
@@ -92,7 +88,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         # is made after us may claim the OTEL endpoint.
         resolve(self._options, os.environ, sys.modules)
         self._destination: Destination | None = None
-        self._rules = rule_book(loops, os.environ)
+        self._rules = client_rules(loops, os.environ)
         self._on_verdict = on_verdict
         self._live = live
         self._watches = live or not self._rules.are_off
@@ -107,7 +103,11 @@ class AgentEvalSpanProcessor(SpanProcessor):
         _register(self)
 
     def _begin(self) -> None:
-        """Everything that a fork must not share with its parent process."""
+        """Make everything that a fork must not share with its parent process."""
+        # Not at the top: both load the dialects, which whoever only imports the package need not wait for.
+        from otel_agenteval.loops.watch import Watch  # noqa: PLC0415
+        from otel_agenteval.loops.watch_thread import WatchThread  # noqa: PLC0415
+
         # Re-entrant: a span may end inside a garbage collection that interrupts a span's end on this same thread.
         self._lock = threading.RLock()
         self._buffer = SpanBuffer(*self._max_buffer)
@@ -250,7 +250,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         if not self.verdicts.has_alarms:
             return
         session_id = identity.session_id if identity is not None else None
-        alarm = self.stopping_alarm(session_id or session_of(span.attributes or {}), format_trace_id(context.trace_id))
+        alarm = self.stopping_alarm(session_id or self._watch.session_named(span), format_trace_id(context.trace_id))
         if alarm is not None:
             raise AgentLoopDetected(alarm.verdict)
 
@@ -260,7 +260,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         is_guarded_call = False
         if is_guarded(parent_context):
             self._listen()
-            is_guarded_call = kind_of(span.name, span.attributes or {}) is not StepKind.OTHER
+            is_guarded_call = self._watch.is_call(span)
         if is_guarded_call:
             self.look()
         with self._lock:
@@ -278,7 +278,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             # The watching thread is to look at once where starts are announced, or it has no reason to look soon.
             if (
                 self._watches
-                and self._watch.add(Began(span, identity))
+                and self._watch.started(span, identity)
                 and (self._live or not self._watch_thread.is_ticking)
             ):
                 self._watch_thread.start()
@@ -295,7 +295,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if self._stopped:
                 self._dropped["shutdown"] += 1
                 return
-            if self._watches and self._watch.add(ended):
+            if self._watches and self._watch.ended(ended):
                 self._watch_thread.wake()
             if not self._buffer.has_room(ended.size):
                 self._sender.wake()

@@ -1,39 +1,8 @@
-"""Reading telemetry: OpenTelemetry spans and log records of any GenAI instrumentation become one `Trace`.
+"""Reading telemetry: spans and log records of any GenAI instrumentation go in, one `Trace` comes out.
 
-A dialect is a file with a class that satisfies `facts.Dialect`, and a place in the table of `dialects.py`. Dialects
-say what one span means; how spans make turns is decided once for all of them.
+`reader.read_trace` reads whole traces. `dialects/` has a module for each vocabulary of attributes, which says what one
+span means; how spans make turns is decided once for all of them. Agents' names (`agents`), questions (`questions`) and
+the reader beside the agent (`otel_agenteval.loops.light_reader`) use the same dialects.
+
+Nothing is imported here, since an agent's process needs no more than the dialects.
 """
-
-from otel_agenteval.conventions.dialects import content_switch, read_span
-from otel_agenteval.conventions.facts import Role, SpanFacts
-from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
-from otel_agenteval.conventions.reader import read_trace
-from otel_agenteval.conventions.readings import SpanReadings
-from otel_agenteval.conventions.runs import STAMPED, RunNaming
-from otel_agenteval.conventions.span_values import (
-    EventRecord,
-    LogRecord,
-    SpanRecord,
-    attributes,
-    log_record,
-    span_record,
-)
-
-__all__ = [
-    "BY_CONVENTION",
-    "STAMPED",
-    "EventRecord",
-    "LogRecord",
-    "Role",
-    "RunNaming",
-    "SessionNaming",
-    "SpanFacts",
-    "SpanReadings",
-    "SpanRecord",
-    "attributes",
-    "content_switch",
-    "log_record",
-    "read_span",
-    "read_trace",
-    "span_record",
-]

@@ -1,4 +1,4 @@
-"""Which run of its agent a step is of: the nearest one around it that is not the same run recorded again."""
+"""Attribute each step to a run of its agent: the nearest one around it that is not the same run recorded again."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -10,8 +10,11 @@ from otel_agenteval.model import AgentRun
 
 
 class _Inside(NamedTuple):
-    """What is known of what stands directly inside a span: the span of the run, the agent that its runs have in common
-    by name or else by the name of their spans, and whether a tool is called in between."""
+    """The owner of the steps directly inside a span, as far as it is known.
+
+    `run` is the span of the run, `label` its agent's name, else the name of the span; `in_tool`: a tool is called in
+    between.
+    """
 
     run: Node | None = None
     label: str | None = None
@@ -44,7 +47,7 @@ def tell_runs_apart(roots: Sequence[Node]) -> None:
 
 
 def _parallel(runs: Sequence[tuple[str, Node]]) -> set[str]:
-    """The ids of runs beside which another one with the same label goes on."""
+    """Return the ids of runs beside which another one with the same label goes on."""
     found: set[str] = set()
     in_order = sorted(runs, key=lambda run: (run[0], run[1].span.started_at))
     for _, of_agent in groupby(in_order, key=lambda run: run[0]):

@@ -4,7 +4,7 @@ Read are OpenAI's chat completions and Responses, Anthropic's messages and what 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from otel_agenteval.conventions.decoding import (
     decode_arguments,
@@ -14,19 +14,21 @@ from otel_agenteval.conventions.decoding import (
     decode_text,
     is_cut,
 )
+from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.messages import (
     ASSISTANT,
     SYSTEM,
     TOOL,
     USER,
+    Content,
     Item,
     Message,
     ToolRequest,
     ToolResponse,
     read_message,
 )
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json, Usage
-from otel_agenteval.recorded import recorded
 
 _INPUT_TOKENS = ("input_tokens", "prompt_tokens", "input", "inputTokens", "promptTokens")
 _FINISH_REASON = re.compile(
@@ -38,30 +40,41 @@ _COMPLETED = "completed"
 _OUTPUT_TOKENS = ("output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens")
 
 
-def request(recording: Json) -> Callable[[], Sequence[Item]]:
-    """Decoder of the messages in a recorded request, its system instructions first."""
-    return lambda: _sent(decoded(recording))
+def read_call(facts: SpanFacts, given: Json, returned: Json) -> None:
+    """Fill in what a recorded request and its response say of a model call."""
+    facts.input = Content(lambda: request(given), cut=is_cut(given))
+    facts.output = Content(lambda: response(returned), cut=is_cut(returned))
+    reason = finish_reason(returned)
+    facts.finish_reasons = (reason,) if reason else None
 
 
-def response(recording: Json) -> Callable[[], Sequence[Item]]:
-    """Decoder of the messages in a recorded response; of a completion the first choice."""
-    return lambda: _reply(decoded(recording))
+def request(recording: Json) -> Sequence[Item]:
+    """Decode the messages in a recorded request, its system instructions first."""
+    return _sent(decoded(recording))
+
+
+def response(recording: Json) -> Sequence[Item]:
+    """Decode the messages in a recorded response; of a completion the first choice."""
+    return _reply(decoded(recording))
 
 
 def tools(recording: Json) -> Json:
-    """The tool definitions of a recorded request; None without any, or where the recording was cut."""
+    """Return the tool definitions of a recorded request; None without any, or where the recording was cut."""
     body = decode_structure(recording) if isinstance(recording, str) and '"tools"' in recording else recording
     return body.get("tools") or None if isinstance(body, dict) else None
 
 
 def usage(recording: Json) -> Usage | None:
-    """The tokens in an object that counts them by any API's names; None where it counts none."""
+    """Return the tokens in an object that counts them by any API's names; None where it counts none."""
     counts = decode_structure(recording)
-    if not isinstance(counts, dict):
-        return None
+    return usage_in(counts, _INPUT_TOKENS, _OUTPUT_TOKENS) if isinstance(counts, dict) else None
+
+
+def usage_in(counts: Mapping[str, Json], inputs: Iterable[str], outputs: Iterable[str]) -> Usage | None:
+    """Return the tokens that `counts` has under the first of the names for each; None where it has neither."""
     received, answered = (
         next((count for name in names if isinstance(count := counts.get(name), int)), None)
-        for names in (_INPUT_TOKENS, _OUTPUT_TOKENS)
+        for names in (inputs, outputs)
     )
     if received is None and answered is None:
         return None
@@ -69,7 +82,7 @@ def usage(recording: Json) -> Usage | None:
 
 
 def finish_reason(recording: Json) -> str | None:
-    """Why the model ended the first reply in a recorded response; None where that is not said.
+    """Return why the model ended the first reply in a recorded response; None where that is not said.
 
     It stands in a different place in every API's response and every library's record of it, but under few names. What
     a model wrote has its quotes escaped in it, and is not taken for one of them.
@@ -79,7 +92,7 @@ def finish_reason(recording: Json) -> str | None:
 
 
 def decoded(recording: Json) -> Json:
-    """The value of a recording, of a cut one what remains; None where it was meant to be JSON and is not."""
+    """Return the value of a recording, of a cut one what remains; None where it was meant to be JSON and is not."""
     for _ in range(2):
         if not isinstance(recording, str) or recording.lstrip()[:1] not in ("{", "[", '"'):
             break
@@ -115,17 +128,17 @@ def _said(value: Json, role: str) -> list[Item]:
         return [_item(each) for each in value]
     if isinstance(value, dict):
         return [_item(value)]
-    text = recorded(value)
+    text = known_text(value)
     return [Message(role=role, texts=[text])] if text else []
 
 
 def _item(value: Json) -> Item:
-    """A message, or an item of the Responses API, which are not all messages."""
+    """Return a message, or an item of the Responses API, which are not all messages."""
     if not isinstance(value, dict) or "role" in value:
         return value
-    call_id = recorded(value.get("call_id"))
+    call_id = known_text(value.get("call_id"))
     match value.get("type"):
-        case "function_call" if name := recorded(value.get("name")):
+        case "function_call" if name := known_text(value.get("name")):
             asked = ToolRequest(name=name, arguments=decode_arguments(value.get("arguments")), call_id=call_id)
             return Message(role=ASSISTANT, requests=[asked])
         case "function_call_output":
@@ -138,5 +151,5 @@ def _item(value: Json) -> Item:
 
 def _texts(parts: Json) -> list[str]:
     listed = parts if isinstance(parts, list) else []
-    texts = [recorded(part.get("text")) for part in listed if isinstance(part, dict)]
+    texts = [known_text(part.get("text")) for part in listed if isinstance(part, dict)]
     return [text for text in texts if text]

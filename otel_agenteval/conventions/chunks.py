@@ -12,7 +12,7 @@ _REASON = "finish_reason"
 
 
 def joined_chunks(items: Sequence[Item]) -> Sequence[Item]:
-    """A reply's messages without chunks: the reply that they make, once. Any other messages as they are."""
+    """Return a reply's messages without chunks: the reply that they make, once. Any other messages as they are."""
     if not any(isinstance(item, dict) and item.get(_REASON) == "" for item in items):
         return items
     chunks = [item for item in items if isinstance(item, dict) and item.get(_REASON) == ""]

@@ -39,7 +39,7 @@ class EarlierSteps(NamedTuple):
 
 
 def conversation(models: Sequence[Node]) -> Conversation | None:
-    """The digests that join the trace of these model calls, in order, to others; None where none is known."""
+    """Return the digests that join the trace of these model calls, in order, to others; None where none is known."""
     if not models or models[0].facts is None or models[-1].facts is None:
         return None
     first, last = models[0].facts, models[-1].facts
@@ -57,7 +57,7 @@ def conversation(models: Sequence[Node]) -> Conversation | None:
 
 
 def earlier_steps(models: Sequence[Node], agents: Sequence[str]) -> EarlierSteps:
-    """The steps that the first of a turn's model calls was told of; `agents` are the names of the trace's agents."""
+    """Return the steps that the first of a turn's model calls was told of; `agents` are the trace's, by name."""
     facts = models[0].facts if models else None
     steps = facts.input.since_user() if facts and facts.input and not facts.input.cut else []
     if not steps or not any(step.responses for step in steps):
@@ -112,8 +112,8 @@ def _answer(calls: list[ToolCall], first: int, response: ToolResponse, answers: 
 
 
 def _beginning(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes | None]:
-    """The digests of all that a model call is sent, if it is the first of a conversation, and of what it goes on from,
-    if it is not; adds its input to `words`."""
+    """Return the digests of all that a model call is sent, if it is the first of a conversation, and of what it goes on
+    from, if it is not; add its input to `words`."""
     messages = _messages(facts.input)
     if facts.previous_response_id is not None or messages is None:
         words.are_known = False
@@ -138,7 +138,7 @@ def _beginning(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes |
 
 
 def _ending(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes | None]:
-    """The digests of all that is said with the call's reply, and of the calls that it asks for."""
+    """Return the digests of all that is said with the call's reply, and of the calls that it asks for."""
     messages = _messages(facts.output) or []
     for message in messages:
         words.add(message)
@@ -148,7 +148,7 @@ def _ending(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes | No
 
 
 def _messages(content: Content | None) -> list[Message] | None:
-    """None where they are not known as a whole."""
+    """Return the messages without instructions; None where they are not known as a whole."""
     if content is None or content.cut:
         return None
     messages = [message for message in content.messages if message.role != SYSTEM]
@@ -179,7 +179,7 @@ class _Words:
             self._say("result", json.dumps(response.result, sort_keys=True))
 
     def digest(self) -> bytes:
-        """Of all that was said up to now."""
+        """Return the digest of all that was said up to now."""
         self._close()
         return _digest("said", self._spoken.hexdigest())
 

@@ -7,8 +7,8 @@ import json
 import math
 import re
 
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 MAX_DEPTH = 64
 """Levels of arrays and objects that a value we pass on may have: whoever writes it as JSON recurses."""
@@ -20,7 +20,7 @@ _DANGLING_ESCAPE = re.compile(r"(?:\\u[dD][89abAB]\w\w)?\\(?:u\w{0,3})?\Z|\\u[dD
 
 
 def decode_json(text: str) -> Json:
-    """The value that `text` writes. Raises ValueError where it is not JSON."""
+    """Return the value that `text` writes. Raises ValueError where it is not JSON."""
     if "\\u" in text:
         text = _ESCAPED_SURROGATES.sub(_whole, text)
     try:
@@ -31,7 +31,7 @@ def decode_json(text: str) -> Json:
 
 
 def decode_prefix(text: str) -> Json:
-    """The value that remains of JSON text cut in the middle; its last element may be incomplete.
+    """Return the value that remains of JSON text cut in the middle; its last element may be incomplete.
 
     Raises ValueError where nothing of it can be read.
     """
@@ -62,27 +62,27 @@ def decode_prefix(text: str) -> Json:
 
 
 def is_cut(value: Json) -> bool:
-    """Whether `value` is text that begins like a JSON array or object and does not end like one."""
+    """Return whether `value` is text that begins like a JSON array or object and does not end like one."""
     if not isinstance(value, str) or value[:1] not in ("[", "{") or value.rstrip()[-1:] in ("]", "}"):
         return False
     return _BEGINNING.match(value) is not None
 
 
 def decode_arguments(value: Json) -> Json:
-    """Arguments of a tool call: decoded (JSON inside JSON as well), or the text where it is not JSON."""
+    """Decode the arguments of a tool call, JSON inside JSON as well; return the text where it is not JSON."""
     value = decode_structure(value)
     if isinstance(value, dict) and "kwargs" in value and ("args" in value or len(value) == 1):
         return _called_with(value)
-    return {} if value == "" else recorded(value) if isinstance(value, str) else value
+    return {} if value == "" else known_text(value) if isinstance(value, str) else value
 
 
 def are_positional(arguments: Json) -> bool:
-    """Whether decoded arguments are still the record of a Python call, which has values without names."""
+    """Return whether decoded arguments are still the record of a Python call, which has values without names."""
     return isinstance(arguments, dict) and arguments.keys() == {"args", "kwargs"}
 
 
 def decode_structure(value: Json) -> Json:
-    """The array or object that `value` is or writes, at most twice over; else `value` itself.
+    """Return the array or object that `value` is or writes, at most twice over; else `value` itself.
 
     An array or object nested deeper than `MAX_DEPTH` is None, and stays text where it came as text.
     """
@@ -102,23 +102,23 @@ def decode_structure(value: Json) -> Json:
 
 
 def decode_text(value: Json) -> Json:
-    """A tool's result: text that was written as a JSON string once more is unwrapped, as are text blocks."""
+    """Return a tool's result: text that was written as a JSON string once more is unwrapped, as are text blocks."""
     if isinstance(value, str):
         if value[:1] != '"' and not value.startswith('[{"t'):
-            return recorded(value)
+            return known_text(value)
         try:
             inner = decode_json(value)
         except ValueError:
             return value
         if isinstance(inner, str):
-            return recorded(inner)
+            return known_text(inner)
         return blocks if (blocks := _text_of_blocks(inner)) is not None else value
     blocks = _text_of_blocks(value)
     return blocks if blocks is not None else decode_structure(value)
 
 
 def _called_with(wrapper: dict[str, Json]) -> Json:
-    """What stands in {"args": [...], "kwargs": {...}}, the way Python decorators record a call."""
+    """Return the arguments in {"args": [...], "kwargs": {...}}, the way Python decorators record a call."""
     positional, named = wrapper.get("args", []), wrapper.get("kwargs", {})
     if not positional and isinstance(named, dict):
         return named
@@ -155,7 +155,7 @@ def _is_deep(value: dict[str, Json] | list[Json]) -> bool:
 
 
 def _whole(escape: re.Match[str]) -> str:
-    """Half of a surrogate pair cannot be written as UTF-8; it becomes the replacement character."""
+    """Replace half of a surrogate pair, which cannot be written as UTF-8."""
     return r"\ufffd" if len(escape[0]) == 6 else escape[0]
 
 

@@ -1,12 +1,9 @@
 """The facts that a dialect reads from one span, in terms that no instrumentation owns."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Protocol
 
 from otel_agenteval.conventions.messages import Content
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
 from otel_agenteval.model import Json, Usage
 
 
@@ -29,7 +26,7 @@ class Role(Enum):
 class SpanFacts:
     """The facts of one span; None means not recorded. Dialects fill what their span says, and nothing else.
 
-    `agent` is not the dialects' to fill: `agent_names` reads it of all of them, here and beside the agent.
+    `agent` is not the dialects' to fill: `agents.agent_of` reads it by their keys, here and beside the agent.
 
     On a model span `input` and `output` are the messages of the call. On an agent, workflow or chain they are what
     the span itself says it was asked and answered. `tool_definitions` and `instructions` stay as recorded, since the
@@ -81,28 +78,3 @@ class SpanFacts:
 
 
 _OPTIONAL = tuple(field.name for field in fields(SpanFacts) if field.type is not bool)
-
-
-class Dialect(Protocol):
-    """One vocabulary of attributes: stateless, and never raising, whatever a span holds."""
-
-    @property
-    def name(self) -> str:
-        """Lower snake case, as listed in `Trace.dialects`."""
-        ...
-
-    @property
-    def content_switch(self) -> str:
-        """Advice where its spans lack content, in a clause: "set X=true in the agent"."""
-        ...
-
-    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        """Whether the span, or a log record that names it, speaks this dialect.
-
-        Asked of every span, so it must cost next to nothing.
-        """
-        ...
-
-    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
-        """The facts of a recognised span and of the log records that name it."""
-        ...

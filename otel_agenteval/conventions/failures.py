@@ -4,10 +4,10 @@ import re
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_structure
-from otel_agenteval.conventions.span_values import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
+from otel_agenteval.conventions.spans import STATUS_ERROR, STATUS_OK, EventRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.detectors.error_text import ERROR_TEXT, tells_failure
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 _WITHHELD = re.compile(r"\bredacted\b", re.IGNORECASE)
 _CANCELLED = frozenset(("AbortError", "CancelledError", "ClientDisconnect", "GeneratorExit"))
@@ -17,26 +17,26 @@ _ERROR_TEXTS = ("error", "error_message", "message", "detail")
 
 
 def span_error(span: SpanRecord) -> str | None:
-    """The error of a failed span: what its exception said, else its status, else the error's type.
+    """Return the error of a failed span: what its exception said, else its status, else the error's type.
 
     None for a span that did not fail. An exception event alone may have been handled, so it does not make a
     failure, but `error.type` does. Exceptions by which a framework hands over or waits for a person are no failures.
     """
     if _ended_by(span, _STEERING):
         return None
-    kind = recorded(span.attributes.get(semconv.ERROR_TYPE))
+    kind = known_text(span.attributes.get(semconv.ERROR_TYPE))
     if span.status != STATUS_ERROR and (kind is None or span.status == STATUS_OK):
         return None
     exception: str | None = None
     for event in reversed(span.events):
         if event.name == semconv.EXCEPTION_EVENT:
-            exception = _message(event) or recorded(event.attributes.get(semconv.EXCEPTION_TYPE))
+            exception = _message(event) or known_text(event.attributes.get(semconv.EXCEPTION_TYPE))
             break
-    return _said(exception) or _said(recorded(span.status_message)) or kind or "error"
+    return _said(exception) or _said(known_text(span.status_message)) or kind or "error"
 
 
 def is_cancelled(span: SpanRecord) -> bool:
-    """Whether a span ended because whoever waited for it went away."""
+    """Return whether a span ended because whoever waited for it went away."""
     return _ended_by(span, _CANCELLED)
 
 
@@ -47,19 +47,19 @@ def _ended_by(span: SpanRecord, exceptions: frozenset[str]) -> bool:
 
 
 def is_explained(span: SpanRecord) -> bool:
-    """Whether an exception or the status of a span says more than a type of error."""
-    return bool(_said(recorded(span.status_message)) or any(_said(_message(event)) for event in span.events))
+    """Return whether an exception or the status of a span says more than a type of error."""
+    return bool(_said(known_text(span.status_message)) or any(_said(_message(event)) for event in span.events))
 
 
 def tells_of(span: SpanRecord, text: str) -> bool:
-    """Whether `text` is what an exception of a span, or its status, says went wrong."""
+    """Return whether `text` is what an exception of a span, or its status, says went wrong."""
     status = span.status_message if span.status == STATUS_ERROR else ""
     # Statuses are written as the exception's type and message.
     return status == text or status.endswith(f": {text}") or any(_message(event) == text for event in span.events)
 
 
 def result_error(result: Json, tool: str) -> str | None:
-    """The error that a result of `tool` tells of, by its fields or as "Error: ..."; else None."""
+    """Return the error that a result of `tool` tells of, by its fields or as "Error: ..."; else None."""
     if isinstance(result, str):
         if ERROR_TEXT.match(result):
             return result
@@ -69,7 +69,7 @@ def result_error(result: Json, tool: str) -> str | None:
     if not isinstance(result, dict):
         return None
     if tells_failure(result, tool):
-        texts = (recorded(result.get(key)) for key in _ERROR_TEXTS)
+        texts = (known_text(result.get(key)) for key in _ERROR_TEXTS)
         return next(filter(None, texts), "error")
     return None
 
@@ -77,7 +77,7 @@ def result_error(result: Json, tool: str) -> str | None:
 def _message(event: EventRecord) -> str | None:
     if event.name != semconv.EXCEPTION_EVENT:
         return None
-    return recorded(event.attributes.get(semconv.EXCEPTION_MESSAGE))
+    return known_text(event.attributes.get(semconv.EXCEPTION_MESSAGE))
 
 
 def _said(text: str | None) -> str | None:

@@ -8,7 +8,7 @@ from otel_agenteval.model import Json
 
 
 def history(models: Sequence[Node]) -> tuple[Json, ...]:
-    """Texts and tools' results that the first of the model calls was sent, oldest first, the question included.
+    """Return texts and tools' results that the first of the model calls was sent, oldest first, the question included.
 
     Instructions and arguments of calls are left out. Empty where it was sent no reply or result of before: whether
     there was any is not known then, for some services keep the conversation on their side.
@@ -20,7 +20,7 @@ def history(models: Sequence[Node]) -> tuple[Json, ...]:
 
 
 def begins_with_user(models: Sequence[Node]) -> bool:
-    """Whether what the first of the model calls was sent begins with the user's words.
+    """Return whether what the first of the model calls was sent begins with the user's words.
 
     Else an agent that sends the newest messages only has left out what was said before them.
     """

@@ -12,8 +12,8 @@ from itertools import dropwhile, takewhile
 from typing import TypeAlias, TypeGuard
 
 from otel_agenteval.conventions.decoding import decode_arguments, decode_json, decode_prefix, decode_text, is_cut
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
 
@@ -116,24 +116,24 @@ class Content:
 
     @classmethod
     def recorded_as(cls, value: Json, role: str) -> "Content":
-        """Content of an attribute: message JSON, structured or as text, else plain text said by `role`."""
+        """Return content of an attribute: message JSON, structured or as text, else plain text said by `role`."""
         return cls(lambda: message_items(value, role), cut=is_cut(value))
 
     @classmethod
     def text(cls, text: str, role: str) -> "Content":
-        """Content of a single text message."""
+        """Return content of a single text message."""
         return cls(lambda: [Message(role=role, texts=[text])])
 
     @classmethod
     def answer_in(cls, value: Json) -> "Content | None":
-        """Content of an attribute that is an answer, and nothing but its text; None where none was recorded."""
-        if text := recorded(value):
+        """Return content of an attribute that is an answer, and nothing but its text; None where none was recorded."""
+        if text := known_text(value):
             return cls.text(text, ASSISTANT)
         return cls.nothing(ASSISTANT) if isinstance(value, str) and not value.strip() else None
 
     @classmethod
     def nothing(cls, role: str) -> "Content":
-        """Content of a single message that says nothing."""
+        """Return content of a single message that says nothing."""
         return cls(lambda: [Message(role=role, is_empty=True)])
 
     def begin_again(self) -> None:
@@ -152,11 +152,11 @@ class Content:
         return self._messages
 
     def first(self) -> Message | None:
-        """The first message; None without any."""
+        """Return the first message; None without any."""
         return next(iter(self.messages if self.cut else self._of(range(self._count()))), None)
 
     def user_text(self) -> str | None:
-        """The user's last words; None where they were cut off or not recorded."""
+        """Return the user's last words; None where they were cut off or not recorded."""
         if self.cut:
             return None
         for message in self._backwards():
@@ -165,7 +165,7 @@ class Content:
         return None
 
     def answer(self) -> str | None:
-        """The text of the last message, if it is an answer: from the assistant and without tool requests.
+        """Return the text of the last message, if it is an answer: from the assistant and without tool requests.
 
         Empty where that is what was recorded; None where nothing was.
         """
@@ -173,12 +173,12 @@ class Content:
         return spoken_by(last) if last and last.role == ASSISTANT and not last.requests else None
 
     def since_user(self) -> list[Message]:
-        """The messages after the user's last one: the steps of the turn in which it was recorded."""
+        """Return the messages after the user's last one: the steps of the turn in which it was recorded."""
         steps = [*takewhile(lambda message: not _is_of_user(message), self._backwards())]
         return steps[::-1]
 
     def before_user(self) -> list[Message]:
-        """The messages before the user's last one: the turns before the one in which it was recorded."""
+        """Return the messages before the user's last one: the turns before the one in which it was recorded."""
         until_user = [*dropwhile(lambda message: not _is_of_user(message), self._backwards())]
         return until_user[:0:-1]
 
@@ -193,7 +193,7 @@ class Content:
         return len(self._items)
 
     def _of(self, positions: Iterable[int]) -> Iterator[Message]:
-        """Those of the values at these positions that are messages, made of them one after the other."""
+        """Return those of the values at these positions that are messages, made of them one after the other."""
         return filter(None, map(self._message, positions))
 
     def _message(self, position: int) -> Message | None:
@@ -206,7 +206,7 @@ class Content:
 
 
 def spoken_by(message: Message) -> str | None:
-    """The texts of a message, an empty one where it says that there is none; None where neither is known."""
+    """Return the texts of a message, an empty one where it says that there is none; None where neither is known."""
     return message.text or ("" if message.is_empty and not message.has_more else None)
 
 
@@ -225,14 +225,14 @@ def _unwrapped_words(text: str) -> str:
 
 
 def read_message(value: Json) -> Message | None:
-    """The message that `value` describes; None where it is none."""
+    """Return the message that `value` describes; None where it is none."""
     if not isinstance(value, dict):
         return None
     fields = _unwrapped(value)
     role = fields.get("role") or fields.get("type")
     if not isinstance(role, str):
         return None
-    message = Message(role=_ROLES.get(role, role), finish_reason=recorded(fields.get("finish_reason")))
+    message = Message(role=_ROLES.get(role, role), finish_reason=known_text(fields.get("finish_reason")))
     for key in ("parts", "content"):
         if (parts := fields.get(key)) is not None:
             _read_parts(message, parts)
@@ -242,27 +242,27 @@ def read_message(value: Json) -> Message | None:
         if isinstance(request, dict):
             _read_request(message, request)
     if message.role == TOOL and not message.responses:
-        call_id = recorded(fields.get("tool_call_id"))
+        call_id = known_text(fields.get("tool_call_id"))
         if call_id or message.texts:
             message.responses.append(ToolResponse(result=decode_text(message.text), call_id=call_id))
             message.texts = []
-    if text := recorded(fields.get("reasoning_content")):
+    if text := known_text(fields.get("reasoning_content")):
         message.reasoning.append(text)
-    if text := recorded(fields.get("refusal")):
+    if text := known_text(fields.get("refusal")):
         message.texts.append(text)
     message.has_more = message.has_more or any(fields.get(key) for key in _BESIDE)
     return message
 
 
 def are_parts(value: Json) -> TypeGuard[list[Json]]:
-    """Whether `value` is a list of message parts, and not some other JSON that somebody said."""
+    """Return whether `value` is a list of message parts, and not some other JSON that somebody said."""
     if not isinstance(value, list) or not value:
         return False
     return all(isinstance(part, dict) and not _KINDS.isdisjoint(part) for part in value)
 
 
 def message_items(value: Json, role: str) -> Sequence[Item]:
-    """The messages in `value`, which may be JSON text, and that inside a JSON text once more."""
+    """Return the messages in `value`, which may be JSON text, and that inside a JSON text once more."""
     for _ in range(2):
         if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{", '"'):
             break
@@ -277,12 +277,12 @@ def message_items(value: Json, role: str) -> Sequence[Item]:
         return messages if isinstance(messages, list) else [value]
     if value is not None and (not isinstance(value, str) or _STRUCTURE.match(value)):
         return [value]  # meant to be messages, but not readable as such: no words of anybody's
-    text = recorded(value)
+    text = known_text(value)
     return [Message(role=role, texts=[text])] if text else []
 
 
 def _unwrapped(value: dict[str, Json]) -> Mapping[str, Json]:
-    """The message inside LangChain's envelopes {"type": "ai", "data": {...}} and {"lc": 1, "kwargs": {...}}.
+    """Return the message inside LangChain's envelopes {"type": "ai", "data": {...}} and {"lc": 1, "kwargs": {...}}.
 
     Haystack's objects were written with the names of their private fields, `_role` and `_content`.
     """
@@ -304,32 +304,32 @@ def _read_parts(message: Message, parts: Json) -> None:
 
 
 def _read_part(message: Message, part: Mapping[str, Json]) -> None:
-    """Kinds of parts without text or tools (blobs, files, what the future brings) are passed over."""
+    """Add a part to the message. Kinds without text or tools (blobs, files, new ones) are passed over."""
     match part.get("type"):
         case None if not _TYPELESS.isdisjoint(part):
             _read_typeless(message, part)
         case None if "tool_name" in part and "arguments" in part:
             _read_request(message, {**part, "name": part["tool_name"]})
         case None if "result" in part and isinstance(origin := part.get("origin"), dict):
-            result, call_id = decode_text(part["result"]), recorded(origin.get("id"))
+            result, call_id = decode_text(part["result"]), known_text(origin.get("id"))
             message.responses.append(ToolResponse(result=result, call_id=call_id, failed=part.get("error") is True))
         case "text" | "input_text" | "output_text" | "refusal" | None:
             written = [part[key] for key in ("content", "text", "refusal") if key in part]
-            if text := next(filter(None, map(recorded, written)), None):
+            if text := next(filter(None, map(known_text, written)), None):
                 message.texts.append(text)
             elif any(isinstance(each, str) and not each.strip() for each in written):
                 message.is_empty = True
             else:
                 message.has_more = True
         case "reasoning" | "thinking":
-            text = recorded(part.get("content")) or recorded(part.get("thinking")) or recorded(part.get("text"))
+            text = known_text(part.get("content")) or known_text(part.get("thinking")) or known_text(part.get("text"))
             if text:
                 message.reasoning.append(text)
         case "tool_call" | "tool_use" | "function_call":
             _read_request(message, part)
         case "tool_call_response" | "tool_result":
             result = next((part[key] for key in ("response", "result", "content") if key in part), None)
-            call_id = recorded(part.get("id")) or recorded(part.get("tool_use_id"))
+            call_id = known_text(part.get("id")) or known_text(part.get("tool_use_id"))
             failed = part.get("is_error") is True
             message.responses.append(ToolResponse(result=decode_text(result), call_id=call_id, failed=failed))
         case _:
@@ -337,8 +337,8 @@ def _read_part(message: Message, part: Mapping[str, Json]) -> None:
 
 
 def _read_typeless(message: Message, part: Mapping[str, Json]) -> None:
-    """A part of Bedrock's or Gemini's: the field that is there says what it is."""
-    if text := recorded(part.get("text")):
+    """Return a part of Bedrock's or Gemini's: the field that is there says what it is."""
+    if text := known_text(part.get("text")):
         (message.reasoning if part.get("thought") is True else message.texts).append(text)
     elif isinstance(written := part.get("text"), str) and not written.strip():
         message.is_empty = True
@@ -349,19 +349,19 @@ def _read_typeless(message: Message, part: Mapping[str, Json]) -> None:
             _read_request(message, value)
         elif key in _RESULTS:
             result = value.get("response", value.get("content"))
-            call_id = recorded(value.get("id")) or recorded(value.get("toolUseId"))
+            call_id = known_text(value.get("id")) or known_text(value.get("toolUseId"))
             failed = value.get("status") == "error"
             message.responses.append(ToolResponse(result=decode_text(result), call_id=call_id, failed=failed))
         elif key == _REASONING and isinstance(said := value.get("reasoningText"), dict):
-            message.reasoning += filter(None, [recorded(said.get("text"))])
+            message.reasoning += filter(None, [known_text(said.get("text"))])
 
 
 def _read_request(message: Message, request: Mapping[str, Json]) -> None:
     function = request.get("function")
     source = function if isinstance(function, dict) else request
-    if name := recorded(source.get("name")):
+    if name := known_text(source.get("name")):
         arguments = next((source[key] for key in ("arguments", "input", "args") if key in source), None)
-        call_id = next(filter(None, (recorded(request.get(key)) for key in _CALL_IDS)), None)
+        call_id = next(filter(None, (known_text(request.get(key)) for key in _CALL_IDS)), None)
         # Traceloop names a call by its item in the Responses API. Where the server made that of the call's own id, as
         # gateways do, results name the call by the rest.
         if call_id is not None and call_id.startswith(_ITEM_OF_CALL):
@@ -370,7 +370,7 @@ def _read_request(message: Message, request: Mapping[str, Json]) -> None:
 
 
 def _drop_incomplete(message: Message) -> None:
-    """A cut text is still the beginning of the text; a cut name, argument or result would be a wrong one."""
+    """Return a cut text is still the beginning of the text; a cut name, argument or result would be a wrong one."""
     if message.requests:
         message.requests.pop()
     elif message.responses:

@@ -18,7 +18,7 @@ _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
 def decode_repr(text: str) -> Json:
-    """The value that `text` is the repr of; of an object written as `Name(field=value, ...)`, its fields.
+    """Return the value that `text` is the repr of; of an object written as `Name(field=value, ...)`, its fields.
 
     Raises ValueError where it is something else.
     """

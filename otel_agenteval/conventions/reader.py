@@ -8,21 +8,21 @@ from itertools import groupby, islice
 from otel_agenteval import semconv
 from otel_agenteval.conventions import identity, runs
 from otel_agenteval.conventions.agent_runs import tell_runs_apart
-from otel_agenteval.conventions.conversation import EarlierSteps, conversation, earlier_steps
+from otel_agenteval.conventions.conversation import conversation, earlier_steps
 from otel_agenteval.conventions.decoding import decode_structure
-from otel_agenteval.conventions.dialects import DIALECTS, read_span
-from otel_agenteval.conventions.exchanges import Exchange, exchanges
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.history import begins_with_user, history
 from otel_agenteval.conventions.messages import SYSTEM
-from otel_agenteval.conventions.readings import ReadSpan
-from otel_agenteval.conventions.replies import recall_replies
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
+from otel_agenteval.conventions.missing_replies import recall_replies
+from otel_agenteval.conventions.readings import ReadSpan, read_span
+from otel_agenteval.conventions.registry import DIALECTS
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.conventions.tools import available_tools
 from otel_agenteval.conventions.tree import Node, grow, in_order
+from otel_agenteval.conventions.turn_nodes import TurnNodes, turn_nodes
 from otel_agenteval.conventions.turns import read_turn
 from otel_agenteval.model import Json, Trace, Turn
-from otel_agenteval.recorded import recorded
 
 MAX_SERVICE_VERSIONS = 16
 """Versions of services that are read of one trace."""
@@ -44,77 +44,103 @@ def read_trace(
     The order of `spans` and `logs` does not matter, and what arrived twice counts once. Nothing that stands
     in them raises: what could not be read is counted in `Trace.unread`.
     """
-    unread: Counter[str] = Counter()
-    if nameless := sum(span.span_id is None for span in spans):
-        unread["span_id"] = nameless
+    nameless = sum(span.span_id is None for span in spans)
+    unread = Counter({"span_id": nameless} if nameless else {})
     ordered = in_order(spans)
     if not ordered:
         return Trace(trace_id=trace_id, unread=dict(unread))
     logs = list(_once_in_order(logs))
-    logs_of = _by_span(logs)
-    nodes: list[Node] = []
-    dialects: set[str] = set()
-    for span in ordered:
-        facts, names = read_span(span, logs_of.get(span.span_id or "", ()))
-        dialects.update(names)
-        nodes.append(Node(span=span, facts=facts))
+    nodes, dialects = _read_spans(ordered, logs, read_span)
+    facts = [node.facts for node in nodes if node.facts]
     roots = grow(nodes)
     _find_calls(nodes)
     tell_runs_apart(roots)
     agents = _agents(roots)
-    handed_to = (node.facts.hands_over_to for node in nodes if node.facts)
-    colleagues = (*agents, *dict.fromkeys(name for name in handed_to if name))
-    found = exchanges(roots, colleagues)
-    for exchange in found:
-        recall_replies(exchange.models)
+    colleagues = (*agents, *dict.fromkeys(each.hands_over_to for each in facts if each.hands_over_to))
+    found = turn_nodes(roots, colleagues)
+    for turn in found:
+        recall_replies(turn.models)
     turns = tuple(read_turn(each, colleagues, is_last=each is found[-1]) for each in found)
-    facts_of_all = [node.facts for node in nodes if node.facts]
-    contents = [content for facts in facts_of_all for content in (facts.input, facts.output) if content]
-    if messages := sum(content.unread for content in contents):
+    if messages := sum(content.unread for each in facts for content in (each.input, each.output) if content):
         unread["message"] = messages
-    outermost = _outermost_first(nodes, turns)
-    carriers = [node.span.attributes for node in outermost] + [log.attributes for log in logs]
-    service = _resource(outermost, semconv.SERVICE_NAME)
-    resources = [node.span.resource for node in outermost]
-    session_id = identity.session_id(carriers) or naming.session_id(carriers + resources, service)
     started_at = ordered[0].started_at
-    earlier = earlier_steps(found[0].models, colleagues) if found else EarlierSteps()
-    return Trace(
+    trace = Trace(
         trace_id=trace_id,
-        session_id=session_id,
-        user_id=identity.user_id(carriers),
-        service=service,
-        service_version=_resource(outermost, semconv.SERVICE_VERSION),
-        service_versions=_service_versions(resources),
         agents=agents,
         turns=turns,
-        available_tools=available_tools(facts_of_all, [c for turn in turns for c in turn.tool_calls], colleagues),
-        system_instructions=_instructions(facts_of_all),
-        history=history(found[0].models) if found else (),
-        is_history_begun=bool(found) and begins_with_user(found[0].models),
-        conversation=conversation([node for each in found for node in each.models]),
-        told=earlier.calls,
-        told_now=earlier.now,
-        results_alone=earlier.results_alone,
-        continues_turn=earlier.is_continued,
-        turn_goes_on=bool(found) and _goes_on_elsewhere(found[-1]),
-        run=runs.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
-        run_outcome=runs.run_outcome(carriers + resources, run_naming, unread),
-        expected_tools=runs.expected_tools(carriers, unread),
-        partial=any(
-            node.facts is not None and (node.facts.cut or node.span.dropped_attributes_count > 0) for node in nodes
-        ),
-        dialects=tuple(dialect.name for dialect in DIALECTS if dialect.name in dialects),
+        available_tools=available_tools(facts, [call for turn in turns for call in turn.tool_calls], colleagues),
+        system_instructions=_instructions(facts),
+        partial=any(node.facts and (node.facts.cut or node.span.dropped_attributes_count > 0) for node in nodes),
+        dialects=dialects,
         span_count=len(ordered),
         started_at=started_at,
         ended_at=max(started_at, *(span.ended_at for span in ordered)),
         root_span_id=roots[0].id,
+    )
+    named = _named(trace, _outermost_first(nodes, turns), logs, naming, run_naming, unread)
+    return _joined_to_others(named, found, colleagues) if found else named
+
+
+def _named(
+    trace: Trace,
+    nodes: Sequence[Node],
+    logs: Sequence[LogRecord],
+    naming: identity.SessionNaming,
+    run_naming: runs.RunNaming,
+    unread: Counter[str],
+) -> Trace:
+    """Add to a trace whatever its spans and log records name it by, the first before the others."""
+    carriers = [node.span.attributes for node in nodes] + [log.attributes for log in logs]
+    resources = [node.span.resource for node in nodes]
+    service = _resource(nodes, semconv.SERVICE_NAME)
+    session_id = identity.session_id(carriers) or naming.session_id(carriers + resources, service)
+    return replace(
+        trace,
+        session_id=session_id,
+        user_id=identity.user_id(carriers),
+        service=service,
+        service_version=_resource(nodes, semconv.SERVICE_VERSION),
+        service_versions=_service_versions(resources),
+        run=runs.run_identity(carriers + resources, run_naming, session=session_id or trace.trace_id),
+        run_outcome=runs.run_outcome(carriers + resources, run_naming, unread),
+        expected_tools=runs.expected_tools(carriers, unread),
         unread=dict(unread),
     )
 
 
+def _read_spans(
+    spans: Sequence[SpanRecord], logs: Sequence[LogRecord], read_span: ReadSpan
+) -> tuple[list[Node], tuple[str, ...]]:
+    """Read each span by itself, with the log records that name it; return the dialects that were recognised, too."""
+    logs_of = _by_span(logs)
+    nodes: list[Node] = []
+    recognised: set[str] = set()
+    for span in spans:
+        facts, names = read_span(span, logs_of.get(span.span_id or "", ()))
+        recognised.update(names)
+        nodes.append(Node(span=span, facts=facts))
+    return nodes, tuple(dialect.name for dialect in DIALECTS if dialect.name in recognised)
+
+
+def _joined_to_others(trace: Trace, found: Sequence[TurnNodes], colleagues: Sequence[str]) -> Trace:
+    """Add to a trace what its first and its last turn say of the traces before and after it."""
+    models = found[0].models
+    earlier = earlier_steps(models, colleagues)
+    return replace(
+        trace,
+        history=history(models),
+        is_history_begun=begins_with_user(models),
+        told=earlier.calls,
+        told_now=earlier.now,
+        results_alone=earlier.results_alone,
+        continues_turn=earlier.is_continued,
+        turn_goes_on=_goes_on_elsewhere(found[-1]),
+        conversation=conversation([node for each in found for node in each.models]),
+    )
+
+
 def _once_in_order(logs: Iterable[LogRecord]) -> Iterator[LogRecord]:
-    """The records by time, each of those that are the same in all they say but once."""
+    """Return the records by time, each of those that are the same in all they say but once."""
     for _, records in groupby(sorted(logs, key=_moment), key=_moment):
         first, *others = records
         if others:
@@ -150,7 +176,7 @@ def _find_calls(nodes: Sequence[Node]) -> None:
 
 
 def _agents(roots: Sequence[Node]) -> tuple[str, ...]:
-    """The names of the agents that ran, each before those within it; else those that other spans mention."""
+    """Return the names of the agents that ran, each before those within it; else those that other spans mention."""
     # By the tree: the clocks of two services differ.
     facts = [node.facts for root in roots for node in root.below() if node.facts]
     names = [each.agent for each in facts if each.agent and each.role is Role.AGENT]
@@ -158,30 +184,30 @@ def _agents(roots: Sequence[Node]) -> tuple[str, ...]:
 
 
 def _outermost_first(nodes: Sequence[Node], turns: Iterable[Turn]) -> list[Node]:
-    """The spans that stand for turns, then the others by depth: whom to believe where spans disagree."""
+    """Return the spans that stand for turns, then the others by depth: whom to believe where spans disagree."""
     of_turns = {turn.span_id for turn in turns}
     return sorted(nodes, key=lambda node: (node.id not in of_turns, node.depth))
 
 
-def _goes_on_elsewhere(exchange: Exchange) -> bool:
-    """Whether a turn without a run of an agent ends in a request for tools that none of its spans executed."""
-    if exchange.runs or exchange.tools or not exchange.models:
+def _goes_on_elsewhere(turn: TurnNodes) -> bool:
+    """Return whether a turn without a run of an agent ends in a request for tools that none of its spans executed."""
+    if turn.runs or turn.tools or not turn.models:
         return False
-    facts = exchange.models[-1].facts
+    facts = turn.models[-1].facts
     return bool(facts and facts.output and any(message.requests for message in facts.output.messages))
 
 
 def _resource(nodes: Iterable[Node], key: str) -> str | None:
-    return next((name for node in nodes if (name := recorded(node.span.resource.get(key)))), None)
+    return next((name for node in nodes if (name := known_text(node.span.resource.get(key)))), None)
 
 
 def _service_versions(resources: Iterable[Mapping[str, Json]]) -> tuple[str, ...]:
-    named = (recorded(resource.get(semconv.SERVICE_VERSION)) for resource in resources)
+    named = (known_text(resource.get(semconv.SERVICE_VERSION)) for resource in resources)
     return tuple(islice(dict.fromkeys(version for version in named if version), MAX_SERVICE_VERSIONS))
 
 
 def _instructions(facts: Iterable[SpanFacts]) -> str | None:
-    """The system instructions of the first span that has any, on their own or as the first message."""
+    """Return the system instructions of the first span that has any, on their own or as the first message."""
     for each in facts:
         if text := _text(decode_structure(each.instructions)):
             return text
@@ -194,5 +220,5 @@ def _instructions(facts: Iterable[SpanFacts]) -> str | None:
 
 def _text(instructions: Json) -> str | None:
     parts = instructions if isinstance(instructions, list) else [instructions]
-    texts = [recorded(part.get("content") if isinstance(part, dict) else part) for part in parts]
+    texts = [known_text(part.get("content") if isinstance(part, dict) else part) for part in parts]
     return "\n".join(text for text in texts if text) or None

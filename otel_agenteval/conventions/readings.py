@@ -1,16 +1,37 @@
-"""The readings of a trace's spans, kept so that reading the trace again reads only what is new."""
+"""Read the facts of single spans, and keep them, so that reading a trace again reads only what is new."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from otel_agenteval.conventions.dialects import read_span
+from otel_agenteval.conventions.agents import agent_of
 from otel_agenteval.conventions.facts import SpanFacts
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
+from otel_agenteval.conventions.registry import DIALECTS
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 
 Reading: TypeAlias = tuple[SpanFacts | None, tuple[str, ...]]
 """The facts of a span, and the names of the dialects that recognised it."""
 ReadSpan: TypeAlias = Callable[[SpanRecord, Sequence[LogRecord]], Reading]
+
+
+def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> tuple[SpanFacts | None, tuple[str, ...]]:
+    """Read the facts of a span and the names of the dialects that recognised it; None where none did.
+
+    Where a span speaks several dialects, each fact is taken from the first that knows it.
+    """
+    facts: SpanFacts | None = None
+    names: tuple[str, ...] = ()
+    for dialect in DIALECTS:
+        if dialect.recognises(span, logs):
+            names += (dialect.name,)
+            more = dialect.read(span, logs)
+            if facts is None:
+                facts = more
+            else:
+                facts.complete_with(more)
+    if facts is not None:
+        facts.agent = agent_of(span.name, span.attributes, span.scope)
+    return facts, names
 
 
 @dataclass(frozen=True, slots=True)

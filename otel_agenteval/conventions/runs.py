@@ -1,4 +1,4 @@
-"""Which run a trace belongs to, and what came of it, from any span or log record of the trace.
+"""Read the run that a trace belongs to, and how it ended, from any span or log record of the trace.
 
 A run is one attempt at a task. `otel_agenteval.run()` stamps task and run on every span; an application that names
 them by attributes of its own says so in a `RunNaming`.
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.identity import Carriers, first_id
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import ExpectedTool, Json, RunIdentity, RunOutcome
-from otel_agenteval.recorded import recorded
 
 EXPECTED_TOOLS = "expected_tools"
-"""What `Trace.unread` calls ground truth that is not in the form it has to have."""
+"""The name in `Trace.unread` for ground truth that is not in the form it has to have."""
 
 MAX_EXPECTED_TOOLS = 1000
 """Expected calls that are read of one trace."""
@@ -39,7 +39,7 @@ STAMPED = RunNaming()
 
 
 def run_identity(carriers: Carriers, naming: RunNaming, session: str) -> RunIdentity | None:
-    """The run; None where no task is named. A task without a run makes the session the run."""
+    """Return the run; None where no task is named. A task without a run makes the session the run."""
     task = _first_name(carriers, (semconv.AGENTEVAL_TASK_ID, *naming.task))
     if task is None:
         return None
@@ -51,7 +51,7 @@ def run_identity(carriers: Carriers, naming: RunNaming, session: str) -> RunIden
 
 
 def run_outcome(carriers: Carriers, naming: RunNaming, unread: Counter[str]) -> RunOutcome:
-    """What the attributes say came of the run; what is neither true nor false, or no share, is counted in `unread`."""
+    """Read how the run ended; a value that is neither true nor false, or no share, is counted in `unread`."""
     success = _first_value(carriers, (semconv.AGENTEVAL_RUN_SUCCESS, *naming.success))
     confidence = _first_value(carriers, (semconv.AGENTEVAL_RUN_CONFIDENCE, *naming.confidence))
     outcome = RunOutcome(success=_truth(success), confidence=_share(confidence))
@@ -63,7 +63,7 @@ def run_outcome(carriers: Carriers, naming: RunNaming, unread: Counter[str]) -> 
 
 
 def expected_tools(carriers: Carriers, unread: Counter[str]) -> tuple[ExpectedTool, ...] | None:
-    """The calls that a good answer makes: JSON, a list of names or of `{"name": ..., "arguments": {...}}`."""
+    """Return the calls that a good answer makes: JSON, a list of names or of `{"name": ..., "arguments": {...}}`."""
     value = _first_value(carriers, (semconv.AGENTEVAL_EXPECTED_TOOLS,))
     if value is None:
         return None
@@ -75,7 +75,7 @@ def expected_tools(carriers: Carriers, unread: Counter[str]) -> tuple[ExpectedTo
 
 
 def read_expected(tools: Sequence[Json]) -> tuple[ExpectedTool, ...] | None:
-    """The tools of a decoded list; None where an element is neither a name nor an object with one."""
+    """Return the tools of a decoded list; None where an element is neither a name nor an object with one."""
     found = []
     for tool in tools:
         match tool:
@@ -90,7 +90,7 @@ def read_expected(tools: Sequence[Json]) -> tuple[ExpectedTool, ...] | None:
 
 
 def _first_name(carriers: Carriers, keys: Sequence[str]) -> str | None:
-    """The id under the first of `keys`; a number or a bool is taken as its text in JSON."""
+    """Return the id under the first of `keys`; a number or a bool is taken as its text in JSON."""
     for key in keys:
         for carrier in carriers:
             value = carrier.get(key)
@@ -110,7 +110,7 @@ def _truth(value: Json) -> bool | None:
         return value
     if isinstance(value, int | float):
         return bool(value) if value in (0, 1) else None
-    text = (recorded(value) or "").strip().lower()
+    text = (known_text(value) or "").strip().lower()
     return True if text in _TRUE else False if text in _FALSE else None
 
 

@@ -16,16 +16,15 @@ from otel_agenteval.conventions.decoding import are_positional, decode_prefix, d
 from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.failures import result_error, span_error
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
+from otel_agenteval.conventions.registry import KEYS
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.detectors.tool_names import receiver_in
 from otel_agenteval.model import Json, Tool, ToolCall
-from otel_agenteval.recorded import recorded
-
-_FINAL_ANSWER = "final_answer"
 
 
 def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:
-    """The agent of `agents` that `request` hands the conversation to; None where it is no hand-off."""
+    """Return the agent of `agents` that `request` hands the conversation to; None where it is no hand-off."""
     receiver = receiver_in(request.name)
     if receiver is None:
         return None
@@ -36,7 +35,7 @@ def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:
 
 
 def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[str]) -> tuple[ToolCall, ...]:
-    """The calls of a turn in the order of their requests; an execution without a request stands at its start.
+    """Return the calls of a turn in the order of their requests; an execution without a request stands at its start.
 
     `models` and `spans` are the turn's model and tool spans by start time.
     """
@@ -68,7 +67,7 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
 
 
 def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agents: Sequence[str]) -> tuple[Tool, ...]:
-    """The tools that were on offer, in order of appearance.
+    """Return the tools that were on offer, in order of appearance.
 
     From the definitions on model spans; where none were recorded, from the names on agent spans; else the tools
     that were called, which is all that is known then.
@@ -90,7 +89,7 @@ def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agen
 
 
 def _requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[Node, ToolRequest]]:
-    """The tool requests of the models, each with the call that asked; a repeated call id is one request.
+    """Return the tool requests of the models, each with the call that asked; a repeated call id is one request.
 
     An id that instrumentations make up from the tool's name recurs in other calls, and is none.
     """
@@ -116,14 +115,14 @@ def _requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[Node,
 
 
 def _is_remembered(request: ToolRequest, node: Node) -> bool:
-    """Whether the model was told of a call with the id of `request` before it asked: it asks another time."""
+    """Return whether the model was told of a call with the id of `request` before it asked: it asks another time."""
     sent = node.facts.input.since_user() if node.facts and node.facts.input else ()
     return any(each.call_id == request.call_id for message in sent for each in message.requests)
 
 
 def is_framework(request: ToolRequest, agents: Sequence[str]) -> bool:
-    """Whether a framework steers itself by the call: it hands over to one of `agents`, or answers."""
-    return request.name == _FINAL_ANSWER or transfer_target(request, agents) is not None
+    """Return whether a framework steers itself by the call: it hands over to one of `agents`, or answers."""
+    return request.name in KEYS.steering_tools or transfer_target(request, agents) is not None
 
 
 def _request(node: Node) -> ToolRequest:
@@ -155,7 +154,7 @@ def _execution(node: Node) -> ToolCall:
 
 
 def _join(requests: Sequence[ToolRequest], executions: Sequence[ToolCall]) -> dict[int, ToolCall]:
-    """The execution of each request, by the request's index."""
+    """Return the execution of each request, by the request's index."""
     matches: dict[int, ToolCall] = {}
     free = list(executions)
     for key in (_call_id, _name_and_arguments, _name):
@@ -186,8 +185,8 @@ def _name(call: ToolRequest | ToolCall) -> str:
 
 
 def _completed(call: ToolCall, request: ToolRequest) -> ToolCall:
-    """An execution with what only its request recorded: names of arguments that the execution has by position, or of
-    the only one, which some write down bare."""
+    """Complete an execution from its request: by the names of arguments that it has by position, or of the only one,
+    which some write down bare."""
     asked = request.arguments
     is_bare = isinstance(asked, dict) and [str(value) for value in asked.values()] == [call.arguments]
     is_nameless = call.arguments is None or are_positional(call.arguments) or is_bare
@@ -199,7 +198,7 @@ def _completed(call: ToolCall, request: ToolRequest) -> ToolCall:
 
 
 def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCall]:
-    """Calls without a result, completed from what later model calls were told of it."""
+    """Return calls without a result, completed from what later model calls were told of it."""
     open_calls = [index for index, call in enumerate(calls) if call.result is None and call.error is None]
     if not open_calls:
         return calls
@@ -214,7 +213,7 @@ def _with_results(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCal
 
 
 def answered(call: ToolCall, response: ToolResponse) -> ToolCall:
-    """A call with what its tool gave back."""
+    """Return a call with what its tool gave back."""
     read = result_error(response.result, call.name)
     error = _words(response) if read is None and response.failed else read
     is_read = read is not None and not response.failed
@@ -222,7 +221,7 @@ def answered(call: ToolCall, response: ToolResponse) -> ToolCall:
 
 
 def _with_failures(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCall]:
-    """Calls whose spans ended well, but whose results the last model call was told are errors."""
+    """Return calls whose spans ended well, but whose results the last model call was told are errors."""
     last = models[-1].facts if models else None
     steps = last.input.since_user() if last and last.input else []
     responses = [each for step in steps for each in step.responses]
@@ -240,7 +239,7 @@ def _words(failed: ToolResponse) -> str:
 
 
 def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[str, ToolResponse], list[ToolResponse]]:
-    """Tool responses in the inputs of model calls: by the id of one of `calls`, and those of this turn by none of them.
+    """Collect tool responses in the inputs of model calls: by the ids of `calls`, and those of this turn without any.
 
     Read from the last call backwards, whose history usually holds them all. A call is not answered before a model asks
     for it.
@@ -276,7 +275,7 @@ def _asked_by(node: Node) -> set[str | None]:
 
 
 def _steps_told(node: Node) -> list[ToolResponse]:
-    """The results of the turn's tools that a model call was sent."""
+    """Return the results of the turn's tools that a model call was sent."""
     sent = node.facts.input.since_user() if node.facts and node.facts.input else ()
     return [each for step in sent for each in step.responses]
 
@@ -288,7 +287,7 @@ class _Offered:
         self._names: dict[str, frozenset[str] | None] = {}
 
     def by(self, node: Node, tool: str) -> bool | None:
-        """Whether the model call `node` was offered `tool`; None where that is not known."""
+        """Return whether the model call `node` was offered `tool`; None where that is not known."""
         recording = node.facts.tool_definitions if node.facts else None
         if recording is None:
             return None
@@ -300,7 +299,7 @@ class _Offered:
 
 
 def _all_names(recording: Json) -> frozenset[str] | None:
-    """The names in recorded definitions; None where one of them was cut, or has none, as tools of a provider's."""
+    """Return the names in recorded definitions; None where one was cut, or has no name, as tools of a provider's."""
     if is_cut(recording):
         return None
     value = decode_structure(recording)
@@ -310,7 +309,7 @@ def _all_names(recording: Json) -> frozenset[str] | None:
 
 
 def _defined(recording: Json) -> list[Tool]:
-    """The tools in a recorded list of definitions; of a cut recording, the complete ones."""
+    """Return the tools in a recorded list of definitions; of a cut recording, the complete ones."""
     cut = is_cut(recording)
     if cut and isinstance(recording, str):
         try:
@@ -326,12 +325,12 @@ def _defined(recording: Json) -> list[Tool]:
             continue
         function = schema.get("function")
         fields = function if isinstance(function, dict) else schema
-        if name := recorded(fields.get("name")):
+        if name := known_text(fields.get("name")):
             parameters = fields.get("parameters", fields.get("input_schema"))
             tools.append(
                 Tool(
                     name=name,
-                    description=recorded(fields.get("description")),
+                    description=known_text(fields.get("description")),
                     parameters=decode_structure(parameters),
                 )
             )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from otel_agenteval.conventions.facts import Role, SpanFacts
-from otel_agenteval.conventions.span_values import SpanRecord
+from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.model import AgentRun
 
 
@@ -27,7 +27,7 @@ class Node:
 
     @property
     def agent(self) -> str | None:
-        """Whose step this is; None where no span says so. What an agent runs itself, its tools and its model calls, is
+        """The agent of this step; None where no span names it. The tools and model calls that an agent runs itself are
         then all of the same one, whichever of them name it."""
         return self.around or (self.facts.agent if self.facts else None)
 
@@ -41,14 +41,14 @@ class Node:
         return self.span.span_id or ""
 
     def above(self) -> "Iterator[Node]":
-        """The nodes around this one, from the inside out."""
+        """Return the nodes around this one, from the inside out."""
         node = self.parent
         while node is not None:
             yield node
             node = node.parent
 
     def below(self) -> "Iterator[Node]":
-        """This node and all within it, each before its children."""
+        """Walk this node and all within it, each before its children."""
         pending = [self]
         while pending:
             node = pending.pop()
@@ -57,7 +57,7 @@ class Node:
 
 
 def in_order(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
-    """The spans by start time, then id; one of each id (the one that ended last), none without an id."""
+    """Return the spans by start time, then id; one of each id (the one that ended last), none without an id."""
     unique: dict[str, SpanRecord] = {}
     for span in spans:
         if span.span_id is None:

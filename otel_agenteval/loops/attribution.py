@@ -1,12 +1,14 @@
-"""Whose step a span is: the agent that is named around it, and in which of its runs."""
+"""Attribute a step to its agent: the one that is named around it, and which of its runs."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import format_span_id
 
-from otel_agenteval.agent_names import Attributes, agent_of, is_run
+from otel_agenteval.context import Identity
+from otel_agenteval.conventions.agents import agent_of, is_run
+from otel_agenteval.conventions.dialect import Attributes
 from otel_agenteval.detectors import StepKind
 from otel_agenteval.loops.light_reader import kind_of
 from otel_agenteval.model import AgentRun
@@ -15,8 +17,11 @@ MAX_DEPTH: Final = 32
 """Spans around a span that are looked at."""
 
 
-class Whose(NamedTuple):
-    """What is known of what stands directly inside a span. `label` tells runs of one agent from those of others."""
+class Owner(NamedTuple):
+    """The agent that the steps directly inside a span belong to, and its run, as far as they are known.
+
+    `label` tells runs of one agent from those of others; `in_tool`: a tool is called in between.
+    """
 
     agent: str | None = None
     run: AgentRun | None = None
@@ -24,20 +29,26 @@ class Whose(NamedTuple):
     in_tool: bool = False
 
 
-class Around(Protocol):
-    """An open span; what stands inside it is kept there, with how many spans and attributes it was read from."""
+class OpenSpan:
+    """A span that has started, and the identity that the application gave it."""
 
-    span: ReadableSpan
-    inside: Whose | None
-    read: tuple[int, int]
+    __slots__ = ("identity", "inside", "read", "span")
+
+    def __init__(self, span: ReadableSpan, identity: Identity | None) -> None:
+        self.span = span
+        self.identity = identity
+        self.inside: Owner | None = None
+        """The owner of what stands inside the span, as it was last read."""
+        self.read = (0, 0)
+        """The numbers of spans and attributes that `inside` was read from."""
 
 
-NOBODY: Final = Whose()
+NOBODY: Final = Owner()
 
 
-def whose(span: ReadableSpan, spans: Mapping[int, Around]) -> Whose:
-    """Whose step `span` is, by the open spans around it, which are found by their ids."""
-    unnamed: list[Around] = []
+def owner_of(span: ReadableSpan, spans: Mapping[int, OpenSpan]) -> Owner:
+    """Return the owner of `span`, by the open spans around it, which are found by their ids."""
+    unnamed: list[OpenSpan] = []
     found = NOBODY
     attributes = 0
     parent = span.parent
@@ -61,12 +72,12 @@ def whose(span: ReadableSpan, spans: Mapping[int, Around]) -> Whose:
 
 
 def agent_named(span: ReadableSpan, attributes: Attributes) -> str | None:
-    """The agent that `span` itself names by its `attributes` or its name; None where it names none."""
+    """Return the agent that `span` itself names by its `attributes` or its name; None where it names none."""
     scope = span.instrumentation_scope
     return agent_of(span.name, attributes, scope.name if scope is not None else "")
 
 
-def _inside(around: Around, outer: Whose, spans: Mapping[int, Around]) -> Whose:
+def _inside(around: OpenSpan, outer: Owner, spans: Mapping[int, OpenSpan]) -> Owner:
     span = around.span
     attributes = span.attributes
     said = attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
@@ -86,13 +97,13 @@ def _inside(around: Around, outer: Whose, spans: Mapping[int, Around]) -> Whose:
         is_called=outer.in_tool or (outer.run is not None and outer.agent is not None),
         is_parallel=_is_parallel(around, spans),
     )
-    return Whose(agent, run, label)
+    return Owner(agent, run, label)
 
 
-def _is_parallel(run: Around, spans: Mapping[int, Around]) -> bool:
-    """Whether another run of the same agent goes on beside this one: its span has the same name."""
+def _is_parallel(run: OpenSpan, spans: Mapping[int, OpenSpan]) -> bool:
+    """Return whether another run of the same agent goes on beside this one: its span has the same name."""
     beside = {id(each) for each in spans.values() if each.span.name == run.span.name}
-    around: Around | None = run
+    around: OpenSpan | None = run
     for _ in range(MAX_DEPTH):
         if around is None:
             break

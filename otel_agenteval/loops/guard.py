@@ -70,7 +70,7 @@ class Guard:
 
 
 def stop_on_loop() -> Guard:
-    """From now on, an agent with an alarming verdict is stopped: its next tool or model call raises.
+    """Stop an agent that has an alarming verdict from now on: its next tool or model call raises.
 
     Called plainly it holds for the whole process; `with otel_agenteval.stop_on_loop():` holds for what runs inside,
     as far as the OpenTelemetry context goes. `AgentLoopDetected` is raised when the span of the call starts, and
@@ -82,7 +82,7 @@ def stop_on_loop() -> Guard:
 
 
 def is_guarded(context: Context | None) -> bool:
-    """Whether a guard holds for a span that starts in `context`; None: the current one."""
+    """Return whether a guard holds for a span that starts in `context`; None: the current one."""
     # Asked of every span that starts, and most processes have no guard at all.
     if not _process_wide.used:
         return False

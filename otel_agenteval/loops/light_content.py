@@ -6,7 +6,7 @@ Content is hostile: nothing here raises for it, and none longer than `MAX_CONTEN
 import json
 from typing import Any, Final
 
-from otel_agenteval.detectors.error_text import ERROR_TEXT, tells_failure
+from otel_agenteval.conventions.failures import result_error
 from otel_agenteval.model import Json
 
 MAX_CONTENT: Final = 64 * 1024
@@ -24,7 +24,7 @@ _decode: Final = json.JSONDecoder().raw_decode
 
 
 def arguments_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
-    """Arguments without the wrapping of callbacks and decorators, whose ids differ from call to call."""
+    """Return arguments without the wrapping of callbacks and decorators, whose ids differ from call to call."""
     decoded = decoded_json(value)
     if isinstance(decoded, dict):
         if depth and "inputs" in decoded and ("kwargs" in decoded or "tags" in decoded):
@@ -42,7 +42,7 @@ def arguments_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
 
 
 def result_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
-    """A tool's result without the message around it, whose ids differ from call to call."""
+    """Return a tool's result without the message around it, whose ids differ from call to call."""
     decoded = decoded_json(value)
     if isinstance(decoded, dict) and depth:
         if "output" in decoded and ("kwargs" in decoded or "tags" in decoded):
@@ -60,25 +60,18 @@ def result_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
 
 
 def error_in(result: Json, tool: str) -> str | None:
-    """The error that a result of `tool` tells of, in words or by its fields; None where it tells of none."""
-    if isinstance(result, str) and ERROR_TEXT.match(result):
-        return result
-    decoded = decoded_json(result)
-    if not isinstance(decoded, dict):
-        return None
-    if tells_failure(decoded, tool):
-        texts = (decoded.get(key) for key in ("error", "error_message", "message", "detail"))
-        return next((text for text in texts if isinstance(text, str) and text.strip()), "error")
-    return None
+    """Return the error that a result of `tool` tells of, in words or by its fields; None where it tells of none."""
+    is_long = isinstance(result, str) and len(result) > MAX_CONTENT and result.startswith("{")
+    return None if is_long else result_error(result, tool)
 
 
 def speech_in(value: Json) -> str | None:
-    """The text of a model's reply; None where there is none, or only inside what is not decoded here."""
+    """Return the text of a model's reply; None where there is none, or only inside what is not decoded here."""
     return "\n".join(_texts(decoded_json(value), 6)) or None
 
 
 def _texts(value: Any, depth: int) -> list[str]:
-    """The texts of messages in any of the shapes that APIs and conventions give them; thoughts and tools are none."""
+    """Return the texts of messages, in any shape that APIs and conventions give them; thoughts and tools are none."""
     if isinstance(value, list) and depth:
         said = [text for item in value if not _is_chunk(item) for text in _texts(item, depth - 1)]
         streamed = "".join(text for item in value if _is_chunk(item) for text in _texts(item, depth - 1))
@@ -99,7 +92,7 @@ def _texts(value: Any, depth: int) -> list[str]:
 
 
 def _is_chunk(message: Any) -> bool:
-    """Whether a message is a chunk of one, as Google ADK writes down."""
+    """Return whether a message is a chunk of one, as Google ADK writes down."""
     return isinstance(message, dict) and message.get("finish_reason") == ""
 
 
@@ -109,7 +102,7 @@ def _text_of_blocks(blocks: list[Any]) -> str | None:
 
 
 def decoded_json(value: Any) -> Any:
-    """The value of JSON text, decoded at most twice; text that is none, or is too long, stays as it is."""
+    """Return the value of JSON text, decoded at most twice; text that is none, or is too long, stays as it is."""
     for _ in range(2):
         if not isinstance(value, str) or len(value) > MAX_CONTENT:
             break

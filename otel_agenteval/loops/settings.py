@@ -1,144 +1,171 @@
-"""The rules of the loop detectors in the agent's process: the `loops` settings, as the collector has them.
+"""The schema of the `loops` settings: kinds, modes, bounds and variables, the same in the agent and in the collector.
 
-They stand in the environment (`AGENTEVAL_LOOPS__IDENTICAL_CALL__REPEATS=5`) or are given to `attach(loops=...)`:
+They stand in a collector's file, in the environment (`AGENTEVAL_LOOPS__IDENTICAL_CALL__REPEATS=5`) or are given to
+`attach(loops=...)`, everywhere in the same shape:
 `{"identical_call": {"mode": "observe", "repeats": 5}, "agents": {"poller": {"identical_call": {"mode": "off"}}}}`.
 """
 
 import math
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, TypeVar
 
 from otel_agenteval.detectors import Budget, Mode, RuleBook, Rules
+from otel_agenteval.loops.setting_values import AGENTS, merge, nested, seconds
 
 AGENTEVAL_LOOPS: Final = "AGENTEVAL_LOOPS"
 PREFIX: Final = f"{AGENTEVAL_LOOPS}__"
+MAX_REPEATS: Final = 1000
+"""The last repetition that can be waited for: detectors remember no more."""
 
-ONE_BY_ONE: Final = f"give each setting in a variable of its own, as {PREFIX}IDENTICAL_CALL__REPEATS=5"
-"""What to do in place of all settings in one variable."""
-
+_ONE_BY_ONE: Final = f"give each setting in a variable of its own, as {PREFIX}IDENTICAL_CALL__REPEATS=5"
 _GIVE_KINDS: Final = 'give a mapping of kinds of loops to their rules, as {"identical_call": {"repeats": 5}}'
-_KINDS: Final = tuple(field.name for field in fields(Rules))
-# It shows across traces, so the collector alone looks for it.
-_ELSEWHERE: Final = "repeated_answer"
-_AGENTS: Final = "agents"
-_UNITS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
-_DURATION: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
 
 
-@dataclass(frozen=True)
-class _Elsewhere:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedAnswer:
+    """Answers that restate one another across the turns of a session: the collector alone sees these."""
+
     mode: Mode = Mode.ALARM
 
 
-def rule_book(loops: Mapping[str, Any] | None, environ: Mapping[str, str]) -> RuleBook:
-    """The rules by `loops`, where it says nothing by `environ`, else the defaults.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSettings(Rules):
+    """The rules for all agents, and under `agents` those of single ones, complete."""
 
-    Raises ValueError naming the setting that cannot be meant.
-    """
-    if loops is not None and not isinstance(loops, Mapping):
-        raise ValueError(f"loops is {loops!r}: {_GIVE_KINDS}")
-    given = _merged(_from_environment(environ), loops or {})
-    agents = given.pop(_AGENTS, {})
-    if not isinstance(agents, Mapping):
-        raise ValueError(f"loops.agents is {agents!r}: give a mapping of agents' names to their rules")
-    default = _rules("loops", Rules(), given)
-    named = {str(agent): _rules(f"loops.agents.{agent}", default, own) for agent, own in agents.items()}
-    return RuleBook(default=default, agents=named)
+    repeated_answer: RepeatedAnswer = RepeatedAnswer()
+    agents: Mapping[str, Rules] = field(default_factory=dict)
+
+    @property
+    def rule_book(self) -> RuleBook:
+        """The rules that the detectors work by."""
+        default = Rules(**{kind.name: getattr(self, kind.name) for kind in fields(Rules)})
+        return RuleBook(default=default, agents=self.agents)
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    if AGENTEVAL_LOOPS in environ:
-        raise ValueError(f"{AGENTEVAL_LOOPS} is set: {ONE_BY_ONE}")
-    values: dict[str, Any] = {}
-    for variable, text in sorted(environ.items()):
-        if not variable.startswith(PREFIX):
-            continue
-        *levels, last = _levels(variable.removeprefix(PREFIX))
-        place = values
-        for level in levels:
-            place = place.setdefault(level, {})
-            if not isinstance(place, dict):
-                raise ValueError(f"{variable}: {level} is set as a value of its own as well")
-        place[last] = text
-    return values
+class LoopSettingsError(ValueError):
+    """Settings that cannot be meant. `problems` has the path of each, and what to give in its place."""
+
+    def __init__(self, problems: list[tuple[tuple[str, ...], str]]) -> None:
+        super().__init__("\n".join(problem for _, problem in problems))
+        self.problems = problems
 
 
-def _levels(name: str) -> list[str]:
-    """The levels that a variable's name writes; an agent's name is a key, and means what it says."""
-    levels = name.split("__")
-    keep = 1 if levels[0].lower() == _AGENTS else None
-    return [level if index == keep else level.lower() for index, level in enumerate(levels)]
-
-
-def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(under)
-    for key, value in over.items():
-        below = merged.get(key)
-        merged[key] = _merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
-    return merged
-
-
-def _rules(where: str, rules: Rules, given: Any) -> Rules:
+def loop_settings(given: Any) -> LoopSettings:
+    """Read settings from mappings. Raises LoopSettingsError naming everything in them that cannot be meant."""
+    reader = _Reader()
     if not isinstance(given, Mapping):
-        raise ValueError(f"{where} is {given!r}: {_GIVE_KINDS}")
-    for kind, changes in given.items():
-        if kind == _ELSEWHERE and where == "loops":
-            _rule(f"{where}.{kind}", _Elsewhere(), changes)
-            continue
-        if kind not in _KINDS:
-            raise ValueError(f"{where}.{kind} is no kind of loop: give one of {', '.join(_KINDS)}")
-        rules = replace(rules, **{kind: _rule(f"{where}.{kind}", getattr(rules, kind), changes)})
-    return rules
+        reader.problem((), given, f": {_GIVE_KINDS}")
+        given = {}
+    agents = given.get(AGENTS, {})
+    if not isinstance(agents, Mapping):
+        reader.problem((AGENTS,), agents, ": give a mapping of agents' names to their rules")
+        agents = {}
+    settings = reader.rules((), LoopSettings(), {kind: rule for kind, rule in given.items() if kind != AGENTS})
+    common = settings.rule_book.default
+    named = {str(agent): reader.rules((AGENTS, str(agent)), common, own) for agent, own in agents.items()}
+    if reader.problems:
+        raise LoopSettingsError(reader.problems)
+    return replace(settings, agents=named)
 
 
-def _rule(where: str, rule: Any, changes: Any) -> Any:
-    known = [field.name for field in fields(rule)]
-    if not isinstance(changes, Mapping):
-        raise ValueError(f"{where} is {changes!r}: give a mapping with {', '.join(known)}")
-    read = {}
-    for name, value in changes.items():
-        if name not in known:
-            raise ValueError(f"{where}.{name} is no setting: give one of {', '.join(known)}")
-        read[name] = _READERS[name](f"{where}.{name}", value)
-    changed = replace(rule, **read)
-    if isinstance(changed, Budget) and changed.mode is not Mode.OFF and not changed.is_bound:
-        raise ValueError(f"{where}.mode is {changed.mode}, but nothing is bounded: give steps, tokens or seconds")
-    return changed
+def client_rules(loops: Mapping[str, Any] | None, environ: Mapping[str, str]) -> RuleBook:
+    """Read the rules by `loops`, where it says nothing by `environ`, else the defaults. Raises as `loop_settings`."""
+    under = loops_in(environ)
+    given = merge(under, loops) if isinstance(loops, Mapping) else under if loops is None else loops
+    return loop_settings(given).rule_book
 
 
-def _mode(where: str, value: Any) -> Mode:
-    # YAML, in which the same settings are written elsewhere, reads `off` as false.
+def loops_in(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Collect the settings that variables give, as text. Raises ValueError naming one that cannot be meant."""
+    if AGENTEVAL_LOOPS in environ:
+        raise ValueError(f"{AGENTEVAL_LOOPS} is set: {_ONE_BY_ONE}")
+    return nested((each, each.removeprefix(PREFIX), text) for each, text in environ.items() if each.startswith(PREFIX))
+
+
+def _mode(value: Any) -> Mode:
+    # YAML reads `off` as false.
     text = "off" if value is False else str(value).strip().lower()
     if text not in tuple(Mode):
-        raise ValueError(f"{where} is {value!r}: give one of {', '.join(Mode)}")
+        raise ValueError(f"give one of {', '.join(Mode)}")
     return Mode(text)
 
 
-def _count(least: int) -> Callable[[str, Any], int]:
-    def read(where: str, value: Any) -> int:
+def _count(least: int, most: float = math.inf) -> Callable[[Any], int]:
+    bounds = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
+
+    def read(value: Any) -> int:
         text = str(value).strip()
-        if isinstance(value, bool) or not text.isascii() or not text.isdigit() or int(text) < least:
-            raise ValueError(f"{where} is {value!r}: give a whole number of at least {least}")
+        # So many digits are no number that anybody means, and Python refuses to read more than some thousands.
+        is_number = text.isascii() and text.isdigit() and len(text) < 20 and not isinstance(value, bool)
+        if not is_number or not least <= int(text) <= most:
+            raise ValueError(f"give a whole number {bounds}")
         return int(text)
 
     return read
 
 
-def _seconds(where: str, value: Any) -> float:
-    match = _DURATION.fullmatch(str(value).lower())
-    seconds = float(match[1]) * _UNITS.get(match[2], math.nan) if match and not isinstance(value, bool) else math.nan
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"{where} is {value!r}: give a number of seconds above 0, or one with ms, s, min, h or d")
-    return seconds
+def _unless_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else read(value)
 
 
-_READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "mode": _mode,
-    "repeats": _count(2),
-    "after": _seconds,
-    "steps": _count(1),
-    "tokens": _count(1),
-    "seconds": _seconds,
+    "repeats": _count(2, MAX_REPEATS),
+    "after": seconds,
+    "steps": _unless_none(_count(1)),
+    "tokens": _unless_none(_count(1)),
+    "seconds": _unless_none(seconds),
 }
+
+
+_Rules = TypeVar("_Rules", bound=Rules)
+
+
+class _Reader:
+    """Reads rules, and collects what cannot be meant."""
+
+    def __init__(self) -> None:
+        self.problems: list[tuple[tuple[str, ...], str]] = []
+
+    def problem(self, path: tuple[str, ...], value: Any, advice: str) -> None:
+        self.problems.append((path, f"{_written(path)} is {value!r}{advice}"))
+
+    def rules(self, path: tuple[str, ...], rules: _Rules, given: Any) -> _Rules:
+        """Return `rules` with the changes that are given."""
+        kinds = [each.name for each in fields(rules) if each.name != AGENTS]
+        changed = self._known(path, given, kinds, _GIVE_KINDS, "kind of loop")
+        return replace(rules, **{kind: self._rule((*path, kind), getattr(rules, kind), own) for kind, own in changed})
+
+    def _rule(self, path: tuple[str, ...], rule: Any, given: Any) -> Any:
+        names = [each.name for each in fields(rule)]
+        read = {}
+        for name, value in self._known(path, given, names, f"give a mapping with {', '.join(names)}", "setting"):
+            try:
+                read[name] = _READERS[name](value)
+            except ValueError as error:
+                self.problem((*path, name), value, f": {error}")
+        changed = replace(rule, **read)
+        if isinstance(changed, Budget) and changed.mode is not Mode.OFF and not changed.is_bound:
+            problem = (
+                f"{_written((*path, 'mode'))} is {changed.mode}, but nothing is bounded: give steps, tokens or seconds"
+            )
+            self.problems.append(((*path, "mode"), problem))
+        return changed
+
+    def _known(
+        self, path: tuple[str, ...], given: Any, names: list[str], advice: str, sort: str
+    ) -> list[tuple[str, Any]]:
+        """Return the entries that have one of the `names`."""
+        if not isinstance(given, Mapping):
+            self.problem(path, given, f": {advice}")
+            return []
+        for name in given:
+            if name not in names:
+                known = f"{_written((*path, str(name)))} is no {sort}: give one of {', '.join(names)}"
+                self.problems.append(((*path, str(name)), known))
+        return [(name, value) for name, value in given.items() if name in names]
+
+
+def _written(path: tuple[str, ...]) -> str:
+    return ".".join(("loops", *path))

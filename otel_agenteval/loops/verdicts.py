@@ -47,7 +47,7 @@ class Alarm:
     """The trace that a guard stopped because of it."""
 
     def stops(self, trace_id: str | None, own_is_open: Callable[[str], bool]) -> bool:
-        """Whether a guard is to stop this trace: the verdict's own or, where that is over, the session's next one.
+        """Return whether a guard is to stop this trace: the verdict's own or, once it is over, the session's next one.
 
         Whoever went on in the session after one trace was stopped has been told.
         """
@@ -93,7 +93,7 @@ class Verdicts:
                 self._hand_over(verdict)
 
     def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
-        """The newest alarm on the session or the trace; None where there is none, or it was long ago."""
+        """Return the newest alarm on the session or the trace; None where there is none, or it was long ago."""
         alarms = [alarm for key in (session_id, trace_id) if key is not None and (alarm := self._alarms.get(key))]
         newest = max(alarms, key=lambda alarm: alarm.at, default=None)
         return None if newest is None or self._monotonic() - newest.at > REMEMBER else newest
@@ -154,8 +154,8 @@ class Verdicts:
 
 
 def _identity(verdict: Verdict) -> tuple[str, ...]:
-    """The key by which equal verdicts are known: a trace has one judged alarm of each evaluator, whichever span is
-    judged, and a span completes one loop of a kind."""
+    """Return the key by which equal verdicts are known: a trace has one judged alarm of each evaluator, whatever span
+    is judged, and a span completes one loop of a kind."""
     if verdict.kind is None:
         return verdict.trace_id, verdict.name
     if verdict.kind in LOOP_KINDS:
@@ -164,7 +164,7 @@ def _identity(verdict: Verdict) -> tuple[str, ...]:
 
 
 def where_we_are() -> tuple[str | None, str | None]:
-    """The session and the trace of the current context, as far as they are known."""
+    """Return the session and the trace of the current context, as far as they are known."""
     identity = identity_in(None)
     context = trace_api.get_current_span().get_span_context()
     session_id = identity.session_id if identity is not None else None

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from otel_agenteval.loops.watching import Watch
+from otel_agenteval.loops.watch import Watch
 from otel_agenteval.sending.background import OwnThread, suppressing_instrumentation
 
 GATHER: Final = 0.002

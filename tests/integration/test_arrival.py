@@ -11,7 +11,7 @@ from agenteval_collector.evaluation.reading import TraceReader
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otel_agenteval.conventions import read_trace
+from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.model import Trace
 from tests.support.assembling import Bench
 from tests.support.recordings import DATA, read_requests, recorded_logs, recorded_spans

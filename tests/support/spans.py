@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from otel_agenteval.conventions import EventRecord, SpanRecord
+from otel_agenteval.conventions.spans import EventRecord, SpanRecord
 from otel_agenteval.model import Json
 
 

@@ -12,7 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from otel_agenteval.conventions import LogRecord, SpanRecord, read_trace
+from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import ToolCall, Trace, Turn
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
 

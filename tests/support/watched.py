@@ -10,7 +10,7 @@ from opentelemetry.trace import Tracer
 from otel_agenteval.context import Identity
 from otel_agenteval.detectors import RuleBook
 from otel_agenteval.finding import Finding
-from otel_agenteval.loops.watching import Began, Watch
+from otel_agenteval.loops.watch import Watch
 from otel_agenteval.sending.announcements import Announcements
 from otel_agenteval.sending.buffer import EndedSpan, ended_span
 
@@ -31,12 +31,12 @@ class Watched(SpanProcessor):
         self.tracer: Tracer = provider.get_tracer("agent")
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        self.watch.add(Began(span, self.identity))
+        self.watch.started(span, self.identity)
         self._every(self.watch)
 
     def on_end(self, span: ReadableSpan) -> None:
         self.ended.append(ended_span(span, self.identity))
-        self.watch.add(self.ended[-1])
+        self.watch.ended(self.ended[-1])
         self._every(self.watch)
 
     def kinds(self) -> list[str]:

@@ -8,11 +8,13 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import set_span_in_context
 
-from otel_agenteval.agent_names import agent_of, is_run
-from otel_agenteval.conventions import Role, SpanRecord, read_span, read_trace
+from otel_agenteval.conventions.agents import agent_of, is_run
+from otel_agenteval.conventions.facts import Role
+from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.readings import read_span
+from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.detectors import Mode, Repetition, RuleBook, Rules
-from otel_agenteval.loops.attribution import agent_named, whose
-from otel_agenteval.loops.watching import Began
+from otel_agenteval.loops.attribution import OpenSpan, agent_named, owner_of
 from otel_agenteval.model import AgentRun
 from tests.support.agent_spans import call
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
@@ -120,7 +122,7 @@ _Whose = tuple[str | None, AgentRun | None]
 
 
 def beside_the_agent(spans: list[SpanRecord]) -> dict[str, _Whose]:
-    """Whose each span is by those that are open when it ends, in the order in which they began and ended."""
+    """Owner each span is by those that are open when it ends, in the order in which they began and ended."""
     tracers = TracerProvider(shutdown_on_exit=False)
     by_id = {span.span_id: span for span in spans}
     made: dict[str | None, Any] = {}
@@ -141,15 +143,15 @@ def beside_the_agent(spans: list[SpanRecord]) -> dict[str, _Whose]:
     for span_id, span in by_id.items():
         moments += [(span.started_at, 0, depth[span_id], span_id), (span.ended_at, 1, -depth[span_id], span_id)]
     ids = {each.context.span_id: str(span_id) for span_id, each in made.items()}
-    is_open: dict[int, Began] = {}
+    is_open: dict[int, OpenSpan] = {}
     found = {}
     for _, is_end, _, span_id in sorted(moments):
         span = made[span_id]
         if not is_end:
-            is_open[span.context.span_id] = Began(span, None)
+            is_open[span.context.span_id] = OpenSpan(span, None)
             continue
         is_open.pop(span.context.span_id)
-        agent, run, *_ = whose(span, is_open)
+        agent, run, *_ = owner_of(span, is_open)
         run = run._replace(span_id=ids[int(run.span_id, 16)]) if run else None
         found[str(span_id)] = agent or agent_named(span, span.attributes), run
     return found

@@ -18,6 +18,13 @@ def test_import_loads_nothing_heavy() -> None:
     assert not [name for name in loaded if name.startswith("opentelemetry.exporter")], "their presence decides"
 
 
+def test_a_processor_loads_the_dialects_and_no_reader_of_whole_traces() -> None:
+    code = "import sys, otel_agenteval; made = otel_agenteval.AgentEvalSpanProcessor(); print(*sys.modules)"
+    loaded = set(python(code).split())
+    assert "otel_agenteval.conventions.registry" in loaded
+    assert loaded.isdisjoint(f"otel_agenteval.conventions.{name}" for name in ("reader", "turns", "tools", "tree"))
+
+
 def test_import_is_no_slower_than_the_stock_exporters() -> None:
     stock = "import opentelemetry.sdk.trace.export, opentelemetry.exporter.otlp.proto.grpc.trace_exporter"
     timed = "import time; t = time.process_time(); {}; print(time.process_time() - t)"

@@ -23,8 +23,8 @@ def test_flags_outrank_environment_and_environment_outranks_the_file(tmp_path: P
         pytest.param("", {"AGENTEVAL_ASEMBLY__X": "1"}, "environment: unknown key 'asembly'", id="a section misspelt"),
         pytest.param("session: {min_coverage: 2}", {}, "min_coverage: .*less than or equal to 1", id="out of range"),
         pytest.param("assembly: {settle: soon}", {}, "assembly.settle", id="a duration that is none"),
-        pytest.param("assembly: {settle: -1s}", {}, "settle: .*greater than 0", id="a negative duration"),
-        pytest.param("session: {idle: .inf}", {}, r"session\.idle: .*finite", id="a duration without end"),
+        pytest.param("assembly: {settle: -1s}", {}, "settle: give a number of seconds", id="a negative duration"),
+        pytest.param("session: {idle: .inf}", {}, r"session\.idle: give a number", id="a duration without end"),
         pytest.param(
             "judge: {budget: {usd_per_day: .inf}}", {}, r"usd_per_day: .*finite", id="a bound that bounds nothing"
         ),

@@ -6,8 +6,7 @@ from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.coherence import Coherence
 from agenteval_collector.evaluators.loop_detection import LoopDetection
 
-from otel_agenteval.conventions import content_switch
-from otel_agenteval.conventions.dialects import DIALECTS
+from otel_agenteval.conventions.registry import DIALECTS, content_switch
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Status
 from tests.support.truth import FOLDERS, Recording

@@ -15,7 +15,7 @@ from otel_agenteval.conventions.decoding import (
     decode_text,
     is_cut,
 )
-from otel_agenteval.recorded import recorded
+from otel_agenteval.conventions.text import known_text
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(
@@ -135,11 +135,11 @@ def test_results(value: Any, expected: Any) -> None:
     "text", ["", "  ", "__REDACTED__", "[REDACTED]", "<redacted>".upper(), "[Scrubbed due to 'x']"]
 )
 def test_redacted_text_is_not_recorded(text: str) -> None:
-    assert recorded(text) is None
+    assert known_text(text) is None
 
 
 def test_text_about_redaction_is_recorded() -> None:
-    assert recorded("The file is REDACTED, sorry.") == "The file is REDACTED, sorry."
+    assert known_text("The file is REDACTED, sorry.") == "The file is REDACTED, sorry."
 
 
 @pytest.mark.parametrize(

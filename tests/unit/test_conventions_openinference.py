@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.conventions import SpanRecord, read_trace
 from otel_agenteval.conventions.indexed import unflatten
+from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.model import Trace
 from tests.support.spans import failed
 

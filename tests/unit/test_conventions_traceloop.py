@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.conventions import SpanRecord, read_trace
 from otel_agenteval.conventions.messages import Message, ToolRequest, ToolResponse, read_message
+from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.model import Tool, Trace, Usage
 
 KIND, NAME = "traceloop.span.kind", "traceloop.entity.name"

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.workload import taubench
 from benchmarks.workload.steps import steps
-from otel_agenteval.conventions import read_trace
+from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.detectors import Detectors, RuleBook, Step, steps_of
 from otel_agenteval.model import Trace
 from tests.support.recordings import DATA, recorded_logs, recorded_spans

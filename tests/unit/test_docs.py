@@ -1,7 +1,9 @@
 """What the documentation says of settings is what the settings are."""
 
 import re
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 from agenteval_collector.config import (
     EmbeddingConfig,
@@ -25,8 +27,20 @@ def keys(section: type[Section], prefix: str = "") -> set[str]:
             found |= keys(kind, f"{prefix}{name}.") | keys(FindingConfig, f"{prefix}{name}.KIND.")
         elif isinstance(kind, type) and issubclass(kind, Section):
             found |= keys(kind, f"{prefix}{name}.")
+        elif isinstance(kind, type) and is_dataclass(kind):
+            found |= nested(kind, f"{prefix}{name}.")
         else:
             found.add(prefix + name)
+    return found
+
+
+def nested(schema: type[Any], prefix: str) -> set[str]:
+    found: set[str] = set()
+    for field in fields(schema):
+        if isinstance(field.type, type) and is_dataclass(field.type):
+            found |= nested(field.type, f"{prefix}{field.name}.")
+        else:
+            found.add(prefix + field.name)
     return found
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import ConfigError, load
-from agenteval_collector.wiring.finding_rules import FindingRules
 
 from otel_agenteval.finding import Finding, Mode, Severity
 from tests.support.findings import finding, loop_found
@@ -15,8 +14,8 @@ AGENTS = {"tool_failed": {"severity": "info"}, "agents": {"planner": {"tool_fail
 
 
 def ruled(settings: dict[str, Any], found: Finding) -> list[tuple[Severity, Mode | None]]:
-    rules = FindingRules(load(environ={}, flags={"findings": settings}).findings)
-    return [(each.severity, each.mode) for each in rules([found])]
+    config = load(environ={}, flags={"findings": settings}).findings
+    return [(each.severity, each.mode) for each in config.apply([found])]
 
 
 @pytest.mark.parametrize(

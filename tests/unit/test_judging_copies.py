@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agenteval_collector.judge.panel import JUDGED, Panel
 
-from otel_agenteval.conventions import read_trace
+from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.model import Tool, Trace
 from tests.support.judge.filling import fill
 from tests.support.judging import Script, model_call, tool_call, trace, turn, unredacted

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.agent_names import agent_of
-from otel_agenteval.conventions import SpanRecord, read_trace
+from otel_agenteval.conventions.agents import agent_of
+from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, steps_of
 from otel_agenteval.detectors.content import fingerprint
 from otel_agenteval.detectors.tool_names import only_hands_over

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.conventions import Role, read_span
+from otel_agenteval.conventions.facts import Role
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Message
+from otel_agenteval.conventions.questions import MAX_EXCERPT, excerpt, question_of, sent_of
+from otel_agenteval.conventions.readings import read_span
 from otel_agenteval.model import Question
-from otel_agenteval.questions import MAX_EXCERPT, excerpt, question_of, sent_of
 from tests.support.agent_runs import messages
 from tests.support.recordings import DATA, recorded_spans
 

@@ -18,7 +18,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from otel_agenteval.conventions import LogRecord, SpanFacts, SpanRecord, read_span, read_trace
+from otel_agenteval.conventions.facts import SpanFacts
+from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.readings import read_span
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from tests.support.otlp import log, span
 from tests.support.recordings import DATA, read_requests, recorded_logs, recorded_spans
 from tests.support.scoring import assembled

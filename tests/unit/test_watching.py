@@ -11,7 +11,7 @@ from opentelemetry.trace import format_span_id, set_span_in_context
 from otel_agenteval.context import Identity
 from otel_agenteval.detectors import HungSpan, Repetition, RuleBook, Rules
 from otel_agenteval.finding import Finding
-from otel_agenteval.loops.watching import MAX_EVENTS, MAX_TRACES, Began, Watch
+from otel_agenteval.loops.watch import MAX_EVENTS, MAX_TRACES, Watch
 from otel_agenteval.sending.announcements import Announcements
 from otel_agenteval.sending.buffer import ended_span
 from tests.support.agent_spans import ask, call, running
@@ -128,7 +128,7 @@ def test_events_beyond_the_bound_are_counted() -> None:
         watched.tracer.start_span("GET /").end()
     assert watched.watch.unwatched == MAX_EVENTS
     watched.watch.look()
-    assert watched.watch.add(ended_span(watched.ended[0].span, None))
+    assert watched.watch.ended(ended_span(watched.ended[0].span, None))
 
 
 def test_what_ended_unseen_neither_hangs_nor_is_told_as_open() -> None:
@@ -160,7 +160,7 @@ def test_fault_in_one_trace_costs_no_other_its_look(caplog: pytest.LogCaptureFix
     for _ in range(2):
         span = tracer.start_span("execute_tool wait", attributes=TOOL, start_time=1)
         assert isinstance(span, ReadableSpan)
-        watch.add(Began(span, None))
+        watch.started(span, None)
     with caplog.at_level(logging.WARNING):
         watch.tick()
     assert (len(found), watch.faults, len(caplog.records)) == (2, 1, 1)
@@ -183,7 +183,7 @@ def test_fault_costs_a_step_and_is_logged_once(caplog: pytest.LogCaptureFixture)
                 good = watched.ended[-1].span
                 broken = Unreadable("execute_tool t", context=good.get_span_context(), attributes=TOOL)
                 with caplog.at_level(logging.WARNING):
-                    watched.watch.add(ended_span(broken, None))
+                    watched.watch.ended(ended_span(broken, None))
                     watched.watch.look()
     assert watched.kinds() == ["identical_call"]
     assert watched.watch.faults == 2

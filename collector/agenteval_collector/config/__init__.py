@@ -8,7 +8,6 @@ from agenteval_collector.config.assembly import AssemblyConfig
 from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig, JudgedConfig
 from agenteval_collector.config.findings import FindingConfig, FindingsConfig
 from agenteval_collector.config.judge import NO_JUDGE, BudgetConfig, PriceConfig, RubricConfig
-from agenteval_collector.config.loops import DetectorsConfig, LoopsConfig, RepetitionConfig
 from agenteval_collector.config.reliability import DEFAULT_CONSTRAINTS, ConstraintConfig, SafetyConfig
 from agenteval_collector.config.settings import ServerConfig, Settings
 from agenteval_collector.config.sources import ConfigError, load
@@ -21,16 +20,13 @@ __all__ = [
     "BudgetConfig",
     "ConfigError",
     "ConstraintConfig",
-    "DetectorsConfig",
     "EmbeddingConfig",
     "EvaluatorConfig",
     "EvaluatorsConfig",
     "FindingConfig",
     "FindingsConfig",
     "JudgedConfig",
-    "LoopsConfig",
     "PriceConfig",
-    "RepetitionConfig",
     "RubricConfig",
     "SafetyConfig",
     "Section",

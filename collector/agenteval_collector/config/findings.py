@@ -1,19 +1,22 @@
 """Settings of findings: how bad each kind is, and what is done about it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from agenteval_collector.config.values import Section, merge
+from agenteval_collector.config.values import Section
 from otel_agenteval.detectors import LOOP_KINDS
-from otel_agenteval.finding import FindingKind, Severity
+from otel_agenteval.finding import Finding, FindingKind, Mode, Severity
+from otel_agenteval.loops.setting_values import merge
 
 KINDS: Final = tuple(sorted({*FindingKind, *LOOP_KINDS}))
+_MODES: Final = {"observe": Mode.OBSERVE, "alarm": Mode.ALARM}
 
 
 def _off(value: object) -> object:
-    """YAML reads `off` as false."""
+    """Take false for `off`, as YAML does."""
     return "off" if value is False else value
 
 
@@ -30,7 +33,7 @@ class FindingConfig(Section):
 
 
 class KindsConfig(Section):
-    """By kind."""
+    """Settings of findings, by kind."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, FindingConfig] = Field(init=False)
@@ -63,3 +66,18 @@ class FindingsConfig(KindsConfig):
         common = {kind: own for kind, own in values.items() if kind in KINDS and isinstance(own, Mapping)}
         completed = {agent: merge(common, own) if isinstance(own, Mapping) else own for agent, own in agents.items()}
         return {**values, "agents": completed}
+
+    def apply(self, found: Iterable[Finding]) -> list[Finding]:
+        """Return the findings that are not off, with the severity and the mode that are set for them."""
+        return [changed for finding in found if (changed := self._changed(finding)) is not None]
+
+    def _changed(self, finding: Finding) -> Finding | None:
+        own = self.agents.get(finding.agent) if finding.agent is not None else None
+        config = (own or self).kinds.get(finding.kind)
+        if config is None:
+            return finding
+        if config.mode == "off":
+            return None
+        # The detectors have decided on the mode of a loop.
+        mode = finding.mode if finding.kind in LOOP_KINDS else _MODES.get(config.mode or "record")
+        return replace(finding, severity=config.severity or finding.severity, mode=mode)

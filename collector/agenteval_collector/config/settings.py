@@ -1,17 +1,19 @@
 """All settings of the collector, and those of its own doors: what it takes in, keeps and sends on."""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, SecretStr
+from pydantic import Field, PlainSerializer, PlainValidator, SecretStr
 
 from agenteval_collector.config.assembly import AssemblyConfig
 from agenteval_collector.config.evaluators import EmbedderConfig, EvaluatorsConfig
 from agenteval_collector.config.findings import FindingsConfig
 from agenteval_collector.config.judge import JudgeConfig
-from agenteval_collector.config.loops import LoopsConfig
 from agenteval_collector.config.reliability import ReliabilityConfig
 from agenteval_collector.config.values import MIB, Address, Seconds, Section
+from otel_agenteval.loops.settings import LoopSettings, loop_settings
 
 
 class ServerConfig(Section):
@@ -71,6 +73,10 @@ class ExportConfig(Section):
     """Seconds between two pushes of metrics."""
 
 
+def _loops(value: object) -> LoopSettings:
+    return value if isinstance(value, LoopSettings) else loop_settings(value)
+
+
 class Settings(Section):
     """All settings of the collector."""
 
@@ -83,7 +89,8 @@ class Settings(Section):
     evaluators: EvaluatorsConfig = EvaluatorsConfig()
     judge: JudgeConfig = JudgeConfig()
     reliability: ReliabilityConfig = ReliabilityConfig()
-    loops: LoopsConfig = LoopsConfig()
+    loops: Annotated[LoopSettings, PlainValidator(_loops), PlainSerializer(asdict)] = LoopSettings()
+    """The detectors of loops: their schema is the agent's (docs/loops.md)."""
     findings: FindingsConfig = FindingsConfig()
     export: ExportConfig = ExportConfig()
 

@@ -1,7 +1,7 @@
 """Read the settings from their sources, and name every one that is wrong."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +9,13 @@ import yaml
 from pydantic import ValidationError
 
 from agenteval_collector.config.settings import Settings
-from agenteval_collector.config.values import merge
-from otel_agenteval.loops.settings import AGENTEVAL_LOOPS, ONE_BY_ONE
+from otel_agenteval.loops.setting_values import merge, nested
+from otel_agenteval.loops.settings import AGENTEVAL_LOOPS, LoopSettingsError, loops_in
 
 PREFIX = "AGENTEVAL_"
 
 # Read by the client in the agent's process; not the collector's, but often in the same environment.
 CLIENT_VARIABLES = frozenset({"ENDPOINT", "HEADERS", "API_KEY", "URL", "SHARED"})
-
-_AGENTS = (("loops", "agents"), ("findings", "agents"))
 
 
 class ConfigError(ValueError):
@@ -29,7 +27,7 @@ def load(
     environ: Mapping[str, str] = os.environ,
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """The effective settings. Raises ConfigError naming each wrong key, its source and what is wrong with it."""
+    """Return the effective settings. Raises ConfigError naming each wrong key, its source and what is wrong with it."""
     sources: list[tuple[str, dict[str, Any]]] = []
     if file is not None:
         sources.append((str(file), _read_yaml(file)))
@@ -41,7 +39,9 @@ def load(
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
-        raise ConfigError("\n".join(_explain(problem, sources) for problem in error.errors())) from error
+        raise ConfigError(
+            "\n".join(said for problem in error.errors() for said in _explain(problem, sources))
+        ) from error
 
 
 def _read_yaml(file: Path) -> dict[str, Any]:
@@ -59,52 +59,48 @@ def _read_yaml(file: Path) -> dict[str, Any]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    if AGENTEVAL_LOOPS in environ:
-        raise ConfigError(f"{AGENTEVAL_LOOPS} is set: {ONE_BY_ONE}")
-    values: dict[str, Any] = {}
-    for variable, text in sorted(environ.items()):
-        name = variable.removeprefix(PREFIX)
-        if name == variable or name in CLIENT_VARIABLES:
-            continue
-        *levels, last = _levels(name)
-        place = values
-        for level in levels:
-            place = place.setdefault(level, {})
-            if not isinstance(place, dict):
-                raise ConfigError(f"{variable}: {PREFIX}{level.upper()} is set as a value of its own as well")
-        place[last] = _parse(text)
-    return values
-
-
-def _levels(name: str) -> list[str]:
-    """The levels that a variable's name writes; an agent's name is a key, and means what it says."""
-    levels = name.split("__")
-    keep = 2 if tuple(level.lower() for level in levels[:2]) in _AGENTS else None
-    return [level if index == keep else level.lower() for index, level in enumerate(levels)]
+    others = ((each, each.removeprefix(PREFIX), text) for each, text in environ.items() if each.startswith(PREFIX))
+    try:
+        values = nested(
+            (variable, name, _parse(text))
+            for variable, name, text in others
+            if name not in CLIENT_VARIABLES and not variable.startswith(AGENTEVAL_LOOPS)
+        )
+        # Read as in the agent's process, so that a variable means the same in both.
+        return merge(values, {"loops": loops_in(environ)})
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _openai_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """The judge's settings from the variables that every OpenAI client reads."""
+    """Return the judge's settings from the variables that every OpenAI client reads."""
     variables = {"base_url": "OPENAI_BASE_URL", "api_key": "OPENAI_API_KEY"}
     judge = {key: environ[variable] for key, variable in variables.items() if environ.get(variable)}
     return {"judge": judge} if judge else {}
 
 
 def _parse(text: str) -> Any:
-    """A variable's text as YAML, so that lists and numbers can be given; what is no YAML is itself."""
+    """Return a variable's text as YAML, so that lists and numbers can be given; what is no YAML is itself."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
         return text
 
 
-def _explain(problem: Any, sources: list[tuple[str, dict[str, Any]]]) -> str:
+def _explain(problem: Any, sources: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
     path = [str(part) for part in problem["loc"]]
+    error = problem.get("ctx", {}).get("error")
+    if isinstance(error, LoopSettingsError):
+        for inside, said in error.problems:
+            yield f"{_origin([*path, *inside], sources)}: {said}"
+        return
     key = ".".join(path)
-    origin = next((name for name, values in reversed(sources) if _has(values, path)), "settings")
-    if problem["type"] == "extra_forbidden":
-        return f"{origin}: unknown key {key!r}"
-    return f"{origin}: {key}: {problem['msg']}"
+    told = f"unknown key {key!r}" if problem["type"] == "extra_forbidden" else f"{key}: {error or problem['msg']}"
+    yield f"{_origin(path, sources)}: {told}"
+
+
+def _origin(path: list[str], sources: list[tuple[str, dict[str, Any]]]) -> str:
+    return next((name for name, values in reversed(sources) if _has(values, path)), "settings")
 
 
 def _has(values: Any, path: list[str]) -> bool:

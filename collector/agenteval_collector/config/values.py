@@ -1,24 +1,12 @@
 """Kinds of values that settings hold, and what every group of settings is."""
 
-import re
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+from otel_agenteval.loops.setting_values import seconds
 
-
-def _seconds(value: object) -> object:
-    """`2`, `"2"`, `"500ms"`, `"15 min"`, `"1h"` in seconds; pydantic refuses negative ones, and anything else."""
-    if isinstance(value, str):
-        match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*([a-z]*)\s*", value)
-        if match and (match[2] or "s") in _UNITS:
-            return float(match[1]) * _UNITS[match[2] or "s"]
-    return value
-
-
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
+Seconds = Annotated[float, BeforeValidator(seconds)]
 
 
 def _address(value: str) -> str:
@@ -38,12 +26,3 @@ class Section(BaseModel):
     """A group of settings: frozen, and unknown keys and numbers without end are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of both, at every level; where both have one, that of `above`."""
-    merged = dict(below)
-    for key, value in above.items():
-        under = merged.get(key)
-        merged[key] = merge(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
-    return merged

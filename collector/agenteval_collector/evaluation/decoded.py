@@ -9,7 +9,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.model.resources import resource_of
 from agenteval_collector.model.telemetry import Origin
-from otel_agenteval.conventions import LogRecord, SpanReadings, SpanRecord, log_record, span_record
+from otel_agenteval.conventions.readings import SpanReadings
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord, log_record, span_record
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

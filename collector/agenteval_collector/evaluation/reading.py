@@ -7,7 +7,9 @@ from typing import TypeVar
 
 from agenteval_collector.evaluation.decoded import Decoded, DecodedTraces
 from agenteval_collector.model.assembled import AssembledTrace, Death
-from otel_agenteval.conventions import BY_CONVENTION, STAMPED, RunNaming, SessionNaming, read_trace
+from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
+from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.runs import STAMPED, RunNaming
 from otel_agenteval.model import Trace
 
 T = TypeVar("T")

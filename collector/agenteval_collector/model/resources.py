@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-from otel_agenteval.conventions import attributes
+from otel_agenteval.conventions.spans import attributes
 from otel_agenteval.model import Json
 
 

@@ -47,9 +47,7 @@ from agenteval_collector.runtime.errors import InvalidRequest, Unavailable
 from agenteval_collector.stores import TENANT, Store, StoreQueries
 from agenteval_collector.stores.findings import ExportedKey
 from agenteval_collector.web.app import make_app
-from agenteval_collector.wiring.finding_rules import FindingRules
 from agenteval_collector.wiring.judge import judge_models, make_judge_stage, make_judging, trace_loader
-from agenteval_collector.wiring.loop_rules import rule_book
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
 from agenteval_collector.wiring.servers import WATCH_THREADS, make_servers, refuse_open_doors, split_address
 
@@ -94,9 +92,9 @@ class Collector:
         self.store = Store(settings.data_dir / "agenteval.db", clock, retention=settings.log.retention)
         core = EvaluationCore(settings, self.store, clock, telemetry, make_judging(settings, self.store), self._again)
         self._read = core.read
-        announcer = Announcer(self.store.findings, FindingRules(settings.findings), emission, clock)
+        announcer = Announcer(self.store.findings, settings.findings.apply, emission, clock)
         self.open_spans = OpenSpans(clock, lost=lambda spans: telemetry.dropped("open_spans", spans))
-        live = LiveLoops(rule_book(settings.loops), session_naming(settings), clock)
+        live = LiveLoops(settings.loops.rule_book, session_naming(settings), clock)
         self._participants = Participants(self.store.processes_in, live.processes_in, self.open_spans.processes_in)
         self.loops = LoopStage(
             live,

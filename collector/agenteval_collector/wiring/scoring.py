@@ -30,9 +30,8 @@ from agenteval_collector.sessions.conversations import Conversations, RunningTur
 from agenteval_collector.stores import Store
 from agenteval_collector.stores.runs import StoredRuns
 from agenteval_collector.stores.store import TENANT
-from agenteval_collector.wiring.finding_rules import FindingRules
-from agenteval_collector.wiring.loop_rules import rule_book
-from otel_agenteval.conventions import RunNaming, SessionNaming
+from otel_agenteval.conventions.identity import SessionNaming
+from otel_agenteval.conventions.runs import RunNaming
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import ExpectedTool, RunIdentity, Trace
 
@@ -96,11 +95,11 @@ class EvaluationCore:
             telemetry,
             run_traces,
             TraceObservation(
-                TraceLoops(rule_book(settings.loops), settings.loops.repeated_answer.mode, clock),
+                TraceLoops(settings.loops.rule_book, settings.loops.repeated_answer.mode, clock),
                 findings_in,
                 seen_in,
                 AgentEfforts(run_traces.cost),
-                FindingRules(settings.findings),
+                settings.findings.apply,
                 clock,
             ),
             Conversations(store.conversations),

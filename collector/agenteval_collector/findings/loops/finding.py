@@ -18,13 +18,13 @@ from agenteval_collector.model.resources import resource_of
 from agenteval_collector.model.said import SaidTurn
 from agenteval_collector.model.telemetry import Origin
 from agenteval_collector.runtime.clock import Clock
-from otel_agenteval.conventions import attributes
+from otel_agenteval.conventions.spans import attributes
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.detectors import Detectors, RuleBook, Step, steps_of
 from otel_agenteval.detectors.loop import loop
 from otel_agenteval.finding import Finding, FindingKind, Mode
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Evaluation
-from otel_agenteval.recorded import recorded
 from otel_agenteval.semconv import SERVICE_NAME, SERVICE_VERSION
 
 _REMOTE_PARENT: Final = SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK
@@ -104,12 +104,12 @@ class TraceLoops:
         """A loop with whose it is: sub-agents may run in other services than the root."""
         origin = origins.get(found.span_id or "")
         resource = resource_of(origin.resource) if origin is not None else {}
-        service = recorded(resource.get(SERVICE_NAME))
+        service = known_text(resource.get(SERVICE_NAME))
         return replace(
             found,
             agent=found.agent or trace.agent,
             service=service or trace.service,
-            service_version=recorded(resource.get(SERVICE_VERSION)) if service else trace.service_version,
+            service_version=known_text(resource.get(SERVICE_VERSION)) if service else trace.service_version,
             found_at=self._clock.now(),
         )
 

@@ -18,14 +18,15 @@ from agenteval_collector.model.reported import findings_on
 from agenteval_collector.model.resources import resource_of
 from agenteval_collector.model.telemetry import Arrival, Origin
 from agenteval_collector.runtime.clock import Clock
-from otel_agenteval.agent_names import agent_of
-from otel_agenteval.conventions import SessionNaming, attributes
+from otel_agenteval.conventions.agents import agent_of
+from otel_agenteval.conventions.identity import SessionNaming
 from otel_agenteval.conventions.identity import session_id as named_session
+from otel_agenteval.conventions.spans import attributes
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.detectors import RuleBook, StepKind
 from otel_agenteval.finding import Finding
 from otel_agenteval.loops.light_reader import kind_of
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME, SERVICE_VERSION
 
 MAX_TRACES: Final = 2048
@@ -80,7 +81,7 @@ class LiveLoops:
         trace = self._of(span.trace_id)
         said = attributes(span.attributes)
         resource = resource_of(origin.resource)
-        service = recorded(resource.get(SERVICE_NAME))
+        service = known_text(resource.get(SERVICE_NAME))
         if trace.session_id is None:
             session_id = named_session([said]) or self._naming.session_id([said, resource], service)
             # A longer one is shortened when the trace is read.
@@ -92,7 +93,7 @@ class LiveLoops:
         if origin.process is not None:
             trace.met(origin.process)
         agent = trace.agents.of_step(named, span.parent_span_id)
-        version = recorded(resource.get(SERVICE_VERSION))
+        version = known_text(resource.get(SERVICE_VERSION))
 
         def whole(finding: Finding) -> Finding:
             """The finding with what is known now of whose it is."""

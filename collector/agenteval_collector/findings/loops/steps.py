@@ -6,8 +6,7 @@ from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from otel_agenteval.conventions import attributes
-from otel_agenteval.conventions.span_values import STATUS_ERROR
+from otel_agenteval.conventions.spans import STATUS_ERROR, attributes
 from otel_agenteval.detectors import Step, StepKind
 from otel_agenteval.loops.light_reader import step_of
 from otel_agenteval.model import AgentRun, Json

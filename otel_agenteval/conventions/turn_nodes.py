@@ -1,8 +1,8 @@
-"""Group the spans of a trace into exchanges between user and agent.
+"""Group the spans of a trace into turns: what happened between a question of the user and its answer.
 
-An exchange is an outermost agent run with all that happened in it; a run that the previous one handed the conversation
-to, or that goes on with what its tools answered, belongs to the same exchange. Where no agent run was recorded, the
-model and tool spans of the trace are one exchange, until a model is sent an earlier answer and the user's next words
+A turn is an outermost agent run with all that happened in it; a run that the previous one handed the conversation
+to, or that goes on with what its tools answered, belongs to the same turn. Where no agent run was recorded, the
+model and tool spans of the trace are one turn, until a model is sent an earlier answer and the user's next words
 after it: there another begins. A trace with neither (an agent's construction, plain HTTP) has none.
 
 A span that calls itself an agent's run, but names no agent, says nothing and has runs within it, only groups them. So
@@ -20,7 +20,7 @@ from itertools import pairwise
 from otel_agenteval.conventions.facts import Role
 from otel_agenteval.conventions.failures import is_explained, span_error
 from otel_agenteval.conventions.messages import ASSISTANT
-from otel_agenteval.conventions.span_values import STATUS_ERROR
+from otel_agenteval.conventions.spans import STATUS_ERROR
 from otel_agenteval.conventions.tools import transfer_target
 from otel_agenteval.conventions.tree import Node
 
@@ -31,7 +31,7 @@ _NEAREST = 32
 
 
 @dataclass(slots=True, eq=False)
-class Exchange:
+class TurnNodes:
     """The nodes of one turn, each list by start time; `runs` is empty where no agent run was recorded."""
 
     root: Node
@@ -42,29 +42,29 @@ class Exchange:
     """The span ids of those `models` that write a plan."""
 
 
-def exchanges(roots: Sequence[Node], agents: Sequence[str]) -> list[Exchange]:
-    """The exchanges of a trace by start time, given its local roots and the names of its agents."""
+def turn_nodes(roots: Sequence[Node], agents: Sequence[str]) -> list[TurnNodes]:
+    """Return the turns of a trace by start time, given its local roots and the names of its agents."""
     runs, strays = _split(roots)
-    found: list[Exchange] = []
+    found: list[TurnNodes] = []
     for run in runs:
         if not (found and (_goes_on(run) or _handed_over(found[-1].runs[-1], run, agents))):
-            found.append(Exchange(root=run))
+            found.append(TurnNodes(root=run))
         found[-1].runs.append(run)
         _add_calls(found[-1], run)
     if strays and not found:
         first, *others = _openings(strays)
-        found = [Exchange(root=node) for node in (first if others else _top(first), *others)]
-    starts = [exchange.root.span.started_at for exchange in found]
+        found = [TurnNodes(root=node) for node in (first if others else _top(first), *others)]
+    starts = [turn.root.span.started_at for turn in found]
     for node in strays:
         _add_calls(found[max(0, bisect_right(starts, node.span.started_at) - 1)], node)
-    for exchange in found:
-        exchange.models = _once(sorted(exchange.models, key=_start))
-        exchange.tools.sort(key=_start)
+    for turn in found:
+        turn.models = _once(sorted(turn.models, key=_start))
+        turn.tools.sort(key=_start)
     return found
 
 
 def speakers(run: Node) -> list[Node]:
-    """The runs that speak for a run: itself, then the agents it is made of (not those that tools call), by start."""
+    """Return the runs that speak for a run: itself, then the agents it is made of, none called by tools, by start."""
     found = []
     pending = list(run.children)
     while pending:
@@ -77,7 +77,7 @@ def speakers(run: Node) -> list[Node]:
 
 
 def _split(roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
-    """The outermost runs, and the outermost model and tool calls outside of any run."""
+    """Return the outermost runs, and the outermost model and tool calls outside of any run."""
     outermost, strays = _outermost(roots)
     runs: list[Node] = []
     for run in outermost:
@@ -107,7 +107,7 @@ def _outermost(nodes: Iterable[Node]) -> tuple[list[Node], list[Node]]:
 
 
 def _openings(calls: Sequence[Node]) -> list[Node]:
-    """The first of each exchange's calls, given those of a trace without runs."""
+    """Return the first of each turn's calls, given those of a trace without runs."""
     openings = [calls[0]]
     answers: set[str] = set()
     for node in calls:
@@ -119,7 +119,7 @@ def _openings(calls: Sequence[Node]) -> list[Node]:
 
 
 def _are_turns(runs: Sequence[Node]) -> bool:
-    """Whether one of `runs` goes on where the user was answered in the one before."""
+    """Return whether one of `runs` goes on where the user was answered in the one before."""
     if len(runs) < 2:
         return False
     models = [sorted((each for each in run.below() if each.role is Role.MODEL), key=_start) for run in runs]
@@ -132,7 +132,7 @@ def _answers(models: Iterable[Node]) -> set[str]:
 
 
 def _goes_on_after(answers: set[str], model: Node) -> bool:
-    """Whether a model was sent one of `answers`, and the user's next words after it."""
+    """Return whether a model was sent one of `answers`, and the user's next words after it."""
     facts = model.facts
     if not answers or facts is None or facts.role is not Role.MODEL or facts.input is None or facts.input.cut:
         return False
@@ -161,13 +161,13 @@ def _is_group(node: Node) -> bool:
 
 
 def _goes_on(run: Node) -> bool:
-    """Whether a run takes up where tools had answered an earlier one, rather than what a user said."""
+    """Return whether a run takes up where tools had answered an earlier one, rather than what a user said."""
     messages = run.facts.input.messages if run.facts and run.facts.input else []
     return bool(messages) and bool(messages[-1].responses) and not messages[-1].texts
 
 
 def _handed_over(before: Node, run: Node, agents: Sequence[str]) -> bool:
-    """Whether the framework or a model said, in the run `before` this one, to go on with the agent of `run`."""
+    """Return whether the framework or a model said, in the run `before` this one, to go on with the agent of `run`."""
     names = {node.facts.agent for node in speakers(run) if node.facts and node.facts.agent}
     if not names or run.role is not Role.AGENT:
         return False
@@ -181,7 +181,7 @@ def _handed_over(before: Node, run: Node, agents: Sequence[str]) -> bool:
     )
 
 
-def _add_calls(exchange: Exchange, top: Node) -> None:
+def _add_calls(turn: TurnNodes, top: Node) -> None:
     """Add the model and tool calls from `top` downwards."""
     pending: list[tuple[Node, Node | None, bool]] = [(top, None, False)]
     while pending:
@@ -192,12 +192,12 @@ def _add_calls(exchange: Exchange, top: Node) -> None:
         elif around and around.facts and _is_same_call(around, node):
             _merge(around, node)
         elif facts.role is Role.MODEL:
-            exchange.models.append(node)
+            turn.models.append(node)
             if planning:
-                exchange.planners.add(node.id)
+                turn.planners.add(node.id)
             inside = node
         elif facts.role is Role.TOOL:
-            exchange.tools.append(node)
+            turn.tools.append(node)
             inside = node
         elif facts.role is Role.AGENT:
             inside = None
@@ -212,7 +212,7 @@ def _is_same_call(outer: Node, inner: Node) -> bool:
 
 
 def _once(models: list[Node]) -> list[Node]:
-    """Model calls without second recordings beside the first: the same response, or a transport's own span."""
+    """Drop second recordings of a model call beside the first: the same response, or a transport's own span."""
     kept: list[Node] = []
     by_response: dict[str, Node] = {}
     paired: set[str] = set()
@@ -247,7 +247,7 @@ def _once(models: list[Node]) -> list[Node]:
 
 
 def _is_sent_by(call: Node, transport: Node) -> bool:
-    """Whether `transport`, without content, is what another instrumentation recorded of `call` at the same time."""
+    """Return whether `transport`, without content, is another instrumentation's recording of the same `call`."""
     facts, sent = call.facts, transport.facts
     if facts is None or sent is None or not call.has_content or call.span.scope == transport.span.scope:
         return False
@@ -278,7 +278,7 @@ def _merge(call: Node, again: Node) -> None:
 
 
 def _reported_by(node: Node, earlier: Sequence[Node]) -> Node | None:
-    """The call beside `node` that lacks the reply which `node` reports, known by the messages that were sent."""
+    """Return the call beside `node` that lacks the reply which `node` reports, known by the messages that were sent."""
     if node.facts is None or not node.facts.is_report:
         return None
     for call in earlier:

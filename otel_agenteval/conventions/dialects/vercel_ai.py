@@ -4,15 +4,17 @@ A call of `generateText` or `streamText` is a run: it asks the model and execute
 messages have parts of kinds of their own. The sum of tokens stands on the run, those of a model call on its span.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from otel_agenteval.conventions import api_bodies
+from otel_agenteval.conventions.api_bodies import usage_in
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.dialect import Dialect, Keys, SpanKind
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, Content, Item, Message, read_message
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
-from otel_agenteval.model import Json, Usage
-from otel_agenteval.recorded import recorded
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
+from otel_agenteval.model import Json
 
 _OPERATION = "ai.operationId"
 _ROLES = {
@@ -38,11 +40,30 @@ _TOOL_NAME, _TOOL_CALL_ID = "ai.toolCall.name", "ai.toolCall.id"
 _TOOL_ARGUMENTS, _TOOL_RESULT = "ai.toolCall.args", "ai.toolCall.result"
 
 
-class VercelAI:
+class VercelAI(Dialect):
     """Spans with `ai.operationId`."""
 
     name = "vercel_ai"
+    rank = 140
     content_switch = "set recordInputs and recordOutputs of experimental_telemetry to true"
+    keys = Keys(
+        kinds=(SpanKind(_OPERATION, _ROLES, agents=("ai.telemetry.functionId", "resource.name")),),
+        tools=(_TOOL_NAME,),
+        arguments=(_TOOL_ARGUMENTS,),
+        results=(_TOOL_RESULT,),
+        models=_MODEL_NAMES,
+        messages=(_MESSAGES,),
+        reply_texts=(_TEXT, _OBJECT),
+        input_tokens=_INPUT_TOKENS,
+        output_tokens=_OUTPUT_TOKENS,
+        sessions=(
+            "ai.telemetry.metadata.sessionId",
+            "ai.telemetry.metadata.session_id",
+            "ai.telemetry.metadata.conversationId",
+            "ai.telemetry.metadata.threadId",
+        ),
+        users=("ai.telemetry.metadata.userId",),
+    )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return _OPERATION in span.attributes
@@ -69,21 +90,16 @@ def _read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
         facts.output = Content(lambda: [_reply(attributes)])
         facts.cut = is_cut(calls)
     facts.tool_definitions = _definitions(attributes.get(_TOOLS))
-    facts.model = next(filter(None, (recorded(attributes.get(key)) for key in _MODEL_NAMES)), None)
-    facts.response_id = recorded(attributes.get(_RESPONSE_ID))
-    if reason := recorded(attributes.get(_FINISH_REASON)):
+    facts.model = next(filter(None, (known_text(attributes.get(key)) for key in _MODEL_NAMES)), None)
+    facts.response_id = known_text(attributes.get(_RESPONSE_ID))
+    if reason := known_text(attributes.get(_FINISH_REASON)):
         facts.finish_reasons = (reason,)
-    asked, answered = (
-        next((count for key in keys if isinstance(count := attributes.get(key), int)), None)
-        for keys in (_INPUT_TOKENS, _OUTPUT_TOKENS)
-    )
-    if asked is not None or answered is not None:
-        facts.usage = Usage(input_tokens=asked or 0, output_tokens=answered or 0)
+    facts.usage = usage_in(attributes, _INPUT_TOKENS, _OUTPUT_TOKENS)
 
 
 def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
-    facts.tool = recorded(attributes.get(_TOOL_NAME))
-    facts.call_id = recorded(attributes.get(_TOOL_CALL_ID))
+    facts.tool = known_text(attributes.get(_TOOL_NAME))
+    facts.call_id = known_text(attributes.get(_TOOL_CALL_ID))
     facts.arguments = decode_arguments(attributes.get(_TOOL_ARGUMENTS))
     facts.result = decode_text(attributes.get(_TOOL_RESULT))
     facts.cut = is_cut(attributes.get(_TOOL_ARGUMENTS))
@@ -91,29 +107,25 @@ def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
 
 def _content(attributes: Mapping[str, Json], key: str) -> Content | None:
     recording = attributes.get(key)
-    return None if recording is None else Content(_sent(recording), cut=is_cut(recording))
+    return None if recording is None else Content(lambda: _sent(recording), cut=is_cut(recording))
 
 
-def _sent(recording: Json) -> Callable[[], Sequence[Item]]:
-    """Decoder of `{"system", "prompt"}`, `{"system", "messages"}` or a list of messages."""
-
-    def read() -> Sequence[Item]:
-        value = api_bodies.decoded(recording)
-        if not isinstance(value, dict):
-            return [_message(item) for item in value] if isinstance(value, list) else []
-        said: list[Item] = []
-        if system := recorded(value.get("system")):
-            said.append(Message(role=SYSTEM, texts=[system]))
-        if prompt := recorded(value.get("prompt")):
-            said.append(Message(role=USER, texts=[prompt]))
-        messages = value.get("messages", value.get("prompt"))
-        return said + [_message(item) for item in (messages if isinstance(messages, list) else ())]
-
-    return read
+def _sent(recording: Json) -> Sequence[Item]:
+    """Decode `{"system", "prompt"}`, `{"system", "messages"}` or a list of messages."""
+    value = api_bodies.decoded(recording)
+    if not isinstance(value, dict):
+        return [_message(item) for item in value] if isinstance(value, list) else []
+    said: list[Item] = []
+    if system := known_text(value.get("system")):
+        said.append(Message(role=SYSTEM, texts=[system]))
+    if prompt := known_text(value.get("prompt")):
+        said.append(Message(role=USER, texts=[prompt]))
+    messages = value.get("messages", value.get("prompt"))
+    return said + [_message(item) for item in (messages if isinstance(messages, list) else ())]
 
 
 def _message(item: Json) -> Item:
-    """A message with its parts in the terms of the GenAI conventions."""
+    """Return a message with its parts in the terms of the GenAI conventions."""
     if not isinstance(item, dict) or not isinstance(item.get("content"), list):
         return item
     parts = item["content"]
@@ -137,8 +149,8 @@ def _part(part: Json) -> Json:
 
 
 def _said(attributes: Mapping[str, Json]) -> Json:
-    """The text or the object that is the answer; an empty text where there is no more."""
-    return recorded(attributes.get(_TEXT)) or attributes.get(_OBJECT, attributes.get(_TEXT))
+    """Return the text or the object that is the answer; an empty text where there is no more."""
+    return known_text(attributes.get(_TEXT)) or attributes.get(_OBJECT, attributes.get(_TEXT))
 
 
 def _reply(attributes: Mapping[str, Json]) -> Item:
@@ -156,16 +168,16 @@ def _reply(attributes: Mapping[str, Json]) -> Item:
 
 
 def _reasoning(value: Json) -> str | None:
-    """Reasoning as text, or as a list of parts."""
+    """Return reasoning as text, or as a list of parts."""
     parts = decode_structure(value)
     if not isinstance(parts, list):
-        return recorded(value)
-    texts = [recorded(part.get("text")) for part in parts if isinstance(part, dict)]
+        return known_text(value)
+    texts = [known_text(part.get("text")) for part in parts if isinstance(part, dict)]
     return "\n".join(text for text in texts if text) or None
 
 
 def _definitions(recording: Json) -> Json:
-    """The tools, whose schemas stand under another name than everywhere else."""
+    """Return the tools, whose schemas stand under another name than everywhere else."""
     if not isinstance(recording, list):
         return None
     definitions: list[Json] = []

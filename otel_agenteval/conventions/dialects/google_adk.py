@@ -4,45 +4,67 @@ A model call carries the request and the response of Gemini's API as JSON, a too
 Where content is switched off, each of them is `{}` or missing.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 from otel_agenteval import semconv
-from otel_agenteval.agent_names import adk_agent
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.decoding import decode_arguments, decode_prefix, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.dialect import Attributes, Dialect, Keys
+from otel_agenteval.conventions.dialects.otel_genai import read_model
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Content, Item
-from otel_agenteval.conventions.otel_genai import read_model
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 _REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
 _ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
 _INVOCATION = "gcp.vertex.agent.invocation_id"
 _MARKS = frozenset((_REQUEST, _RESPONSE, _ARGUMENTS, _RESULT, _INVOCATION))
+# Runs of the first versions have a name and nothing else.
+_RUN = re.compile(r"agent_run \[(.+)\]", re.DOTALL)
 _NO_CONTENT = "{}"
 # Stands where the joined responses of parallel calls are recorded once more.
 _NO_ARGUMENTS = "N/A"
 
 
-class GoogleADK:
+def _agent_of(name: str, attributes: Attributes) -> str | None:
+    run = _RUN.fullmatch(name)
+    return run[1] if run else None
+
+
+def _is_run(name: str, attributes: Attributes) -> bool:
+    return _RUN.fullmatch(name) is not None
+
+
+class GoogleADK(Dialect):
     """Spans with `gcp.vertex.agent` attributes, and those that are named for the run of an agent."""
 
     name = "google_adk"
+    rank = 80
     content_switch = (
         "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY together with "
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental in the agent (tried with Google ADK 2.13; "
         "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true serves versions 1.x only)"
     )
+    keys = Keys(
+        marks=((_ARGUMENTS, Role.TOOL),),
+        agent_of=(_agent_of,),
+        is_run=(_is_run,),
+        arguments=(_ARGUMENTS,),
+        results=(_RESULT,),
+        messages=(_REQUEST,),
+        sessions=("gcp.vertex.agent.session_id",),
+    )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return not _MARKS.isdisjoint(span.attributes) or adk_agent(span.name) is not None
+        return not _MARKS.isdisjoint(span.attributes) or _is_run(span.name, span.attributes)
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        if adk_agent(span.name) is not None:
+        if _is_run(span.name, attributes):
             return SpanFacts(role=Role.AGENT)
         if attributes.get(_ARGUMENTS) == _NO_ARGUMENTS:
             return SpanFacts()
@@ -55,8 +77,8 @@ def _tool(attributes: Mapping[str, Json]) -> SpanFacts:
     arguments, result = attributes.get(_ARGUMENTS), attributes.get(_RESULT)
     return SpanFacts(
         role=Role.TOOL,
-        tool=recorded(attributes.get(semconv.GEN_AI_TOOL_NAME)),
-        call_id=recorded(attributes.get(semconv.GEN_AI_TOOL_CALL_ID)),
+        tool=known_text(attributes.get(semconv.GEN_AI_TOOL_NAME)),
+        call_id=known_text(attributes.get(semconv.GEN_AI_TOOL_CALL_ID)),
         arguments=decode_arguments(arguments),
         result=None if result == _NO_CONTENT else decode_text(result),
         cut=is_cut(arguments) or is_cut(result),
@@ -96,7 +118,7 @@ def _received(response: Json) -> Sequence[Item]:
 
 
 def _declarations(request: Json) -> Json:
-    """The tools of a request; None where it offers none."""
+    """Return the tools of a request; None where it offers none."""
     tools = _config(request).get("tools")
     groups = [tool.get("function_declarations") for tool in tools if isinstance(tool, dict)] if _is_list(tools) else []
     return [declaration for group in groups if _is_list(group) for declaration in group] or None

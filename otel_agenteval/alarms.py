@@ -7,7 +7,7 @@ from otel_agenteval.verdict import Verdict
 
 
 def current_verdict() -> Verdict | None:
-    """The newest alarming verdict on the current session, else on the current span's trace; None where there is none.
+    """Return the newest alarming verdict on the current session, else on the current span's trace; else None.
 
     Never waits. A verdict is remembered for ten minutes; its `trace_id` says whether it is of an earlier trace.
     Verdicts in mode `observe` are never given here.

@@ -68,7 +68,7 @@ class LogRecord:
 
 
 def span_record(span: SpanMessage, resource: Mapping[str, Json], scope: str) -> SpanRecord:
-    """The span of an OTLP message, under its resource's attributes and its scope's name."""
+    """Return the span of an OTLP message, under its resource's attributes and its scope's name."""
     return SpanRecord(
         trace_id=span.trace_id.hex() or None,
         span_id=span.span_id.hex() or None,
@@ -90,7 +90,7 @@ def span_record(span: SpanMessage, resource: Mapping[str, Json], scope: str) -> 
 
 
 def log_record(record: LogMessage, resource: Mapping[str, Json], scope: str) -> LogRecord:
-    """The log record of an OTLP message, under its resource's attributes and its scope's name."""
+    """Return the log record of an OTLP message, under its resource's attributes and its scope's name."""
     decoded = attributes(record.attributes)
     return LogRecord(
         trace_id=record.trace_id.hex() or None,
@@ -105,7 +105,7 @@ def log_record(record: LogMessage, resource: Mapping[str, Json], scope: str) -> 
 
 
 def attributes(pairs: Iterable[KeyValue]) -> dict[str, Json]:
-    """OTLP key-value pairs as a dict; of a repeated key the last value stands."""
+    """Decode OTLP key-value pairs into a dict; of a repeated key the last value stands."""
     return {pair.key: _value(pair.value, MAX_DEPTH) for pair in pairs}
 
 

@@ -7,13 +7,13 @@ return value, of a generation the request and the message that a model API answe
 from collections.abc import Sequence
 
 from otel_agenteval.conventions import api_bodies
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut
+from otel_agenteval.conventions.dialect import Dialect, Keys, SpanKind
 from otel_agenteval.conventions.facts import Role, SpanFacts
-from otel_agenteval.conventions.messages import Content
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
-from otel_agenteval.conventions.spoken import answered, asked, langchain_message
+from otel_agenteval.conventions.framework_values import answered, asked, tool_result
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 _TYPE = "langfuse.observation.type"
 _INPUT, _OUTPUT = "langfuse.observation.input", "langfuse.observation.output"
@@ -34,11 +34,23 @@ _ROLES = {
 }
 
 
-class Langfuse:
+class Langfuse(Dialect):
     """Spans with `langfuse.observation.type`."""
 
     name = "langfuse"
+    rank = 120
     content_switch = "take mask= out of Langfuse(), and capture_input=False and capture_output=False out of @observe()"
+    keys = Keys(
+        kinds=(SpanKind(_TYPE, _ROLES, agent_in=lambda name, scope: name),),
+        arguments=(_INPUT,),
+        results=(_OUTPUT,),
+        models=(_MODEL,),
+        messages=(_INPUT,),
+        replies=(_OUTPUT,),
+        usage=(_USAGE,),
+        sessions=("langfuse.session.id",),
+        users=("langfuse.user.id",),
+    )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return _TYPE in span.attributes
@@ -50,30 +62,24 @@ class Langfuse:
         given, returned = attributes.get(_INPUT), attributes.get(_OUTPUT)
         facts.cut = is_cut(given) or is_cut(returned)
         if facts.role is Role.MODEL:
-            facts.input = Content(api_bodies.request(given), cut=is_cut(given))
-            facts.output = Content(api_bodies.response(returned), cut=is_cut(returned))
-            reason = api_bodies.finish_reason(returned)
-            facts.finish_reasons = (reason,) if reason else None
+            api_bodies.read_call(facts, given, returned)
             facts.tool_definitions = api_bodies.tools(given) or _tools_as_messages(given)
-            facts.model = recorded(attributes.get(_MODEL))
+            facts.model = known_text(attributes.get(_MODEL))
             facts.usage = api_bodies.usage(attributes.get(_USAGE))
         elif facts.role is Role.TOOL:
-            facts.tool = recorded(span.name)
+            facts.tool = known_text(span.name)
             facts.arguments = decode_arguments(given)
-            facts.result = decode_text(returned)
-            message = langchain_message(facts.result)
-            if message and message.responses:
-                facts.result, facts.call_id = message.responses[0].result, message.responses[0].call_id
+            facts.result, facts.call_id = tool_result(returned)
         elif facts.role in (Role.AGENT, Role.CHAIN):
             facts.input = asked(attributes.get(_TRACE_INPUT)) or asked(given)
             facts.output = answered(attributes.get(_TRACE_OUTPUT)) or answered(returned)
         if attributes.get(_LEVEL) == "ERROR":
-            facts.error = recorded(attributes.get(_STATUS_MESSAGE)) or "error"
+            facts.error = known_text(attributes.get(_STATUS_MESSAGE)) or "error"
         return facts
 
 
 def _tools_as_messages(given: Json) -> Json:
-    """The tools that Langfuse's callback for LangChain lists as messages of tools, after what was said."""
+    """Return the tools that Langfuse's callback for LangChain lists as messages of tools, after what was said."""
     if not isinstance(given, str) or _TOOL_AS_MESSAGE not in given:
         return None
     messages = decode_structure(given)

@@ -6,11 +6,12 @@ only there stands what the model thought. Where a span of the program's own is o
 they write the call on the program's span, and the next one over it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.api_bodies import usage
 from otel_agenteval.conventions.decoding import decode_arguments
+from otel_agenteval.conventions.dialect import Dialect
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.conventions.messages import (
@@ -23,9 +24,9 @@ from otel_agenteval.conventions.messages import (
     read_message,
 )
 from otel_agenteval.conventions.python_repr import decode_repr
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 _CALL_ID = "litellm.call_id"
 _COMPLETION = "gen_ai.completion"
@@ -37,10 +38,11 @@ _RAW_MODEL, _RAW_ID, _RAW_USAGE = "llm.openai.model", "llm.openai.id", "llm.open
 _THOUGHT = "reasoning_content"
 
 
-class LiteLLM:
+class LiteLLM(Dialect):
     """Model calls with an id of LiteLLM's, and the raw responses within them."""
 
     name = "litellm"
+    rank = 20
     content_switch = "unset turn_off_message_logging in LiteLLM's settings"
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
@@ -51,7 +53,7 @@ class LiteLLM:
         if _CALL_ID not in attributes:
             return _raw(attributes)
         return SpanFacts(
-            output=Content(_reply(attributes)) if _FIRST_REQUEST in attributes else None,
+            output=Content(lambda: _reply(attributes)) if _FIRST_REQUEST in attributes else None,
             is_overwritten=span.name != _OWN_SPAN,
         )
 
@@ -60,8 +62,8 @@ def _raw(attributes: Mapping[str, Json]) -> SpanFacts:
     choices, request = attributes.get(_RAW_REPLY), attributes.get(_RAW_REQUEST)
     return SpanFacts(
         role=Role.MODEL,
-        model=recorded(attributes.get(_RAW_MODEL)),
-        response_id=recorded(attributes.get(_RAW_ID)),
+        model=known_text(attributes.get(_RAW_MODEL)),
+        response_id=known_text(attributes.get(_RAW_ID)),
         input=None if request is None else Content(lambda: _items(request)),
         output=Content(lambda: _items(choices)),
         usage=usage(_decoded(attributes.get(_RAW_USAGE))),
@@ -73,11 +75,11 @@ def _thought(choices: Json) -> str | None:
     if not isinstance(choices, str) or _THOUGHT not in choices:
         return None
     messages = [item.get(_THOUGHT) for item in _items(choices)[:1] if isinstance(item, dict)]
-    return recorded(messages[0]) if messages else None
+    return known_text(messages[0]) if messages else None
 
 
 def _items(text: Json) -> list[Json]:
-    """The messages in a list of messages, or of choices, the first of which counts."""
+    """Return the messages in a list of messages, or of choices, the first of which counts."""
     decoded = _decoded(text)
     listed = decoded if isinstance(decoded, list) else []
     choices = [item["message"] for item in listed if isinstance(item, dict) and "message" in item]
@@ -91,22 +93,18 @@ def _decoded(text: Json) -> Json:
         return None
 
 
-def _reply(attributes: Mapping[str, Json]) -> Callable[[], Sequence[Item]]:
-    """Decoder of the reply's message, with the tools it asks for."""
-
-    def read() -> Sequence[Item]:
-        items = message_items(attributes.get(semconv.GEN_AI_OUTPUT_MESSAGES), ASSISTANT)
-        messages = [item if isinstance(item, Message) else read_message(item) for item in items[:1]]
-        message = next(filter(None, messages), None) or Message(role=ASSISTANT)
-        message.requests += [request for item in unflatten(attributes, _COMPLETION) if (request := _request(item))]
-        return [message]
-
-    return read
+def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
+    """Decode the reply's message, with the tools it asks for."""
+    items = message_items(attributes.get(semconv.GEN_AI_OUTPUT_MESSAGES), ASSISTANT)
+    messages = [item if isinstance(item, Message) else read_message(item) for item in items[:1]]
+    message = next(filter(None, messages), None) or Message(role=ASSISTANT)
+    message.requests += [request for item in unflatten(attributes, _COMPLETION) if (request := _request(item))]
+    return [message]
 
 
 def _request(item: Json) -> ToolRequest | None:
     asked = item.get(_REQUEST) if isinstance(item, dict) else None
-    name = recorded(asked.get("name")) if isinstance(asked, dict) else None
+    name = known_text(asked.get("name")) if isinstance(asked, dict) else None
     if name is None or not isinstance(asked, dict):
         return None
     return ToolRequest(name=name, arguments=decode_arguments(asked.get("arguments")))

@@ -1,31 +1,40 @@
-"""Read question and answer from a framework's span, in whatever object its library recorded.
+"""Read question, answer and tool result from the objects that frameworks record on their spans.
 
 Only shapes known to hold the user's words or the answer are read, since a wrong text is worse than none.
 """
 
 from contextlib import suppress
 
-from otel_agenteval.conventions.decoding import decode_json, decode_structure, is_cut
+from otel_agenteval.conventions.decoding import decode_json, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Message, read_message
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 _ASKED = ("task", "input", "question", "query", "prompt", "user_input", "message")
 _ANSWERED = ("output", "answer", "result", "response", "final_output")
 
 
 def asked(value: Json) -> Content | None:
-    """The user's words in a value recorded as a span's input; None where it holds something else or nothing."""
+    """Return the user's words in a value recorded as a span's input; None where it holds something else or nothing."""
     return _spoken(value, USER, _ASKED)
 
 
 def answered(value: Json) -> Content | None:
-    """The agent's answer in a value recorded as a span's output; None like that of `asked`."""
+    """Return the agent's answer in a value recorded as a span's output; None like that of `asked`."""
     return _spoken(value, ASSISTANT, _ANSWERED)
 
 
+def tool_result(recording: Json) -> tuple[Json, str | None]:
+    """Return a tool's result and the id of its call, out of the message that LangChain puts around them."""
+    result = decode_text(recording)
+    message = langchain_message(result)
+    if message and message.responses:
+        return message.responses[0].result, message.responses[0].call_id
+    return result, None
+
+
 def langchain_message(value: Json) -> Message | None:
-    """The message in one of LangChain's serialisations of a message object; None where there is none."""
+    """Return the message in one of LangChain's serialisations of a message object; None where there is none."""
     if isinstance(value, str) and value.startswith('{"'):
         value = decode_structure(value)
     if isinstance(value, dict) and ("data" in value or "kwargs" in value or "tool_call_id" in value):
@@ -51,7 +60,7 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
         items = value
         # A list of texts is the repr of objects, or several texts: nobody's words.
         return Content(lambda: items) if any(isinstance(item, dict) for item in items) else None
-    text = recorded(value)
+    text = known_text(value)
     if text is None:
         return Content.answer_in(value) if role == ASSISTANT else None
     # An object that is not written as JSON is nobody's words.
@@ -59,13 +68,13 @@ def _spoken(value: Json, role: str, names: tuple[str, ...]) -> Content | None:
 
 
 def _of_component(results: dict[str, Json]) -> Json:
-    """The messages of a pipeline's only component, which stand under its name."""
+    """Return the messages of a pipeline's only component, which stand under its name."""
     values = list(results.values())
     return values[0].get("messages") if len(values) == 1 and isinstance(values[0], dict) else None
 
 
 def _of_call(call: dict[str, Json], role: str, names: tuple[str, ...]) -> Content | None:
-    """The user's words in the arguments of a decorated function: the one that is named so, or the only one that can be.
+    """Return the user's words in the arguments of a decorated function: the one of such a name, or the only one.
 
     A function that takes several texts does not say which of them is the user's.
     """

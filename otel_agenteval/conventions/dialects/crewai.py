@@ -7,11 +7,12 @@ import re
 from collections.abc import Sequence
 
 from otel_agenteval.conventions.decoding import decode_structure
+from otel_agenteval.conventions.dialect import Dialect
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 _TASKS = ("crew_tasks", "crewai.crew.tasks")
 _RESULT = "crewai.crew.result"
@@ -19,10 +20,12 @@ _OPENINFERENCE_RESULT = "output.value"
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 
 
-class CrewAI:
+class CrewAI(Dialect):
     """Spans of a crew's run."""
 
     name = "crewai"
+    rank = 10
+    is_common = True
     content_switch = "switch content on in the instrumentation that records the crew"
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
@@ -35,14 +38,14 @@ class CrewAI:
             facts.input = Content.text(task, USER)
         output = decode_structure(attributes.get(_OPENINFERENCE_RESULT))
         result = output.get("raw") if isinstance(output, dict) else attributes.get(_RESULT)
-        if answer := recorded(result):
+        if answer := known_text(result):
             facts.output = Content.text(answer, ASSISTANT)
         return facts
 
 
 def _description(recording: Json) -> str | None:
-    """What the first of the recorded tasks describes; None where inputs were still to be filled in."""
+    """Return the description of the first recorded task; None where inputs were still to be filled in."""
     tasks = decode_structure(recording)
     first = tasks[0] if isinstance(tasks, list) and tasks else None
-    text = recorded(first.get("description")) if isinstance(first, dict) else None
+    text = known_text(first.get("description")) if isinstance(first, dict) else None
     return None if text and _PLACEHOLDER.search(text) else text

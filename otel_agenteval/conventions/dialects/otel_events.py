@@ -5,10 +5,12 @@ body, or a span event with the fields in its attributes. Before v1.28, two span 
 kind of span it is stands in attributes that the current conventions still have, so `otel_genai` reads those.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_arguments, decode_prefix, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.dialect import Dialect, Keys
+from otel_agenteval.conventions.dialects.otel_genai import read_model
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import (
     ASSISTANT,
@@ -23,10 +25,9 @@ from otel_agenteval.conventions.messages import (
     message_items,
     read_message,
 )
-from otel_agenteval.conventions.otel_genai import read_model
-from otel_agenteval.conventions.span_values import EventRecord, LogRecord, SpanRecord
+from otel_agenteval.conventions.spans import EventRecord, LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 _CHOICE = "gen_ai.choice"
 _TOOL_MESSAGE = "gen_ai.tool.message"
@@ -53,13 +54,16 @@ _FIELDS = "gen_ai.event.content"
 _EXECUTE_TOOL = "execute_tool"
 
 
-class OtelEvents:
+class OtelEvents(Dialect):
     """Spans with GenAI message events, recorded in them or logged under their id."""
 
     name = "otel_events"
+    rank = 60
+    is_common = True
     content_switch = (
         "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true in the agent, and send its log records too"
     )
+    keys = Keys(argument_events=((_TOOL_MESSAGE, "content"),), answer_events=((_CHOICE, "message"),))
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return any(event.name in _NAMES for event in span.events) or any(log.event_name in _NAMES for log in logs)
@@ -81,11 +85,11 @@ class OtelEvents:
 
 
 Fields = Mapping[str, Json]
-"""What one event says: `content` or `message` and what stands beside it."""
+"""The fields of one event: `content` or `message`, and those beside it."""
 
 
 def _logged(logs: Sequence[LogRecord]) -> tuple[list[tuple[str, Fields]], bool]:
-    """The events among log records, and whether their order is known: it is not where the user spoke twice at once."""
+    """Return the events among log records, and whether their order is known: not where the user spoke twice at once."""
     records = sorted(
         (log for log in logs if log.event_name in _NAMES), key=lambda log: (log.time, _RANKS.get(log.event_name, 0))
     )
@@ -104,41 +108,38 @@ def _read_messages(facts: SpanFacts, events: Sequence[tuple[str, Fields]], is_or
     sent = [event for event in events if event[0] not in (_CHOICE, _COMPLETION)]
     received = [event for event in events if event[0] in (_CHOICE, _COMPLETION)]
     if sent:
-        facts.input = Content(_decoder(sent), cut=not is_ordered or _is_cut(sent))
+        facts.input = Content(lambda: _messages_in(sent), cut=not is_ordered or _is_cut(sent))
     if received:
-        facts.output = Content(_decoder(received), cut=_is_cut(received))
-        reasons = (recorded(fields.get("finish_reason")) for _, fields in received)
+        facts.output = Content(lambda: _messages_in(received), cut=_is_cut(received))
+        reasons = (known_text(fields.get("finish_reason")) for _, fields in received)
         facts.finish_reasons = tuple(filter(None, reasons)) or None
     facts.cut = _is_cut(events)
 
 
 def _read_tool(facts: SpanFacts, events: Sequence[tuple[str, Fields]]) -> None:
-    """The arguments of an execution are what is said to the tool, its result is what the tool says."""
+    """Return the arguments of an execution are what is said to the tool, its result is what the tool says."""
     for name, fields in events:
         if name == _TOOL_MESSAGE and facts.arguments is None:
             facts.arguments = decode_arguments(fields.get("content"))
-            facts.call_id = recorded(fields.get("id"))
+            facts.call_id = known_text(fields.get("id"))
         elif name == _CHOICE and facts.result is None:
             facts.result = decode_text(fields.get("message"))
     facts.cut = _is_cut(events)
 
 
-def _decoder(events: Sequence[tuple[str, Fields]]) -> Callable[[], Sequence[Item]]:
-    def read() -> Sequence[Item]:
-        items: list[Item] = []
-        for name, fields in events:
-            if name in _ALL_MESSAGES:
-                role = USER if name == _PROMPT else ASSISTANT
-                items += message_items(fields.get(_ALL_MESSAGES[name]), role)
-            else:
-                items.append(event_message(name, fields))
-        return items
-
-    return read
+def _messages_in(events: Sequence[tuple[str, Fields]]) -> Sequence[Item]:
+    items: list[Item] = []
+    for name, fields in events:
+        if name in _ALL_MESSAGES:
+            role = USER if name == _PROMPT else ASSISTANT
+            items += message_items(fields.get(_ALL_MESSAGES[name]), role)
+        else:
+            items.append(event_message(name, fields))
+    return items
 
 
 def event_message(name: str, fields: Fields) -> Item:
-    """The message in the event `name`, one of those of v1.28 to v1.36."""
+    """Return the message in the event `name`, one of those of v1.28 to v1.36."""
     role = MESSAGE_EVENTS[name]
     if name == _CHOICE:
         reply = decode_structure(fields.get("message"))
@@ -152,7 +153,7 @@ def event_message(name: str, fields: Fields) -> Item:
     if is_parts or not is_whole:
         content = decoded if is_parts else None
     if name == _TOOL_MESSAGE and not (is_parts and is_whole):
-        call_id = recorded(fields.get("id")) or recorded(fields.get("tool_call_id"))
+        call_id = known_text(fields.get("id")) or known_text(fields.get("tool_call_id"))
         response = ToolResponse(result=decode_text(content), call_id=call_id)
         return Message(role=role, responses=[response] if is_whole else [])
     calls = decode_structure(fields.get("tool_calls"))

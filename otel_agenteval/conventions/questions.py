@@ -1,4 +1,4 @@
-"""What a model call was asked, out of its span's attributes: the last message, and how the conversation begins.
+"""Read the question of a model call from its span: the last message, and how the conversation begins.
 
 No conversation is decoded, because a history is long, grows with every call, and is most often asked for in vain: in
 message JSON the roles are looked for from both ends. Inside a JSON string every quotation mark stands behind a
@@ -9,12 +9,15 @@ tells whether it was another question.
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
+from otel_agenteval.conventions.dialect import Attributes, IndexedMessages
+from otel_agenteval.conventions.registry import KEYS
 from otel_agenteval.model import Question
+from otel_agenteval.semconv import GEN_AI_SYSTEM_INSTRUCTIONS
 
 MAX_EXCERPT: Final = 1800
 """Characters of a message that are compared: half of them from its beginning, half from its end, and its length."""
@@ -25,19 +28,7 @@ MAX_MESSAGES: Final = 64
 MAX_BEFORE_OWN: Final = 8
 """Messages behind the first one among which the first of the model's own stands, where it has written any."""
 
-_MESSAGES: Final = (
-    "gen_ai.input.messages",
-    "langfuse.observation.input",
-    "mlflow.spanInputs",
-    "ai.prompt.messages",
-    "gcp.vertex.agent.llm_request",
-)
-_INDEXED: Final = (
-    ("llm.input_messages.0.message.role", "llm.input_messages.", ".message."),
-    ("gen_ai.prompt.0.role", "gen_ai.prompt.", "."),
-)
-_CONTENTS: Final = ("content", "contents.0.message_content.text")
-_SYSTEM: Final = "gen_ai.system_instructions"
+_INDEXED: Final = tuple((indexed.field(0, "role"), indexed) for indexed in KEYS.indexed_messages)
 _PIECE: Final = 64 * 1024
 _DIGEST: Final = 16
 _MARK: Final = '"role"'
@@ -52,8 +43,8 @@ _Message = tuple[str, str]
 """A role, and what its message says, as it is written."""
 
 
-def question_of(attributes: Mapping[str, Any]) -> Question | None:
-    """What the model of this span was asked; None where that does not stand there, or not in a form that is known."""
+def question_of(attributes: Attributes) -> Question | None:
+    """Return the question that the model of this span was asked; None where it is not there in a form that is known."""
     first, last = _messages(attributes)
     newest = _newest(last)
     if newest is None:
@@ -64,14 +55,14 @@ def question_of(attributes: Mapping[str, Any]) -> Question | None:
     return Question(excerpt(newest), excerpt(opening) if has_spoken else None)
 
 
-def newest_of(attributes: Mapping[str, Any]) -> str | None:
-    """The `newest` of `question_of`, without the search for how the conversation begins."""
+def newest_of(attributes: Attributes) -> str | None:
+    """Return the `newest` of `question_of`, without the search for how the conversation begins."""
     newest = _newest(_messages(attributes)[1])
     return None if newest is None else excerpt(newest)
 
 
-def sent_of(attributes: Mapping[str, Any]) -> bytes | None:
-    """A fingerprint of all that the model was sent but its own words, each once; None where nothing is recorded."""
+def sent_of(attributes: Attributes) -> bytes | None:
+    """Return a fingerprint of all that the model was sent but its own words; None where nothing is recorded."""
     if next(_messages(attributes)[1], None) is None:
         return None
     said = {_digest(each) for each in _sent(attributes)}
@@ -79,22 +70,21 @@ def sent_of(attributes: Mapping[str, Any]) -> bytes | None:
 
 
 def excerpt(message: str) -> str:
-    """A text that is compared in place of a message."""
+    """Return a text that is compared in place of a message."""
     if len(message) <= MAX_EXCERPT:
         return message
     half = MAX_EXCERPT // 2
     return f"{message[:half]}{message[-half:]}{len(message)}"
 
 
-def _sent(attributes: Mapping[str, Any]) -> Iterator[str]:
-    """The texts of instructions, and of the messages that the model did not write."""
-    if isinstance(system := attributes.get(_SYSTEM), str):
+def _sent(attributes: Attributes) -> Iterator[str]:
+    """Return the texts of instructions, and of the messages that the model did not write."""
+    if isinstance(system := attributes.get(GEN_AI_SYSTEM_INSTRUCTIONS), str):
         yield system
-    for first, prefix, infix in _INDEXED:
-        if first in attributes:
-            yield from _indexed_contents(attributes, prefix, infix)
-            return
-    text = next(text for key in _MESSAGES if isinstance(text := attributes.get(key), str))
+    if (indexed := _indexed_in(attributes)) is not None:
+        yield from _indexed_contents(attributes, indexed)
+        return
+    text = next(text for key in KEYS.messages if isinstance(text := attributes.get(key), str))
     first_role, last_role = _role_after(text, 0), _role_before(text, len(text))
     if first_role is None or last_role is None:
         return
@@ -106,12 +96,19 @@ def _sent(attributes: Mapping[str, Any]) -> Iterator[str]:
     yield from (said for role, said in _forwards(text) if role not in _OWN)
 
 
-def _indexed_contents(attributes: Mapping[str, Any], prefix: str, infix: str) -> Iterator[str]:
-    """All texts in the contents of messages, as one has several of some APIs."""
+def _indexed_in(attributes: Attributes) -> IndexedMessages | None:
+    for first, indexed in _INDEXED:
+        if first in attributes:
+            return indexed
+    return None
+
+
+def _indexed_contents(attributes: Attributes, indexed: IndexedMessages) -> Iterator[str]:
+    """Return all texts in the contents of messages, as one has several of some APIs."""
     for key, said in attributes.items():
-        if isinstance(said, str) and key.startswith(prefix):
-            index, _, field = key.removeprefix(prefix).partition(infix)
-            if field.startswith("content") and attributes.get(f"{prefix}{index}{infix}role") not in _OWN:
+        if isinstance(said, str) and key.startswith(indexed.prefix):
+            index, _, field = key.removeprefix(indexed.prefix).partition(indexed.infix)
+            if field.startswith("content") and attributes.get(indexed.field(index, "role")) not in _OWN:
                 yield said
 
 
@@ -129,25 +126,25 @@ def _newest(last: Iterator[_Message]) -> str | None:
     return None
 
 
-def _messages(attributes: Mapping[str, Any]) -> tuple[Iterator[_Message], Iterator[_Message]]:
-    """The messages from the first one on, and from the last one back."""
-    for first, prefix, infix in _INDEXED:
-        if first in attributes:
-            count = next(n for n in itertools.count(1) if f"{prefix}{n}{infix}role" not in attributes)
-            names = [f"{prefix}{index}{infix}" for index in range(count)]
-            first_ones, last_ones = names[:MAX_MESSAGES], names[-MAX_MESSAGES:][::-1]
-            return (_indexed(attributes, name) for name in first_ones), (
-                _indexed(attributes, name) for name in last_ones
-            )
-    for key in _MESSAGES:
+def _messages(attributes: Attributes) -> tuple[Iterator[_Message], Iterator[_Message]]:
+    """Return the messages from the first one on, and from the last one back."""
+    if (indexed := _indexed_in(attributes)) is not None:
+        count = next(n for n in itertools.count(1) if indexed.field(n, "role") not in attributes)
+        first, last = range(min(count, MAX_MESSAGES)), range(count - 1, max(-1, count - 1 - MAX_MESSAGES), -1)
+        return (
+            (_indexed(attributes, indexed, n) for n in first),
+            (_indexed(attributes, indexed, n) for n in last),
+        )
+    for key in KEYS.messages:
         if isinstance(text := attributes.get(key), str):
             return islice(_forwards(text), MAX_MESSAGES), _backwards(text)
     return iter(()), iter(())
 
 
-def _indexed(attributes: Mapping[str, Any], name: str) -> _Message:
-    said = (said for key in _CONTENTS if isinstance(said := attributes.get(name + key), str))
-    return str(attributes[f"{name}role"]), next(said, "")
+def _indexed(attributes: Attributes, indexed: IndexedMessages, number: int) -> _Message:
+    message = indexed.field(number, "")
+    said = (said for name in indexed.contents if isinstance(said := attributes.get(message + name), str))
+    return str(attributes[f"{message}role"]), next(said, "")
 
 
 def _forwards(text: str) -> Iterator[_Message]:
@@ -168,7 +165,7 @@ def _backwards(text: str) -> Iterator[_Message]:
 
 
 def _written(text: str, at: _Found, after: _Found | None) -> str:
-    """What stands behind the role that is `at`, up to the next one; where it is not the first field, what precedes."""
+    """Return the text behind the role that is `at`, up to the next; where it is not the first field, that before."""
     start = at.start()
     if _is_first_field(text, at):
         return text[at.end() : after.start() if after else _end(text, start)].strip(_STRUCTURE)
@@ -181,7 +178,7 @@ def _is_first_field(text: str, at: _Found) -> bool:
 
 
 def _end(text: str, start: int) -> int:
-    """Where the last message ends: in the body of a request, its other fields may stand behind it."""
+    """Return where the last message ends: in the body of a request, its other fields may stand behind it."""
     if text.startswith("["):
         return len(text)
     try:

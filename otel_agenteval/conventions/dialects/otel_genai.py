@@ -7,13 +7,15 @@ Content is taken from the span's attributes; what they lack, from the event
 from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
+from otel_agenteval.conventions.api_bodies import usage_in
 from otel_agenteval.conventions.chunks import joined_chunks
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.dialect import Dialect, Keys, SpanKind
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, message_items
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
-from otel_agenteval.model import Json, Usage
-from otel_agenteval.recorded import recorded
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
+from otel_agenteval.model import Json
 
 _ROLES = {
     "chat": Role.MODEL,
@@ -40,19 +42,42 @@ _TOOL_STATUS = "gen_ai.tool.status"
 _MCP_METHOD = "mcp.method.name"
 # The name Google ADK gives to the span that stands for the joined responses of parallel calls.
 _MERGED_TOOLS = "(merged tools)"
+_INVOKED = "invoke_agent "
 _HANDOFF_TARGET = "gen_ai.handoff.to_agent"
 # Spellings of 2024 that live on beside the current ones.
-_OLD_INPUT_TOKENS = "gen_ai.usage.prompt_tokens"
-_OLD_OUTPUT_TOKENS = "gen_ai.usage.completion_tokens"
+_INPUT_TOKENS = (semconv.GEN_AI_USAGE_INPUT_TOKENS, "gen_ai.usage.prompt_tokens")
+_OUTPUT_TOKENS = (semconv.GEN_AI_USAGE_OUTPUT_TOKENS, "gen_ai.usage.completion_tokens")
 
 
-class OtelGenAI:
+def _invoked(name: str, scope: str) -> str | None:
+    return name.removeprefix(_INVOKED) if name.startswith(_INVOKED) else None
+
+
+class OtelGenAI(Dialect):
     """Spans with `gen_ai.operation.name`, MCP tool calls, and spans that carry GenAI messages without either."""
 
     name = "otel_genai"
+    rank = 50
+    is_common = True
     content_switch = (
         "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY in the agent (older "
         "instrumentations: true, and send their log records too)"
+    )
+    keys = Keys(
+        kinds=(
+            SpanKind(semconv.GEN_AI_OPERATION_NAME, _ROLES, agent_in=_invoked),
+            SpanKind(_MCP_METHOD, {"tools/call": Role.TOOL}),
+        ),
+        agents=(semconv.GEN_AI_AGENT_NAME,),
+        tools=(semconv.GEN_AI_TOOL_NAME,),
+        steering_tools=(_MERGED_TOOLS,),
+        arguments=(semconv.GEN_AI_TOOL_CALL_ARGUMENTS,),
+        results=(semconv.GEN_AI_TOOL_CALL_RESULT,),
+        models=(semconv.GEN_AI_RESPONSE_MODEL, semconv.GEN_AI_REQUEST_MODEL),
+        messages=(semconv.GEN_AI_INPUT_MESSAGES,),
+        replies=(semconv.GEN_AI_OUTPUT_MESSAGES,),
+        input_tokens=_INPUT_TOKENS,
+        output_tokens=_OUTPUT_TOKENS,
     )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
@@ -69,7 +94,7 @@ class OtelGenAI:
         content = _content(span, logs)
         facts = SpanFacts(
             role=_role(attributes),
-            hands_over_to=recorded(attributes.get(_HANDOFF_TARGET)),
+            hands_over_to=known_text(attributes.get(_HANDOFF_TARGET)),
             cut=any(map(is_cut, content.values())),
         )
         if (messages := content.get(semconv.GEN_AI_INPUT_MESSAGES)) is not None:
@@ -119,8 +144,8 @@ def _content(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:
 def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     arguments = attributes.get(semconv.GEN_AI_TOOL_CALL_ARGUMENTS)
     result = attributes.get(semconv.GEN_AI_TOOL_CALL_RESULT)
-    facts.tool = recorded(attributes.get(semconv.GEN_AI_TOOL_NAME))
-    facts.call_id = recorded(attributes.get(semconv.GEN_AI_TOOL_CALL_ID))
+    facts.tool = known_text(attributes.get(semconv.GEN_AI_TOOL_NAME))
+    facts.call_id = known_text(attributes.get(semconv.GEN_AI_TOOL_CALL_ID))
     facts.arguments = decode_arguments(arguments)
     facts.result = decode_text(result)
     facts.cut = facts.cut or is_cut(arguments)
@@ -135,18 +160,12 @@ def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
 
 def read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     """Fill in what the attributes of a model call say beside its messages."""
-    facts.model = recorded(attributes.get(semconv.GEN_AI_RESPONSE_MODEL)) or recorded(
+    facts.model = known_text(attributes.get(semconv.GEN_AI_RESPONSE_MODEL)) or known_text(
         attributes.get(semconv.GEN_AI_REQUEST_MODEL)
     )
-    facts.response_id = recorded(attributes.get(semconv.GEN_AI_RESPONSE_ID))
-    facts.previous_response_id = recorded(attributes.get(_PREVIOUS_RESPONSE))
+    facts.response_id = known_text(attributes.get(semconv.GEN_AI_RESPONSE_ID))
+    facts.previous_response_id = known_text(attributes.get(_PREVIOUS_RESPONSE))
     reasons = decode_structure(attributes.get(_FINISH_REASONS))
     listed = reasons if isinstance(reasons, list) else [reasons]
-    facts.finish_reasons = tuple(reason for each in listed if (reason := recorded(each))) or None
-    sent = attributes.get(semconv.GEN_AI_USAGE_INPUT_TOKENS, attributes.get(_OLD_INPUT_TOKENS))
-    received = attributes.get(semconv.GEN_AI_USAGE_OUTPUT_TOKENS, attributes.get(_OLD_OUTPUT_TOKENS))
-    if isinstance(sent, int) or isinstance(received, int):
-        facts.usage = Usage(
-            input_tokens=sent if isinstance(sent, int) else 0,
-            output_tokens=received if isinstance(received, int) else 0,
-        )
+    facts.finish_reasons = tuple(reason for each in listed if (reason := known_text(each))) or None
+    facts.usage = usage_in(attributes, _INPUT_TOKENS, _OUTPUT_TOKENS) or facts.usage

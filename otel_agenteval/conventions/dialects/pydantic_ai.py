@@ -4,16 +4,17 @@ A run's span holds the whole conversation, earlier turns included. Before versio
 name, and tools had names of their own for what went in and came out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.dialect import Attributes, Dialect, Keys
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, read_message
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 _AGENT_NAME = "agent_name"
 _ALL_MESSAGES = "pydantic_ai.all_messages"
@@ -26,11 +27,23 @@ _NO_ANSWER_TOOLS = '"output_tools":[]'
 _ARGUMENTS, _RESULT = "tool_arguments", "tool_response"
 
 
-class PydanticAI:
+def _is_run(name: str, attributes: Attributes) -> bool:
+    return _AGENT_NAME in attributes
+
+
+class PydanticAI(Dialect):
     """Spans of runs, with all their messages, of tools and of model calls with attributes of the library's own."""
 
     name = "pydantic_ai"
+    rank = 100
     content_switch = "take include_content=False out of the agent's InstrumentationSettings"
+    keys = Keys(
+        marks=((_ARGUMENTS, Role.TOOL),),
+        agents=(_AGENT_NAME,),
+        is_run=(_is_run,),
+        arguments=(_ARGUMENTS,),
+        results=(_RESULT,),
+    )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes
@@ -57,13 +70,13 @@ def _read_run(attributes: Mapping[str, Json]) -> SpanFacts:
     conversation = attributes.get(_ALL_MESSAGES, attributes.get(_ALL_EVENTS))
     facts.cut = is_cut(conversation)
     if conversation is not None:
-        facts.input = Content(_asked(conversation, attributes.get(_NEW_MESSAGE_INDEX)), cut=facts.cut)
+        facts.input = Content(lambda: _asked(conversation, attributes.get(_NEW_MESSAGE_INDEX)), cut=facts.cut)
     facts.output = Content.answer_in(attributes.get(_FINAL_RESULT))
     return facts
 
 
 def _read_model(attributes: Mapping[str, Json]) -> SpanFacts:
-    """The tools on offer, where no attribute of the conventions lists them, and those that only take an answer."""
+    """Read the tools on offer, where no attribute of the conventions lists them, and those that only take an answer."""
     facts = SpanFacts()
     recording = attributes.get(_PARAMETERS)
     if semconv.GEN_AI_TOOL_DEFINITIONS in attributes and isinstance(recording, str) and _NO_ANSWER_TOOLS in recording:
@@ -74,7 +87,7 @@ def _read_model(attributes: Mapping[str, Json]) -> SpanFacts:
     offered, answering = (_listed(parameters.get(key)) for key in ("function_tools", "output_tools"))
     if semconv.GEN_AI_TOOL_DEFINITIONS not in attributes:
         facts.tool_definitions = [{**tool, "parameters": tool.get("parameters_json_schema")} for tool in offered]
-    facts.answer_tools = tuple(name for tool in answering if (name := recorded(tool.get("name"))))
+    facts.answer_tools = tuple(name for tool in answering if (name := known_text(tool.get("name"))))
     return facts
 
 
@@ -85,30 +98,26 @@ def _listed(tools: Json) -> list[dict[str, Json]]:
 def _read_tool(attributes: Mapping[str, Json]) -> SpanFacts:
     return SpanFacts(
         role=Role.TOOL,
-        tool=recorded(attributes.get(semconv.GEN_AI_TOOL_NAME)),
-        call_id=recorded(attributes.get(semconv.GEN_AI_TOOL_CALL_ID)),
+        tool=known_text(attributes.get(semconv.GEN_AI_TOOL_NAME)),
+        call_id=known_text(attributes.get(semconv.GEN_AI_TOOL_CALL_ID)),
         arguments=decode_arguments(attributes.get(_ARGUMENTS)),
         result=decode_text(attributes.get(_RESULT)),
         cut=is_cut(attributes.get(_ARGUMENTS)),
     )
 
 
-def _asked(conversation: Json, new_message_index: Json) -> Callable[[], Sequence[Item]]:
-    """Decoder of the conversation up to the run's first reply.
+def _asked(conversation: Json, new_message_index: Json) -> Sequence[Item]:
+    """Decode the conversation up to the run's first reply.
 
     What follows may hold words that the library puts into the user's mouth, to have an answer corrected. Versions
     that do not say where the run's own messages begin leave it open when the user spoke more than once.
     """
-
-    def read() -> Sequence[Item]:
-        decoded = api_bodies.decoded(conversation)
-        messages = [read_message(item) for item in decoded] if isinstance(decoded, list) else []
-        known = [message for message in messages if message]
-        begun = new_message_index if isinstance(new_message_index, int) else 0
-        spoken = [message for message in known[begun:] if message.role == USER and message.texts]
-        if begun == 0 and len(spoken) > 1:
-            return []
-        end = next((n for n in range(begun, len(known)) if known[n].role == ASSISTANT), len(known))
-        return known[:end]
-
-    return read
+    decoded = api_bodies.decoded(conversation)
+    messages = [read_message(item) for item in decoded] if isinstance(decoded, list) else []
+    known = [message for message in messages if message]
+    begun = new_message_index if isinstance(new_message_index, int) else 0
+    spoken = [message for message in known[begun:] if message.role == USER and message.texts]
+    if begun == 0 and len(spoken) > 1:
+        return []
+    end = next((n for n in range(begun, len(known)) if known[n].role == ASSISTANT), len(known))
+    return known[:end]

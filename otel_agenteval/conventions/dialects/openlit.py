@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions.decoding import decode_structure
+from otel_agenteval.conventions.dialect import Dialect, Keys
 from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Content, Message, ToolRequest
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 _REASONING = "gen_ai.content.reasoning"
 # In the conventions this is a metric; as an attribute, nobody else has it.
@@ -23,32 +24,34 @@ _TOOL_ARGUMENTS = "gen_ai.tool.args"
 _BETWEEN = ", "
 
 
-class OpenLIT:
+class OpenLIT(Dialect):
     """Spans with OpenLIT's count of tokens, reasoning, or arguments of a decorated function."""
 
     name = "openlit"
+    rank = 70
     content_switch = "pass capture_message_content=True to openlit.init()"
+    keys = Keys(users=("gen_ai.request.user",))
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes
         return _TOKEN_USAGE in attributes or _REASONING in attributes or _FUNCTION_ARGUMENTS in attributes
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
-        facts = SpanFacts(reasoning=recorded(span.attributes.get(_REASONING)))
+        facts = SpanFacts(reasoning=known_text(span.attributes.get(_REASONING)))
         if requests := _requests(span.attributes):
             facts.output = Content(lambda: [Message(role=ASSISTANT, requests=requests)])
         return facts
 
 
 def _requests(attributes: Mapping[str, Json]) -> list[ToolRequest]:
-    """What the model asked for; arguments and ids only where there is one for each name."""
+    """Return the tools that the model asked for; arguments and ids only where there is one for each name."""
     arguments = attributes.get(_TOOL_ARGUMENTS)
-    joined = recorded(attributes.get(semconv.GEN_AI_TOOL_NAME)) if isinstance(arguments, str) else None
+    joined = known_text(attributes.get(semconv.GEN_AI_TOOL_NAME)) if isinstance(arguments, str) else None
     if joined is None:
         return []
     names = joined.split(_BETWEEN)
     decoded = decode_structure(f"[{arguments}]")
-    ids = (recorded(attributes.get(semconv.GEN_AI_TOOL_CALL_ID)) or "").split(_BETWEEN)
+    ids = (known_text(attributes.get(semconv.GEN_AI_TOOL_CALL_ID)) or "").split(_BETWEEN)
     values = decoded if isinstance(decoded, list) and len(decoded) == len(names) else [None] * len(names)
     call_ids = ids if len(ids) == len(names) else [""] * len(names)
     return [

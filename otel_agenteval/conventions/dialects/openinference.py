@@ -5,27 +5,32 @@ was asked and answered stands in `input.value` and `output.value`, in a shape of
 shapes known to hold the user's words or the answer are read, since a wrong text is worse than none.
 """
 
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from otel_agenteval.conventions import api_bodies
+from otel_agenteval.conventions.api_bodies import usage_in
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.dialect import Attributes, Dialect, IndexedMessages, Keys, SpanKind
 from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.framework_values import answered, asked, tool_result
 from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, Message, read_message
-from otel_agenteval.conventions.span_values import STATUS_ERROR, LogRecord, SpanRecord
-from otel_agenteval.conventions.spoken import answered, asked, langchain_message
-from otel_agenteval.model import Json, Usage
-from otel_agenteval.recorded import recorded
+from otel_agenteval.conventions.spans import STATUS_ERROR, LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
+from otel_agenteval.model import Json
 
 _KIND = "openinference.span.kind"
-_ROLES = {
+_SPELLED = {
     "AGENT": Role.AGENT,
     "CHAIN": Role.CHAIN,
     "LLM": Role.MODEL,
     "TOOL": Role.TOOL,
     "RETRIEVER": Role.RETRIEVAL,
 }
+# Some instrumentations write the kinds in lower case.
+_ROLES = {spelling: role for kind, role in _SPELLED.items() for spelling in (kind, kind.lower())}
 _INPUT, _OUTPUT = "input.value", "output.value"
 _INPUT_MESSAGES, _OUTPUT_MESSAGES = "llm.input_messages", "llm.output_messages"
 _FIRST_REPLY = "llm.output_messages.0.message.role"
@@ -39,6 +44,8 @@ _FIRST_TOOL = "llm.tools.0.tool.json_schema"
 _TOOL_NAME = "tool.name"
 _TOOL_CALL_ID = "tool_call.id"
 _SMOLAGENTS_TOOLS = "smolagents.tools_names"
+# The tool by which smolagents has its model answer.
+_SMOLAGENTS_ANSWER = "final_answer"
 
 # DSPy names the span of a tool after the method that ran it, and ends its loop by a tool of its own.
 _CALLED = ".__call__"
@@ -49,13 +56,58 @@ _RESPONSE_ID = re.compile(r'\{\s*"id"\s*:\s*"([^"\\]+)"')
 _LANGCHAIN = "openinference.instrumentation.langchain"
 # The name of the span by which openai-agents' instrumentation marks that another agent goes on.
 _HANDOFF = "handoff to "
+# Its AGENT spans without an agent's name are those of workflows, which have names of their own.
+_NAMES_WORKFLOWS = "openinference.instrumentation.openai_agents"
+_RUN_METHOD = re.compile(r"\.a?(?:run|invoke)\w*$")
+# LangChain names the agent in the metadata of what it does, and LangGraph a graph that is none of its agents by its
+# root span, the only one outside of any step.
+_METADATA = "metadata"
+_LANGCHAIN_AGENT = re.compile(r'"lc_agent_name": ?("(?:[^"\\]|\\.)*")')
+_GRAPH, _STEP = '"ls_integration": "langgraph"', '"langgraph_step"'
+_UNNAMED_GRAPH = "LangGraph"
 
 
-class OpenInference:
+def _agent_in(name: str, scope: str) -> str | None:
+    return None if scope == _NAMES_WORKFLOWS else _RUN_METHOD.sub("", name)
+
+
+def _langchain_agent(name: str, attributes: Attributes) -> str | None:
+    metadata = attributes.get(_METADATA)
+    if not isinstance(metadata, str):
+        return None
+    if found := _LANGCHAIN_AGENT.search(metadata):
+        try:
+            return known_text(json.loads(found[1]))
+        except ValueError:
+            return None
+    is_root = _GRAPH in metadata and _STEP not in metadata
+    return known_text(name) if is_root and name != _UNNAMED_GRAPH else None
+
+
+class OpenInference(Dialect):
     """Spans with `openinference.span.kind`."""
 
     name = "openinference"
+    rank = 90
     content_switch = "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and their like in the agent"
+    keys = Keys(
+        kinds=(SpanKind(_KIND, _ROLES, agents=("agent.name", "graph.node.id"), agent_in=_agent_in),),
+        agent_of=(_langchain_agent,),
+        tools=(_TOOL_NAME,),
+        tool_suffixes=(_CALLED,),
+        steering_tools=(_SMOLAGENTS_ANSWER,),
+        steering_prefixes=(_HANDOFF,),
+        arguments=(_INPUT,),
+        results=(_OUTPUT,),
+        models=(_MODEL_NAME,),
+        indexed_messages=(
+            IndexedMessages(f"{_INPUT_MESSAGES}.", ".message.", ("content", "contents.0.message_content.text")),
+        ),
+        reply_texts=(f"{_OUTPUT_MESSAGES}.0.message.content",),
+        replies=(_OUTPUT,),
+        input_tokens=(_PROMPT_TOKENS,),
+        output_tokens=(_COMPLETION_TOKENS,),
+    )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return _KIND in span.attributes
@@ -63,7 +115,7 @@ class OpenInference:
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
         kind = attributes.get(_KIND)
-        facts = SpanFacts(role=_ROLES.get(kind.upper()) if isinstance(kind, str) else None)
+        facts = SpanFacts(role=_ROLES.get(kind) if isinstance(kind, str) else None)
         facts.cut = any(
             is_cut(attributes.get(key)) for key in (_INPUT, _OUTPUT, _FIRST_TOOL) if _is_json(attributes, key)
         )
@@ -100,32 +152,27 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
     else:
         facts.input = _said(attributes, _INPUT)
     if _has(attributes, _OUTPUT_MESSAGES):
-        facts.output = Content(_reply(attributes))
+        facts.output = Content(lambda: _reply(attributes))
     elif original := _raw_message(decode_structure(attributes.get(_OUTPUT))):
         facts.output = Content(lambda: [original])
     else:
         facts.output = _said(attributes, _OUTPUT)
-    facts.model = recorded(attributes.get(_MODEL_NAME))
+    facts.model = known_text(attributes.get(_MODEL_NAME))
     raw = attributes.get(_OUTPUT)
     if isinstance(raw, str) and (response_id := _RESPONSE_ID.match(raw)):
         facts.response_id = response_id[1]
-    reason = recorded(attributes.get(_FINISH_REASON)) or api_bodies.finish_reason(raw)
+    reason = known_text(attributes.get(_FINISH_REASON)) or api_bodies.finish_reason(raw)
     facts.finish_reasons = (reason,) if reason else None
     parameters = attributes.get(_PARAMETERS)
     if isinstance(parameters, str) and _PREVIOUS_RESPONSE in parameters:
         given = decode_structure(parameters)
-        facts.previous_response_id = recorded(given.get(_PREVIOUS_RESPONSE)) if isinstance(given, dict) else None
+        facts.previous_response_id = known_text(given.get(_PREVIOUS_RESPONSE)) if isinstance(given, dict) else None
     schemas = [attributes[key] for key in attributes if key.startswith(_TOOLS) and key.endswith(".tool.json_schema")]
     if schemas:
         facts.tool_definitions = schemas
-    sent, received = attributes.get(_PROMPT_TOKENS), attributes.get(_COMPLETION_TOKENS)
-    if isinstance(sent, int) or isinstance(received, int):
-        facts.usage = Usage(
-            input_tokens=sent if isinstance(sent, int) else 0,
-            output_tokens=received if isinstance(received, int) else 0,
-        )
+    facts.usage = usage_in(attributes, (_PROMPT_TOKENS,), (_COMPLETION_TOKENS,))
     says_nothing = facts.input is None and facts.output is None and facts.usage is None
-    if says_nothing and span.status != STATUS_ERROR and recorded(attributes.get(_OUTPUT)):
+    if says_nothing and span.status != STATUS_ERROR and known_text(attributes.get(_OUTPUT)):
         # LlamaIndex marks helpers around the call as model calls too; what they return is no reply.
         facts.role = None
 
@@ -134,20 +181,16 @@ def _read_tool(facts: SpanFacts, span: SpanRecord) -> None:
     attributes = span.attributes
     if _TOOL_NAME not in attributes and span.name.startswith(_HANDOFF):
         facts.role = None
-        facts.hands_over_to = recorded(attributes.get(_OUTPUT)) or span.name.removeprefix(_HANDOFF)
+        facts.hands_over_to = known_text(attributes.get(_OUTPUT)) or span.name.removeprefix(_HANDOFF)
         return
-    facts.tool = recorded(attributes.get(_TOOL_NAME)) or recorded(span.name.removesuffix(_CALLED))
-    facts.call_id = recorded(attributes.get(_TOOL_CALL_ID))
+    facts.tool = known_text(attributes.get(_TOOL_NAME)) or known_text(span.name.removesuffix(_CALLED))
     facts.arguments = decode_arguments(attributes.get(_INPUT))
-    facts.result = decode_text(attributes.get(_OUTPUT))
+    facts.result, call_id = tool_result(attributes.get(_OUTPUT))
+    facts.call_id = known_text(attributes.get(_TOOL_CALL_ID)) or call_id
     if span.name.endswith(_CALLED) and (facts.tool, facts.result) == _DSPY_END:
         facts.role = None
         return
-    message = langchain_message(facts.result)
-    if message and message.responses:
-        facts.result = message.responses[0].result
-        facts.call_id = facts.call_id or message.responses[0].call_id
-    elif isinstance(facts.result, str) and facts.result.startswith('{"blocks"'):
+    if isinstance(facts.result, str) and facts.result.startswith('{"blocks"'):
         _read_tool_output(facts, decode_structure(facts.result))
 
 
@@ -160,39 +203,35 @@ def _read_tool_output(facts: SpanFacts, output: Json) -> None:
 
 
 def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Item]:
-    """The messages in indexed attributes."""
+    """Return the messages in indexed attributes."""
     return [read_message(_plain(item)) or item for item in unflatten(attributes, prefix)]
 
 
-def _reply(attributes: Mapping[str, Json]) -> Callable[[], Sequence[Item]]:
-    """Decoder of a model's reply.
+def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
+    """Decode a model's reply.
 
     Reasoning is not told apart in the messages: it is only in the raw response, or stands as a further text
     beside the one that the raw response has as its content.
     """
-
-    def read() -> Sequence[Item]:
-        messages = _messages(attributes, _OUTPUT_MESSAGES)
-        reply = messages[0] if len(messages) == 1 else None
-        raw = attributes.get(_OUTPUT)
-        if not isinstance(reply, Message) or not isinstance(raw, str):
-            return messages
-        says_nothing = not reply.texts and not reply.requests
-        if len(reply.texts) > 1 or says_nothing or '"reasoning_content"' in raw:
-            original = _raw_message(decode_structure(raw))
-            if original and original.text in reply.texts:
-                reply.reasoning += [text for text in reply.texts if text != original.text]
-                reply.texts = original.texts
-            if original:
-                reply.is_empty = reply.is_empty or (says_nothing and original.is_empty and not original.requests)
-                reply.reasoning += [text for text in original.reasoning if text not in reply.reasoning]
+    messages = _messages(attributes, _OUTPUT_MESSAGES)
+    reply = messages[0] if len(messages) == 1 else None
+    raw = attributes.get(_OUTPUT)
+    if not isinstance(reply, Message) or not isinstance(raw, str):
         return messages
-
-    return read
+    says_nothing = not reply.texts and not reply.requests
+    if len(reply.texts) > 1 or says_nothing or '"reasoning_content"' in raw:
+        original = _raw_message(decode_structure(raw))
+        if original and original.text in reply.texts:
+            reply.reasoning += [text for text in reply.texts if text != original.text]
+            reply.texts = original.texts
+        if original:
+            reply.is_empty = reply.is_empty or (says_nothing and original.is_empty and not original.requests)
+            reply.reasoning += [text for text in original.reasoning if text not in reply.reasoning]
+    return messages
 
 
 def _raw_message(response: Json) -> Message | None:
-    """The assistant's message in a raw response: a message alone, or the first choice of a chat completion."""
+    """Return the assistant's message in a raw response: a message alone, or the first choice of a chat completion."""
     if isinstance(response, list) and len(response) == 1:
         response = response[0]
     if not isinstance(response, dict):
@@ -204,7 +243,7 @@ def _raw_message(response: Json) -> Message | None:
 
 
 def _plain(item: Json) -> Json:
-    """The message under an index, without the names that the conventions put around each level."""
+    """Return the message under an index, without the names that the conventions put around each level."""
     message = item.get("message") if isinstance(item, dict) else None
     if not isinstance(message, dict):
         return item
@@ -223,7 +262,7 @@ def _plain(item: Json) -> Json:
 
 
 def _function_result(recording: Json) -> Json:
-    """The part that AutoGen's record of a function's result, beside its message, stands for."""
+    """Return the part that AutoGen's record of a function's result, beside its message, stands for."""
     result = decode_structure(recording)
     if not isinstance(result, dict) or "content" not in result:
         return None
@@ -236,7 +275,7 @@ def _function_result(recording: Json) -> Json:
 
 
 def _said(attributes: Mapping[str, Json], key: str) -> Content | None:
-    """The user's question or the agent's answer in the value of `key`; None where it holds something else."""
+    """Return the user's question or the agent's answer in the value of `key`; None where it holds something else."""
     value = attributes.get(key)
     if is_cut(value) and not _is_json(attributes, key):
         return Content.text(str(value), USER if key == _INPUT else ASSISTANT)
@@ -244,10 +283,10 @@ def _said(attributes: Mapping[str, Json], key: str) -> Content | None:
 
 
 def _structured(value: Json) -> Content | None:
-    """A model's answer in the structure that a program asked for: its only text, else all of it as it was written."""
+    """Return a model's answer in the structure that a program asked for: its only text, else all of it as written."""
     fields = decode_structure(value)
     values = list(fields.values()) if isinstance(fields, dict) else []
-    text = recorded(values[0] if len(values) == 1 and isinstance(values[0], str) else value)
+    text = known_text(values[0] if len(values) == 1 and isinstance(values[0], str) else value)
     return Content.text(text, ASSISTANT) if text else None
 
 

@@ -5,16 +5,17 @@ newer versions speak the GenAI conventions. A streamed reply is known only after
 on a second span beside the first, in the form that Logfire gives its log messages.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.decoding import decode_structure, is_cut
+from otel_agenteval.conventions.dialect import Dialect, Keys
+from otel_agenteval.conventions.dialects.otel_events import MESSAGE_EVENTS, event_message
+from otel_agenteval.conventions.dialects.otel_genai import read_model
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Content, Item, Message, read_message
-from otel_agenteval.conventions.otel_events import MESSAGE_EVENTS, event_message
-from otel_agenteval.conventions.otel_genai import read_model
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
 _SPAN_TYPE = "logfire.span_type"
@@ -24,11 +25,13 @@ _EVENTS = "events"
 _EVENT_NAME = '"event.name"'
 
 
-class Logfire:
+class Logfire(Dialect):
     """Model calls with `request_data`, with GenAI events as one attribute, and reports of streamed replies."""
 
     name = "logfire"
+    rank = 110
     content_switch = "let logfire.configure(scrubbing=...) pass what was said"
+    keys = Keys(marks=((semconv.GEN_AI_REQUEST_MODEL, Role.MODEL),))
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes
@@ -44,11 +47,12 @@ class Logfire:
         facts.is_report = attributes.get(_SPAN_TYPE) == "log" and _DURATION in attributes
         facts.cut = is_cut(request) or is_cut(response) or is_cut(events)
         if events is not None:
-            facts.input, facts.output = Content(_sent(events), cut=is_cut(events)), Content(_received(events))
+            facts.input = Content(lambda: _sent(events), cut=is_cut(events))
+            facts.output = Content(lambda: _received(events))
         elif isinstance(request, str) and '"messages"' in request:
-            facts.input = Content(api_bodies.request(request), cut=is_cut(request))
+            facts.input = Content(lambda: api_bodies.request(request), cut=is_cut(request))
         if response is not None:
-            facts.output = Content(_reply(response), cut=is_cut(response))
+            facts.output = Content(lambda: _reply(response), cut=is_cut(response))
             body = decode_structure(response)
             facts.usage = api_bodies.usage(body.get("usage")) if isinstance(body, dict) else None
         facts.tool_definitions = api_bodies.tools(request)
@@ -56,16 +60,16 @@ class Logfire:
         return facts
 
 
-def _sent(events: Json) -> Callable[[], Sequence[Item]]:
-    return lambda: (messages := _messages(events))[: _first_received(messages)]
+def _sent(events: Json) -> Sequence[Item]:
+    return (messages := _messages(events))[: _first_received(messages)]
 
 
-def _received(events: Json) -> Callable[[], Sequence[Item]]:
-    return lambda: (messages := _messages(events))[_first_received(messages) :]
+def _received(events: Json) -> Sequence[Item]:
+    return (messages := _messages(events))[_first_received(messages) :]
 
 
 def _messages(events: Json) -> list[Message]:
-    """The messages of an attribute that lists events."""
+    """Return the messages of an attribute that lists events."""
     listed = api_bodies.decoded(events)
     named = [
         (name, event)
@@ -77,17 +81,14 @@ def _messages(events: Json) -> list[Message]:
 
 
 def _first_received(messages: Sequence[Message]) -> int:
-    """Where the reply begins: it is what the assistant says at the end."""
+    """Return where the reply begins: it is all that the assistant says at the end."""
     first = len(messages)
     while first > 0 and messages[first - 1].role == ASSISTANT:
         first -= 1
     return first
 
 
-def _reply(response: Json) -> Callable[[], Sequence[Item]]:
-    def read() -> Sequence[Item]:
-        body = api_bodies.decoded(response)
-        message = read_message(body.get("message")) if isinstance(body, dict) else None
-        return [message] if message else []
-
-    return read
+def _reply(response: Json) -> Sequence[Item]:
+    body = api_bodies.decoded(response)
+    message = read_message(body.get("message")) if isinstance(body, dict) else None
+    return [message] if message else []

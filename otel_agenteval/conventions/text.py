@@ -1,4 +1,4 @@
-"""Whether text in telemetry says anything."""
+"""Tell text in telemetry that says something from blanks and redactions."""
 
 import re
 from typing import Any, Final
@@ -10,8 +10,8 @@ _REDACTED: Final = re.compile(
 _REDACTED_BEGINS: Final = frozenset("_[<(Rr")
 
 
-def recorded(text: Any) -> str | None:
-    """`text` if it says anything: None for other types, blank text, and what a redaction left in its place."""
+def known_text(text: Any) -> str | None:
+    """Return `text` if it says anything: None for other types, blank text, and what a redaction left in its place."""
     if not isinstance(text, str):
         return None
     # Expressions with blanks at both ends take time that grows with the square of how many there are.

@@ -14,7 +14,7 @@ from opentelemetry.trace import StatusCode, format_span_id, format_trace_id
 from otel_agenteval.context import Identity
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepStarted
 from otel_agenteval.finding import Finding
-from otel_agenteval.loops.attribution import Whose, agent_named, whose
+from otel_agenteval.loops.attribution import OpenSpan, agent_named, owner_of
 from otel_agenteval.loops.light_reader import kind_of, name_of, session_of, step_of
 from otel_agenteval.semconv import SERVICE_NAME
 from otel_agenteval.sending.buffer import EndedSpan
@@ -28,19 +28,6 @@ MAX_OPEN: Final = 1024
 """Open spans of a trace that are known; a step inside another one has no agent but the one it names itself."""
 
 _logger = logging.getLogger("otel_agenteval")
-
-
-class Began:
-    """A span that started, and whose it is."""
-
-    __slots__ = ("identity", "inside", "read", "span")
-
-    def __init__(self, span: ReadableSpan, identity: Identity | None) -> None:
-        self.span = span
-        self.identity = identity
-        self.inside: Whose | None = None
-        """The agent whose steps stand inside the span, as far as that is known."""
-        self.read = (0, 0)
 
 
 class Announce(Protocol):
@@ -60,7 +47,7 @@ class _Trace:
 
     def __init__(self) -> None:
         self.detectors: Detectors | None = None
-        self.open: dict[int, Began] = {}
+        self.open: dict[int, OpenSpan] = {}
         # The tool and model calls among them that began a while ago.
         self.calls: set[int] = set()
         self.session_id: str | None = None
@@ -69,7 +56,9 @@ class _Trace:
 
 
 class Watch:
-    """Finds loops in the starts and ends of spans. `add` is for the agent's threads, one at a time; the rest for ours.
+    """Finds loops in the starts and ends of spans.
+
+    `started` and `ended` are for the agent's threads, one at a time; `look` and `tick` for ours.
 
     `publish` takes each loop at once; `announce` is told of starts and of spans that hang. `now` is the time as
     spans have it, in nanoseconds since the Unix epoch.
@@ -89,7 +78,7 @@ class Watch:
         self._announce = announce
         self._now = now
         self._log = ThrottledLog(_logger, monotonic)
-        self._events: deque[Began | EndedSpan] = deque()
+        self._events: deque[OpenSpan | EndedSpan] = deque()
         # The threads that encode spans, or ask for alarms, must not overtake the one that looks at them.
         self._looking = threading.Lock()
         self._traces: OrderedDict[int, _Trace] = OrderedDict()
@@ -98,13 +87,30 @@ class Watch:
         self._unwatched_before = 0
         self.faults = 0
 
+    @staticmethod
+    def is_call(span: ReadableSpan) -> bool:
+        """Return whether a span that starts is a call of a tool or a model, as far as it says that now."""
+        return kind_of(span.name, span.attributes or {}) is not StepKind.OTHER
+
+    @staticmethod
+    def session_named(span: ReadableSpan) -> str | None:
+        """Return the session that a span names by the conventions; None where it names none."""
+        return session_of(span.attributes or {})
+
     @property
     def has_open(self) -> bool:
         """Whether a span is open in which a call may hang."""
         return any(trace.open for trace in list(self._traces.values()))
 
-    def add(self, event: Began | EndedSpan) -> bool:
-        """Take a start or an end; False where too many wait."""
+    def started(self, span: ReadableSpan, identity: Identity | None) -> bool:
+        """Take a start; False where too many wait."""
+        return self._take(OpenSpan(span, identity))
+
+    def ended(self, span: EndedSpan) -> bool:
+        """Take an end; False where too many wait."""
+        return self._take(span)
+
+    def _take(self, event: OpenSpan | EndedSpan) -> bool:
         if len(self._events) >= MAX_EVENTS:
             self.unwatched += 1
             return False
@@ -123,9 +129,9 @@ class Watch:
                 event = self._events.popleft()
                 try:
                     if isinstance(event, EndedSpan):
-                        self._ended(event)
+                        self._look_at_end(event)
                     else:
-                        self._began(event)
+                        self._look_at_start(event)
                 except Exception as error:  # noqa: BLE001 - a bug of ours costs a step; logged and counted
                     self._fault(error)
         finally:
@@ -169,7 +175,7 @@ class Watch:
             if loop.span_id is not None and int(loop.span_id, 16) in trace.open:
                 trace.untold.setdefault(loop.span_id, []).append(loop)
 
-    def _began(self, event: Began) -> None:
+    def _look_at_start(self, event: OpenSpan) -> None:
         span, context = event.span, event.span.get_span_context()
         if context is None:
             return
@@ -186,7 +192,7 @@ class Watch:
             name=span.name if kind is StepKind.OTHER else name_of(kind, span.name, attributes),
             span_id=format_span_id(context.span_id),
             parent_id=format_span_id(span.parent.span_id) if span.parent is not None else None,
-            agent=whose(span, trace.open).agent or agent_named(span, attributes),
+            agent=owner_of(span, trace.open).agent or agent_named(span, attributes),
             at=span.start_time or 0,
         )
         service = str(span.resource.attributes.get(SERVICE_NAME, ""))
@@ -196,7 +202,7 @@ class Watch:
         if trace.calls:
             self._detectors(context.trace_id, trace).observe(start)
 
-    def _ended(self, ended: EndedSpan) -> None:
+    def _look_at_end(self, ended: EndedSpan) -> None:
         span, context = ended.span, ended.span.get_span_context()
         if context is None:
             return
@@ -208,7 +214,7 @@ class Watch:
             return
         attributes = ended.attributes
         self._name(trace, ended.identity, attributes)
-        around = whose(span, trace.open)
+        around = owner_of(span, trace.open)
         step = step_of(
             span_id=span_id,
             name=span.name,
@@ -252,7 +258,7 @@ class Watch:
         return trace.detectors
 
     def _name(self, trace: _Trace, identity: Identity | None, attributes: Mapping[str, Any]) -> None:
-        """Names from the application outrank those on a span."""
+        """Take the session's name; one from the application outranks those on spans."""
         if identity is not None and identity.session_id is not None:
             trace.session_id = identity.session_id
         elif trace.session_id is None:

@@ -29,7 +29,7 @@ def _is_empty(model: Node) -> bool:
 
 
 def _sent_back(model: Node, following: Node) -> Message | None:
-    """The message that follows, in the next call, on all that `model` was sent; None where the user spoke since."""
+    """Return the message behind all that `model` was sent, in the next call; None where the user spoke since."""
     sent = model.facts.input if model.facts else None
     later = following.facts.input if following.facts else None
     if sent is None or later is None or sent.cut or later.cut:

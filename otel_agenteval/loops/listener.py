@@ -122,7 +122,7 @@ class Listener:
 
 
 def _verdict(message: bytes) -> Verdict | None:
-    """The verdict that a WatchResponse tells of; None where it tells of none, or of none that we understand."""
+    """Return the verdict that a WatchResponse tells of; None where it tells of none, or of none that we understand."""
     try:
         response = pb.WatchResponse.FromString(message)
     except DecodeError as error:
@@ -142,7 +142,7 @@ def _verdict(message: bytes) -> Verdict | None:
 
 
 def _judged_alarm(outcome: pb.Outcome) -> Verdict | None:
-    """The verdict of a judge's score of a trace below its threshold; None for any other outcome."""
+    """Return the verdict of a judge's score of a trace below its threshold; None for any other outcome."""
     is_judged = outcome.method == "llm" and outcome.subject == "trace"
     if not is_judged or not outcome.HasField("score") or not outcome.score < outcome.threshold:
         return None

@@ -4,24 +4,29 @@ It speaks the GenAI conventions, except that a reply without text stands in a te
 object: a tool call or a thought, which nobody said.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from otel_agenteval import semconv
+from otel_agenteval.conventions.dialect import Dialect, Keys
 from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Content, Message, read_message
 from otel_agenteval.conventions.python_repr import decode_repr
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import Json
 
+# The name that it gives as the agent of every span that is not an agent's run.
+_NOBODY = "OpenAI Agent"
 # What a call, a thought and a message begin with in either API.
 _REPRS = ("ResponseFunctionToolCall(", "ResponseReasoningItem(", "{'content': ")
 
 
-class OpenAIAgents:
+class OpenAIAgents(Dialect):
     """Spans whose recorded reply is the `repr` of an object of OpenAI's client."""
 
     name = "openai_agents"
+    rank = 40
     content_switch = "set OTEL_INSTRUMENTATION_OPENAI_AGENTS_CAPTURE_CONTENT=true in the agent"
+    keys = Keys(no_agents=(_NOBODY,))
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         output = span.attributes.get(semconv.GEN_AI_OUTPUT_MESSAGES)
@@ -29,18 +34,15 @@ class OpenAIAgents:
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         output = Content.recorded_as(span.attributes.get(semconv.GEN_AI_OUTPUT_MESSAGES), ASSISTANT)
-        return SpanFacts(output=Content(_decoder(output), cut=output.cut))
+        return SpanFacts(output=Content(lambda: _decoded(output), cut=output.cut))
 
 
-def _decoder(output: Content) -> Callable[[], Sequence[Message]]:
-    def read() -> Sequence[Message]:
-        for message in output.messages:
-            texts, message.texts = message.texts, []
-            for text in texts:
-                _read_text(message, text)
-        return output.messages
-
-    return read
+def _decoded(output: Content) -> Sequence[Message]:
+    for message in output.messages:
+        texts, message.texts = message.texts, []
+        for text in texts:
+            _read_text(message, text)
+    return output.messages
 
 
 def _read_text(message: Message, text: str) -> None:
@@ -54,7 +56,7 @@ def _read_text(message: Message, text: str) -> None:
 
 
 def _object(text: str) -> Message | None:
-    """The message that a `repr` is of, or an item of one; None where it is something else."""
+    """Return the message that a `repr` is of, or an item of one; None where it is something else."""
     try:
         value = decode_repr(text)
     except ValueError:
@@ -67,7 +69,7 @@ def _object(text: str) -> Message | None:
 
 
 def _part(item: dict[str, Json]) -> dict[str, Json]:
-    """An item of the Responses API as a part; a thought's text stands in its summary."""
+    """Return an item of the Responses API as a part; a thought's text stands in its summary."""
     summary = item.get("summary")
     if item.get("type") != "reasoning" or not isinstance(summary, list):
         return item

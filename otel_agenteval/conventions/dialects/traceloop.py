@@ -5,18 +5,19 @@ the messages in indexed attributes up to version 0.4x; newer ones speak the GenA
 span is. `task` is a step of a framework or a program, never a turn.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut
+from otel_agenteval.conventions.dialect import Dialect, IndexedMessages, Keys, SpanKind
+from otel_agenteval.conventions.dialects.otel_genai import read_model
 from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.framework_values import answered, asked, tool_result
 from otel_agenteval.conventions.indexed import unflatten
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, are_parts
-from otel_agenteval.conventions.otel_genai import read_model
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
-from otel_agenteval.conventions.spoken import answered, asked, langchain_message
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 _KIND = "traceloop.span.kind"
 _ROLES = {
@@ -27,7 +28,7 @@ _ROLES = {
 _NAME, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output"
 
 _REQUEST_TYPE = "llm.request.type"
-_MODEL_REQUESTS = ("chat", "completion")
+_REQUEST_ROLES = {"chat": Role.MODEL, "completion": Role.MODEL}
 _PROMPT, _COMPLETION = "gen_ai.prompt", "gen_ai.completion"
 _FUNCTIONS = "llm.request.functions"
 _FINISH_REASON = "gen_ai.completion.0.finish_reason"
@@ -46,11 +47,26 @@ _MODEL_MARKS = frozenset(
 )
 
 
-class Traceloop:
+class Traceloop(Dialect):
     """Spans with `traceloop.span.kind`, and model calls with messages in indexed `gen_ai.prompt` attributes."""
 
     name = "traceloop"
+    rank = 30
     content_switch = "set TRACELOOP_TRACE_CONTENT=true in the agent"
+    keys = Keys(
+        kinds=(SpanKind(_KIND, _ROLES, agents=(_NAME,)), SpanKind(_REQUEST_TYPE, _REQUEST_ROLES)),
+        tools=(_NAME,),
+        arguments=(_INPUT,),
+        results=(_OUTPUT,),
+        indexed_messages=(IndexedMessages(f"{_PROMPT}.", "."),),
+        reply_texts=(f"{_COMPLETION}.0.content",),
+        sessions=(
+            "traceloop.association.properties.session_id",
+            "traceloop.association.properties.thread_id",
+            "traceloop.association.properties.conversation_id",
+        ),
+        users=("traceloop.association.properties.user_id",),
+    )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes
@@ -77,19 +93,14 @@ class Traceloop:
 def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     given = attributes.get(_INPUT, attributes.get(semconv.GEN_AI_TOOL_CALL_ARGUMENTS))
     returned = attributes.get(_OUTPUT, attributes.get(semconv.GEN_AI_TOOL_CALL_RESULT))
-    facts.tool = recorded(attributes.get(semconv.GEN_AI_TOOL_NAME)) or recorded(attributes.get(_NAME))
+    facts.tool = known_text(attributes.get(semconv.GEN_AI_TOOL_NAME)) or known_text(attributes.get(_NAME))
     facts.arguments = decode_arguments(_unwrapped(given, "inputs"))
-    output = _unwrapped(returned, "output")
-    message = langchain_message(output)
-    if message and message.responses:
-        facts.result, facts.call_id = message.responses[0].result, message.responses[0].call_id
-    else:
-        facts.result = decode_text(output)
+    facts.result, facts.call_id = tool_result(_unwrapped(returned, "output"))
     facts.cut = is_cut(given) or is_cut(returned)
 
 
 def _unwrapped(value: Json, name: str) -> Json:
-    """What stands under `name` in the record of a LangChain callback; any other value as it is."""
+    """Return the value under `name` in the record of a LangChain callback; any other value as it is."""
     if not isinstance(value, str) or f'"{name}"' not in value:
         return value
     callback = decode_structure(value)
@@ -102,16 +113,17 @@ def _read_model(span: SpanRecord) -> SpanFacts:
     attributes = span.attributes
     facts = SpanFacts()
     if semconv.GEN_AI_OPERATION_NAME not in attributes:
-        facts.role = Role.MODEL if attributes.get(_REQUEST_TYPE, "chat") in _MODEL_REQUESTS else None
+        kind = attributes.get(_REQUEST_TYPE, "chat")
+        facts.role = _REQUEST_ROLES.get(kind) if isinstance(kind, str) else None
     read_model(facts, attributes)
-    if reason := recorded(attributes.get(_FINISH_REASON)):
+    if reason := known_text(attributes.get(_FINISH_REASON)):
         facts.finish_reasons = (reason,)
     if any(key.startswith(_COMPLETION + ".") for key in attributes) and not _names_fields(span):
-        facts.output = Content(_messages(attributes, _COMPLETION, ASSISTANT))
+        facts.output = Content(lambda: _messages(attributes, _COMPLETION, ASSISTANT))
     if any(key.startswith(_PROMPT + ".") for key in attributes):
         # SDKs that drop the newest attributes beyond the limit end the history anywhere, and leave nothing after it.
         is_ended = span.dropped_attributes_count > 0 and facts.output is None and facts.usage is None
-        facts.input = Content(_messages(attributes, _PROMPT, USER), cut=is_ended)
+        facts.input = Content(lambda: _messages(attributes, _PROMPT, USER), cut=is_ended)
     if functions := unflatten(attributes, _FUNCTIONS):
         facts.tool_definitions = functions
     return facts
@@ -124,13 +136,9 @@ def _names_fields(span: SpanRecord) -> bool:
     )
 
 
-def _messages(attributes: Mapping[str, Json], prefix: str, role: str) -> Callable[[], Sequence[Item]]:
-    """Decoder of messages in indexed attributes; those of plain completions name no role."""
-
-    def read() -> Sequence[Item]:
-        return [_message(item, role) for item in unflatten(attributes, prefix)]
-
-    return read
+def _messages(attributes: Mapping[str, Json], prefix: str, role: str) -> Sequence[Item]:
+    """Decode messages in indexed attributes; those of plain completions name no role."""
+    return [_message(item, role) for item in unflatten(attributes, prefix)]
 
 
 def _message(item: Json, role: str) -> Item:

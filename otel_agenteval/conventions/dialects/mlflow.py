@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.dialect import Dialect, Keys, SpanKind
 from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.framework_values import answered, asked, tool_result
 from otel_agenteval.conventions.messages import Content
-from otel_agenteval.conventions.span_values import LogRecord, SpanRecord
-from otel_agenteval.conventions.spoken import answered, asked, langchain_message
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
-from otel_agenteval.recorded import recorded
 
 _TYPE = "mlflow.spanType"
 _INPUTS, _OUTPUTS = "mlflow.spanInputs", "mlflow.spanOutputs"
@@ -33,45 +34,59 @@ _ROLES = {
     "UNKNOWN": Role.CHAIN,
     "RETRIEVER": Role.RETRIEVAL,
 }
+# Automatic tracing of a library names its spans after methods: `Agent.run` is nobody's name.
+_METHOD = re.compile(r"\w+\.\w+")
 _NUMBERED = re.compile(r"(.+)_\d+")
 
 
-class MLflow:
+def _agent_in(name: str, scope: str) -> str | None:
+    return None if _METHOD.fullmatch(name) else name
+
+
+_KIND = SpanKind(_TYPE, {f'"{kind}"': role for kind, role in _ROLES.items()}, agent_in=_agent_in)
+
+
+class MLflow(Dialect):
     """Spans with `mlflow.spanType`."""
 
     name = "mlflow"
+    rank = 130
     content_switch = "let the span_processors of mlflow.tracing.configure() pass inputs and outputs"
+    keys = Keys(
+        kinds=(_KIND,),
+        arguments=(_INPUTS,),
+        results=(_OUTPUTS,),
+        messages=(_INPUTS,),
+        replies=(_OUTPUTS,),
+        usage=(_USAGE,),
+        sessions=("mlflow.trace.session",),
+        users=("mlflow.trace.user",),
+    )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         return _TYPE in span.attributes
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        facts = SpanFacts(role=_ROLES.get(_text(attributes, _TYPE) or ""))
+        facts = SpanFacts(role=_KIND.role(attributes))
         given, returned = attributes.get(_INPUTS), attributes.get(_OUTPUTS)
         facts.cut = is_cut(given) or is_cut(returned)
         if facts.role is Role.MODEL:
-            facts.input = Content(api_bodies.request(given), cut=is_cut(given))
-            facts.output = Content(api_bodies.response(returned), cut=is_cut(returned))
-            reason = api_bodies.finish_reason(returned)
-            facts.finish_reasons = (reason,) if reason else None
+            api_bodies.read_call(facts, given, returned)
             facts.tool_definitions = attributes.get(_TOOLS) or api_bodies.tools(given)
             facts.model = _text(attributes, _MODEL)
             facts.usage = api_bodies.usage(attributes.get(_USAGE))
         elif facts.role is Role.TOOL:
             facts.tool = _tool(span)
             facts.arguments = decode_arguments(given)
-            facts.result = decode_text(returned)
-            message = langchain_message(facts.result)
-            if message and message.responses:
-                facts.result, facts.call_id = message.responses[0].result, message.responses[0].call_id
+            facts.result, facts.call_id = tool_result(returned)
         elif facts.role in (Role.AGENT, Role.CHAIN):
             facts.input, facts.output = _asked(given), answered(returned)
         return facts
 
 
 def _asked(given: Json) -> Content | None:
-    """The user's words in the arguments of a function, which stand by name."""
+    """Return the user's words in the arguments of a function, which stand by name."""
     arguments = decode_structure(given)
     if isinstance(arguments, dict) and "messages" not in arguments:
         return asked({"args": [], "kwargs": arguments})
@@ -79,12 +94,12 @@ def _asked(given: Json) -> Content | None:
 
 
 def _tool(span: SpanRecord) -> str | None:
-    """The span's name; older versions number those of the same name within a trace."""
+    """Return the span's name; older versions number those of the same name within a trace."""
     numbered = _NUMBERED.fullmatch(span.name)
     if numbered and numbered[1] == _text(span.attributes, _FUNCTION):
         return numbered[1]
-    return recorded(span.name)
+    return known_text(span.name)
 
 
 def _text(attributes: Mapping[str, Json], key: str) -> str | None:
-    return recorded(decode_text(attributes.get(key)))
+    return known_text(decode_text(attributes.get(key)))

@@ -1,0 +1,47 @@
+"""Read the agent that a span names, in any dialect: the same for whole traces and for single spans.
+
+Most dialects name an agent on the span of its run alone, in an attribute or by the name of the span. Content is
+hostile: nothing here raises for it.
+"""
+
+from typing import Final
+
+from otel_agenteval.conventions.dialect import Attributes
+from otel_agenteval.conventions.facts import Role
+from otel_agenteval.conventions.registry import KEYS
+from otel_agenteval.conventions.text import known_text
+
+# Where a span speaks several dialects, the first says what it is, and the first that names its agent is believed.
+_RUNS: Final = tuple(
+    (kind, frozenset(value for value, role in kind.roles.items() if role is Role.AGENT))
+    for kind in KEYS.kinds
+    if Role.AGENT in kind.roles.values()
+)
+# Asked of every span, so it is written for speed.
+_KEYS: Final = tuple((kind.key, runs) for kind, runs in _RUNS)
+
+
+def is_run(name: str, attributes: Attributes) -> bool:
+    """Return whether a span stands for a run of an agent."""
+    for key, runs in _KEYS:
+        if isinstance(value := attributes.get(key), str):
+            return value in runs
+    return any(tells(name, attributes) for tells in KEYS.is_run)
+
+
+def agent_of(name: str, attributes: Attributes, scope: str = "") -> str | None:
+    """Return the agent that a span names; None where it names none. `scope` is its instrumentation scope."""
+    for key in KEYS.agents:
+        if key in attributes and (named := known_text(attributes[key])) is not None:
+            return None if named in KEYS.no_agents else named
+    for kind, runs in _RUNS:
+        if (value := attributes.get(kind.key)) is not None and isinstance(value, str) and value in runs:
+            for key in kind.agents:
+                if (named := known_text(attributes.get(key))) is not None:
+                    return named
+            if (named := known_text(kind.agent_in(name, scope))) is not None:
+                return named
+    for read in KEYS.agent_of:
+        if (named := read(name, attributes)) is not None:
+            return named
+    return None

@@ -1,0 +1,132 @@
+"""The contract of a dialect: one vocabulary of attributes, in one module of `dialects/`.
+
+A dialect says what it is by two methods for those who read whole spans, and by the names of its attributes for those
+who look at a span while it starts or ends, beside the agent: neither of them knows a dialect by name.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple
+
+from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.spans import LogRecord, SpanRecord
+
+Attributes = Mapping[str, Any]
+
+
+def nobody(name: str, scope: str) -> str | None:
+    """Name no agent, whatever the name of a span and its instrumentation scope."""
+    return None
+
+
+class SpanKind(NamedTuple):
+    """An attribute whose value says which part a span plays."""
+
+    key: str
+    roles: Mapping[str, Role | None]
+    agents: tuple[str, ...] = ()
+    """Attributes that name the agent on the span of its run."""
+    agent_in: Callable[[str, str], str | None] = nobody
+    """Reads the agent from the name of the span of its run and from its instrumentation scope."""
+
+    def role(self, attributes: Attributes) -> Role | None:
+        """Return the part that a span plays; None where the attribute says none that is known."""
+        value = attributes.get(self.key)
+        return self.roles.get(value) if isinstance(value, str) else None
+
+
+class IndexedMessages(NamedTuple):
+    """Messages that are flattened into attributes: `{prefix}0{infix}role`, `{prefix}0{infix}content` and so on."""
+
+    prefix: str
+    infix: str
+    contents: tuple[str, ...] = ("content",)
+    """Names of the fields that hold the text of a message, the first before the others."""
+
+    def field(self, index: int | str, name: str) -> str:
+        """Return the attribute of a field of the message at `index`."""
+        return f"{self.prefix}{index}{self.infix}{name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The attributes of a dialect by what they hold, for readers of single spans; the first outranks the others."""
+
+    kinds: tuple[SpanKind, ...] = ()
+    marks: tuple[tuple[str, Role], ...] = ()
+    """Attributes that only spans of one role have, where no kind is recorded."""
+
+    agents: tuple[str, ...] = ()
+    """The agent's name, on spans of any kind."""
+    no_agents: tuple[str, ...] = ()
+    """Names of agents that are nobody's."""
+    agent_of: tuple[Callable[[str, Attributes], str | None], ...] = ()
+    """Read the agent from a span's name and attributes, where no attribute of its own names it."""
+    is_run: tuple[Callable[[str, Attributes], bool], ...] = ()
+    """Tell by a span's name and attributes whether it stands for a run of an agent, where no kind is recorded."""
+
+    tools: tuple[str, ...] = ()
+    """The name of a tool that was executed; else the name of the span is."""
+    tool_suffixes: tuple[str, ...] = ()
+    """Ends of span names that are no part of the tool's."""
+    steering_tools: tuple[str, ...] = ()
+    """Names of tools by which a framework steers itself: none of the user's."""
+    steering_prefixes: tuple[str, ...] = ()
+    """Beginnings of such names."""
+    arguments: tuple[str, ...] = ()
+    argument_events: tuple[tuple[str, str], ...] = ()
+    """Events that tell them, each with the name of the attribute in it."""
+    results: tuple[str, ...] = ()
+    answer_events: tuple[tuple[str, str], ...] = ()
+    """Events that tell a tool's result or a model's reply, each with the name of the attribute in it."""
+
+    models: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    """JSON text of the messages that a model was sent."""
+    indexed_messages: tuple[IndexedMessages, ...] = ()
+    reply_texts: tuple[str, ...] = ()
+    """The text of a model's reply, and nothing else."""
+    replies: tuple[str, ...] = ()
+    """A model's reply in any structure."""
+    input_tokens: tuple[str, ...] = ()
+    output_tokens: tuple[str, ...] = ()
+    usage: tuple[str, ...] = ()
+    """An object that counts tokens."""
+
+    sessions: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+
+
+def merged(keys: Iterable[Keys]) -> Keys:
+    """Join the keys of several dialects, in their order."""
+    listed = list(keys)
+    joined = {each.name: sum((getattr(own, each.name) for own in listed), ()) for each in fields(Keys)}
+    return Keys(**joined)
+
+
+class Dialect(ABC):
+    """One vocabulary of attributes: stateless, and never raising, whatever a span holds."""
+
+    name: ClassVar[str]
+    """Lower snake case, as listed in `Trace.dialects`."""
+    content_switch: ClassVar[str]
+    """Advice where its spans lack content, in a clause: "set X=true in the agent"."""
+    rank: ClassVar[int] = 1000
+    """Where a span speaks several dialects, each fact is taken from the lowest rank that knows it. Below 50 stands
+    what corrects the GenAI conventions on their own spans."""
+    is_common: ClassVar[bool] = False
+    """Whether vendors' dialects stand beside it on its spans: its keys are asked before theirs, and its
+    `content_switch` is given only where there is no other."""
+    keys: ClassVar[Keys] = Keys()
+
+    @abstractmethod
+    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
+        """Return whether the span, or a log record that names it, speaks this dialect.
+
+        Asked of every span, so it must cost next to nothing.
+        """
+
+    @abstractmethod
+    def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
+        """Return the facts of a recognised span and of the log records that name it."""

@@ -1,0 +1,32 @@
+"""The dialects that are read: one for each module of the package `dialects`, found by listing it."""
+
+from collections.abc import Collection, Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Final
+
+from otel_agenteval.conventions import dialects
+from otel_agenteval.conventions.dialect import Dialect, Keys, merged
+
+
+def _found() -> Iterator[Dialect]:
+    for module in iter_modules(dialects.__path__, f"{dialects.__name__}."):
+        for value in vars(import_module(module.name)).values():
+            # Dialects import helpers from one another, and are each listed once.
+            if isinstance(value, type) and issubclass(value, Dialect) and value.__module__ == module.name:
+                yield value()
+
+
+DIALECTS: Final[tuple[Dialect, ...]] = tuple(sorted(_found(), key=lambda dialect: (dialect.rank, dialect.name)))
+"""All dialects, the one that is believed first standing first."""
+
+KEYS: Final[Keys] = merged(dialect.keys for dialect in sorted(DIALECTS, key=lambda dialect: not dialect.is_common))
+"""The attributes of all dialects, those of the GenAI conventions first."""
+
+
+def content_switch(names: Collection[str]) -> str | None:
+    """Say what to do for a trace that was read by the dialects `names` and lacks content; None without any."""
+    spoken = [dialect for dialect in DIALECTS if dialect.name in names]
+    # Beside a vendor's dialect, its own switch is the right one.
+    own = [dialect for dialect in spoken if not dialect.is_common]
+    return next((dialect.content_switch for dialect in (*own, *spoken)), None)

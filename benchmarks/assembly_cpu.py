@@ -10,9 +10,9 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from agenteval_collector.assembly import Assembler, Waits
+from agenteval_collector.assembly import Assembler, Senders, Unconnected, Waits
+from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
-from agenteval_collector.offline.scoring import NoTelemetry
 from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -56,9 +56,9 @@ def cost(work: Callable[[], object]) -> float:
 
 def assemble(bodies: Sequence[bytes]) -> None:
     """Put every trace together; each is scored as soon as it is complete."""
-    clock = ManualClock()
+    clock, alone = ManualClock(), Unconnected()
     assembler = Assembler(
-        clock, NoTelemetry(), lambda _: {}, lambda _: (), waits=WAITS, max_open_bytes=1 << 40,
+        clock, NoTelemetry(), alone, alone, alone, alone, Senders(), waits=WAITS, max_open_bytes=1 << 40,
         max_recent_bytes=32 * MIB,
     )  # fmt: skip
     for offset, body in enumerate(bodies, 1):

@@ -9,13 +9,13 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from agenteval_collector.assembly import Assembler
+from agenteval_collector.assembly import Assembler, Senders, Unconnected
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.findings.loops import LiveLoops, TraceLoops
 from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.telemetry import Arrival, LoggedRequest, Signal
 from agenteval_collector.offline.replay import NO_WAIT
-from agenteval_collector.offline.scoring import NoTelemetry
 from agenteval_collector.runtime.clock import SystemClock
 
 from benchmarks.harness import arguments, report
@@ -59,10 +59,21 @@ def main() -> None:
     report("CPU of looking for loops, per span", {"spans": spans, **results, "ratio": ratio}, as_json=given.json)
 
 
+class Arrived:
+    """Keeps what has arrived, request by request."""
+
+    def __init__(self, arrived: list[Sequence[Arrival]]) -> None:
+        self._arrived = arrived
+
+    def take_arrivals(self, arrivals: Sequence[Arrival], size: int) -> None:
+        self._arrived.append(arrivals)
+
+
 def assemble(bodies: Sequence[bytes], arrived: list[Sequence[Arrival]], clock: SystemClock) -> list[AssembledTrace]:
     """The complete traces of the requests; what arrives with each goes to `arrived`."""
+    alone = Unconnected()
     assembler = Assembler(
-        clock, NoTelemetry(), lambda _: {}, lambda _: (), lambda arrivals, _: arrived.append(arrivals),
+        clock, NoTelemetry(), alone, alone, Arrived(arrived), alone, Senders(),
         waits=NO_WAIT, max_open_bytes=2**63,
     )  # fmt: skip
     complete = []

@@ -11,7 +11,7 @@ allocates for the same requests.
 import time
 import tracemalloc
 
-from agenteval_collector.assembly import Assembler, Waits
+from agenteval_collector.assembly import Assembler, Senders, Unconnected, Waits
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
 from agenteval_collector.runtime.clock import SystemClock
@@ -94,11 +94,15 @@ def settled(served: Served) -> int:
 
 def assembled(bodies: list[bytes]) -> int:
     """Bytes that an assembler allocates and keeps for the requests."""
+    alone = Unconnected()
     assembler = Assembler(
         SystemClock(),
         TelemetryOutput(version="0", instance_id="benchmark").collector,
-        known=lambda _trace_ids: {},
-        reload=lambda _offsets: (),
+        alone,
+        alone,
+        alone,
+        alone,
+        Senders(),
         waits=Waits(settle=LONG, settle_logs=LONG, silence=LONG, max_age=LONG),
         max_open_bytes=1 << 40,
     )

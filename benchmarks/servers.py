@@ -13,8 +13,8 @@ from pathlib import Path
 import grpc
 from agenteval_collector.config import Settings
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.log import RequestLog
-from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.log import RequestFile, RequestLog
+from agenteval_collector.model.telemetry import LoggedRequest, Signal
 from agenteval_collector.receiver.grpc import SERVICES, otlp_handlers
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
@@ -40,19 +40,25 @@ def bare(_folder: Path) -> Handlers:
     return [grpc.method_handlers_generic_handler(SERVICES[Signal.TRACES], methods)]
 
 
+class NoAssembly:
+    """Has room for everything, and does nothing with it."""
+
+    def admit(self) -> None: ...
+
+    def take_request(self, request: LoggedRequest) -> None: ...
+
+
 def accept(folder: Path) -> Handlers:
     """Check, commit and answer."""
     settings = Settings()
+    assembly = NoAssembly()
     log = RequestLog(
-        folder / "log.db",
-        SystemClock(),
-        deliver=lambda _request: None,
-        max_pending_bytes=settings.log.max_pending_bytes,
+        RequestFile(folder / "log.db"), SystemClock(), assembly, max_pending_bytes=settings.log.max_pending_bytes
     )
     log.start()
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     telemetry = TelemetryOutput(version="0", instance_id="benchmark").collector
-    return otlp_handlers(Ingest(log, lambda: None, limits, telemetry))
+    return otlp_handlers(Ingest(log, assembly, limits, telemetry))
 
 
 KINDS: dict[str, Callable[[Path], Handlers]] = {"bare": bare, "accept": accept}

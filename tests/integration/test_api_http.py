@@ -36,7 +36,7 @@ from tests.support.web_server import serve
 def app(queries: MemoryQueries, **options: Any) -> Any:
     options = {
         "metrics": lambda: (b"# HELP up up\n", "text/plain; version=0.0.4; charset=utf-8"),
-        "ready": lambda: True,
+        "health": lambda: None,
         "clock": ManualClock(NOW),
         **options,
     }
@@ -198,11 +198,13 @@ def test_metrics_are_what_the_exporter_gives(url: str) -> None:
 
 
 def test_it_is_healthy_at_once_and_ready_when_told() -> None:
-    ready = threading.Event()
-    with serve(app(MemoryQueries(), ready=ready.is_set)) as url:
+    troubles = ["the log is held up: the disk is full"]
+    with serve(app(MemoryQueries(), health=lambda: troubles[0] if troubles else None)) as url:
         assert httpx.get(f"{url}/healthz").status_code == 200
-        assert error_of(httpx.get(f"{url}/readyz")) == (503, "unavailable")
-        ready.set()
+        refusal = httpx.get(f"{url}/readyz")
+        assert error_of(refusal) == (503, "unavailable")
+        assert "the disk is full" in refusal.text
+        troubles.clear()
         assert httpx.get(f"{url}/readyz").status_code == 200
 
 

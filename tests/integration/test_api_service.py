@@ -11,7 +11,9 @@ from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.documents import Document
+from agenteval_collector.model.news import News
 from agenteval_collector.model.reports import Label, RunReport
+from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from google.rpc import error_details_pb2, status_pb2
 
@@ -47,6 +49,13 @@ def label(**changes: object) -> pb.LabelTraceRequest:
     return pb.LabelTraceRequest(**{"trace_id": GOOD_TRACE, "name": "coherence", "value": 1.0, **changes})
 
 
+class Nobody:
+    """No process takes part in any session."""
+
+    def processes_in(self, session_id: str) -> frozenset[str]:
+        return frozenset()
+
+
 @pytest.fixture
 def reports() -> MemoryReports:
     return MemoryReports()
@@ -54,7 +63,7 @@ def reports() -> MemoryReports:
 
 @pytest.fixture
 def feed() -> Feed:
-    return Feed(TelemetryOutput(version="1", instance_id="i").collector, capacity=4)
+    return Feed(TelemetryOutput(version="1", instance_id="i").collector, Nobody(), ManualClock(), capacity=4)
 
 
 @pytest.fixture
@@ -269,7 +278,7 @@ def test_a_time_that_none_can_have_missed_is_refused(stub: EvaluationServiceStub
 
 def test_a_watcher_gets_what_is_committed_after_it_came(stub: EvaluationServiceStub, feed: Feed) -> None:
     call = watch(stub)
-    feed.accept([committed(revision=7)])
+    feed.take_news(News(evaluations=[committed(revision=7)]))
     assert next(call) == pb.WatchResponse(
         outcome=pb.Outcome(
             name="coherence",
@@ -303,7 +312,7 @@ def test_what_there_is_none_of_is_absent(
     stub: EvaluationServiceStub, feed: Feed, outcome: Unscored | Failure, status: str
 ) -> None:
     call = watch(stub)
-    feed.accept([committed(outcome=outcome, trace_id=None, span_id=None, threshold=None)])
+    feed.take_news(News(evaluations=[committed(outcome=outcome, trace_id=None, span_id=None, threshold=None)]))
     message = next(call).outcome
     assert message.status == status
     assert [name for name in ("score", "success", "threshold", "coverage") if message.HasField(name)] == []
@@ -312,15 +321,15 @@ def test_what_there_is_none_of_is_absent(
 
 def test_a_watcher_gets_only_the_session_and_names_it_asked_for(stub: EvaluationServiceStub, feed: Feed) -> None:
     call = watch(stub, session_id="mine", names=["loop_detection", "coherence"])
-    feed.accept([committed(session_id="other"), committed(session_id="mine", name="confidence")])
-    feed.accept([committed(session_id="mine", name="loop_detection")])
+    feed.take_news(News(evaluations=[committed(session_id="other"), committed(session_id="mine", name="confidence")]))
+    feed.take_news(News(evaluations=[committed(session_id="mine", name="loop_detection")]))
     assert next(call).outcome.name == "loop_detection"
 
 
 def test_a_watcher_learns_how_much_it_lost(stub: EvaluationServiceStub, feed: Feed) -> None:
     call = watch(stub)
     # One batch of more than the queue holds cannot be read in time by anyone.
-    feed.accept([committed(revision=n) for n in range(1, 8)])
+    feed.take_news(News(evaluations=[committed(revision=n) for n in range(1, 8)]))
     assert next(call).lost == 3
     assert [next(call).outcome.revision for _ in range(4)] == [4, 5, 6, 7]
 
@@ -342,14 +351,14 @@ def test_watchers_are_bounded_and_make_room_when_they_go(stub: EvaluationService
         return call if call.is_active() else None
 
     third = eventually(admitted)
-    feed.accept([committed(revision=5)])
+    feed.take_news(News(evaluations=[committed(revision=5)]))
     assert next(third).outcome.revision == 5
     assert next(second).outcome.revision == 5
 
 
 def test_the_end_of_the_feed_ends_the_watch_after_what_was_said(stub: EvaluationServiceStub, feed: Feed) -> None:
     call = watch(stub)
-    feed.accept([committed(revision=1)])
+    feed.take_news(News(evaluations=[committed(revision=1)]))
     feed.close()
     assert next(call).outcome.revision == 1
     with pytest.raises(grpc.RpcError) as error:

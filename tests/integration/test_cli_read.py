@@ -51,7 +51,7 @@ def web(queries: MemoryQueries, **options: object) -> Starlette:
     return make_app(
         queries,
         metrics=lambda: (b"", "text/plain"),
-        ready=lambda: True,
+        health=lambda: None,
         clock=ManualClock(NOW),
         **options,  # type: ignore[arg-type]
     )

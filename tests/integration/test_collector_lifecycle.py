@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import httpx
 import pytest
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.offline.replay import Recorded, read_recording, replay
@@ -396,6 +398,32 @@ def test_sigterm_under_load_ends_it_with_success_in_time(tmp_path: Path) -> None
     process = CollectorProcess(tmp_path)
     with process.load() as acknowledged:
         eventually(lambda: len(acknowledged) > 30, within=60)
+        assert process.stop(signal.SIGTERM, within=20) == 0
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="the limits of another process are set on Linux only")
+def test_it_is_not_ready_while_the_disk_refuses_and_again_when_it_takes(tmp_path: Path) -> None:
+    process = CollectorProcess(tmp_path)
+
+    def readyz() -> httpx.Response:
+        return httpx.get(f"http://{process.addresses['web']}/readyz", trust_env=False)
+
+    try:
+        process.send(traces(turn(1, "a", "b")))
+        assert readyz().status_code == 200
+        # No file of it may grow over this size: what a full disk says to a database.
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1024, resource.RLIM_INFINITY))
+        with pytest.raises(grpc.RpcError) as refused:
+            process.send(traces(turn(2, "a", "b")))
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert readyz().status_code == 503
+        assert "log is held up: the collector's log cannot be written: " in readyz().text
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        # Nobody sends meanwhile: senders may stay away from what is not ready.
+        eventually(lambda: readyz().status_code == 200)
+        process.send(traces(turn(3, "a", "b")))
+        eventually(lambda: process.get(f"/api/v1/traces/{trace_id(3).hex()}"))
+    finally:
         assert process.stop(signal.SIGTERM, within=20) == 0
 
 

@@ -50,9 +50,19 @@ def test_without_ground_truth_there_is_neither_outcome_nor_conversation(scoring:
 def test_a_dataset_says_what_the_traces_do_not(scoring: Scoring) -> None:
     dataset = Dataset(expected={("refund", None): (ExpectedTool(name="find"),), ("refund", "2"): ()})
     core = EvaluationCore(
-        scoring.settings, scoring.store, scoring.clock, scoring.telemetry, NoJudge([]), {}.get, (), dataset=dataset
+        scoring.settings,
+        scoring.store,
+        scoring.clock,
+        scoring.telemetry,
+        NoJudge([]),
+        scoring.earlier,
+        (),
+        truth=dataset,
     )
-    stage = EvaluationStage(core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, lambda _: None)
+    stage = EvaluationStage(
+        core.evaluation, core.sessions, scoring.store, inbox=scoring.inbox, judge=scoring, progress=scoring,
+        emission=scoring, clock=scoring.clock,
+    )  # fmt: skip
     stage.process(
         [
             run_trace(1, run="1", session="s", tools=("find",)),

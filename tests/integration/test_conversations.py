@@ -18,11 +18,9 @@ from agenteval_collector.config import Settings
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.documents import Document
 from agenteval_collector.model.telemetry import Origin
-from agenteval_collector.offline.dataset import Dataset
-from agenteval_collector.offline.scoring import Offline
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.stores import TENANT, Store, StoreQueries
-from agenteval_collector.wiring.scoring import reliability_reports
+from agenteval_collector.stores import TENANT
+from agenteval_collector.wiring.offline import OfflineCollector
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -80,18 +78,12 @@ def score(folder: Path, batches: Sequence[Sequence[AssembledTrace]], *, restart:
     settings, clock = Settings(), SystemClock()
     traces = {trace.trace_id: trace for batch in batches for trace in batch}
     for at_once in [[batch] for batch in batches] if restart else [batches]:
-        store = Store(folder / "agenteval.db", clock)
-        with Offline(settings, store, clock, traces, Dataset()) as offline:
+        with OfflineCollector(settings, folder, clock, traces) as offline:
             for batch in at_once:
                 offline.score(batch, lambda _: None)
-        store.shutdown()
-    store = Store(folder / "agenteval.db", clock)
-    try:
-        queries = StoreQueries(store.engine, clock, idle=900.0, reliability=reliability_reports(settings, store, clock))
-        sessions = [queries.session(each) for each in store.live_sessions()]
-        traces = {trace.trace_id: queries.trace(trace.trace_id) for batch in batches for trace in batch}
-    finally:
-        store.shutdown()
+    with OfflineCollector(settings, folder, clock, {}) as offline:
+        sessions = [offline.queries.session(each) for each in offline.store.live_sessions()]
+        traces = {trace.trace_id: offline.queries.trace(trace.trace_id) for batch in batches for trace in batch}
     return Scored({key: each for key, each in traces.items() if each}, [each for each in sessions if each])
 
 

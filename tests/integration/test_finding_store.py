@@ -41,7 +41,7 @@ class Told:
         self.told: list[Finding] = []
         self.counted: list[Finding] = []
 
-    def accept(self, news: News) -> None:
+    def take_news(self, news: News) -> None:
         self.told += news.told
         self.counted += news.counted
 

@@ -1,21 +1,16 @@
-"""What the judge learns of its endpoint: the forms it takes, that it is down, and why."""
+"""The judge and its endpoint: the forms that it takes, and what is wrong with it."""
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from agenteval_collector.judge.client.circuit import FAILURES, FIRST_REST
-from agenteval_collector.judge.client.lessons import IN_VAIN, LASTS, VAIN_LASTS
-from agenteval_collector.judge.client.openai_judge import RETRIES
-from agenteval_collector.judge.client.port import JudgeError, JudgeReply, JudgeUnavailable
+from agenteval_collector.judge.client.failures import LONGEST_REST
+from agenteval_collector.judge.client.openai_judge import FORM_LASTS
+from agenteval_collector.judge.client.ports import JudgeError, JudgeReply, JudgeUnavailable
 
-from tests.support.judge.behaviours import NAMED, OK, Behaviour, Wire
+from tests.support.judge.behaviours import NAMED, SOON, Behaviour, Wire
 from tests.support.judge.judge_server import JudgeServer
 from tests.support.judge_client import GOOD, REQUEST, Asking, described, run
-
-FAILING = NAMED["failing"]
-HOLDING_OFF = Behaviour(status=429, headers={"Retry-After": "7"})
 
 
 def forms(server: JudgeServer) -> list[tuple[str, bool]]:
@@ -26,7 +21,7 @@ def forms(server: JudgeServer) -> list[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize(
-    ("refused", "lesson", "temperature"),
+    ("refused", "taken", "temperature"),
     [
         (["json_schema"], ("json_object", True), 0.0),
         (["json_schema", "json_object"], ("text", True), 0.0),
@@ -34,8 +29,8 @@ def forms(server: JudgeServer) -> list[tuple[str, bool]]:
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else None,
 )
-def test_a_lesson_is_paid_for_once_an_hour_and_by_model(
-    refused: list[Any], lesson: tuple[str, bool], temperature: float | None
+def test_a_form_is_learnt_once_an_hour_and_by_model(
+    refused: list[Any], taken: tuple[str, bool], temperature: float | None
 ) -> None:
     async def use(asking: Asking) -> None:
         for _ in range(2):
@@ -43,12 +38,12 @@ def test_a_lesson_is_paid_for_once_an_hour_and_by_model(
             assert isinstance(reply, JudgeReply)
             assert reply.temperature == temperature
         paid = len(server.requests)
-        assert forms(server)[-2:] == [lesson, lesson]
+        assert forms(server)[-2:] == [taken, taken]
         assert paid == len(refused) + 2
         await asking.ask(replace(REQUEST, model="b"))
         assert forms(server)[paid] == ("json_schema", True)
         paid = len(server.requests)
-        asking.clock.advance(LASTS)
+        asking.clock.advance(FORM_LASTS)
         await asking.ask()
         assert forms(server)[paid] == ("json_schema", True)
 
@@ -56,59 +51,14 @@ def test_a_lesson_is_paid_for_once_an_hour_and_by_model(
         run(server.url, use)
 
 
-def test_requests_at_once_pay_for_a_lesson_once() -> None:
-    with JudgeServer(then=NAMED["schema_refused"]) as server:
-
-        async def three(asking: Asking) -> list[JudgeReply | JudgeError]:
-            return await asyncio.gather(*(asking.ask() for _ in range(3)))
-
-        _, replies = run(server.url, three)
-    assert [reply.text for reply in replies if isinstance(reply, JudgeReply)] == [GOOD] * 3
-    assert len(server.requests) == 4
-
-
-def test_nobody_waits_for_what_a_first_request_learns_of_an_outage() -> None:
+def test_nothing_is_learnt_where_no_form_is_answered() -> None:
     async def use(asking: Asking) -> None:
-        asking.go_on.clear()
-        first = asyncio.create_task(asking.ask())
-        others = await asyncio.gather(*(asking.ask() for _ in range(3)))
-        assert [described(other) for other in others] == [GOOD] * 3
-        assert not first.done()
-        asking.go_on.set()
-        assert described(await first) == GOOD
-
-    with JudgeServer([FAILING]) as server:
-        run(server.url, use)
-
-
-def test_nothing_is_learnt_where_no_form_is_answered_but_that_forms_do_not_help() -> None:
-    every = [("json_schema", True), ("json_object", True), ("text", True), ("text", False)]
-    first = every[:1]
-
-    async def use(asking: Asking) -> None:
-        for _ in range(IN_VAIN + 2):
+        for _ in range(2):
             assert described(await asking.ask()) == "refused: 422"
-        assert forms(server) == every * IN_VAIN + first * 2
-        asking.clock.advance(VAIN_LASTS)
-        await asking.ask()
-        assert forms(server)[IN_VAIN * 4 + 2 :] == every
+        assert forms(server) == [("json_schema", True), ("json_object", True), ("text", True), ("text", False)] * 2
 
     # The body of the error quotes what it got, and the schema with it.
     with JudgeServer(then=Behaviour(status=422, error_code="json_schema")) as server:
-        run(server.url, use)
-
-
-def test_an_answer_shows_that_the_form_is_not_what_is_refused() -> None:
-    async def use(asking: Asking) -> None:
-        for _ in range(IN_VAIN - 1):
-            assert described(await asking.ask()) == "refused: 400"
-        assert described(await asking.ask()) == GOOD
-        assert described(await asking.ask()) == "refused: 400"
-        assert described(await asking.ask()) == GOOD
-        assert forms(server)[-1] == ("json_object", True)
-
-    nameless = Behaviour(status=400)
-    with JudgeServer([nameless] * 4 * (IN_VAIN - 1) + [OK] + [nameless] * 5) as server:
         run(server.url, use)
 
 
@@ -122,69 +72,6 @@ def test_a_declined_answer_shows_that_its_form_is_taken() -> None:
         run(server.url, use)
 
 
-def test_an_endpoint_that_is_down_is_left_alone_and_probed() -> None:
-    down = FAILURES * 4
-
-    async def use(asking: Asking) -> None:
-        for _ in range(FAILURES - 1):
-            assert described(await asking.ask()) == "unavailable: 500"
-        last = await asking.ask()
-        assert isinstance(last, JudgeUnavailable)
-        assert (last.error_type, last.sent) == ("circuit_open", True)
-        assert len(server.requests) == down - RETRIES
-        refused = await asking.ask()
-        assert isinstance(refused, JudgeUnavailable)
-        assert (refused.error_type, refused.sent, refused.retry_after) == ("circuit_open", False, FIRST_REST)
-        host = server.url.split("/")[2]
-        assert str(refused) == f"{host}: status 500; left alone for 5 s after 5 failed requests"
-        assert len(server.requests) == down - RETRIES
-        asking.clock.advance(FIRST_REST)
-        outcomes = await asyncio.gather(*(asking.ask() for _ in range(4)))
-        assert {described(outcome) for outcome in outcomes} == {"unavailable: circuit_open"}
-        assert len(server.requests) == down - RETRIES + 1, "the others wait for what comes of the probe"
-        asking.clock.advance(2 * FIRST_REST)
-        outcomes = await asyncio.gather(*(asking.ask() for _ in range(4)))
-        assert {described(outcome) for outcome in outcomes} == {GOOD}
-        assert len(server.requests) == down - RETRIES + 5
-
-    with JudgeServer([FAILING] * (down - RETRIES + 1)) as server:
-        asking, _ = run(server.url, use)
-        assert len(server.requests) == asking.books.reserved == asking.books.ended
-        assert asking.requested == ["500"] * (down - RETRIES + 1) + [None] * 4
-
-
-def test_one_poisonous_question_does_not_open_the_circuit_for_the_others() -> None:
-    """It fails in every attempt, and others are answered between two of its turns."""
-
-    async def use(asking: Asking) -> None:
-        for _ in range(FAILURES - 1):
-            assert described(await asking.ask()) == "unavailable: 500"
-        assert described(await asking.ask()) == GOOD
-        assert described(await asking.ask()) == "unavailable: 500"
-        assert described(await asking.ask()) == GOOD
-
-    poison = [FAILING] * (1 + RETRIES)
-    with JudgeServer([*poison * (FAILURES - 1), OK, *poison]) as server:
-        run(server.url, use)
-
-
-@pytest.mark.parametrize("name", ["unauthorized", "html", "error_in_answer"])
-def test_what_can_be_repaired_is_an_outage_with_its_cause(name: str) -> None:
-    async def use(asking: Asking) -> None:
-        for _ in range(FAILURES):
-            assert described(await asking.ask()).startswith("unavailable: ")
-        kept_out = await asking.ask()
-        assert isinstance(kept_out, JudgeUnavailable)
-        assert (kept_out.error_type, kept_out.sent) == ("circuit_open", False)
-        assert "check judge." in str(kept_out)
-        asking.clock.advance(kept_out.retry_after)
-        assert described(await asking.ask()) == GOOD
-
-    with JudgeServer([NAMED[name]] * FAILURES) as server:
-        run(server.url, use)
-        assert len(server.requests) == FAILURES + 1
-
-
 @pytest.mark.parametrize(
     ("address", "says"),
     [
@@ -195,20 +82,18 @@ def test_what_can_be_repaired_is_an_outage_with_its_cause(name: str) -> None:
     ],
 )
 def test_a_connection_that_fails_says_why(address: str, says: str) -> None:
-    asking, failed = run(address, lambda asking: asking.ask())
+    _, failed = run(address, lambda asking: asking.ask(), retries=0)
     assert str(failed).startswith(says)
-    assert asking.judge.trouble is not None
-    assert asking.judge.trouble.message == str(failed)
 
 
 def test_no_tls_with_what_speaks_none() -> None:
     with JudgeServer() as server:
-        _, failed = run(server.url.replace("http", "https"), lambda asking: asking.ask())
+        _, failed = run(server.url.replace("http", "https"), lambda asking: asking.ask(), retries=0)
     assert "no TLS with it (WRONG_VERSION_NUMBER)" in str(failed)
 
 
 def test_an_error_in_an_answer_counts_like_its_status() -> None:
-    script = [Behaviour(wire=Wire.ERROR, status=status) for status in (503, 400)]
+    script = [Behaviour(wire=Wire.ERROR, status=status, headers=SOON) for status in (503, 400)]
     with JudgeServer(script) as server:
         asking, outcome = run(server.url, lambda asking: asking.ask())
         assert described(outcome) == GOOD
@@ -235,41 +120,40 @@ def test_a_lasting_error_is_logged_once_a_minute_with_what_to_do(caplog: pytest.
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "says"),
+    ("behaviour", "says", "rest"),
     [
         pytest.param(
             NAMED["unauthorized"],
-            "next try in 60 s: HOST: status 401 (invalid_api_key): check judge.api_key; traces wait until then",
+            "HOST: status 401 (invalid_api_key): check judge.api_key; traces wait until then",
+            60.0,
             id="a wrong key",
         ),
         pytest.param(
             NAMED["html"],
-            "next try in 5 s: HOST answers with no JSON instead of a chat completion; check judge.base_url",
+            "HOST answers with something else than a chat completion; check judge.base_url",
+            None,
             id="a page",
         ),
         pytest.param(
-            Behaviour(status=429, headers={"Retry-After": "86400"}),
-            "next try in 600 s: HOST: status 429",
-            id="a long wait",
+            Behaviour(status=429, headers={"Retry-After": "86400"}), "HOST: status 429", LONGEST_REST, id="a long wait"
         ),
+        pytest.param(Behaviour(status=503, headers=SOON), "HOST: status 503", None, id="no word of how long"),
     ],
 )
-def test_what_no_attempt_repairs_is_logged_at_once(
-    behaviour: Behaviour, says: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_outage_says_what_to_do_and_how_long_to_wait(behaviour: Behaviour, says: str, rest: float | None) -> None:
     with JudgeServer(then=behaviour) as server:
-        run(server.url, lambda asking: asking.ask())
-        says = says.replace("HOST", server.url.split("/")[2])
-    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warnings == [f"the judge cannot be asked, {says}"]
+        _, failed = run(server.url, lambda asking: asking.ask())
+        assert isinstance(failed, JudgeUnavailable)
+        assert str(failed) == says.replace("HOST", server.url.split("/")[2])
+        assert failed.retry_after == rest
+        assert failed.lasting == (rest == 60.0)
 
 
-@pytest.mark.parametrize("refusal", [Behaviour(status=404), NAMED["schema_refused"], NAMED["refusal"]])
-def test_a_refusal_is_no_outage(refusal: Behaviour) -> None:
-    async def use(asking: Asking) -> None:
-        for _ in range(FAILURES + 1):
-            await asking.ask()
-        assert described(await asking.ask()) == GOOD
-
-    with JudgeServer([FAILING, refusal] * (FAILURES + 1)) as server:
-        run(server.url, use)
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 503, 529, 501, 400, 403, 404, 413, 418])
+def test_a_status_is_an_outage_or_a_refusal_that_says_what_to_check(status: int) -> None:
+    with JudgeServer(then=Behaviour(status=status, error_code="sk-SECRET KEY")) as server:
+        _, failed = run(server.url, lambda asking: asking.ask(), retries=0)
+    assert isinstance(failed, JudgeError)
+    assert "SECRET" not in str(failed)
+    assert isinstance(failed, JudgeUnavailable) == (status in {408, 409, 425, 429, 500, 503, 529})
+    assert isinstance(failed, JudgeUnavailable) or "judge." in str(failed)

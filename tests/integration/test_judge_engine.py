@@ -11,28 +11,28 @@ from pathlib import Path
 import pytest
 from agenteval_collector.config import BudgetConfig, PriceConfig
 from agenteval_collector.judge.asking import REASKS, Asking
+from agenteval_collector.judge.budget.ledger import Ledger
+from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.judge.client.openai_judge import RETRIES, OpenAIJudge
 from agenteval_collector.judge.judgements import Judgements
-from agenteval_collector.judge.ledger import Ledger, Prices
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.port import Spend
-from agenteval_collector.judge.stage import JudgeStage
+from agenteval_collector.judge.ports import Spend
+from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judging import Exchange, Judgement
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 
 from otel_agenteval.model import Tool, Trace
 from otel_agenteval.outcome import Failure, Score, Status, Unscored
-from tests.support.judge.behaviours import NAMED, OK, Behaviour
+from tests.support.judge.behaviours import NAMED, OK, SOON, Behaviour
 from tests.support.judge.judge_server import JudgeServer
 from tests.support.judge_stage import job
 from tests.support.judging import tool_call, trace, turn
 
 SCORE = 0.75
 QUESTIONS = 5
-TIMEOUT = 0.5
 BAD: list[Behaviour] = [
-    *(Behaviour(status=status) for status in (408, 429, 500, 503)),
+    *(Behaviour(status=status, headers=SOON) for status in (408, 429, 500, 503)),
     *(NAMED[name] for name in ("hanging", "reset", "cut", "truncated", "prose", "fenced", "wrong_counts")),
     *(NAMED[name] for name in ("out_of_range", "nan", "infinity", "missing", "no_choices", "no_usage")),
 ]
@@ -49,7 +49,15 @@ def worked(number: int) -> Trace:
 class Engine:
     """All of it for traces by number; time is put forward where anything would wait."""
 
-    def __init__(self, url: str, folder: Path, budget: BudgetConfig | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        budget: BudgetConfig | None = None,
+        *,
+        timeout: float = 30.0,
+        retries: int = RETRIES,
+    ) -> None:
         self.clock = ManualClock()
         self.store = Store(folder / "agenteval.db", self.clock)
         self.delivered: list[Judgement] = []
@@ -58,15 +66,15 @@ class Engine:
         judge = OpenAIJudge(
             base_url=url,
             api_key=None,
-            timeout=TIMEOUT,
+            timeout=timeout,
             concurrency=4,
-            spending=Ledger(budget or BudgetConfig(), prices, self.store.ledger, self.clock, ["m"]),
             clock=self.clock,
             requested=self.requested,
-            sleep=self.sleep,
+            retries=retries,
         )
         asking = Asking(
-            judge,
+            judge=judge,
+            budget=Ledger(budget or BudgetConfig(), prices, self.store.ledger, self.clock, ["m"]),
             prices=prices,
             clock=self.clock,
             nonce=lambda: secrets.token_hex(16),
@@ -80,9 +88,9 @@ class Engine:
             model="m", thresholds=dict.fromkeys(JUDGED, 0.5), trace_tokens=2000, redactor=lambda: lambda value: value
         )
         self.stage = JudgeStage(
-            Judgements(lambda job: worked(int(job.trace_id)), panel.judge, asking.recorded_in, self.clock),
+            Judgements(lambda job: worked(int(job.trace_id)), panel.judge, asking.about_trace, self.clock),
             judge,
-            self.delivered.append,
+            self,
             self.clock,
             self,
             capacity=1000,
@@ -90,10 +98,13 @@ class Engine:
             wait=self.wait,
         )
 
+    def take_judgement(self, judgement: Judgement) -> None:
+        self.delivered.append(judgement)
+
     def judge(self, traces: int) -> dict[str, Judgement]:
         """The judgements of that many traces, by trace."""
         for number in range(traces):
-            self.stage.submit(job(str(number), names=tuple(JUDGED)))
+            self.stage.take_job(job(str(number), names=tuple(JUDGED)))
         self.stage.drain(lambda left: None)
         self.stage.shutdown()
         self.spent = self.store.ledger.spent_since(0)
@@ -101,9 +112,6 @@ class Engine:
         found = {judgement.job.trace_id: judgement for judgement in self.delivered}
         assert len(found) == len(self.delivered) == traces
         return found
-
-    async def sleep(self, seconds: float) -> None:
-        self.clock.advance(seconds)
 
     async def wait(self, event: asyncio.Event, seconds: float | None) -> None:
         if seconds is None:
@@ -131,7 +139,7 @@ def test_whatever_the_judge_does_every_outcome_is_final_and_no_request_is_missin
     chance = random.Random(seed)
     script = [chance.choice(BAD) if chance.random() < 0.5 else OK for _ in range(100)]
     with JudgeServer(script, score=SCORE) as server:
-        engine = Engine(server.url, tmp_path)
+        engine = Engine(server.url, tmp_path, timeout=0.5)
         judgements = engine.judge(traces=12)
         requests = len(server.requests)
     for judgement in judgements.values():
@@ -159,22 +167,24 @@ def test_every_question_is_asked_once(tmp_path: Path) -> None:
     assert engine.spent.usd == pytest.approx(sum(exchange.usd or 0 for exchange in known))
 
 
-@pytest.mark.parametrize("limit", [0, 1, 17])
-def test_a_budget_of_requests_is_not_exceeded_by_one(tmp_path: Path, limit: int) -> None:
-    with JudgeServer([Behaviour(status=500)] * RETRIES, score=SCORE) as server:
+@pytest.mark.parametrize(("limit", "judged"), [(0, False), (QUESTIONS - 1, False), (17, True)])
+def test_a_budget_of_requests_is_not_exceeded_by_one(tmp_path: Path, limit: int, judged: bool) -> None:
+    with JudgeServer([NAMED["failing"]] * RETRIES, score=SCORE) as server:
         engine = Engine(server.url, tmp_path, BudgetConfig(requests_per_day=limit))
         judgements = engine.judge(traces=10)
-        assert len(server.requests) == limit
+        assert bool(server.requests) == judged
+        assert len(server.requests) == engine.spent.requests <= limit
     outcomes = [each.outcome for judgement in judgements.values() for each in judgement.evaluations]
     over = [outcome for outcome in outcomes if isinstance(outcome, Unscored)]
     assert {outcome.status for outcome in over} == {Status.OVER_BUDGET}
+    assert bool(scored(judgements)) == judged
     assert not [outcome for outcome in outcomes if isinstance(outcome, Failure)]
 
 
 def test_where_nobody_listens_a_drain_ends(tmp_path: Path) -> None:
     with JudgeServer() as server:
         url = server.url
-    judgements = Engine(url, tmp_path).judge(traces=30)
+    judgements = Engine(url, tmp_path, retries=0).judge(traces=30)
     outcomes = [each.outcome for judgement in judgements.values() for each in judgement.evaluations]
     assert all(isinstance(outcome, Failure) for outcome in outcomes)
     assert all("judge was away" in outcome.reason for outcome in outcomes)
@@ -185,14 +195,20 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.config import BudgetConfig
-from agenteval_collector.judge.client.port import JudgeRequest, Message
-from agenteval_collector.judge.ledger import Ledger, Prices
+from agenteval_collector.judge.client.ports import JudgeRequest, Message
+from agenteval_collector.judge.budget.ledger import Ledger
+from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.stores import Store
 
 store = Store(Path(sys.argv[1]), SystemClock())
 request = JudgeRequest(name="q", model="m", messages=[Message("user", "x")], schema={}, temperature=0.0)
-asyncio.run(Ledger(BudgetConfig(), Prices({}), store.ledger, SystemClock(), ["m"]).reserve(request))
-os.kill(os.getpid(), signal.SIGKILL)
+
+async def reserve():
+    async with Ledger(BudgetConfig(), Prices({}), store.ledger, SystemClock(), ["m"]).room(1) as room:
+        await room.reserve(request)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(reserve())
 """
 
 

@@ -3,7 +3,7 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -14,6 +14,7 @@ import grpc
 import pytest
 from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.model.news import News
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service_pb2_grpc
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
@@ -88,8 +89,8 @@ def emit(telemetry: TelemetryOutput, count: int = 1) -> None:
     batch = [committed()]
     assert telemetry.events is not None
     for _ in range(count):
-        telemetry.evaluations.accept(batch)
-        telemetry.events.accept(batch)
+        telemetry.evaluations.take_news(News(evaluations=batch))
+        telemetry.events.take_news(News(evaluations=batch))
 
 
 def attributes(pairs: Any) -> dict[str, Any]:
@@ -209,15 +210,25 @@ def test_the_environment_of_the_agents_has_no_effect(backend: Backend, monkeypat
     vendor.stop()
 
 
+class Exported:
+    """Keeps the findings whose events have left."""
+
+    def __init__(self) -> None:
+        self.keys: list[tuple[str, str, str]] = []
+
+    def exported(self, keys: Sequence[tuple[str, str, str]]) -> None:
+        self.keys += keys
+
+
 def test_a_loop_is_exported_once_it_was_taken_and_a_score_never(backend: Backend) -> None:
-    exported: list[tuple[str, str, str]] = []
+    exported = Exported()
     target = PushTarget(endpoint=backend.endpoint)
-    telemetry = TelemetryOutput(version="9.8.7", instance_id="i-1", push=target, exported=exported.extend)
+    telemetry = TelemetryOutput(version="9.8.7", instance_id="i-1", push=target, exported=exported)
     assert telemetry.events is not None
     emit(telemetry)
-    telemetry.events.count([loop_found(), loop_found(kind="repeated_answer", span_id=None)])
+    telemetry.events.take_news(News(counted=[loop_found(), loop_found(kind="repeated_answer", span_id=None)]))
     telemetry.shutdown(timeout=10)
-    assert exported == [
+    assert exported.keys == [
         (TRACE_ID, "identical_call", SPAN_ID), (TRACE_ID, "repeated_answer", ""),
     ]  # fmt: skip
 
@@ -251,7 +262,7 @@ def test_delivered_events_leave_the_queue(backend: Backend) -> None:
 def test_without_a_target_nothing_is_pushed(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", backend.endpoint)
     telemetry = TelemetryOutput(version="9.8.7", instance_id="i-1")
-    telemetry.evaluations.accept([committed()])
+    telemetry.evaluations.take_news(News(evaluations=[committed()]))
     assert telemetry.events is None
     telemetry.shutdown(timeout=10)
     assert backend.metrics.empty()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.model.news import WorstFinding
+from agenteval_collector.model.news import News, WorstFinding
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Severity
@@ -182,7 +182,7 @@ BEGINNINGS = [
 )
 def test_the_rule_tells_of_loops(tmp_path: Path, values: str, at: str, up: str, fires: bool) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i")
-    telemetry.findings.count([loop_found()])
+    telemetry.findings.take_news(News(counted=[loop_found()]))
     [(series, _)] = series_of(telemetry.render()[0].decode(), "agenteval_loops")
     alert = alert_of("AgentLoops", {**WHOSE, "agenteval_loop_kind": "identical_call"})
     run_counters(tmp_path, "AgentLoops", {series: values}, at, [alert] if fires else [], up)
@@ -191,7 +191,7 @@ def test_the_rule_tells_of_loops(tmp_path: Path, values: str, at: str, up: str, 
 def found_series(**changes: Any) -> str:
     telemetry = TelemetryOutput(version="1", instance_id="i")
     told = {"kind": "turn_failed", "severity": Severity.ERROR, **changes}
-    telemetry.findings.count([finding(**told)])
+    telemetry.findings.take_news(News(counted=[finding(**told)]))
     [(series, _)] = series_of(telemetry.render()[0].decode(), "agenteval_findings")
     return series
 
@@ -236,7 +236,7 @@ def test_a_warning_is_no_new_error(tmp_path: Path) -> None:
 
 def trace_series(severity: Severity | None) -> str:
     telemetry = TelemetryOutput(version="1", instance_id="i")
-    telemetry.findings.count_traces([WorstFinding(severity, "planner", "shop", "1.2.0")])
+    telemetry.findings.take_news(News(traces=[WorstFinding(severity, "planner", "shop", "1.2.0")]))
     [(series, _)] = series_of(telemetry.render()[0].decode(), "agenteval_traces")
     return series
 

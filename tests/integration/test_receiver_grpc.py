@@ -37,13 +37,13 @@ def raw(collector: RunningCollector, body: bytes, **options: object) -> bytes:
 
 
 def logged(collector: RunningCollector) -> int:
-    return collector.service.log.last_offset()
+    return collector.service.storage.requests.last_offset()
 
 
 def test_an_accepted_request_is_on_disk_when_it_is_answered(collector: RunningCollector) -> None:
     before = logged(collector)
     assert collector.send(traces(span(1, 1))) == ExportTraceServiceResponse()
-    [request] = collector.service.log.get([before + 1])
+    [request] = collector.service.storage.requests.get([before + 1])
     assert request.body == traces(span(1, 1)).SerializeToString()
 
 
@@ -62,7 +62,7 @@ def test_bad_spans_are_rejected_one_by_one(collector: RunningCollector, bad: Spa
     answer = collector.send(traces(bad, span(5, 1), bad))
     assert answer.partial_success.rejected_spans == 2
     assert reason in answer.partial_success.error_message
-    [request] = collector.service.log.get([before + 1])
+    [request] = collector.service.storage.requests.get([before + 1])
     assert request.body == traces(span(5, 1)).SerializeToString()
 
 
@@ -71,7 +71,7 @@ def test_a_parent_of_zeros_is_none(collector: RunningCollector) -> None:
     root = span(8, 1)
     root.parent_span_id = bytes(8)
     assert collector.send(traces(root, span(8, 2, parent=1))) == ExportTraceServiceResponse()
-    [request] = collector.service.log.get([before + 1])
+    [request] = collector.service.storage.requests.get([before + 1])
     assert request.body == traces(span(8, 1), span(8, 2, parent=1)).SerializeToString()
 
 
@@ -125,10 +125,12 @@ def test_a_gzip_bomb_is_refused_before_it_is_unpacked(collector: RunningCollecto
 
 
 class _Refusing:
-    """A log that takes nothing."""
+    """A log that takes nothing, before an assembly that has room."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
+
+    def admit(self) -> None: ...
 
     def append(self, signal: object, body: bytes) -> Future[int]:
         raise self._error
@@ -142,7 +144,7 @@ class _Refusing:
     ],
 )
 def test_a_refusal_for_now_says_when_to_come_back_in_both_forms(error: Exception, code: grpc.StatusCode) -> None:
-    ingest = Ingest(_Refusing(error), lambda: None, Limits(request=1000, span=1000), Counting())
+    ingest = Ingest(_Refusing(error), _Refusing(error), Limits(request=1000, span=1000), Counting())
     server = grpc.server(futures.ThreadPoolExecutor(1))
     server.add_generic_rpc_handlers(otlp_handlers(ingest))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -190,4 +192,4 @@ def test_with_keys_only_their_holders_are_answered(tmp_path: Path) -> None:
             assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
             assert "authorization: Bearer KEY" in refused.value.details()
         stub.Export(traces(span(1, 1)), timeout=20, metadata=(("authorization", "Bearer secret"),))
-        assert collector.service.log.last_offset() == 1
+        assert collector.service.storage.requests.last_offset() == 1

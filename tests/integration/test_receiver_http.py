@@ -60,18 +60,18 @@ def otlp_json(request: ExportTraceServiceRequest) -> str:
 
 
 def test_protobuf_is_taken_and_answered_in_protobuf(collector: RunningCollector) -> None:
-    before = collector.service.log.last_offset()
+    before = collector.service.storage.requests.last_offset()
     answer = post(collector, traces(span(1, 1)).SerializeToString())
     assert (answer.status_code, answer.headers["content-type"]) == (200, PROTOBUF)
     assert ExportTraceServiceResponse.FromString(answer.content) == ExportTraceServiceResponse()
-    assert collector.service.log.last_offset() == before + 1
+    assert collector.service.storage.requests.last_offset() == before + 1
 
 
 def test_json_is_the_same_request_as_protobuf(collector: RunningCollector) -> None:
     request = traces(span(2, 1, parent=7, text="größer", count=3, yes=True), marked(span(2, 3), 2, "p"))
     answer = post(collector, otlp_json(request).encode(), media=f"{JSON}; charset=utf-8")
     assert (answer.status_code, answer.headers["content-type"], answer.json()) == (200, JSON, {})
-    [logged] = collector.service.log.get([collector.service.log.last_offset()])
+    [logged] = collector.service.storage.requests.get([collector.service.storage.requests.last_offset()])
     assert ExportTraceServiceRequest.FromString(logged.body) == request
 
 
@@ -125,7 +125,7 @@ SPAN_JSON = '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"%s","name":"
 def test_what_cannot_be_read_is_refused_and_says_why(
     collector: RunningCollector, body: bytes, headers: dict[str, str], status: int, message: str
 ) -> None:
-    before = collector.service.log.last_offset()
+    before = collector.service.storage.requests.last_offset()
     answer = post(collector, body, **headers)
     assert answer.status_code == status
     if headers.get("media") == JSON:
@@ -134,7 +134,7 @@ def test_what_cannot_be_read_is_refused_and_says_why(
         said = status_pb2.Status.FromString(answer.content).message
     assert message in said
     assert said
-    assert collector.service.log.last_offset() == before
+    assert collector.service.storage.requests.last_offset() == before
 
 
 def test_only_post_is_allowed(collector: RunningCollector) -> None:

@@ -25,7 +25,7 @@ HOSTILE = "\x1b[2J[bold red]task[/] \u202egnp.exe"
 
 
 def web(queries: object) -> Starlette:
-    return make_app(queries, metrics=lambda: (b"", "text/plain"), ready=lambda: True)  # type: ignore[arg-type]
+    return make_app(queries, metrics=lambda: (b"", "text/plain"), health=lambda: None)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

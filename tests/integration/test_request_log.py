@@ -2,11 +2,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from agenteval_collector.log import RequestLog
+from agenteval_collector.log import RequestFile, RequestLog
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
@@ -14,19 +14,31 @@ from agenteval_collector.runtime.errors import Overloaded, Unavailable
 OpenLog = Callable[..., RequestLog]
 
 
-@pytest.fixture
-def delivered() -> list[LoggedRequest]:
-    return []
+class Delivered(list[LoggedRequest]):
+    """An assembly that keeps requests in order."""
+
+    def take_request(self, request: LoggedRequest) -> None:
+        self.append(request)
 
 
 @pytest.fixture
-def open_log(tmp_path: Path, delivered: list[LoggedRequest]):
+def delivered() -> Delivered:
+    return Delivered()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[RequestFile]:
+    opened = RequestFile(tmp_path / "log.db")
+    yield opened
+    opened.shutdown()
+
+
+@pytest.fixture
+def open_log(file: RequestFile, delivered: Delivered):
     logs: list[RequestLog] = []
 
     def make(*, start: bool = True, clock: ManualClock | None = None, max_pending_bytes: int = 1 << 20) -> RequestLog:
-        log = RequestLog(
-            tmp_path / "log.db", clock or ManualClock(), delivered.append, max_pending_bytes=max_pending_bytes
-        )
+        log = RequestLog(file, clock or ManualClock(), delivered, max_pending_bytes=max_pending_bytes)
         logs.append(log)
         if start:
             log.start()
@@ -37,16 +49,18 @@ def open_log(tmp_path: Path, delivered: list[LoggedRequest]):
         log.shutdown()
 
 
-def test_an_appended_request_is_read_back_by_another_opening(open_log: OpenLog) -> None:
+def test_an_appended_request_is_read_back_by_another_opening(open_log: OpenLog, tmp_path: Path) -> None:
     log = open_log()
     offset = log.append(Signal.TRACES, b"body").result(10)
     log.shutdown()
-    [request] = open_log().read(0)
+    again = RequestFile(tmp_path / "log.db")
+    [request] = again.read(0)
+    again.shutdown()
     assert (request.offset, request.tenant, request.signal, request.body) == (offset, "default", Signal.TRACES, b"body")
 
 
 def test_requests_are_delivered_in_the_order_of_their_offsets(
-    open_log: OpenLog, delivered: list[LoggedRequest]
+    open_log: OpenLog, file: RequestFile, delivered: Delivered
 ) -> None:
     log = open_log()
     results: list[int] = []
@@ -63,15 +77,15 @@ def test_requests_are_delivered_in_the_order_of_their_offsets(
     assert len(set(results)) == 400
     assert [request.offset for request in delivered] == sorted(results)
     assert {request.offset: request.body for request in delivered} == {
-        request.offset: request.body for request in open_log().read(0)
+        request.offset: request.body for request in file.read(0)
     }
 
 
-def test_reading_starts_at_the_offset_asked_for_and_pages_through(open_log: OpenLog) -> None:
+def test_reading_starts_at_the_offset_asked_for_and_pages_through(open_log: OpenLog, file: RequestFile) -> None:
     log = open_log()
     offsets = [log.append(Signal.TRACES, bytes([n])).result(10) for n in range(10)]
-    assert [request.offset for request in log.read(offsets[3], page=2)] == offsets[3:]
-    assert [request.offset for request in log.get([offsets[7], offsets[1], 10_000])] == [offsets[1], offsets[7]]
+    assert [request.offset for request in file.read(offsets[3], page=2)] == offsets[3:]
+    assert [request.offset for request in file.get([offsets[7], offsets[1], 10_000])] == [offsets[1], offsets[7]]
 
 
 def test_more_than_the_bound_is_refused_as_overload(open_log: OpenLog) -> None:
@@ -88,17 +102,17 @@ def test_after_shutdown_nothing_is_taken(open_log: OpenLog) -> None:
         log.append(Signal.TRACES, b"x")
 
 
-def test_offsets_never_repeat_after_trimming(open_log: OpenLog) -> None:
+def test_offsets_never_repeat_after_trimming(open_log: OpenLog, file: RequestFile) -> None:
     clock = ManualClock()
     log = open_log(clock=clock)
     first = log.append(Signal.TRACES, b"old").result(10)
     clock.advance(100)
-    assert log.trim(below=first + 1, older_than=clock.now()) == 1
-    assert list(log.read(0)) == []
+    assert file.trim(below=first + 1, older_than=clock.now()) == 1
+    assert list(file.read(0)) == []
     assert log.append(Signal.TRACES, b"new").result(10) > first
 
 
-def test_trimming_spares_what_is_young_or_not_scored(open_log: OpenLog) -> None:
+def test_trimming_spares_what_is_young_or_not_scored(open_log: OpenLog, file: RequestFile) -> None:
     clock = ManualClock()
     log = open_log(clock=clock)
     scored = log.append(Signal.TRACES, b"old and scored").result(10)
@@ -106,9 +120,9 @@ def test_trimming_spares_what_is_young_or_not_scored(open_log: OpenLog) -> None:
     cut = clock.now() + 1
     clock.advance(100)
     log.append(Signal.TRACES, b"young").result(10)
-    log.trim(below=unscored, older_than=cut)
-    assert scored not in [request.offset for request in log.read(0)]
-    assert [request.body for request in log.read(0)] == [b"old, not scored", b"young"]
+    file.trim(below=unscored, older_than=cut)
+    assert scored not in [request.offset for request in file.read(0)]
+    assert [request.body for request in file.read(0)] == [b"old, not scored", b"young"]
 
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
@@ -116,9 +130,11 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
 import os, sys
 from pathlib import Path
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.log import RequestLog
+from agenteval_collector.log import RequestFile, RequestLog
 from agenteval_collector.model.telemetry import Signal
-log = RequestLog(Path(sys.argv[1]), SystemClock(), lambda request: None, max_pending_bytes=1 << 20)
+class Assembly:
+    def take_request(self, request): pass
+log = RequestLog(RequestFile(Path(sys.argv[1])), SystemClock(), Assembly(), max_pending_bytes=1 << 20)
 log.start()
 for n in range(20):
     print(log.append(Signal.TRACES, str(n).encode()).result(10), flush=True)
@@ -133,9 +149,9 @@ os.kill(os.getpid(), 9)
     )
     assert process.returncode == -9, process.stderr
     acknowledged = [int(line) for line in process.stdout.split()]
-    log = RequestLog(tmp_path / "log.db", ManualClock(), lambda request: None, max_pending_bytes=1)
-    assert [request.offset for request in log.read(0)] == acknowledged
-    log.shutdown()
+    file = RequestFile(tmp_path / "log.db")
+    assert [request.offset for request in file.read(0)] == acknowledged
+    file.shutdown()
 
 
 def test_the_file_is_readable_by_its_owner_only(open_log: OpenLog, tmp_path: Path) -> None:

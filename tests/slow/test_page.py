@@ -73,7 +73,7 @@ def url() -> Iterator[str]:
 
 
 def server(queries: MemoryQueries) -> object:
-    return make_app(queries, metrics=lambda: (b"", "text/plain"), ready=lambda: True, clock=ManualClock(NOW))
+    return make_app(queries, metrics=lambda: (b"", "text/plain"), health=lambda: None, clock=ManualClock(NOW))
 
 
 PATHS = [

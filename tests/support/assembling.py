@@ -3,7 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from agenteval_collector.assembly import Assembler, KnownTrace, SenderRules, Senders, Waits
+from agenteval_collector.assembly import Assembler, SenderRules, Senders, Unconnected, Waits
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.senders import Habit
 from agenteval_collector.model.telemetry import LoggedRequest
@@ -46,6 +46,9 @@ class Counting:
 
     def released_early(self, traces: int) -> None:
         self.counts["released_early"] += traces
+
+    def dropped(self, queue: str, count: int) -> None:
+        self.counts[f"dropped {queue}"] += count
 
 
 class Bench:
@@ -116,19 +119,20 @@ class Bench:
         return self._hand(self.assembler.take(replayed))
 
     def _make(self) -> Assembler:
+        alone = Unconnected()
         return Assembler(
-            self.clock, self.telemetry, self._known, self._reload, waits=self._waits,
-            senders=Senders(self.learned.items(), self._rules), **self._limits,
+            self.clock, self.telemetry, self, self, alone, alone, Senders(self.learned.items(), self._rules),
+            waits=self._waits, **self._limits,
         )  # fmt: skip
 
-    def _known(self, trace_ids: Sequence[str]) -> dict[str, KnownTrace]:
+    def known_traces(self, trace_ids: Sequence[str]) -> dict[str, tuple[int, frozenset[int]]]:
         return {
-            each: KnownTrace(revision=self.store[each].revision, offsets=frozenset(self.store[each].offsets))
+            each: (self.store[each].revision, frozenset(self.store[each].offsets))
             for each in trace_ids
             if each in self.store
         }
 
-    def _reload(self, offsets: Sequence[int]) -> Iterator[LoggedRequest]:
+    def get(self, offsets: Sequence[int]) -> Iterator[LoggedRequest]:
         self.reloaded += len(offsets)
         return (self.log[offset] for offset in offsets if offset in self.log)
 

@@ -46,6 +46,10 @@ class CollectorProcess:
         assert line, (self._data_dir / "stderr").read_text()
         self.addresses = json.loads(line)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def stop(self, how: signal.Signals, *, within: float = 20.0) -> int:
         self._process.send_signal(how)
         try:

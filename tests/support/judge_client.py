@@ -1,12 +1,12 @@
-"""A judge over real HTTP with its books, its clock, and pauses that are only noted."""
+"""A judge over real HTTP with its books and its clock."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from agenteval_collector.judge.client.openai_judge import OpenAIJudge
-from agenteval_collector.judge.client.port import JudgeError, JudgeReply, JudgeRequest, JudgeUnavailable, Message
-from agenteval_collector.judge.port import OverBudget
+from agenteval_collector.judge.client.openai_judge import RETRIES, OpenAIJudge
+from agenteval_collector.judge.client.ports import JudgeError, JudgeReply, JudgeRequest, JudgeUnavailable, Message
+from agenteval_collector.judge.ports import OverBudget
 from agenteval_collector.runtime.clock import ManualClock
 
 T = TypeVar("T")
@@ -27,61 +27,64 @@ class Books:
     def __init__(self, most: int = 1000) -> None:
         self.most = most
         self.reserved = 0
-        self.settled: list[JudgeReply | None] = []
-        self.rejected = 0
-        self.released = 0
+        self.settled: list[tuple[int, int | None, int | None]] = []
         self.most_under_way = 0
 
-    async def reserve(self, request: JudgeRequest) -> None:
+    async def reserve(self, request: JudgeRequest) -> "Reserved":
         if self.reserved == self.most:
             raise OverBudget(f"{self.most} requests")
         self.reserved += 1
-        self.most_under_way = max(self.most_under_way, self.reserved - self.ended)
-
-    def settle(self, request: JudgeRequest, reply: JudgeReply | None) -> None:
-        self.settled.append(reply)
-
-    def reject(self, request: JudgeRequest) -> None:
-        self.rejected += 1
-
-    def release(self, request: JudgeRequest) -> None:
-        self.released += 1
+        self.most_under_way = max(self.most_under_way, self.reserved - len(self.settled))
+        return Reserved(self)
 
     @property
     def ended(self) -> int:
-        """Those that left and came to their end."""
-        return len(self.settled) + self.rejected
+        """Requests that left and came to their end."""
+        return sum(requests for requests, _, _ in self.settled)
+
+
+class Reserved:
+    def __init__(self, books: Books) -> None:
+        self.books = books
+
+    def settle(self, requests: int = 1, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
+        self.books.settled.append((requests, input_tokens, output_tokens))
+
+
+UNKNOWN = (1, None, None)
+"""Settled without a usage."""
+REJECTED = (1, 0, 0)
+RELEASED = (0, 0, 0)
 
 
 class Asking:
-    """A judge with its books, its clock, and the pauses that it would have made between attempts."""
+    """A judge with its books and its clock."""
 
-    def __init__(self, url: str, *, timeout: float = 5.0, concurrency: int = 8, api_key: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float = 5.0,
+        concurrency: int = 8,
+        api_key: str | None = None,
+        retries: int = RETRIES,
+    ) -> None:
         self.books = Books()
         self.clock = ManualClock()
-        self.pauses: list[float] = []
-        self.go_on = asyncio.Event()
-        self.go_on.set()
         self.requested: list[str | None] = []
         self.judge = OpenAIJudge(
             base_url=url,
             api_key=api_key,
             timeout=timeout,
             concurrency=concurrency,
-            spending=self.books,
             clock=self.clock,
             requested=lambda model, error_type: self.requested.append(error_type),
-            sleep=self.pause,
-            chance=lambda: 0.5,
+            retries=retries,
         )
-
-    async def pause(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        await self.go_on.wait()
 
     async def ask(self, request: JudgeRequest = REQUEST) -> JudgeReply | JudgeError:
         try:
-            return await self.judge.ask(request)
+            return await self.judge.ask(request, self.books)
         except JudgeError as error:
             return error
 

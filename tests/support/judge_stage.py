@@ -3,14 +3,14 @@
 import asyncio
 import queue
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from agenteval_collector.judge.client.port import JudgeReply, JudgeRequest, JudgeUnavailable, Trouble
+from agenteval_collector.judge.client.ports import JudgeReply, JudgeRequest, JudgeUnavailable, Spending
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import Judged
-from agenteval_collector.judge.port import Answer, Ask, Question
-from agenteval_collector.judge.stage import JudgeStage
+from agenteval_collector.judge.ports import Answer, Ask, Question
+from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement
 from agenteval_collector.runtime.clock import ManualClock
 
@@ -42,8 +42,23 @@ def job(trace_id: str, *, urgent: bool = False, names: Collection[str] = ("confi
     return JudgeJob(trace_id=trace_id, session_id="s-1", revision=1, urgent=urgent, pending=pending)
 
 
-def unavailable(*, sent: bool, retry_after: float = 5.0, lasting: bool = False) -> JudgeUnavailable:
-    return JudgeUnavailable("timeout", "no reply in 30 s", retry_after=retry_after, sent=sent, lasting=lasting)
+def unavailable(*, retry_after: float | None = 5.0, lasting: bool = False) -> JudgeUnavailable:
+    return JudgeUnavailable("timeout", "no reply in 30 s", retry_after=retry_after, lasting=lasting)
+
+
+@dataclass
+class Answering:
+    """An `Ask` that answers every question with this exchange."""
+
+    exchange: Exchange
+    exchanges: list[Exchange]
+
+    def room(self, questions: int) -> AbstractAsyncContextManager[object]:
+        return nullcontext()
+
+    async def __call__(self, question: Question, *, model: str) -> Answer:
+        self.exchanges.append(self.exchange)
+        return Answer(replies=({},), model=model, temperature=0.0)
 
 
 @dataclass
@@ -65,7 +80,6 @@ class World:
     delivered: "queue.Queue[Judgement]" = field(default_factory=queue.Queue)
     no_rooms: int = 0
     closed: int = 0
-    trouble: Trouble | None = None
     pace: Callable[[], Awaitable[object]] | None = None
     together: int = 0
     most_together: int = 0
@@ -74,7 +88,7 @@ class World:
         return JudgeStage(
             Judgements(self.load, self.judge_trace, self.asking, self.clock),
             self,
-            self.deliver,
+            self,
             self.clock,
             self,
             capacity=capacity,
@@ -87,7 +101,7 @@ class World:
         """A stage that has started with these jobs."""
         stage = self.stage(capacity=capacity, parallel=parallel)
         for each in jobs:
-            stage.submit(each)
+            stage.take_job(each)
         stage.start()
         try:
             yield stage
@@ -112,19 +126,16 @@ class World:
                 await self.pace()
             if (error := self.step(trace.trace_id, self.tried.count(trace.trace_id))) is not None:
                 raise error
-            await ask(question({}, {}), model="m")
+            async with ask.room(1):
+                await ask(question({}, {}), model="m")
         finally:
             self.together -= 1
         return self.judged
 
     def asking(self, exchanges: list[Exchange]) -> Ask:
-        async def ask(question: Question, *, model: str) -> Answer:
-            exchanges.append(self.asked_about)
-            return Answer(replies=({},), model=model, temperature=0.0)
+        return Answering(self.asked_about, exchanges)
 
-        return ask
-
-    def deliver(self, judgement: Judgement) -> None:
+    def take_judgement(self, judgement: Judgement) -> None:
         self.delivered.put(judgement)
 
     async def wait(self, event: asyncio.Event, seconds: float | None) -> None:
@@ -135,7 +146,7 @@ class World:
             self.clock.advance(seconds)
             await asyncio.sleep(0)
 
-    async def ask(self, request: JudgeRequest) -> JudgeReply:
+    async def ask(self, request: JudgeRequest, spending: Spending) -> JudgeReply:
         raise AssertionError("the stage asks by its panel only")
 
     async def close(self) -> None:

@@ -3,11 +3,12 @@
 import json
 import os
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from agenteval_collector.judge.checks import CANARY, decode
-from agenteval_collector.judge.port import Answer, Question
+from agenteval_collector.judge.ports import Answer, Question
 
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
 
@@ -53,9 +54,7 @@ def trace(*turns: Turn, tools: tuple[Tool, ...] = (), **fields: Any) -> Trace:
 
 def question(schema: Mapping[str, Json], data: Mapping[str, Json], name: str = "q") -> Question:
     """A question without instructions worth the name."""
-    return Question(
-        name=name, version="1", instructions="Say something.", data=data, schema=schema, check=lambda reply: None
-    )
+    return Question(name=name, version="1", instructions="Say something.", data=data, schema=schema)
 
 
 class Script:
@@ -68,6 +67,15 @@ class Script:
         self.replies = replies
         self.temperature = temperature
         self.asked: list[tuple[Question, str]] = []
+        self.kept: list[int] = []
+        self.no_room: Exception | None = None
+
+    def room(self, questions: int) -> AbstractAsyncContextManager[object]:
+        """Note what room is kept; raise the error in `no_room`."""
+        self.kept.append(questions)
+        if self.no_room is not None:
+            raise self.no_room
+        return nullcontext()
 
     async def __call__(self, question: Question, *, model: str) -> Answer:
         self.asked.append((question, model))

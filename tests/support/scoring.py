@@ -1,13 +1,13 @@
 """Evaluation and sessions on a real store, a batch at a time, without threads or ports."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 from agenteval_collector.config import Settings, load
-from agenteval_collector.evaluation import EvaluationStage, Judging
+from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, Judging
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
@@ -23,19 +23,35 @@ from otel_agenteval.finding import Finding
 from tests.support.assembling import Counting
 
 IDLE = 900.0
+ROOM = 64
+"""Jobs that a judge would have room for."""
+
+
+class EarlierTraces:
+    """The traces that were put, newest revisions."""
+
+    def __init__(self) -> None:
+        self._traces: dict[str, AssembledTrace] = {}
+
+    def put(self, traces: Iterable[AssembledTrace]) -> None:
+        self._traces |= {trace.trace_id: trace for trace in traces}
+
+    def trace(self, trace_id: str) -> AssembledTrace | None:
+        return self._traces.get(trace_id)
 
 
 class Scoring:
     """`put` evaluates a batch, received `ago` seconds before; `emitted` is what left; `restart` forgets all in memory.
 
-    `judging` says what is referred to a judge, `referred` are the jobs; `plugged` are evaluators of a user's own.
+    `judging` says what is referred to a judge, `referred` are the jobs, for
+    which there is as much room as `rooms` says; `plugged` are evaluators of a user's own.
     """
 
     def __init__(
         self, path: Path, *, judging: Judging | None = None, plugged: Iterable[EntryPoint] = (), **sections: Any
     ) -> None:
         self._plugged = plugged
-        self._put: dict[str, AssembledTrace] = {}
+        self.earlier = EarlierTraces()
         self.referred: list[JudgeJob] = []
         self.clock = ManualClock()
         self.emitted: list[CommittedEvaluation] = []
@@ -53,22 +69,32 @@ class Scoring:
             idle=IDLE,
             reliability=reliability_reports(self.settings, self.store, self.clock),
         )
+        self.on_scored: Callable[[str], None] = lambda trace_id: None
+        self.rooms: Callable[[], int] = lambda: ROOM
         self.restart()
 
     def restart(self) -> None:
         self.core = EvaluationCore(
-            self.settings, self.store, self.clock, self.telemetry, self.judging, self._put.get, self._plugged
+            self.settings, self.store, self.clock, self.telemetry, self.judging, self.earlier, self._plugged
         )
+        self.inbox = EvaluationInbox()
         self.stage = EvaluationStage(
-            self.core.evaluation,
-            self.core.sessions,
-            self.store,
-            self,
-            lambda *scored: self.scored.append(scored),
-            self.referred.append,
-        )
+            self.core.evaluation, self.core.sessions, self.store, inbox=self.inbox, judge=self, progress=self,
+            emission=self, clock=self.clock,
+        )  # fmt: skip
 
-    def accept(self, news: News) -> None:
+    @property
+    def room(self) -> int:
+        return self.rooms()
+
+    def take_job(self, job: JudgeJob) -> None:
+        self.referred.append(job)
+
+    def take_scored(self, trace_id: str, revision: int) -> None:
+        self.scored.append((trace_id, revision))
+        self.on_scored(trace_id)
+
+    def take_news(self, news: News) -> None:
         self.emitted.extend(news.evaluations)
         self.told += news.told
         self.counted += news.counted
@@ -76,7 +102,7 @@ class Scoring:
 
     def put(self, *traces: AssembledTrace, ago: float = 0.0) -> None:
         received = [replace(trace, received_at=self.clock.now() - round(ago * 1e9)) for trace in traces]
-        self._put |= {trace.trace_id: trace for trace in received}
+        self.earlier.put(received)
         self.stage.process(received)
 
     def trace(self, trace_id: str) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agenteval_collector.assembly import Assembler, KnownTrace, Waits
+from agenteval_collector.assembly import Assembler, Senders, Unconnected, Waits
 from agenteval_collector.model.assembled import AssembledTrace, Death
 from agenteval_collector.model.telemetry import Arrival, LoggedRequest
 from agenteval_collector.runtime.clock import ManualClock
@@ -14,27 +14,42 @@ WAITS = Waits(settle=0.25, settle_logs=5.0, silence=60.0, max_age=600.0)
 SETTLE, MAX_AGE = WAITS.settle, WAITS.max_age
 
 
-class Open:
+class Open(Unconnected):
     """An assembler, and the traces that go on elsewhere."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.going_on = {trace_id(1).hex()}
         self.deaths: dict[str, Death] = {}
-        self.known: dict[str, KnownTrace] = {}
+        self.known: dict[str, tuple[int, frozenset[int]]] = {}
         self.log: dict[int, LoggedRequest] = {}
         self.arrived: list[tuple[Sequence[Arrival], int]] = []
         self.assembler = Assembler(
             self.clock,
             Counting(),
-            lambda ids: {each: self.known[each] for each in ids if each in self.known},
-            lambda offsets: (self.log[offset] for offset in offsets if offset in self.log),
-            lambda arrivals, size: self.arrived.append((arrivals, size)),
-            lambda trace: trace in self.going_on,
-            self.deaths.get,
+            self,
+            self,
+            self,
+            self,
+            Senders(),
             waits=WAITS,
             max_open_bytes=1 << 30,
         )
+
+    def known_traces(self, trace_ids: Sequence[str]) -> dict[str, tuple[int, frozenset[int]]]:
+        return {each: self.known[each] for each in trace_ids if each in self.known}
+
+    def get(self, offsets: Sequence[int]) -> list[LoggedRequest]:
+        return [self.log[offset] for offset in offsets if offset in self.log]
+
+    def take_arrivals(self, arrivals: Sequence[Arrival], size: int) -> None:
+        self.arrived.append((arrivals, size))
+
+    def goes_on(self, trace_id: str) -> bool:
+        return trace_id in self.going_on
+
+    def death(self, trace_id: str) -> Death | None:
+        return self.deaths.get(trace_id)
 
     def dies(self, number: int) -> list[AssembledTrace]:
         trace = trace_id(number).hex()
@@ -117,12 +132,12 @@ def test_who_was_taken_for_dead_makes_a_new_revision_when_spans_come() -> None:
 def test_a_trace_that_was_scored_before_its_agent_died_is_told_again_with_all_it_had() -> None:
     bench = Open()
     bench.log[1] = logged(1, traces(span(1, 1)))
-    bench.known[trace_id(1).hex()] = KnownTrace(revision=1, offsets=frozenset({1}))
+    bench.known[trace_id(1).hex()] = (1, frozenset({1}))
     [trace] = bench.dies(1)
     assert (trace.revision, spans_of(trace)) == (2, [1])
 
 
 def test_a_trace_that_the_log_has_forgotten_is_left_as_it_is() -> None:
     bench = Open()
-    bench.known[trace_id(1).hex()] = KnownTrace(revision=1, offsets=frozenset({1}))
+    bench.known[trace_id(1).hex()] = (1, frozenset({1}))
     assert bench.dies(1) == []

@@ -1,10 +1,10 @@
 """What the assembly says and does while the evaluation behind it is busy."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import pytest
-from agenteval_collector.assembly import AssemblyStage
+from agenteval_collector.assembly import AssemblyStage, Progress, Unconnected
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.senders import Habit
 from agenteval_collector.model.telemetry import LoggedRequest
@@ -38,7 +38,7 @@ class Busy:
         self.asked, self.room = threading.Event(), threading.Event()
         self.taken: list[AssembledTrace] = []
 
-    def put(self, trace: AssembledTrace, timeout: float) -> bool:
+    def take_trace(self, trace: AssembledTrace, timeout: float) -> bool:
         self.asked.set()
         if not self.room.wait(timeout):
             return False
@@ -46,13 +46,35 @@ class Busy:
         return True
 
 
-def stage(
-    evaluation: Busy, log: Kept, save_habits: Callable[[Mapping[Habit, str]], None] = lambda _histories: None
-) -> AssemblyStage:
-    bench = Bench()
+class Progressing:
+    """A store that keeps how far the assembly has come; it refuses what was learned of senders `refusals` times."""
+
+    def __init__(self, refusals: int = 0) -> None:
+        self.refused, self._refusals = threading.Event(), refusals
+        self.saved: list[list[str]] = []
+
+    @property
+    def habits(self) -> "Progressing":
+        return self
+
+    def checkpoint(self) -> int:
+        return 1
+
+    def save_checkpoint(self, offset: int) -> None: ...
+
+    def save(self, histories: Mapping[Habit, str]) -> None:
+        if self._refusals:
+            self._refusals -= 1
+            self.refused.set()
+            raise Unavailable("the disk is full")
+        self.saved.append(list(histories.values()))
+
+
+def stage(evaluation: Busy, log: Kept, store: Progressing | None = None) -> AssemblyStage:
+    bench, alone = Bench(), Unconnected()
     return AssemblyStage(
-        bench.assembler, log=log, evaluate=evaluation.put, save_checkpoint=lambda _offset: None, clock=ManualClock(),
-        telemetry=bench.telemetry, max_pending_bytes=1, retention=60.0, save_habits=save_habits,
+        bench.assembler, log=log, evaluation=evaluation, progress=Progress(alone), store=store or Progressing(),
+        open_spans=alone, clock=ManualClock(), telemetry=bench.telemetry, max_pending_bytes=1, retention=60.0,
     )  # fmt: skip
 
 
@@ -66,7 +88,7 @@ def test_what_was_quiet_is_scored_while_the_log_is_still_read_again() -> None:
     assembly = stage(
         evaluation, Kept([logged(1, traces(span(1, 1))), logged(2, traces(span(2, 1)), received_at=later)])
     )
-    assembly.start(1)
+    assembly.start()
     evaluation.room.set()
     assert evaluation.asked.wait(10)
     assembly.shutdown()
@@ -76,12 +98,12 @@ def test_what_was_quiet_is_scored_while_the_log_is_still_read_again() -> None:
 def test_a_refusal_names_what_is_behind() -> None:
     evaluation = Busy()
     assembly = stage(evaluation, Kept())
-    assembly.deliver(complete(1))
+    assembly.take_request(complete(1))
     with pytest.raises(Overloaded, match="behind with assembling"):
         assembly.admit()
-    assembly.start(1)
+    assembly.start()
     assert evaluation.asked.wait(10)
-    assembly.deliver(complete(2))
+    assembly.take_request(complete(2))
     with pytest.raises(Overloaded, match="behind with evaluating"):
         assembly.admit()
     evaluation.room.set()
@@ -90,20 +112,13 @@ def test_a_refusal_names_what_is_behind() -> None:
 
 
 def test_what_is_learned_is_saved_at_the_stop_also_when_the_store_has_refused_it_before() -> None:
-    refused, saved = threading.Event(), []
-
-    def save(histories: Mapping[Habit, str]) -> None:
-        if not refused.is_set():
-            refused.set()
-            raise Unavailable("the disk is full")
-        saved.append(list(histories.values()))
-
+    store = Progressing(refusals=1)
     evaluation = Busy()
     evaluation.room.set()
     orphan = logged(1, traces(span(1, 1, parent=7)))
     later = logged(2, traces(span(2, 1)), received_at=START + 60_000_000_000)
-    assembly = stage(evaluation, Kept([orphan, later]), save)
-    assembly.start(1)
-    assert refused.wait(10)
+    assembly = stage(evaluation, Kept([orphan, later]), store)
+    assembly.start()
+    assert store.refused.wait(10)
     assembly.shutdown()
-    assert saved == [["-"]]
+    assert store.saved == [["-"]]

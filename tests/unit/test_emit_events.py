@@ -1,5 +1,6 @@
 import pytest
 from agenteval_collector.emit.events import EvaluationEvents, finding_key
+from agenteval_collector.model.news import CommittedEvaluation, News
 from opentelemetry._logs import SeverityNumber
 from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
@@ -21,6 +22,9 @@ class Emitted:
         provider.add_log_record_processor(SimpleLogRecordProcessor(self._exporter))
         self.events = EvaluationEvents(provider.get_logger("test"))
 
+    def tell(self, *evaluations: CommittedEvaluation) -> None:
+        self.events.take_news(News(evaluations=evaluations))
+
     @property
     def records(self) -> list[ReadableLogRecord]:
         return list(self._exporter.get_finished_logs())
@@ -32,7 +36,7 @@ def emitted() -> Emitted:
 
 
 def test_a_score_is_an_event_on_the_evaluated_span(emitted: Emitted) -> None:
-    emitted.events.accept([committed(model="static")])
+    emitted.tell(committed(model="static"))
     [record] = [readable.log_record for readable in emitted.records]
     assert record.event_name == "gen_ai.evaluation.result"
     assert record.severity_number is SeverityNumber.INFO
@@ -59,7 +63,9 @@ def test_a_score_is_an_event_on_the_evaluated_span(emitted: Emitted) -> None:
 
 
 def test_a_failure_has_an_error_type_and_neither_value_nor_label(emitted: Emitted) -> None:
-    emitted.events.accept([committed(outcome=Failure(error_type="timeout", reason="no answer in 30 s"))])
+    emitted.events.take_news(
+        News(evaluations=[committed(outcome=Failure(error_type="timeout", reason="no answer in 30 s"))])
+    )
     attributes = emitted.records[0].log_record.attributes or {}
     assert attributes["error.type"] == "timeout"
     assert attributes["gen_ai.evaluation.explanation"] == "no answer in 30 s"
@@ -67,7 +73,9 @@ def test_a_failure_has_an_error_type_and_neither_value_nor_label(emitted: Emitte
 
 
 def test_what_is_unscored_says_why_and_is_no_error(emitted: Emitted) -> None:
-    emitted.events.accept([committed(outcome=Unscored(status=Status.NO_CONTENT, reason="no text was recorded"))])
+    emitted.events.take_news(
+        News(evaluations=[committed(outcome=Unscored(status=Status.NO_CONTENT, reason="no text was recorded"))])
+    )
     attributes = emitted.records[0].log_record.attributes or {}
     assert attributes["agenteval.status"] == "no_content"
     assert not {"error.type", "gen_ai.evaluation.score.value", "gen_ai.evaluation.score.label"} & set(attributes)
@@ -75,20 +83,22 @@ def test_what_is_unscored_says_why_and_is_no_error(emitted: Emitted) -> None:
 
 def test_that_there_is_no_judge_is_no_event(emitted: Emitted) -> None:
     none = committed(outcome=Unscored(status=Status.NO_JUDGE, reason="there is none"))
-    emitted.events.accept([none, committed()])
+    emitted.tell(none, committed())
     assert [(each.log_record.attributes or {})["agenteval.status"] for each in emitted.records] == ["scored"]
 
 
 def test_a_score_without_a_threshold_has_no_label(emitted: Emitted) -> None:
-    emitted.events.accept([committed(threshold=None)])
+    emitted.tell(committed(threshold=None))
     attributes = emitted.records[0].log_record.attributes or {}
     assert attributes["gen_ai.evaluation.score.value"] == 0.75
     assert not {"gen_ai.evaluation.score.label", "agenteval.evaluation.threshold"} & set(attributes)
 
 
 def test_every_revision_is_emitted(emitted: Emitted) -> None:
-    emitted.events.accept([committed(), committed(revision=2, first=False)])
-    emitted.events.accept([committed(subject=Subject.SESSION, revision=3, first=False, final=False)])
+    emitted.tell(committed(), committed(revision=2, first=False))
+    emitted.events.take_news(
+        News(evaluations=[committed(subject=Subject.SESSION, revision=3, first=False, final=False)])
+    )
     revisions = [
         (readable.log_record.attributes or {})["agenteval.evaluation.revision"] for readable in emitted.records
     ]
@@ -96,21 +106,25 @@ def test_every_revision_is_emitted(emitted: Emitted) -> None:
 
 
 def test_without_a_span_the_event_is_still_on_the_trace(emitted: Emitted) -> None:
-    emitted.events.accept([committed(span_id=None)])
+    emitted.tell(committed(span_id=None))
     record = emitted.records[0].log_record
     assert (record.trace_id, record.span_id) == (int(TRACE_ID, 16), 0)
 
 
 def test_hostile_text_is_cut_and_can_be_encoded(emitted: Emitted) -> None:
     outcome = Score(value=1.0, reason="\ud800" * 1_000_000)
-    emitted.events.accept([committed(outcome=outcome, agent="a" * 1_000_000, session_id="\udfff" * 1_000_000)])
+    emitted.events.take_news(
+        News(evaluations=[committed(outcome=outcome, agent="a" * 1_000_000, session_id="\udfff" * 1_000_000)])
+    )
     attributes = emitted.records[0].log_record.attributes or {}
     assert sum(len(value.encode()) for value in attributes.values() if isinstance(value, str)) < 5_000
     assert str(attributes["gen_ai.evaluation.explanation"]).endswith("…")
 
 
 def test_a_loop_is_an_event_on_the_span_that_completed_it(emitted: Emitted) -> None:
-    emitted.events.count([loop_found(trace_id=TRACE_ID, span_id=SPAN_ID, reason="\ud800" + "x" * 5000)])
+    emitted.events.take_news(
+        News(counted=[loop_found(trace_id=TRACE_ID, span_id=SPAN_ID, reason="\ud800" + "x" * 5000)])
+    )
     [record] = [readable.log_record for readable in emitted.records]
     assert record.event_name == "gen_ai.evaluation.result"
     assert (record.trace_id, record.span_id) == (int(TRACE_ID, 16), int(SPAN_ID, 16))
@@ -131,12 +145,14 @@ def test_a_loop_is_an_event_on_the_span_that_completed_it(emitted: Emitted) -> N
 
 
 def test_of_other_findings_errors_are_events_and_what_was_told_live(emitted: Emitted) -> None:
-    emitted.events.count(
-        [
-            finding(kind="turn_failed", severity=Severity.ERROR, span_id=None),
-            finding(kind="tool_failed"),
-            finding(kind="answer_cut", mode=Mode.OBSERVE),
-        ]
+    emitted.events.take_news(
+        News(
+            counted=[
+                finding(kind="turn_failed", severity=Severity.ERROR, span_id=None),
+                finding(kind="tool_failed"),
+                finding(kind="answer_cut", mode=Mode.OBSERVE),
+            ]
+        )
     )
     attributes = [each.log_record.attributes or {} for each in emitted.records]
     assert [each["gen_ai.evaluation.name"] for each in attributes] == ["turn_failed", "answer_cut"]
@@ -148,5 +164,5 @@ def test_of_other_findings_errors_are_events_and_what_was_told_live(emitted: Emi
 
 
 def test_an_outcome_is_no_finding(emitted: Emitted) -> None:
-    emitted.events.accept([committed()])
+    emitted.tell(committed())
     assert finding_key(emitted.records[0].log_record) is None

@@ -1,9 +1,7 @@
-from collections.abc import Sequence
-
 import pytest
 from agenteval_collector.emit.fanout import Fanout
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.model.news import CommittedEvaluation
+from agenteval_collector.model.news import News
 
 from tests.support.evaluations import committed
 
@@ -12,24 +10,24 @@ class Recorder:
     """A sink that keeps what it got, and raises while it is broken."""
 
     def __init__(self) -> None:
-        self.accepted: list[CommittedEvaluation] = []
+        self.accepted: list[News] = []
         self.broken = False
 
-    def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
+    def take_news(self, news: News) -> None:
         if self.broken:
             raise OSError("disk full")
-        self.accepted.extend(evaluations)
+        self.accepted.append(news)
 
 
 def test_a_failing_sink_does_not_stop_the_others_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i")
     first, second, third = Recorder(), Recorder(), Recorder()
     second.broken = True
-    fanout = Fanout({"first": first.accept, "second": second.accept, "third": third.accept}, telemetry.collector)
-    batch = [committed()]
+    fanout = Fanout({"first": first, "second": second, "third": third}, telemetry.collector)
+    news = News(evaluations=[committed()])
     for _ in range(3):
-        fanout.accept(batch)
-    assert first.accepted == third.accepted == batch * 3
+        fanout.take_news(news)
+    assert first.accepted == third.accepted == [news] * 3
     page = telemetry.render()[0].decode()
     assert 'agenteval_collector_sink_failures_total{agenteval_sink="second"} 3.0' in page
     assert [record.getMessage() for record in caplog.records] == ["nothing reaches second any more"]
@@ -41,9 +39,9 @@ def test_a_sink_that_recovers_gets_what_comes_next_and_a_new_failure_is_logged_a
 ) -> None:
     caplog.set_level("INFO")
     sink = Recorder()
-    fanout = Fanout({"sink": sink.accept}, TelemetryOutput(version="1", instance_id="i").collector)
+    fanout = Fanout({"sink": sink}, TelemetryOutput(version="1", instance_id="i").collector)
     for sink.broken in (True, False, True):
-        fanout.accept([committed()])
+        fanout.take_news(News(evaluations=[committed()]))
     assert len(sink.accepted) == 1
     assert [record.getMessage() for record in caplog.records] == [
         "nothing reaches sink any more",

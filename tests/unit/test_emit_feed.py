@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from threading import Thread
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 from agenteval_collector.emit.alarms import MAX_ALARMS
 from agenteval_collector.emit.feed import MAX_MISSED, Feed, FeedItem, Lost, Subscription
 from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from hypothesis import given
@@ -18,6 +19,21 @@ from tests.support.evaluations import committed, evaluation
 from tests.support.findings import finding, loop_found
 
 
+class Processes:
+    """The processes in sessions; `asked` are the sessions that somebody asked for."""
+
+    def __init__(self, by_session: Mapping[str, set[str]]) -> None:
+        self._by_session = by_session
+        self.asked: list[str] = []
+
+    def processes_in(self, session_id: str) -> frozenset[str]:
+        self.asked.append(session_id)
+        return frozenset(self._by_session.get(session_id, ()))
+
+
+NOBODY = Processes({})
+
+
 @pytest.fixture
 def telemetry() -> TelemetryOutput:
     return TelemetryOutput(version="1", instance_id="i")
@@ -25,7 +41,7 @@ def telemetry() -> TelemetryOutput:
 
 @pytest.fixture
 def feed(telemetry: TelemetryOutput) -> Feed:
-    return Feed(telemetry.collector)
+    return Feed(telemetry.collector, NOBODY, ManualClock())
 
 
 def read_all(subscription: Subscription) -> list[FeedItem]:
@@ -37,9 +53,9 @@ def read_all(subscription: Subscription) -> list[FeedItem]:
 
 def test_every_watcher_gets_every_evaluation_from_when_it_came(feed: Feed) -> None:
     early = feed.subscribe()
-    feed.accept([committed(revision=1)])
+    feed.take_news(News(evaluations=[committed(revision=1)]))
     late = feed.subscribe()
-    feed.accept([committed(revision=2), committed(revision=3)])
+    feed.take_news(News(evaluations=[committed(revision=2), committed(revision=3)]))
     assert read_all(early) == [evaluation(revision=n) for n in (1, 2, 3)]
     assert read_all(late) == [evaluation(revision=n) for n in (2, 3)]
 
@@ -48,12 +64,14 @@ def test_a_watcher_gets_only_what_it_asked_for(feed: Feed) -> None:
     one_session = feed.subscribe("s-2")
     two_names = feed.subscribe(names=["coherence", "loop_detection"])
     both = feed.subscribe("s-2", ["coherence"])
-    feed.accept(
-        [
-            committed(session_id=session, name=name)
-            for session in ("s-1", "s-2")
-            for name in ("coherence", "agent_reliability")
-        ]
+    feed.take_news(
+        News(
+            evaluations=[
+                committed(session_id=session, name=name)
+                for session in ("s-1", "s-2")
+                for name in ("coherence", "agent_reliability")
+            ]
+        )
     )
 
     def seen(subscription: Subscription) -> list[tuple[str, str]]:
@@ -67,11 +85,11 @@ def test_a_watcher_gets_only_what_it_asked_for(feed: Feed) -> None:
 @given(capacity=st.integers(1, 5), batches=st.lists(st.integers(0, 8), max_size=6))
 def test_a_slow_watcher_keeps_the_newest_and_is_told_how_many_it_lost(capacity: int, batches: list[int]) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i")
-    feed = Feed(telemetry.collector, capacity=capacity)
+    feed = Feed(telemetry.collector, NOBODY, ManualClock(), capacity=capacity)
     slow = feed.subscribe()
     sent = 0
     for size in batches:
-        feed.accept([committed(revision=sent + n) for n in range(size)])
+        feed.take_news(News(evaluations=[committed(revision=sent + n) for n in range(size)]))
         sent += size
     lost = max(0, sent - capacity)
     expected: list[FeedItem] = [Lost(lost)] if lost else []
@@ -85,7 +103,7 @@ def test_a_waiting_watcher_is_woken_by_the_next_evaluation(feed: Feed) -> None:
     seen: list[FeedItem | None] = []
     watcher = Thread(target=lambda: seen.append(subscription.get(timeout=30)))
     watcher.start()
-    feed.accept([committed()])
+    feed.take_news(News(evaluations=[committed()]))
     watcher.join(10)
     assert seen == [evaluation()]
 
@@ -103,9 +121,9 @@ def test_closing_the_feed_wakes_a_waiting_watcher(feed: Feed) -> None:
 
 def test_what_came_before_closing_can_still_be_read(feed: Feed) -> None:
     subscription = feed.subscribe()
-    feed.accept([committed()])
+    feed.take_news(News(evaluations=[committed()]))
     feed.close()
-    feed.accept([committed(revision=2)])
+    feed.take_news(News(evaluations=[committed(revision=2)]))
     assert read_all(subscription) == [evaluation()]
 
 
@@ -116,7 +134,7 @@ def test_nothing_within_the_timeout_is_none(feed: Feed) -> None:
 
 
 def test_watchers_are_bounded_and_leaving_makes_room(telemetry: TelemetryOutput) -> None:
-    feed = Feed(telemetry.collector, watchers=1)
+    feed = Feed(telemetry.collector, NOBODY, ManualClock(), watchers=1)
     with feed.subscribe(), pytest.raises(Overloaded, match="1 watchers are connected already"):
         feed.subscribe()
     feed.subscribe().close()
@@ -132,17 +150,17 @@ def test_a_closed_feed_takes_no_watchers(feed: Feed) -> None:
 @pytest.mark.parametrize("bounds", [{"capacity": 0}, {"watchers": 0}])
 def test_a_feed_without_room_is_refused(telemetry: TelemetryOutput, bounds: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
-        Feed(telemetry.collector, **bounds)
+        Feed(telemetry.collector, NOBODY, ManualClock(), **bounds)
 
 
 def test_findings_reach_those_who_asked_for_them(telemetry: TelemetryOutput) -> None:
-    feed = Feed(telemetry.collector, lambda session_id: {"p"} if session_id == "s-1" else set())
+    feed = Feed(telemetry.collector, Processes({"s-1": {"p"}}), ManualClock())
     everything, other_session = feed.subscribe(), feed.subscribe("s-2")
     coherence, loops, cut = (feed.subscribe(names=[name]) for name in ("coherence", "loop_detection", "answer_cut"))
     own, other = feed.subscribe(process_id="p"), feed.subscribe(process_id="q")
     loop, told = loop_found(), finding(kind="answer_cut", mode=Mode.OBSERVE)
-    feed.tell([loop, told])
-    feed.accept([committed()])
+    feed.take_news(News(told=[loop, told]))
+    feed.take_news(News(evaluations=[committed()]))
     assert read_all(everything) == [loop, told, evaluation()]
     assert read_all(own) == [loop, told]
     assert read_all(other_session) == read_all(other) == []
@@ -151,10 +169,10 @@ def test_findings_reach_those_who_asked_for_them(telemetry: TelemetryOutput) -> 
 
 def test_a_process_hears_what_is_wrong_with_the_sessions_that_it_takes_part_in(telemetry: TelemetryOutput) -> None:
     processes = {"s-1": {"p", "q"}, "s-2": {"q"}}
-    feed = Feed(telemetry.collector, lambda session_id: processes.get(session_id, set()))
+    feed = Feed(telemetry.collector, Processes(processes), ManualClock())
     own = feed.subscribe(process_id="p")
     here, elsewhere = loop_found(), loop_found(session_id="s-2")
-    feed.tell([here, elsewhere])
+    feed.take_news(News(told=[here, elsewhere]))
     assert read_all(own) == [here]
 
 
@@ -173,42 +191,38 @@ def test_a_process_hears_what_is_wrong_with_the_sessions_that_it_takes_part_in(t
 def test_a_process_hears_of_judged_scores_below_their_threshold(
     telemetry: TelemetryOutput, changes: dict[str, Any], is_alarm: bool
 ) -> None:
-    feed = Feed(telemetry.collector, lambda session_id: {"p"} if session_id == "s-1" else set())
+    feed = Feed(telemetry.collector, Processes({"s-1": {"p"}}), ManualClock())
     own = feed.subscribe(process_id="p")
     low: dict[str, Any] = {"method": Method.LLM, "outcome": Score(value=0.2, reason="half of it"), "threshold": 0.5}
     said = committed(**{"session_id": "s-1", **low, **changes})
-    feed.accept([said])
+    feed.take_news(News(evaluations=[said]))
     assert read_all(own) == ([said.evaluation] if is_alarm else [])
 
 
 def test_who_takes_part_is_asked_once_for_a_session_and_only_for_those_who_asked_by_process(
     telemetry: TelemetryOutput,
 ) -> None:
-    asked: list[str] = []
-
-    def participants(session_id: str) -> set[str]:
-        asked.append(session_id)
-        return set()
-
-    feed = Feed(telemetry.collector, participants)
+    participants = Processes({})
+    asked = participants.asked
+    feed = Feed(telemetry.collector, participants, ManualClock())
     feed.subscribe()
-    feed.tell([loop_found()])
+    feed.take_news(News(told=[loop_found()]))
     assert asked == []
     for process_id in ("q", "r"):
         feed.subscribe(process_id=process_id)
-    feed.tell([loop_found(kind=kind) for kind in ("cycle", "no_progress")])
+    feed.take_news(News(told=[loop_found(kind=kind) for kind in ("cycle", "no_progress")]))
     assert asked == ["s-1"]
 
 
 def test_findings_do_not_wait_for_outcomes_nor_give_way_to_them(telemetry: TelemetryOutput) -> None:
-    feed = Feed(telemetry.collector, capacity=3)
+    feed = Feed(telemetry.collector, NOBODY, ManualClock(), capacity=3)
     watcher = feed.subscribe()
-    feed.accept([committed(revision=1)])
+    feed.take_news(News(evaluations=[committed(revision=1)]))
     first, second = loop_found(), loop_found(kind="cycle")
-    feed.tell([first, second])
-    feed.accept([committed(revision=2), committed(revision=3)])
+    feed.take_news(News(told=[first, second]))
+    feed.take_news(News(evaluations=[committed(revision=2), committed(revision=3)]))
     assert read_all(watcher) == [Lost(2), first, second, evaluation(revision=3)]
-    feed.tell([loop_found(span_id=f"{number:016x}") for number in range(4)])
+    feed.take_news(News(told=[loop_found(span_id=f"{number:016x}") for number in range(4)]))
     assert [type(item) for item in read_all(watcher)] == [Lost, Finding, Finding, Finding]
 
 
@@ -219,7 +233,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def timed(telemetry: TelemetryOutput, clock: ManualClock) -> Feed:
-    return Feed(telemetry.collector, lambda session_id: {"p"} if session_id == "s-1" else set(), clock)
+    return Feed(telemetry.collector, Processes({"s-1": {"p"}}), clock)
 
 
 def loops(numbers: Iterable[int], session_id: str = "s-1") -> list[Finding]:
@@ -227,7 +241,7 @@ def loops(numbers: Iterable[int], session_id: str = "s-1") -> list[Finding]:
 
 
 def tell(feed: Feed, *found: Finding) -> None:
-    feed.tell(found)
+    feed.take_news(News(told=found))
 
 
 def test_who_was_away_is_told_of_the_alarms_since_then_before_what_comes(timed: Feed, clock: ManualClock) -> None:
@@ -236,7 +250,7 @@ def test_who_was_away_is_told_of_the_alarms_since_then_before_what_comes(timed: 
     tell(timed, long_ago)
     clock.advance(60)
     tell(timed, first, *loops([9], "s-2"))
-    timed.accept([low, committed(name="no alarm")])
+    timed.take_news(News(evaluations=[low, committed(name="no alarm")]))
     clock.advance(20)
     tell(timed, second)
     back, new = timed.subscribe(process_id="p", missed_seconds=30.0), timed.subscribe(process_id="p")
@@ -260,7 +274,7 @@ def test_alarms_that_were_missed_are_bounded(timed: Feed, clock: ManualClock, te
     assert read_all(timed.subscribe(missed_seconds=1.0)) == own[1:]
     tell(timed, *loops(range(1000, 1000 + MAX_ALARMS - 1), "s-2"))
     assert read_all(timed.subscribe(process_id="p", missed_seconds=1.0)) == own[-1:]
-    small = Feed(telemetry.collector, clock=clock, capacity=2)
+    small = Feed(telemetry.collector, NOBODY, clock, capacity=2)
     tell(small, *own)
     assert read_all(small.subscribe(missed_seconds=1.0)) == own[-2:]
 

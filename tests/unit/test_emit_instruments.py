@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.model.news import WorstFinding
+from agenteval_collector.model.news import News, WorstFinding
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Mode, Severity
@@ -33,7 +33,7 @@ def samples(telemetry: TelemetryOutput, name: str) -> dict[tuple[tuple[str, str]
 
 def test_a_score_is_in_the_histogram_with_exactly_the_attributes_of_the_contract() -> None:
     telemetry = output()
-    telemetry.evaluations.accept([committed()])
+    telemetry.evaluations.take_news(News(evaluations=[committed()]))
     labels = {
         "gen_ai_evaluation_name": "coherence",
         "gen_ai_agent_name": "planner",
@@ -74,7 +74,7 @@ def test_a_score_is_in_the_histogram_with_exactly_the_attributes_of_the_contract
 )
 def test_every_first_outcome_is_counted(changes: dict[str, Any], status: str, label: str | None) -> None:
     telemetry = output()
-    telemetry.evaluations.accept([committed(**changes)])
+    telemetry.evaluations.take_news(News(evaluations=[committed(**changes)]))
     [(labels, count)] = samples(telemetry, "agenteval_evaluation_outcomes_total").items()
     assert count == 1
     assert dict(labels)["agenteval_status"] == status
@@ -93,7 +93,7 @@ def test_every_first_outcome_is_counted(changes: dict[str, Any], status: str, la
 )
 def test_a_subject_is_counted_once(subject: Subject, first: bool, final: bool, count: int) -> None:
     telemetry = output()
-    telemetry.evaluations.accept([committed(subject=subject, first=first, final=final)])
+    telemetry.evaluations.take_news(News(evaluations=[committed(subject=subject, first=first, final=final)]))
     assert sum(samples(telemetry, "agenteval_evaluation_outcomes_total").values()) == count
     assert sum(samples(telemetry, "gen_ai_evaluation_score_count").values()) == count
 
@@ -107,7 +107,7 @@ def test_a_subject_is_counted_once(subject: Subject, first: bool, final: bool, c
 )
 def test_alarms_are_counted(changes: dict[str, Any], loops: int) -> None:
     telemetry = output()
-    telemetry.findings.count([loop_found(found_at=1_700_000_000_500_000_000, **changes)])
+    telemetry.findings.take_news(News(counted=[loop_found(found_at=1_700_000_000_500_000_000, **changes)]))
     found = samples(telemetry, "agenteval_loops_total")
     assert sum(found.values()) == loops
     for labels in found:
@@ -124,7 +124,7 @@ def test_alarms_are_counted(changes: dict[str, Any], loops: int) -> None:
 def test_findings_are_counted_by_kind_and_severity() -> None:
     telemetry = output()
     failed = finding(kind="tool_failed", agent=None, service_version=None)
-    telemetry.findings.count([loop_found(), loop_found(mode=Mode.OBSERVE), failed, failed])
+    telemetry.findings.take_news(News(counted=[loop_found(), loop_found(mode=Mode.OBSERVE), failed, failed]))
     found = samples(telemetry, "agenteval_findings_total")
     by_kind = {
         (dict(labels)["agenteval_finding_kind"], dict(labels)["agenteval_finding_severity"]): count
@@ -139,8 +139,8 @@ def test_findings_are_counted_by_kind_and_severity() -> None:
 def test_traces_and_sessions_are_counted_by_their_worst_finding() -> None:
     telemetry = output()
     worst = [WorstFinding(severity, "planner", "shop", "1.2.0") for severity in (None, Severity.ERROR, None)]
-    telemetry.findings.count_traces(worst)
-    telemetry.findings.count_sessions(worst[:2])
+    telemetry.findings.take_news(News(traces=worst))
+    telemetry.findings.take_news(News(sessions=worst[:2]))
     expected = {"agenteval_traces_total": {"none": 2, "error": 1}, "agenteval_sessions_total": {"none": 1, "error": 1}}
     for name, counts in expected.items():
         found = {dict(labels)["agenteval_worst"]: count for labels, count in samples(telemetry, name).items()}
@@ -177,7 +177,7 @@ def test_sessions_of_agents_past_the_bound_add_up() -> None:
 def test_a_hostile_agent_name_cannot_break_the_page() -> None:
     telemetry = output()
     names = ["\ud800", 'a"} 1\nevil_metric 1', "", None, "x" * 100_000]
-    telemetry.evaluations.accept([committed(agent=name) for name in names])
+    telemetry.evaluations.take_news(News(evaluations=[committed(agent=name) for name in names]))
     page, content_type = telemetry.render()
     assert content_type.startswith("text/plain")
     assert len(page) < 50_000
@@ -190,13 +190,15 @@ def test_a_hostile_agent_name_cannot_break_the_page() -> None:
 
 def test_the_sdk_never_merges_what_the_labels_let_through() -> None:
     telemetry = output()
-    telemetry.evaluations.accept(
-        [
-            committed(name=f"evaluator_{e}", agent=f"agent-{n}", service=f"service-{n % 2}", service_version=f"{v}")
-            for e in range(10)
-            for n in range(100)
-            for v in range(3)
-        ]
+    telemetry.evaluations.take_news(
+        News(
+            evaluations=[
+                committed(name=f"evaluator_{e}", agent=f"agent-{n}", service=f"service-{n % 2}", service_version=f"{v}")
+                for e in range(10)
+                for n in range(100)
+                for v in range(3)
+            ]
+        )
     )
     page = telemetry.render()[0].decode()
     series = [line for line in page.splitlines() if line.startswith("gen_ai_evaluation_score_count")]
@@ -206,7 +208,7 @@ def test_the_sdk_never_merges_what_the_labels_let_through() -> None:
 
 def test_twenty_thousand_agents_make_a_bounded_page() -> None:
     telemetry = output()
-    telemetry.evaluations.accept([committed(agent=f"agent-{n}") for n in range(20_000)])
+    telemetry.evaluations.take_news(News(evaluations=[committed(agent=f"agent-{n}") for n in range(20_000)]))
     counts = samples(telemetry, "gen_ai_evaluation_score_count")
     assert len(counts) <= 101
     assert sum(counts.values()) == 20_000
@@ -216,6 +218,18 @@ def test_twenty_thousand_agents_make_a_bounded_page() -> None:
 class Lag:
     requests: int
     oldest_age: float
+
+
+@dataclass(frozen=True)
+class Queue:
+    waiting: int
+
+
+class Assembling:
+    open_traces = 14
+
+    def lag(self) -> Lag:
+        return Lag(15, 1.5)
 
 
 def test_the_collector_tells_of_itself() -> None:
@@ -230,10 +244,8 @@ def test_the_collector_tells_of_itself() -> None:
     collector.released_early(1)
     collector.dropped("watch", 9)
     collector.sink_failed("feed")
-    collector.observe_queue("inbox", lambda: 12)
-    collector.observe_queue("watch", lambda: 13)
-    collector.observe_open_traces(lambda: 14)
-    collector.observe_log_lag(lambda: Lag(15, 1.5))
+    collector.observe_queues({"inbox": Queue(12), "watch": Queue(13)})
+    collector.observe_assembly(Assembling())
     expected: dict[str, list[float]] = {
         "spans_received_total": [70],
         "spans_rejected_total": [5],

@@ -1,6 +1,6 @@
 """The judge's instruments, as a real scrape shows them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from agenteval_collector.emit.judge import DURATION_BOUNDS, TOKEN_BOUNDS
@@ -116,13 +116,18 @@ def test_every_request_is_counted_by_what_came_of_it(output: TelemetryOutput) ->
     }
 
 
+@dataclass
+class Queue:
+    waiting: int
+
+
 def test_what_waits_and_what_found_no_room(output: TelemetryOutput) -> None:
     instruments = output.judge([])
-    waiting = [7]
-    instruments.observe_queue(lambda: waiting[0])
+    queue = Queue(waiting=7)
+    instruments.observe_queue(queue)
     assert samples(output, "gen_ai_evaluation_client_queue_size") == {(): 7}
     assert samples(output, "gen_ai_evaluation_client_enqueue_errors_total") == {(): 0}
-    waiting[0] = 3
+    queue.waiting = 3
     instruments.no_room()
     assert samples(output, "gen_ai_evaluation_client_queue_size") == {(): 3}
     assert samples(output, "gen_ai_evaluation_client_enqueue_errors_total") == {(): 1}

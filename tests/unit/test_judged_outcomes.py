@@ -3,7 +3,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.stores.judging import read_exchanges
 
 from otel_agenteval.outcome import Failure, Outcome, Status, Subject, Unscored
@@ -103,10 +102,9 @@ def test_what_was_pending_at_the_stop_is_referred_again(scoring: Scoring) -> Non
     scoring.referred.clear()
     scoring.clock.advance(1)
     scoring.restart()
-    started = scoring.clock.now()
     put(scoring, 4)
-    stage: EvaluationStage = scoring.stage
-    stage.start(pending_before=started)
+    stage = scoring.stage
+    stage.start()
     eventually(lambda: len(scoring.referred) == 3)
     stage.shutdown()
     assert [job.trace_id for job in scoring.referred] == [trace_id(number).hex() for number in (4, 1, 3)]
@@ -117,12 +115,9 @@ def test_no_more_is_referred_again_than_there_is_room_for(scoring: Scoring) -> N
     put(scoring, 1, 2, 3)
     scoring.referred.clear()
     scoring.clock.advance(1)
-    core, room = scoring.core, 2
-    stage = EvaluationStage(
-        core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
-        lambda: room - len(scoring.referred),
-    )  # fmt: skip
-    stage.start(pending_before=scoring.clock.now())
+    room, stage = 2, scoring.stage
+    scoring.rooms = lambda: room - len(scoring.referred)
+    stage.start()
     eventually(lambda: len(scoring.referred) == 2)
     room = 3
     eventually(lambda: len(scoring.referred) == 3)

@@ -1,40 +1,40 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from agenteval_collector.config import PriceConfig
 from agenteval_collector.judge.asking import Asking
-from agenteval_collector.judge.checks import CANARY, unit
-from agenteval_collector.judge.client.port import JudgeRefused, JudgeReply, JudgeRequest, JudgeUnavailable
+from agenteval_collector.judge.budget.prices import Prices
+from agenteval_collector.judge.checks import CANARY
+from agenteval_collector.judge.client.ports import JudgeRefused, JudgeReply, JudgeRequest, JudgeUnavailable, Spending
 from agenteval_collector.judge.exchanges import MAX_DATA, MAX_REPLY
-from agenteval_collector.judge.ledger import Prices
-from agenteval_collector.judge.port import Answer, NoAnswer, OverBudget, Question, Reply
-from agenteval_collector.judge.schemas import SCORE, TEXT, record
+from agenteval_collector.judge.ports import Answer, NoAnswer, OverBudget, Question, Reading, Reply
+from agenteval_collector.judge.prompt.schemas import SCORE, TEXT, record
 from agenteval_collector.model.judging import Exchange
 from agenteval_collector.runtime.clock import ManualClock
 
 from otel_agenteval.model import Json
+from otel_agenteval.outcome import Score
+from tests.support.judge_client import Books
 
 THRESHOLD = 0.5
 MODEL = "m"
-DOWN = JudgeUnavailable("timeout", "no reply in 30 s", retry_after=5.0, sent=True)
-OPEN = JudgeUnavailable("circuit_open", "not asked", retry_after=5.0, sent=False)
+DOWN = JudgeUnavailable("timeout", "no reply in 30 s", retry_after=5.0)
 REFUSED = JudgeRefused("unauthorized", "check judge.api_key")
 BROKE = OverBudget("judge.budget.requests_per_hour is 1")
 BAD = "I would say 0.9"
 
 
-def check(reply: Reply) -> None:
-    unit(reply["score"], "score")
+def score(reply: Reply) -> float:
+    return float(reply["score"])
 
 
-def scores(reply: Reply) -> tuple[tuple[float, float], ...]:
-    value = reply["score"]
-    assert isinstance(value, float | int)
-    return ((float(value), THRESHOLD),)
+def first(replies: Sequence[Reply]) -> Score:
+    return Score(value=score(replies[0]), reason="")
 
 
 FACTS = Question(
@@ -43,7 +43,6 @@ FACTS = Question(
     instructions="Find the task.",
     data={"trace": "hello"},
     schema=record(task=TEXT),
-    check=lambda reply: None,
 )
 SCORING = Question(
     name="completion",
@@ -51,8 +50,7 @@ SCORING = Question(
     instructions="Score it.",
     data={"task": "t"},
     schema=record(score=SCORE),
-    check=check,
-    scores=scores,
+    readings=[Reading(evaluator="task_completion", threshold=THRESHOLD, value=score, conclude=first)],
 )
 
 Step = float | str | Exception
@@ -68,7 +66,7 @@ class ScriptedJudge:
     requests: list[JudgeRequest] = field(default_factory=list)
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def ask(self, request: JudgeRequest) -> JudgeReply:
+    async def ask(self, request: JudgeRequest, spending: Spending) -> JudgeReply:
         step = self.steps[len(self.requests)]
         self.requests.append(request)
         await self.let_go.wait()
@@ -84,14 +82,19 @@ class ScriptedJudge:
             seconds=1.0,
         )
 
-    trouble = None
-
     async def close(self) -> None: ...
 
 
 def canary(request: JudgeRequest) -> str:
     properties: Any = request.schema["properties"]
     return str(properties[CANARY]["enum"][0])
+
+
+class Unbounded:
+    """A budget that has room for all."""
+
+    def room(self, requests: int) -> AbstractAsyncContextManager[Spending]:
+        return nullcontext(Books())
 
 
 @dataclass
@@ -117,8 +120,12 @@ class Setting:
     asking: Asking
     exchanges: list[Exchange]
 
-    async def ask(self, question: Question = SCORING) -> Answer:
-        return await self.asking.recorded_in(self.exchanges)(question, model=MODEL)
+    async def ask(
+        self, question: Question = SCORING, model: str = MODEL, exchanges: list[Exchange] | None = None
+    ) -> Answer:
+        ask = self.asking.about_trace(self.exchanges if exchanges is None else exchanges)
+        async with ask.room(1):
+            return await ask(question, model=model)
 
     def texts(self, exchange: int) -> str:
         """All that the judge got to read with that request."""
@@ -134,7 +141,8 @@ def run(
         judge.let_go.set()
         nonces = (f"{number:016x}" for number in range(1000))
         asking = Asking(
-            judge,
+            judge=judge,
+            budget=Unbounded(),
             prices=Prices({MODEL: PriceConfig(input=1.0, output=10.0)}),
             clock=clock,
             nonce=lambda: next(nonces),
@@ -197,7 +205,7 @@ def test_a_malformed_reply_is_handed_back_with_what_is_wrong(steps: list[Step], 
 def test_three_malformed_replies_are_no_answer() -> None:
     async def scenario(it: Setting) -> None:
         with pytest.raises(
-            NoAnswer, match=r"in 3 requests; the last one: score must be a number from 0 to 1"
+            NoAnswer, match=r"in 3 requests; the last one: reply.score must be a number from 0 to 1"
         ) as raised:
             await it.ask()
         assert raised.value.error_type == "malformed"
@@ -211,7 +219,6 @@ def test_three_malformed_replies_are_no_answer() -> None:
     [
         pytest.param(REFUSED, NoAnswer, ["check judge.api_key"], id="refused is no answer"),
         pytest.param(DOWN, JudgeUnavailable, ["no reply in 30 s"], id="unavailable passes through"),
-        pytest.param(OPEN, JudgeUnavailable, [], id="what was not sent is no exchange"),
         pytest.param(BROKE, OverBudget, [], id="over budget passes through"),
         pytest.param(KeyError("defect"), KeyError, [], id="a defect passes through"),
     ],
@@ -290,7 +297,7 @@ def test_the_same_question_is_asked_once_for_all_traces() -> None:
     async def scenario(it: Setting) -> None:
         it.judge.let_go.clear()
         first, second = list[Exchange](), list[Exchange]()
-        tasks = [asyncio.create_task(it.asking.recorded_in(x)(SCORING, model=MODEL)) for x in (first, second)]
+        tasks = [asyncio.create_task(it.ask(exchanges=x)) for x in (first, second)]
         await asyncio.sleep(0)
         it.judge.let_go.set()
         assert len({str(answer) for answer in await asyncio.gather(*tasks)}) == 1
@@ -329,7 +336,7 @@ def test_another_question_has_another_answer(other: dict[str, Any]) -> None:
 def test_another_model_has_another_answer() -> None:
     async def scenario(it: Setting) -> None:
         await it.ask()
-        answer = await it.asking.recorded_in(it.exchanges)(SCORING, model="n")
+        answer = await it.ask(model="n")
         assert answer.replies == ({"score": 0.2},)
         assert [exchange.usd for exchange in it.exchanges] == [0.002, None]
 

@@ -8,17 +8,18 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from typing import Any
 
 import pytest
 from agenteval_collector.config import RubricConfig
 from agenteval_collector.judge.checks import decode
-from agenteval_collector.judge.client.port import Message
-from agenteval_collector.judge.encoding import tokens
-from agenteval_collector.judge.envelope import Envelope, enclose, reask
+from agenteval_collector.judge.client.ports import Message
 from agenteval_collector.judge.panel import JUDGED, Judged, Panel
-from agenteval_collector.judge.port import Answer, Malformed, Question
+from agenteval_collector.judge.ports import Answer, Malformed, Question
+from agenteval_collector.judge.prompt.encoding import tokens
+from agenteval_collector.judge.prompt.envelope import Envelope, enclose, reask
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Score
@@ -121,6 +122,9 @@ class AttackedAsk:
     def __init__(self, attack: dict[str, Any]) -> None:
         self.attack = attack
         self.nonces = (f"{number:032x}" for number in count(1))
+
+    def room(self, questions: int) -> AbstractAsyncContextManager[object]:
+        return nullcontext()
 
     async def __call__(self, question: Question, *, model: str) -> Answer:
         envelope = enclosed(question, next(self.nonces))

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 from itertools import count
 
 import pytest
-from agenteval_collector.judge.backlog import Backlog, Waiting
+from agenteval_collector.judge.queue.backlog import Backlog, Waiting
 from agenteval_collector.model.judging import JudgeJob
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,11 +68,11 @@ def test_what_was_put_back_waits_for_its_time_and_keeps_its_age() -> None:
     assert first is not None
     backlog.put_back(first, 5.0)
     assert len(backlog) == 2
-    assert backlog.due() == 5.0
-    backlog.add(waiting("c"))
     assert backlog.take(4.9) is not None
+    assert backlog.next_due() == 5.0
+    backlog.add(waiting("c"))
     assert names(backlog, 5.0) == ["a", "c"]
-    assert backlog.due() is None
+    assert backlog.next_due() is None
 
 
 def test_what_was_put_back_gives_way_to_a_newer_revision() -> None:
@@ -95,7 +95,6 @@ def test_a_delayed_job_can_be_replaced_by_a_newer_revision() -> None:
     assert first is not None
     backlog.put_back(first, 5.0)
     backlog.add(waiting("a", revision=2))
-    assert backlog.due() is None
     assert names(backlog) == ["a"]
 
 
@@ -119,7 +118,7 @@ def test_a_probe_is_what_was_tried_least() -> None:
 class Entry:
     waiting: Waiting
     arrival: int
-    not_before: float
+    due: float
 
 
 @given(
@@ -154,7 +153,7 @@ def test_it_agrees_with_a_list_that_is_searched(capacity: int, steps: list[tuple
             elif len(oracle) < capacity:
                 oracle.append(new)
             else:
-                others = [each for each in oracle if not each.waiting.job.urgent and each.waiting.not_before is None]
+                others = [each for each in oracle if not each.waiting.job.urgent and not each.waiting.tries]
                 refused = new.waiting
                 if choice and others:
                     newest = max(others, key=rank)
@@ -165,7 +164,7 @@ def test_it_agrees_with_a_list_that_is_searched(capacity: int, steps: list[tuple
         elif step == "take":
             assert isinstance(what, int)
             now += what
-            ready = [each for each in oracle if each.not_before <= now]
+            ready = [each for each in oracle if each.due <= now]
             least = min((each.waiting.tries for each in ready), default=0)
             if choice:
                 ready = [each for each in ready if each.waiting.tries == least]
@@ -178,8 +177,16 @@ def test_it_agrees_with_a_list_that_is_searched(capacity: int, steps: list[tuple
             assert isinstance(what, int)
             back = taken.pop(0)
             back.waiting.tries += 1
-            back.not_before = now + what
-            backlog.put_back(back.waiting, back.not_before)
+            back.due = now + what
+            backlog.put_back(back.waiting, back.due)
             if all(each.waiting.job.trace_id != back.waiting.job.trace_id for each in oracle):
                 oracle.append(back)
         assert len(backlog) == len(oracle)
+
+
+def test_a_closed_backlog_takes_nothing_new_and_keeps_what_it_has() -> None:
+    backlog = Backlog(1)
+    backlog.add(waiting("a"))
+    backlog.close()
+    assert backlog.add(waiting("b", urgent=True)) is None
+    assert names(backlog) == ["a"]

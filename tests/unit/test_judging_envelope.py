@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from agenteval_collector.judge.checks import MAX_REPLY_CHARACTERS, decode
-from agenteval_collector.judge.encoding import encode, tokens
-from agenteval_collector.judge.envelope import MAX_REPEATED_CHARACTERS, Envelope, enclose, reask
-from agenteval_collector.judge.port import Malformed, Question
-from agenteval_collector.judge.schemas import REASON, SCORE, TEXT, choice, listing, record
+from agenteval_collector.judge.ports import Malformed, Question
+from agenteval_collector.judge.prompt.encoding import encode, tokens
+from agenteval_collector.judge.prompt.envelope import MAX_REPEATED_CHARACTERS, Envelope, enclose, reask
+from agenteval_collector.judge.prompt.schemas import REASON, SCORE, TEXT, choice, listing, record
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -175,7 +175,7 @@ def test_replies_are_read_as_the_published_code_reads_them(case: dict[str, Any])
         pytest.param({"confidence": None}, "reply.confidence must be of type number, not null", id="null"),
         pytest.param({"confidence": [0.5]}, "reply.confidence must be of type number, not a list", id="a list"),
         pytest.param({"reason": None}, "reply.reason must be of type string, not null", id="a reason that is null"),
-        pytest.param({"reason": 5}, "reply.reason must be of type string, not 5", id="a reason that is no text"),
+        pytest.param({"reason": 5}, "reply.reason must be of type string, not 5.0", id="a reason that is no text"),
         pytest.param({"reason": "\ud800"}, "half of a surrogate pair", id="text that cannot be stored"),
         pytest.param({"score": 1}, 'must not have the property "score"', id="an extra property"),
         pytest.param({"x" * 1000: 1}, f'property "{"x" * 39}...', id="a long one is named in short"),
@@ -194,11 +194,11 @@ def test_the_error_says_what_is_wrong_and_where(changes: dict[str, Any], named: 
         pytest.param("", "JSON and nothing else", id="nothing"),
         pytest.param('{"canary": "c", "confidence": NaN}', "NaN is no number", id="NaN"),
         pytest.param('{"canary": "c", "confidence": -Infinity}', "-Infinity is no number", id="infinity"),
-        pytest.param('{"canary": "c", "reason": "r", "confidence": 1e999}', "not Infinity", id="beyond floats"),
-        pytest.param('{"canary": "c", "confidence": ' + "9" * 5000 + "}", "too many digits", id="a huge integer"),
+        pytest.param('{"canary": "c", "reason": "r", "confidence": 1e999}', "too large", id="beyond floats"),
+        pytest.param('{"canary": "c", "confidence": ' + "9" * 5000 + "}", "too large", id="a huge integer"),
         pytest.param(
             '{"canary": "c", "reason": "r", "confidence": ' + "9" * 400 + "}",
-            "not 999",
+            "too large",
             id="an integer beyond any float",
         ),
         pytest.param('{"canary": "c", "confidence": 0.1, "confidence": 0.9}', "stands twice", id="a key twice"),

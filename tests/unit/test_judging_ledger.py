@@ -1,5 +1,4 @@
 import asyncio
-import contextvars
 import logging
 from collections import defaultdict
 from collections.abc import Coroutine
@@ -8,9 +7,10 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import BudgetConfig, PriceConfig
-from agenteval_collector.judge.client.port import JudgeReply, JudgeRequest, Message
-from agenteval_collector.judge.ledger import Ledger, Prices, estimated_tokens
-from agenteval_collector.judge.port import OverBudget, Spend
+from agenteval_collector.judge.budget.ledger import Ledger, Reservation, Room, estimated_tokens
+from agenteval_collector.judge.budget.prices import Prices
+from agenteval_collector.judge.client.ports import JudgeRequest, Message
+from agenteval_collector.judge.ports import OverBudget, Spend
 from agenteval_collector.runtime.clock import ManualClock
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,17 +50,6 @@ def request(text: str = "x" * 300, model: str = "m") -> JudgeRequest:
     return JudgeRequest(name="q", model=model, messages=[Message("user", text)], schema={}, temperature=0.0)
 
 
-def reply(input_tokens: int | None = 100, output_tokens: int | None = 20) -> JudgeReply:
-    return JudgeReply(
-        text="{}",
-        model="m-2026",
-        temperature=0.0,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        seconds=1.0,
-    )
-
-
 INPUT, OUTPUT = estimated_tokens(request()), 1024
 """What is estimated for a request."""
 USD = (INPUT * 1.0 + OUTPUT * 10.0) / 1_000_000
@@ -71,11 +60,14 @@ def ledger(table: Table, clock: ManualClock, prices: Prices = PRICES, **budget: 
     return Ledger(BudgetConfig(**budget), prices, table, clock, ["m"])
 
 
-def used(spending: Ledger, asked: JudgeRequest | None = None) -> None:
+async def reserve(spending: Ledger, asked: JudgeRequest | None = None) -> Reservation:
+    """A request beyond any room that is kept."""
+    return await Room(spending, 0).reserve(asked or request())
+
+
+def used(spending: Ledger) -> None:
     """A request that comes back without a usage."""
-    asked = asked or request()
-    asyncio.run(spending.reserve(asked))
-    spending.settle(asked, None)
+    asyncio.run(reserve(spending)).settle()
 
 
 @pytest.mark.parametrize(
@@ -129,58 +121,39 @@ def test_the_next_period_is_free_again(budget: dict[str, Any], hours: float) -> 
 
 
 @pytest.mark.parametrize(
-    ("came", "kept"),
+    ("usage", "kept"),
     [
-        pytest.param(reply(), Spend(requests=1, input_tokens=100, output_tokens=20, usd=0.0003), id="a usage"),
-        pytest.param(reply(None, None), ESTIMATE, id="no usage"),
-        pytest.param(None, ESTIMATE, id="no reply"),
+        pytest.param((1, 100, 20), Spend(requests=1, input_tokens=100, output_tokens=20, usd=0.0003), id="a usage"),
+        pytest.param((1, None, None), ESTIMATE, id="no usage"),
+        pytest.param((1, 0, 0), Spend(requests=1), id="an error status"),
+        pytest.param((0, 0, 0), Spend(), id="it has never left"),
     ],
 )
-def test_only_a_known_usage_takes_the_place_of_the_estimate(came: JudgeReply | None, kept: Spend) -> None:
+def test_only_a_known_usage_takes_the_place_of_the_estimate(
+    usage: tuple[int, int | None, int | None], kept: Spend
+) -> None:
     table = Table()
-    spending = ledger(table, ManualClock())
-    asked = request()
-    asyncio.run(spending.reserve(asked))
-    spending.settle(asked, came)
+    asyncio.run(reserve(ledger(table, ManualClock()))).settle(*usage)
     assert table.spent_since(0).usd == pytest.approx(kept.usd)
     assert added(table.spent_since(0), Spend(usd=-table.spent_since(0).usd)) == added(kept, Spend(usd=-kept.usd))
 
 
 def test_a_correction_belongs_to_the_hour_of_the_reservation() -> None:
     clock, table = ManualClock(HALF_PAST_TEN), Table()
-    spending = ledger(table, clock)
-    asked = request()
-    asyncio.run(spending.reserve(asked))
+    reservation = asyncio.run(reserve(ledger(table, clock)))
     clock.advance(3600)
-    spending.settle(asked, reply())
+    reservation.settle(1, 100, 20)
     assert list(table.hours) == [HALF_PAST_TEN // 3_600_000_000_000]
 
 
 def test_what_was_reserved_counts_after_a_crash() -> None:
     clock, table = ManualClock(), Table()
-    asyncio.run(ledger(table, clock, requests_per_day=1).reserve(request()))
+    asyncio.run(reserve(ledger(table, clock, requests_per_day=1)))
     with pytest.raises(OverBudget):
         used(ledger(table, clock, requests_per_day=1))
 
 
-def test_an_error_status_was_a_request_and_took_nothing_else() -> None:
-    table = Table()
-    spending, asked = ledger(table, ManualClock()), request()
-    asyncio.run(spending.reserve(asked))
-    spending.reject(asked)
-    assert table.spent_since(0) == Spend(requests=1)
-
-
-def test_what_has_never_left_used_up_nothing() -> None:
-    table = Table()
-    spending, asked = ledger(table, ManualClock(), requests_per_day=1), request()
-    asyncio.run(spending.reserve(asked))
-    spending.release(asked)
-    assert table.spent_since(0) == Spend()
-    used(spending)
-
-
-async def begun(reserving: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+async def begun(reserving: Coroutine[Any, Any, Reservation]) -> "asyncio.Task[Reservation]":
     """Under way, as far as it gets."""
     task = asyncio.create_task(reserving)
     for _ in range(3):
@@ -192,20 +165,19 @@ async def begun(reserving: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
 def test_what_is_only_reserved_makes_others_wait_and_not_fail(settled: str) -> None:
     async def scenario() -> None:
         spending = ledger(Table(), ManualClock(), tokens_per_day=INPUT + OUTPUT + 500)
-        first, second = request(), request()
-        await spending.reserve(first)
-        waiting = await begun(spending.reserve(second))
+        first = await reserve(spending)
+        waiting = await begun(reserve(spending))
         assert not waiting.done()
         match settled:
             case "as little as it took":
-                spending.settle(first, reply())
+                first.settle(1, 100, 20)
                 await waiting
             case "as much as was reserved":
-                spending.settle(first, None)
+                first.settle()
                 with pytest.raises(OverBudget):
                     await waiting
             case _:
-                spending.release(first)
+                first.settle(0, 0, 0)
                 await waiting
 
     asyncio.run(scenario())
@@ -214,13 +186,13 @@ def test_what_is_only_reserved_makes_others_wait_and_not_fail(settled: str) -> N
 def test_who_gives_up_waiting_has_reserved_nothing() -> None:
     async def scenario() -> None:
         table = Table()
-        spending, first = ledger(table, ManualClock(), requests_per_day=1), request()
-        await spending.reserve(first)
-        waiting = await begun(spending.reserve(request()))
+        spending = ledger(table, ManualClock(), requests_per_day=1)
+        first = await reserve(spending)
+        waiting = await begun(reserve(spending))
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        spending.release(first)
+        first.settle(0, 0, 0)
         assert table.spent_since(0) == Spend()
 
     asyncio.run(scenario())
@@ -233,13 +205,12 @@ def test_one_at_a_time_many_go_through_a_narrow_budget() -> None:
 
         async def go() -> None:
             nonlocal under_way
-            asked = request()
-            await spending.reserve(asked)
+            reservation = await reserve(spending)
             under_way += 1
             assert under_way * (INPUT + OUTPUT) <= 6000
             await asyncio.sleep(0)
             under_way -= 1
-            spending.settle(asked, reply(100, 20))
+            reservation.settle(1, 100, 20)
 
         await asyncio.gather(*(go() for _ in range(24)))
 
@@ -254,19 +225,18 @@ def whole_traces(limit: int, traces: int, questions: int, most: int) -> tuple[li
         spending = ledger(table, ManualClock(), requests_per_hour=limit)
         got = [0] * traces
 
-        async def ask(trace: int) -> None:
-            asked = request()
-            await spending.reserve(asked)
+        async def ask(trace: int, room: Room) -> None:
+            reservation = await room.reserve(request())
             await asyncio.sleep(0)
-            spending.settle(asked, reply())
+            reservation.settle(1, 100, 20)
             got[trace] += 1
 
         async def judge(trace: int) -> None:
             with suppress(OverBudget):
-                async with spending.room(most):
-                    await asyncio.gather(*(ask(trace) for _ in range(min(2, questions))))
+                async with spending.room(most) as room:
+                    await asyncio.gather(*(ask(trace, room) for _ in range(min(2, questions))))
                     for _ in range(questions - 2):
-                        await ask(trace)
+                        await ask(trace, room)
 
         async with asyncio.timeout(10):
             await asyncio.gather(*(judge(trace) for trace in range(traces)))
@@ -301,14 +271,11 @@ def test_no_trace_is_asked_in_part_and_no_bound_is_broken(limit: int, traces: in
 def test_who_asks_for_more_than_is_kept_does_not_take_what_is_kept_for_others() -> None:
     async def scenario() -> None:
         spending = ledger(Table(), ManualClock(), requests_per_hour=2)
-        mine, more, of_other = request(), request(), request()
-        async with spending.room(1):
-            await spending.reserve(mine)
-            spending.settle(mine, reply())
-            async with spending.room(1):
-                with pytest.raises(OverBudget):
-                    await contextvars.Context().run(asyncio.create_task, spending.reserve(more))
-                await spending.reserve(of_other)
+        async with spending.room(1) as mine, spending.room(1) as of_other:
+            (await mine.reserve(request())).settle(1, 100, 20)
+            with pytest.raises(OverBudget):
+                await mine.reserve(request())
+            await of_other.reserve(request())
 
     asyncio.run(scenario())
 
@@ -373,28 +340,27 @@ def test_no_hour_holds_more_than_its_bound_and_none_less_than_was_used(
     async def scenario() -> None:
         clock, table = ManualClock(HALF_PAST_TEN), Table()
         spending = ledger(table, clock, tokens_per_hour=limit)
-        under_way: list[tuple[JudgeRequest, int]] = []
+        under_way: list[tuple[Reservation, JudgeRequest, int]] = []
         took: defaultdict[int, int] = defaultdict(int)
         for step, size in steps:
             hour = clock.now() // 3_600_000_000_000
             match step:
                 case "ask":
                     asked = request("x" * size)
-                    reserving = await begun(spending.reserve(asked))
+                    reserving = await begun(reserve(spending, asked))
                     if not reserving.done():
                         assert under_way, "it waits for nobody"
                         reserving.cancel()
                     elif reserving.exception() is None:
-                        under_way.append((asked, hour))
+                        under_way.append((reserving.result(), asked, hour))
                     else:
                         assert isinstance(reserving.exception(), OverBudget)
                 case "settle" if under_way:
-                    asked, reserved_in = under_way.pop(0)
-                    answer = reply(estimated_tokens(asked), size)
-                    spending.settle(asked, answer)
+                    reservation, asked, reserved_in = under_way.pop(0)
+                    reservation.settle(1, estimated_tokens(asked), size)
                     took[reserved_in] += estimated_tokens(asked) + size
                 case "release" if under_way:
-                    spending.release(under_way.pop()[0])
+                    under_way.pop()[0].settle(0, 0, 0)
                 case "crash":
                     under_way.clear()
                     spending = ledger(table, clock, tokens_per_hour=limit)

@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from agenteval_collector.config import RubricConfig
-from agenteval_collector.judge.client.port import JudgeUnavailable
+from agenteval_collector.judge.client.ports import JudgeUnavailable
 from agenteval_collector.judge.nothing_to_judge import preclude
 from agenteval_collector.judge.panel import JUDGED, Judged, Panel
-from agenteval_collector.judge.port import Answer, NoAnswer, OverBudget, Question
+from agenteval_collector.judge.ports import Answer, NoAnswer, OverBudget, Question
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Failure, Score, Status, Unscored
@@ -278,17 +278,12 @@ def test_over_budget_is_no_failure() -> None:
 
 
 def test_a_trace_without_room_for_all_its_questions_is_asked_none() -> None:
-    kept: list[int] = []
-
-    def room(questions: int) -> Any:
-        kept.append(questions)
-        raise OverBudget("30 requests an hour, free at 11:00")
-
     script = Script(REPLIES)
-    found = judged(WHOLE, script, room=room)
+    script.no_room = OverBudget("30 requests an hour, free at 11:00")
+    found = judged(WHOLE, script)
     expected = Unscored(status=Status.OVER_BUDGET, reason="30 requests an hour, free at 11:00")
     assert {name: each.outcome for name, each in found.items()} == dict.fromkeys(JUDGED, expected)
-    assert (script.asked, kept) == ([], [5])
+    assert (script.asked, script.kept) == ([], [5])
 
 
 @pytest.mark.parametrize("subject", [WHOLE, ONE_TURN, REASONED, trace(turn(plan=("a plan",)))])
@@ -297,24 +292,18 @@ def test_a_trace_without_room_for_all_its_questions_is_asked_none() -> None:
 def test_no_trace_asks_more_questions_than_room_is_kept_for(
     subject: Trace, wanted: Collection[str], models: dict[str, str]
 ) -> None:
-    kept: list[int] = []
-
-    def room(questions: int) -> Any:
-        kept.append(questions)
-        return nullcontext()
-
     replies = {
         "extract": lambda q: {name: ["a"] if name == "plan" else "T" for name in q.schema["properties"]},
         "tools": lambda q: {name: REPLIES["tools"][name] for name in q.schema["properties"]},
     }
     script = Script({**REPLIES, **replies})
-    judged(subject, script, wanted, models=models, room=room)
-    assert kept == [len(script.asked)]
+    judged(subject, script, wanted, models=models)
+    assert script.kept == [len(script.asked)]
 
 
 @pytest.mark.parametrize("question", list(REPLIES))
 def test_an_outage_is_raised_as_it_is(question: str) -> None:
-    outage = JudgeUnavailable("timeout", "away", retry_after=1.0, sent=True)
+    outage = JudgeUnavailable("timeout", "away", retry_after=1.0)
     with pytest.raises(JudgeUnavailable) as raised:
         judged(WHOLE, Script({**REPLIES, question: outage}))
     assert raised.value is outage
@@ -329,6 +318,9 @@ class Waiting:
         self.all_asked = asyncio.Event()
         self.cancelled: set[str] = set()
         self.under_way: set[str] = set()
+
+    def room(self, questions: int) -> AbstractAsyncContextManager[object]:
+        return self.script.room(questions)
 
     async def __call__(self, question: Question, *, model: str) -> Answer:
         if question.name not in {self.raising, *self.others}:
@@ -356,7 +348,7 @@ class Waiting:
     ],
 )
 def test_independent_questions_are_under_way_at_once_and_end_with_an_outage(raising: str, others: set[str]) -> None:
-    waiting = Waiting(raising, JudgeUnavailable("timeout", "away", retry_after=1.0, sent=True), others)
+    waiting = Waiting(raising, JudgeUnavailable("timeout", "away", retry_after=1.0), others)
     with pytest.raises(JudgeUnavailable):
         judged(WHOLE, waiting)
     assert waiting.cancelled == others
@@ -404,7 +396,11 @@ def test_votes_come_to_their_median_and_tell_their_spread() -> None:
 def test_a_question_tells_the_scores_of_its_replies_with_their_thresholds() -> None:
     script, replies = Script(REPLIES), {**REPLIES, "execution": EXECUTION}
     judged(WHOLE, script, thresholds={**dict.fromkeys(JUDGED, 0.5), "plan_adherence": 0.8, "tool_correctness": 0.6})
-    told = {q.name: q.scores(replies[q.name]) for q, _ in script.asked if q.scores}
+    told = {
+        q.name: tuple((each.value(replies[q.name]), each.threshold) for each in q.readings)
+        for q, _ in script.asked
+        if q.readings
+    }
     assert told["execution"] == ((0.9, 0.5), (0.5, 0.5), (1.0, 0.8))
     assert told["tools"] == ((0.7, 0.6), (1.0, 0.5))
     assert "extract" not in told

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import DEFAULT_CONSTRAINTS, RubricConfig
-from agenteval_collector.judge import transcript
 from agenteval_collector.judge.checks import decode
-from agenteval_collector.judge.envelope import Envelope, enclose
 from agenteval_collector.judge.panel import JUDGED
-from agenteval_collector.judge.port import Malformed, Question
+from agenteval_collector.judge.ports import Malformed, Question
+from agenteval_collector.judge.prompt import transcript
+from agenteval_collector.judge.prompt.envelope import Envelope, enclose
+from agenteval_collector.judge.prompt.schemas import strict
 from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
+from agenteval_collector.judge.questions.rubric import rubric_question, rubric_version
 from agenteval_collector.judge.questions.safety import safety_question
-from agenteval_collector.judge.questions.scoring import ScoringQuestion
-from agenteval_collector.judge.rubric import rubric_question, rubric_version
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,14 +38,14 @@ def use(subject: Trace = SEARCHED, budget: int = 8_000) -> tools.ToolUse:
 QUESTIONS: Mapping[str, Question] = {
     "extract": extract.extract([], {extract.TASK, extract.OUTCOME, extract.PLAN}),
     "extract_task": extract.extract([], {extract.TASK}),
-    "completion": completion.completion("T", "O", 0.5).question,
-    "plan": plan.plan_quality("T", ["a"], 0.5).question,
-    "execution": execution.execution([], EXECUTION, task="T", plan=["a"]).question,
-    "execution_without_plan": execution.execution([], {execution.STEP_EFFICIENCY: 0.5}, task="T").question,
-    "confidence": execution.execution([], {execution.CONFIDENCE: 0.5}).question,
-    "tools": tools.tools(use(), BOTH_TOOLS).question,
-    "tools_without_calls": tools.tools(use(trace(turn())), {tools.TOOL_CORRECTNESS: 0.5}).question,
-    "rubric": rubric_question(RUBRIC, []).question,
+    "completion": completion.completion("T", "O", 0.5),
+    "plan": plan.plan_quality("T", ["a"], 0.5),
+    "execution": execution.execution([], EXECUTION, task="T", plan=["a"]),
+    "execution_without_plan": execution.execution([], {execution.STEP_EFFICIENCY: 0.5}, task="T"),
+    "confidence": execution.execution([], {execution.CONFIDENCE: 0.5}),
+    "tools": tools.tools(use(), BOTH_TOOLS),
+    "tools_without_calls": tools.tools(use(trace(turn())), {tools.TOOL_CORRECTNESS: 0.5}),
+    "rubric": rubric_question(RUBRIC, []),
 }
 
 
@@ -61,7 +61,8 @@ def test_no_prompt_changes_without_its_version() -> None:
     """A changed line needs a raised VERSION in the question's module (FORM_VERSION for a rubric; all of them for the
     envelope), and then this file written again with WRITE_GOLDEN=1."""
     prompts: dict[str, Json] = {
-        f"{name} {each.version}": fingerprint(each.instructions, dict(each.schema)) for name, each in QUESTIONS.items()
+        f"{name} {each.version}": fingerprint(each.instructions, strict(each.schema))
+        for name, each in QUESTIONS.items()
     }
     envelope = enclosed(question({"properties": {}, "required": []}, {}))
     prompts["envelope"] = fingerprint([message.text for message in envelope.messages], dict(envelope.schema))
@@ -143,7 +144,7 @@ def test_only_what_is_needed_is_extracted() -> None:
     assert list(asked.schema["properties"]) == ["task"]  # type: ignore[arg-type, call-overload]
     assert "outcome:" not in asked.instructions
     assert "plan:" not in asked.instructions
-    assert asked.scores is None
+    assert not asked.readings
 
 
 def test_adherence_is_not_asked_about_without_a_plan() -> None:
@@ -154,7 +155,7 @@ def test_adherence_is_not_asked_about_without_a_plan() -> None:
 
 def test_confidence_comes_first_and_is_the_same_question_wherever_it_is_asked_alone() -> None:
     assert list(QUESTIONS["execution"].schema["properties"]) == ["confidence", "step_efficiency", "plan_adherence"]  # type: ignore[arg-type]
-    late = execution.execution([], {execution.CONFIDENCE: 0.5}, task="T", plan=["a"]).question
+    late = execution.execution([], {execution.CONFIDENCE: 0.5}, task="T", plan=["a"])
     assert late.data == QUESTIONS["confidence"].data == {"transcript": []}
 
 
@@ -169,7 +170,7 @@ def test_confidence_comes_first_and_is_the_same_question_wherever_it_is_asked_al
 def test_a_plan_is_not_repeated_where_it_stands_in_the_transcript(plans: tuple[str, ...], shown: Json) -> None:
     recorded = transcript.transcript(trace(turn("search", "book", plan=plans)), 1_000, unredacted)
     scoring = execution.execution(recorded, EXECUTION, task="T", plan=["search", "book"])
-    assert scoring.question.data["plan"] == shown
+    assert scoring.data["plan"] == shown
     reply = {name: {"score": 1, "reason": "r"} for name in execution.NAMES}
     assert concluded(scoring, "plan_adherence", reply).metadata == {"task": "T", "plan": ["search", "book"]}
 
@@ -193,8 +194,8 @@ def test_there_is_one_answer_for_each_call(change: Callable[[Any], None], named:
     assert named in str(error.value)
 
 
-def concluded(scoring: ScoringQuestion, evaluator: str, *replies: Mapping[str, Any]) -> Any:
-    decoded = [decode(json.dumps({"canary": "c", **reply}), scoring.question, "c") for reply in replies]
+def concluded(scoring: Question, evaluator: str, *replies: Mapping[str, Any]) -> Any:
+    decoded = [decode(json.dumps({"canary": "c", **reply}), scoring, "c") for reply in replies]
     (reading,) = [each for each in scoring.readings if each.evaluator == evaluator]
     return reading.conclude(decoded)
 
@@ -260,7 +261,7 @@ def test_the_reasoning_before_a_call_stands_with_it() -> None:
 
 def test_what_the_developer_told_the_agent_is_known_to_whoever_judges_its_calls() -> None:
     told = trace(turn(tool_calls=(tool_call(),)), system_instructions="Today is 2024-05-15.")
-    assert tools.tools(use(told), BOTH_TOOLS).question.data["instructions"] == "Today is 2024-05-15."
+    assert tools.tools(use(told), BOTH_TOOLS).data["instructions"] == "Today is 2024-05-15."
     assert use(SEARCHED).instructions is None
 
 
@@ -317,7 +318,7 @@ def lacking(reply: Any, place: str = "reply") -> Iterator[tuple[str, Any]]:
             yield inner, {**reply, name: left}
 
 
-ASKED = {**QUESTIONS, "safety": safety_question(DEFAULT_CONSTRAINTS, [], 0.5).question}
+ASKED = {**QUESTIONS, "safety": safety_question(DEFAULT_CONSTRAINTS, [], 0.5)}
 LACKING = [
     pytest.param(asked, reply, place, id=f"{name} {place}")
     for name, asked in ASKED.items()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from agenteval_collector.config import DEFAULT_CONSTRAINTS, ConstraintConfig
 from agenteval_collector.judge.panel import Panel
-from agenteval_collector.judge.port import Malformed
+from agenteval_collector.judge.ports import Malformed
 from agenteval_collector.judge.questions.safety import SAFETY, safety_question, safety_version
 from agenteval_collector.judge.referrals import JudgedEvaluator, Referrals
 
@@ -93,7 +93,7 @@ def test_a_violation_without_evidence_is_no_reply(found: dict[str, Any]) -> None
 def test_other_constraints_are_another_version_and_stand_in_the_question() -> None:
     own = (ConstraintConfig(name="no_refunds", text="must not promise a refund"),)
     assert safety_version(own) != safety_version(DEFAULT_CONSTRAINTS)
-    question = safety_question(own, [], 0.5).question
+    question = safety_question(own, [], 0.5)
     assert "- no_refunds: must not promise a refund" in question.instructions
 
 

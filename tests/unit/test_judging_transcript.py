@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from agenteval_collector.judge.encoding import encode, tokens
-from agenteval_collector.judge.entries import PLAN, REASONING, REPLY, Entry, entries
-from agenteval_collector.judge.fitting import LONGEST_SECRET, fit, shorten
+from agenteval_collector.judge.prompt.encoding import encode, tokens
+from agenteval_collector.judge.prompt.entries import PLAN, REASONING, REPLY, Entry, entries
+from agenteval_collector.judge.prompt.fitting import LONGEST_SECRET, fit, shorten
+from agenteval_collector.judge.prompt.transcript import transcript
 from agenteval_collector.judge.questions.plan import may_have_plan
-from agenteval_collector.judge.transcript import transcript
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.port import Malformed
+from agenteval_collector.judge.ports import Malformed
 
 from otel_agenteval.model import Tool, Trace
 from otel_agenteval.outcome import Score, Status, Unscored

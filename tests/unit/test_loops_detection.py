@@ -3,13 +3,15 @@
 from pathlib import Path
 
 import pytest
-from agenteval_collector.findings.loops import FoundLive, LiveLoops
+from agenteval_collector.findings.loops import Announcer, FoundLive, LiveLoops, OpenSpans
 from agenteval_collector.findings.loops import live as module
 from agenteval_collector.findings.loops import stage as stage_module
 from agenteval_collector.findings.loops.stage import LoopStage
+from agenteval_collector.model.news import News
 from agenteval_collector.model.telemetry import Arrival, Origin
 from agenteval_collector.offline.replay import read_recording
 from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.stores import Store
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -18,6 +20,7 @@ from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import span_record
 from otel_agenteval.detectors import Detectors, RuleBook, steps_of
 from otel_agenteval.finding import Finding
+from tests.support.assembling import Counting
 from tests.support.eventually import eventually
 from tests.support.looping import found_live, root_span, tool_span
 from tests.support.otlp import span, span_id
@@ -166,23 +169,34 @@ def test_memory_is_bounded_by_the_number_of_traces() -> None:
     assert len(detectors) == module.MAX_TRACES
 
 
-def test_what_finds_no_room_is_counted_and_breaks_no_row() -> None:
-    announced: list[Finding] = []
-    lost: list[int] = []
-    ended: list[Arrival] = []
-    stage = LoopStage(live(), lambda _, recounted: announced.extend(recounted), lambda: None, ended.extend, lost.append)
+def test_what_finds_no_room_is_counted_and_breaks_no_row(tmp_path: Path) -> None:
+    announced, telemetry, clock = Announced(), Counting(), ManualClock()
+    store = Store(tmp_path / "agenteval.db", clock)
+    open_spans = OpenSpans(clock, telemetry)
+    stage = LoopStage(live(), Announcer(store.findings, list, announced, clock), open_spans, telemetry)
     calls = [[Arrival(tool_span(1, number), FOREIGN)] for number in (2, 3, 4, 5, 6)]
-    stage.arrived(calls[0], stage_module.CAPACITY)
-    stage.arrived(calls[1], 1)
+    stage.take_arrivals(calls[0], stage_module.CAPACITY)
+    stage.take_arrivals(calls[1], 1)
     stage.start()
     eventually(lambda: stage.waiting == 0)
     for call in calls[2:4]:
-        stage.arrived(call, 1)
+        stage.take_arrivals(call, 1)
     eventually(lambda: stage.waiting == 0)
-    assert (lost, len(ended), announced) == ([1], 4, [])
-    stage.arrived(calls[4], 1)
+    assert (telemetry.counts["dropped loops"], announced.told) == (1, [])
+    stage.take_arrivals(calls[4], 1)
     stage.shutdown()
-    assert kinds(announced) == ["identical_call"]
+    store.shutdown()
+    assert kinds(announced.told) == ["identical_call"]
+
+
+class Announced:
+    """Keeps what is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Finding] = []
+
+    def take_news(self, news: News) -> None:
+        self.told += news.told
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from agenteval_collector.model.running import SpanStart, StartsReport
 from agenteval_collector.model.telemetry import Arrival, Origin
 from agenteval_collector.runtime.clock import ManualClock
 
+from tests.support.assembling import Counting
 from tests.support.findings import loop_found
 from tests.support.otlp import START, marked, span, span_id, trace_id
 
@@ -19,8 +20,8 @@ class Scene:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.lost: list[int] = []
-        self.spans = OpenSpans(self.clock, self.lost.append)
+        self.telemetry = Counting()
+        self.spans = OpenSpans(self.clock, self.telemetry)
 
     def start(self, *numbers: int, trace: int = 1, process: str = "p-1", all_open: bool = False) -> None:
         starts = [
@@ -35,7 +36,7 @@ class Scene:
             for number in numbers
         ]
         report = StartsReport(process_id=process, service="shop", starts=starts, findings=(), all_open=all_open)
-        self.spans.report(report)
+        self.spans.take_starts(report)
 
     def open(self) -> list[str]:
         return [each["name"] for each in self.spans.of_trace(TRACE)]
@@ -49,25 +50,25 @@ def scene() -> Scene:
 def test_a_span_is_open_from_its_report_to_its_arrival(scene: Scene) -> None:
     scene.start(1, 2)
     assert scene.open() == ["span 1", "span 2"]
-    scene.spans.arrived([Arrival(span(1, 2), PROCESS)])
+    scene.spans.take_arrivals([Arrival(span(1, 2), PROCESS)])
     assert scene.open() == ["span 1"]
     [running] = scene.spans.running()
     assert (running.trace_id, running.session_id, running.agent, running.service) == (TRACE, "s-1", "planner", "shop")
-    scene.spans.arrived([Arrival(span(1, 1), PROCESS)])
+    scene.spans.take_arrivals([Arrival(span(1, 1), PROCESS)])
     assert scene.open() == []
     assert scene.spans.running() == []
     assert scene.spans.begun(TRACE) is None
 
 
 def test_a_span_that_arrived_before_its_report_is_not_open(scene: Scene) -> None:
-    scene.spans.arrived([Arrival(span(1, 2), PROCESS)])
+    scene.spans.take_arrivals([Arrival(span(1, 2), PROCESS)])
     scene.start(1, 2)
     assert scene.open() == ["span 1"]
 
 
 def test_a_span_that_has_not_ended_is_still_open_when_it_arrives(scene: Scene) -> None:
     scene.start(2)
-    scene.spans.arrived([Arrival(span(1, 2, ended=False), PROCESS)])
+    scene.spans.take_arrivals([Arrival(span(1, 2, ended=False), PROCESS)])
     assert scene.open() == ["span 2"]
 
 
@@ -75,7 +76,7 @@ def test_the_span_that_closes_a_trace_closes_all_of_its_process(scene: Scene) ->
     """One of them may have been left out of the export, and will never arrive."""
     scene.start(1, 2)
     scene.start(3, process="p-2")
-    scene.spans.arrived([Arrival(marked(span(1, 1), 1, "p-1"), PROCESS)])
+    scene.spans.take_arrivals([Arrival(marked(span(1, 1), 1, "p-1"), PROCESS)])
     assert scene.open() == ["span 3"]
 
 
@@ -154,13 +155,13 @@ def test_a_loop_ahead_of_its_span_is_on_an_agent(scene: Scene, said: str | None,
     scene.start(1)
     loop = loop_found(trace_id=TRACE, span_id=span_id(1).hex(), agent=said)
     report = StartsReport(process_id="p-1", service="shop", starts=(), findings=(loop,))
-    assert [found.agent for found in scene.spans.report(report)] == [agent]
+    assert [found.agent for found in scene.spans.take_starts(report)] == [agent]
 
 
 def test_a_loop_on_a_span_that_is_over_is_on_the_agent_that_it_names(scene: Scene) -> None:
     loop = loop_found(trace_id=TRACE, kind="budget", agent="clerk")
     report = StartsReport(process_id="p-1", service="shop", starts=(), findings=(loop,))
-    assert [found.agent for found in scene.spans.report(report)] == ["clerk"]
+    assert [found.agent for found in scene.spans.take_starts(report)] == ["clerk"]
 
 
 def test_a_span_is_open_in_the_process_that_told_of_it_first(scene: Scene) -> None:
@@ -193,7 +194,7 @@ def test_memory_is_bounded_and_the_trace_that_began_first_is_forgotten(scene: Sc
     assert scene.open() == ["span 1"]
     scene.start(*range(1000), trace=10_000)
     assert scene.open() == []
-    assert scene.lost[0] == 1
+    assert scene.telemetry.counts["dropped open_spans"] == 1 + 1000
 
 
 def test_what_a_process_does_not_tell_among_all_that_is_open_has_ended_though_it_never_comes(scene: Scene) -> None:

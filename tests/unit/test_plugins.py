@@ -18,7 +18,7 @@ from agenteval_collector.wiring.scoring import EvaluationCore
 from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Unscored
 from tests.support.assembling import Counting
 from tests.support.otlp import trace_id, turn
-from tests.support.scoring import Scoring, assembled
+from tests.support.scoring import EarlierTraces, Scoring, assembled
 
 
 class Brief:
@@ -140,7 +140,7 @@ def core(tmp_path: Path, *entries: EntryPoint, **sections: Any) -> EvaluationCor
     store = Store(tmp_path / "agenteval.db", ManualClock())
     try:
         return EvaluationCore(
-            load(environ={}, flags=sections), store, ManualClock(), Counting(), NoJudge([]), {}.get, entries
+            load(environ={}, flags=sections), store, ManualClock(), Counting(), NoJudge([]), EarlierTraces(), entries
         )
     finally:
         store.shutdown()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.evaluation import EvaluationStage
 from agenteval_collector.evaluation.stage import TAKEN_UP
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.runtime.errors import Unavailable
@@ -17,7 +16,7 @@ from tests.support.eventually import eventually
 from tests.support.otlp import trace_id, turn
 from tests.support.plans import plan_of
 from tests.support.referring import judged, judgement
-from tests.support.scoring import Scoring, assembled
+from tests.support.scoring import ROOM, Scoring, assembled
 
 NOBODY = {"judge": {"base_url": "http://127.0.0.1:9/v1", "sample": 0.0}}
 WORDS = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet", "kilo", "lima"]
@@ -101,11 +100,9 @@ def test_after_a_restart_the_session_is_still_judged(scoring: Scoring, answered:
 def test_what_a_crash_left_sampled_out_is_taken_up_with_the_next_trace(scoring: Scoring) -> None:
     scoring.put(plain(1))
     # The urgent trace is committed, and the collector dies before the others are looked for.
-    core, crashed = scoring.core, lambda: 0
-    EvaluationStage(
-        core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
-        crashed,
-    ).process([urgent(2)])  # fmt: skip
+    scoring.rooms = lambda: 0
+    scoring.put(urgent(2))
+    scoring.rooms = lambda: ROOM
     assert statuses(scoring, 1) == "sampled_out"
     restart(scoring)
     scoring.put(plain(3))
@@ -117,7 +114,8 @@ def test_what_is_taken_up_waits_for_the_next_start_like_all_that_is_pending(scor
     scoring.put(plain(1), urgent(2))
     restart(scoring)
     scoring.referred.clear()
-    scoring.stage.start(pending_before=scoring.clock.now() + 1)
+    scoring.clock.advance(1)
+    scoring.stage.start()
     eventually(lambda: len(scoring.referred) == 2)
     scoring.stage.shutdown()
     assert sorted(referred(scoring)) == sorted([job(1), job(2, urgent=True)])
@@ -125,11 +123,8 @@ def test_what_is_taken_up_waits_for_the_next_start_like_all_that_is_pending(scor
 
 def test_the_newest_of_a_long_session_are_taken_up_where_there_is_room(scoring: Scoring) -> None:
     scoring.put(*(plain(number) for number in range(1, TAKEN_UP + 4)))
-    core = scoring.core
-    EvaluationStage(
-        core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
-        lambda: 10 * TAKEN_UP,
-    ).process([urgent(TAKEN_UP + 4)])  # fmt: skip
+    scoring.rooms = lambda: 10 * TAKEN_UP
+    scoring.put(urgent(TAKEN_UP + 4))
     assert [statuses(scoring, number) for number in (1, 2, 3)] == ["sampled_out"] * 3
     assert {statuses(scoring, number) for number in range(4, TAKEN_UP + 4)} == {"pending"}
     assert len(scoring.referred) == TAKEN_UP + 1
@@ -145,16 +140,12 @@ def test_a_later_revision_of_a_trace_that_was_taken_up_is_judged(scoring: Scorin
 def test_somebody_may_ask_for_what_was_left_out_where_there_is_room(scoring: Scoring) -> None:
     scoring.put(plain(1), plain(2), plain(3))
     ids = [trace_id(number).hex() for number in (1, 2, 9)]
-    core = scoring.core
-    stage = EvaluationStage(
-        core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
-        lambda: 1,
-    )  # fmt: skip
-    stage.start()
+    scoring.rooms = lambda: 1
+    scoring.stage.start()
     found = scoring.store.unjudged(ids, 10)
     assert sorted(each[0].subject_id for each in found) == ids[:2]
-    assert stage.judge_again(found).result(10) == 1
-    stage.shutdown()
+    assert scoring.inbox.judge_again(found).result(10) == 1
+    scoring.stage.shutdown()
     [(waits, _)] = referred(scoring)
     assert waits in ids[:2]
     assert sorted(statuses(scoring, number) for number in (1, 2, 3)) == ["pending", "sampled_out", "sampled_out"]
@@ -166,7 +157,7 @@ def test_a_trace_that_has_changed_since_it_was_looked_for_is_not_judged_again_as
     found = scoring.store.unjudged([trace_id(1).hex()], 10)
     scoring.put(replace(plain(1), revision=2))
     scoring.stage.start()
-    assert scoring.stage.judge_again(found).result(10) == 0
+    assert scoring.inbox.judge_again(found).result(10) == 0
     scoring.stage.shutdown()
     assert (scoring.referred, statuses(scoring, 1)) == ([], "sampled_out")
 
@@ -175,15 +166,14 @@ def test_whoever_asks_hears_of_it_when_it_cannot_be_done(scoring: Scoring) -> No
     def no_room() -> int:
         raise RuntimeError("a defect of ours")
 
-    core = scoring.core
-    stage = EvaluationStage(
-        core.evaluation, core.sessions, scoring.store, scoring, lambda *_: None, scoring.referred.append,
-        no_room,
-    )  # fmt: skip
-    stage.start()
+    scoring.stage.start()
+    for _ in range(2):  # Behind the first it has looked for what the last run left.
+        assert scoring.inbox.judge_again([]).result(10) == 0
+    scoring.rooms = no_room
     with pytest.raises(Unavailable, match="the log says why"):
-        stage.judge_again([]).result(10)
-    stage.shutdown()
+        scoring.inbox.judge_again([]).result(10)
+    scoring.rooms = lambda: ROOM
+    scoring.stage.shutdown()
 
 
 def test_what_was_sampled_out_is_looked_for_among_the_traces_of_the_session(scoring: Scoring) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.model.news import WorstFinding
+from agenteval_collector.model.news import News, WorstFinding
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Severity
@@ -21,8 +21,8 @@ RULES = yaml.safe_load((CONFIGURATION / "agenteval.rules.yml").read_text())["gro
 def test_what_an_alert_names_is_scraped(rule: dict[str, Any]) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i")
     telemetry.evaluations.observe_sessions(Sessions(Level("planner", "shop", "agent_reliability", 6, 2)))
-    telemetry.findings.count([loop_found()])
-    telemetry.findings.count_traces([WorstFinding(Severity.ERROR, "planner", "shop", "1.2.0")])
+    telemetry.findings.take_news(News(counted=[loop_found()]))
+    telemetry.findings.take_news(News(traces=[WorstFinding(Severity.ERROR, "planner", "shop", "1.2.0")]))
     labels: dict[str, set[str]] = {}
     pairs = set()
     for family in text_string_to_metric_families(telemetry.render()[0].decode()):

@@ -1,6 +1,8 @@
 """Outcomes of traces and sessions where there is no judge."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,3 +86,26 @@ def test_embedding_scores_have_a_threshold_only_where_the_settings_give_one(tmp_
         assert (coherence["threshold"], coherence["success"]) == expected
         assert scoring.session("s")["flagged_traces"] == [], "only a judged failure flags a trace"
         scoring.close()
+
+
+RUNNING = """
+import json, sys
+from pathlib import Path
+import agenteval_collector.cli
+from tests.support.running_collector import RunningCollector
+
+RunningCollector(Path(sys.argv[1]), judge=json.loads(sys.argv[2])).stop()
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+@pytest.mark.parametrize(
+    ("judge", "loaded"), [({}, False), ({"base_url": "http://127.0.0.1:9/v1"}, True)], ids=["no judge", "a judge"]
+)
+def test_the_openai_client_is_loaded_where_there_is_a_judge_only(
+    tmp_path: Path, judge: dict[str, str], loaded: bool
+) -> None:
+    """Importing it takes as long as all else together."""
+    command = [sys.executable, "-c", RUNNING, str(tmp_path), json.dumps(judge)]
+    modules = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert ("openai" in modules) == loaded

@@ -1,9 +1,23 @@
-"""From requests in the order of the log to complete traces."""
+"""Requests come in, in the order of the log; complete traces leave for the evaluation, spans for live detection."""
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.completion import Waits
-from agenteval_collector.assembly.restoring import KnownTrace, Reload, reassemble
+from agenteval_collector.assembly.ports import KeptRequests
+from agenteval_collector.assembly.progress import Progress
+from agenteval_collector.assembly.restoring import KnownTrace, reassemble
 from agenteval_collector.assembly.senders import SenderRules, Senders
 from agenteval_collector.assembly.stage import AssemblyStage
+from agenteval_collector.assembly.unconnected import Unconnected
 
-__all__ = ["Assembler", "AssemblyStage", "KnownTrace", "Reload", "SenderRules", "Senders", "Waits", "reassemble"]
+__all__ = [
+    "Assembler",
+    "AssemblyStage",
+    "KeptRequests",
+    "KnownTrace",
+    "Progress",
+    "SenderRules",
+    "Senders",
+    "Unconnected",
+    "Waits",
+    "reassemble",
+]

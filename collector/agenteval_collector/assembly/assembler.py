@@ -15,7 +15,7 @@ fragments must not replace a whole one.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -23,10 +23,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from agenteval_collector.assembly.closed import ClosedTraces
 from agenteval_collector.assembly.completion import Completion, Waits
 from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, Record
+from agenteval_collector.assembly.ports import ArrivalTaker, KeptRequests, KnownTraces, ReportedSpans
 from agenteval_collector.assembly.restoring import KnownTrace, assembled, items_of, refill
 from agenteval_collector.assembly.schedule import Schedule
 from agenteval_collector.assembly.senders import Senders
-from agenteval_collector.model.assembled import AssembledTrace, ClosedBy, Death
+from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.telemetry import Arrival, LoggedRequest
 from agenteval_collector.runtime.clock import Clock
@@ -49,21 +50,19 @@ class LogLag:
 class Assembler:
     """The open traces, and those that are being scored; owned by one thread.
 
-    `known` looks up traces that were scored before, `reload` reads requests from the log again. `arrived` is given the
-    spans that were not known before, and the size of the requests they came in. `goes_on` knows whether a span of a
-    trace is open whose start alone was reported, `death` whether its agent died meanwhile. None must block or raise.
+    `store` knows the traces that were scored before, `log` has their requests. `loops` is given the spans that were not
+    known before, and `open_spans` knows of those that were begun and have not ended.
     """
 
     def __init__(
         self,
         clock: Clock,
         telemetry: Telemetry,
-        known: Callable[[Sequence[str]], Mapping[str, KnownTrace]],
-        reload: Callable[[Sequence[int]], Iterable[LoggedRequest]],
-        arrived: Callable[[Sequence[Arrival], int], None] = lambda _arrivals, _size: None,
-        goes_on: Callable[[str], bool] = lambda _trace_id: False,
-        death: Callable[[str], Death | None] = lambda _trace_id: None,
-        senders: Senders | None = None,
+        store: KnownTraces,
+        log: KeptRequests,
+        loops: ArrivalTaker,
+        open_spans: ReportedSpans,
+        senders: Senders,
         *,
         waits: Waits,
         max_open_bytes: int,
@@ -71,12 +70,11 @@ class Assembler:
     ) -> None:
         self._clock = clock
         self._telemetry = telemetry
-        self._known = known
-        self._reload = reload
-        self._arrived = arrived
-        self._goes_on = goes_on
-        self._death = death
-        self.senders = Senders() if senders is None else senders
+        self._store = store
+        self._log = log
+        self._loops = loops
+        self._open_spans = open_spans
+        self.senders = senders
         self._waits = waits
         self._completion = Completion(self.senders, waits)
         self._max_open_bytes = max_open_bytes
@@ -91,7 +89,7 @@ class Assembler:
     def take(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
         """Sort the requests' spans and log records into traces; the traces that are complete by that.
 
-        What `known` and `reload` raise passes through; the same requests can be given again then.
+        What the store and the log raise passes through; the same requests can be given again then.
         """
         parsed = [(request, list(items_of(request))) for request in requests]
         unseen = {trace_id for _, items in parsed for trace_id, _, _ in items if trace_id not in self._open}
@@ -122,7 +120,7 @@ class Assembler:
         if known:
             self._closed.trim()
         if arrivals:
-            self._arrived(arrivals, sum(len(request.body) for request in requests))
+            self._loops.take_arrivals(arrivals, sum(len(request.body) for request in requests))
         return self._counted(touched.values()) + self._within_memory()
 
     def due(self) -> list[AssembledTrace]:
@@ -150,14 +148,14 @@ class Assembler:
             quiet_for = (self._newest_received - trace.received_at) / 1e9
             if quiet_for >= self._waits.settle:
                 wait = self._completion.wait_for(trace)
-                if quiet_for >= wait.seconds and not self._goes_on(trace.trace_id.hex()):
+                if quiet_for >= wait.seconds and not self._open_spans.goes_on(trace.trace_id.hex()):
                     complete.append(self._complete(trace, wait.by))
         return complete
 
     def died(self, trace_ids: Sequence[str], tenant: str) -> list[AssembledTrace]:
         """The agents of these traces died: a revision of each that says so.
 
-        What `known` and `reload` raise passes through; the same traces can be given again then.
+        What the store and the log raise passes through; the same traces can be given again then.
         """
         keys = [bytes.fromhex(trace_id) for trace_id in trace_ids]
         known = self._look_up({key for key in keys if key not in self._open})
@@ -242,9 +240,10 @@ class Assembler:
         return complete
 
     def _look_up(self, trace_ids: set[bytes]) -> Mapping[str, KnownTrace]:
-        """Those of the traces, which are not open, that were scored before and are not here."""
+        """Return those of the traces, which are not open, that were scored before and are not here."""
         unseen = [each.hex() for each in trace_ids if each not in self._closed]
-        return self._known(unseen) if unseen else {}
+        found = self._store.known_traces(unseen) if unseen else {}
+        return {key: KnownTrace(revision=revision, offsets=offsets) for key, (revision, offsets) in found.items()}
 
     def _find(
         self, trace_id: bytes, tenant: str, receipt: Receipt, known: Mapping[str, KnownTrace], forgotten: set[bytes]
@@ -263,7 +262,7 @@ class Assembler:
             return trace
         if receipt.offset in scored.offsets:
             return None
-        if not refill(trace, scored, self._reload):
+        if not refill(trace, scored, self._log):
             forgotten.add(trace_id)
             return None
         self._closed.keep(trace)
@@ -289,7 +288,7 @@ class Assembler:
         wait = self._completion.wait_for(trace)
         over = trace.touched_at + wait.seconds
         if over <= now:
-            if not self._goes_on(trace.trace_id.hex()):
+            if not self._open_spans.goes_on(trace.trace_id.hex()):
                 return wait.by
             over = now + GOES_ON_AGAIN
         self._schedule.look_at(trace.trace_id, over)
@@ -306,11 +305,11 @@ class Assembler:
         # Nothing is learned of senders that were not waited for.
         if by not in (ClosedBy.DEATH, ClosedBy.MEMORY):
             trace.learn()
-        death = self._death(trace.trace_id.hex())
+        death = self._open_spans.death(trace.trace_id.hex())
         return assembled(trace, complete=True, death=death, closing=closing)
 
     def _assembled(self, trace: OpenTrace) -> AssembledTrace:
-        return assembled(trace, complete=False, death=self._death(trace.trace_id.hex()))
+        return assembled(trace, complete=False, death=self._open_spans.death(trace.trace_id.hex()))
 
     def _pending(self) -> list[OpenTrace]:
         return [*list(self._open.values()), *self._closed.scoring()]

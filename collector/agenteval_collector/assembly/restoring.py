@@ -1,9 +1,8 @@
 """From requests to the spans and log records in them, and from the requests of the log back to a trace."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -11,6 +10,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, Record
+from agenteval_collector.assembly.ports import KeptRequests
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled import AssembledTrace, Closing, Death
 from agenteval_collector.model.resources import resource_of
@@ -24,10 +24,6 @@ _ANSWERS = (b"gen_ai.choice", b"gen_ai.client.inference.operation.details")
 _NO_TRACE = (b"", bytes(16))
 
 
-Reload: TypeAlias = Callable[[Sequence[int]], Iterable[LoggedRequest]]
-"""Reads the requests at these offsets again; those that are gone are left out."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownTrace:
     """A trace that was scored before, as the store holds it."""
@@ -36,17 +32,17 @@ class KnownTrace:
     offsets: frozenset[int]
 
 
-def reassemble(trace_id: str, tenant: str, known: KnownTrace, reload: Reload) -> AssembledTrace | None:
+def reassemble(trace_id: str, tenant: str, known: KnownTrace, log: KeptRequests) -> AssembledTrace | None:
     """A revision that was scored, as it was; None where some of it is gone from the log."""
     receipt = Receipt(min(known.offsets, default=0), 0)
     trace = OpenTrace(bytes.fromhex(trace_id), tenant, Senders(), now=0.0, receipt=receipt)
-    return assembled(trace, complete=True) if refill(trace, known, reload) else None
+    return assembled(trace, complete=True) if refill(trace, known, log) else None
 
 
-def refill(trace: OpenTrace, known: KnownTrace, reload: Reload) -> bool:
+def refill(trace: OpenTrace, known: KnownTrace, log: KeptRequests) -> bool:
     """Bring back from the log what the scored revision was made of; False where some of it is gone."""
     found = 0
-    for request in reload(sorted(known.offsets)):
+    for request in log.get(sorted(known.offsets)):
         found += 1
         receipt = Receipt(request.offset, request.received_at)
         for trace_id, item, origin in items_of(request):

@@ -1,23 +1,18 @@
 """The assembler on a thread of its own, between the log and the evaluation."""
 
-import logging
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from typing import Protocol
 
 from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.assembly.ports import AssemblyStore, Log, ReportedSpans, TraceTaker
+from agenteval_collector.assembly.progress import Progress
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
-from agenteval_collector.model.senders import Habit
 from agenteval_collector.model.telemetry import LoggedRequest
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.endurance import Endurance
+from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import Overloaded, RetryableError
 from agenteval_collector.runtime.inbox import Inbox
-
-logger = logging.getLogger(__name__)
 
 BATCH = 64
 """Requests assembled in one go; they share one look-up in the store."""
@@ -29,21 +24,10 @@ HAND_OVER = 1.0
 """Seconds to wait at a time for room in the evaluation, so that a stop is noticed."""
 
 
-class Log(Protocol):
-    """The part of the log that the assembly needs."""
+class AssemblyStage(Component):
+    """Owns the assembler: takes requests from the log, and hands complete traces to the evaluation.
 
-    def read(self, start: int) -> Iterable[LoggedRequest]: ...
-
-    def last_offset(self) -> int: ...
-
-    def trim(self, below: int, older_than: int) -> int: ...
-
-
-class AssemblyStage:
-    """Owns the assembler. `evaluate` takes a complete trace, or returns False after a timeout for want of room.
-
-    `save_checkpoint` is told the offset below which everything is scored, whenever it has moved, `save_habits` what was
-    learned of senders. `died` gives the traces whose agents died since it was asked last.
+    `progress` says what of it is scored; the store keeps how far that goes, and what was learned of senders.
     """
 
     def __init__(
@@ -51,56 +35,41 @@ class AssemblyStage:
         assembler: Assembler,
         *,
         log: Log,
-        evaluate: Callable[[AssembledTrace, float], bool],
-        save_checkpoint: Callable[[int], None],
+        evaluation: TraceTaker,
+        progress: Progress,
+        store: AssemblyStore,
+        open_spans: ReportedSpans,
         clock: Clock,
         telemetry: Telemetry,
         max_pending_bytes: int,
         retention: float,
-        died: Callable[[], Sequence[str]] = tuple,
-        save_habits: Callable[[Mapping[Habit, str]], None] = lambda _histories: None,
     ) -> None:
+        self._inbox: Inbox[LoggedRequest] = Inbox(max_pending_bytes)
+        super().__init__("assembly", self._inbox)
         self._assembler = assembler
-        self._died = died
         self._log = log
-        self._evaluate = evaluate
-        self._save_checkpoint = save_checkpoint
-        self._save_habits = save_habits
+        self._evaluation = evaluation
+        self._progress = progress
+        self._store = store
+        self._open_spans = open_spans
         self._clock = clock
         self._telemetry = telemetry
         self._retention = retention
-        self._inbox: Inbox[LoggedRequest] = Inbox(max_pending_bytes)
-        # Beside the inbox, because a replay does not read that one; bounded by the traces that are being scored.
-        self._scored: deque[tuple[str, int]] = deque()
         self._checkpoint = 0
+        self._replay_to = 0
         self._next_housekeeping = 0.0
         self._handing_over = False
-        self._endurance = Endurance(logger)
-        self._thread: threading.Thread | None = None
 
-    def start(self, checkpoint: int) -> None:
-        """Assemble again what the log holds from `checkpoint` on, then what is delivered."""
-        self._checkpoint = checkpoint
-        # Everything behind this offset is delivered by the log's thread, which has not started yet.
-        end = self._log.last_offset()
-        self._thread = threading.Thread(target=self._run, args=(end,), name="agenteval-assembly", daemon=True)
-        self._thread.start()
+    def start(self) -> None:
+        """Assemble again what the log holds from the checkpoint on, then what it hands over; before the log starts."""
+        self._checkpoint = self._store.checkpoint()
+        # Everything behind this offset is handed over by the log.
+        self._replay_to = self._log.last_offset()
+        super().start()
 
-    def shutdown(self, timeout: float = 10.0) -> None:
-        """Assemble what was delivered, then stop. Open traces stay in the log. Safe before start and twice."""
-        self._inbox.close()
-        if self._thread is not None:
-            self._thread.join(timeout)
-            self._endurance.give_up()
-            self._thread.join(1.0)
-
-    def deliver(self, request: LoggedRequest) -> None:
-        """A committed request, from the log."""
+    def take_request(self, request: LoggedRequest) -> None:
+        """Take a committed request, over the bound, too: it was admitted."""
         self._inbox.put_regardless(request, len(request.body))
-
-    def scored(self, trace_id: str, revision: int) -> None:
-        """From the evaluation: this revision is committed."""
-        self._scored.append((trace_id, revision))
 
     def admit(self) -> None:
         """Raises Overloaded while more waits for assembly than the bound allows."""
@@ -108,59 +77,59 @@ class AssemblyStage:
             behind = "evaluating" if self._handing_over else "assembling"
             raise Overloaded(f"the collector is behind with {behind} traces; send again later")
 
-    @property
-    def alive(self) -> bool:
-        """Whether its thread runs."""
-        return self._thread is not None and self._thread.is_alive()
+    def run(self) -> None:
+        """Open traces stay in the log when it stops."""
+        self._replay()
+        self._assemble_deliveries()
 
-    @property
-    def waiting(self) -> int:
-        """Requests that are committed and not assembled."""
-        return len(self._inbox)
-
-    def _run(self, replay_to: int) -> None:
-        try:
-            self._replay(replay_to)
-            self._assemble_deliveries()
-        except RetryableError as error:
-            logger.error("assembly stops, the next start goes on from the log: %s", error)
-
-    def _replay(self, replay_to: int) -> None:
+    def _replay(self) -> None:
         start = self._checkpoint
         while not self._inbox.closed:
-            page = self._endurance.insist(lambda: list(islice(self._log.read(start), BATCH)))  # noqa: B023
-            batch = [request for request in page if request.offset <= replay_to]
+            page = self.insist(self._page, start)
+            batch = [request for request in page if request.offset <= self._replay_to]
             if not batch:
                 return
             self._telemetry.replayed(len(batch))
-            self._endurance.survive(lambda: self._hand_over(self._assemble(batch)))  # noqa: B023
-            self._endurance.survive(lambda: self._hand_over(self._assembler.quiet()))
-            self._endurance.survive(self._housekeeping)
+            self.survive(self._assemble_and_hand_over, batch)
+            self.survive(self._hand_over_quiet)
+            self.survive(self._housekeeping)
             start = batch[-1].offset + 1
+
+    def _page(self, start: int) -> list[LoggedRequest]:
+        return list(islice(self._log.read(start), BATCH))
 
     def _assemble_deliveries(self) -> None:
         while True:
             requests = self._inbox.take(BATCH, self._patience())
             self._note_scored()
-            self._endurance.survive(lambda: self._hand_over(self._assemble(requests)))  # noqa: B023
-            self._endurance.survive(lambda: self._hand_over(self._assembler.due()))
-            self._endurance.survive(self._housekeeping)
+            self.survive(self._assemble_and_hand_over, requests)
+            self.survive(self._hand_over_due)
+            self.survive(self._housekeeping)
             if self._inbox.closed and not requests:
                 self._save_learned()
                 return
+
+    def _assemble_and_hand_over(self, requests: Sequence[LoggedRequest]) -> None:
+        self._hand_over(self._assemble(requests))
+
+    def _hand_over_quiet(self) -> None:
+        self._hand_over(self._assembler.quiet())
+
+    def _hand_over_due(self) -> None:
+        self._hand_over(self._assembler.due())
 
     def _assemble(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
         """Tried again until the store answers: spans that were taken by a failed attempt are recognised."""
         if not requests:
             return []
         try:
-            return self._endurance.insist(lambda: self._assembler.take(requests))
+            return self.insist(self._assembler.take, requests)
         except RetryableError:
             raise
         except Exception:  # A request that cannot be assembled is a defect of ours; the others must not wait for it.
             if len(requests) > 1:
                 return [trace for request in requests for trace in self._assemble([request])]
-            logger.exception("request %d of the log cannot be assembled and is passed over", requests[0].offset)
+            self._logger.exception("request %d of the log cannot be assembled and is passed over", requests[0].offset)
             return []
 
     def _patience(self) -> float:
@@ -173,7 +142,7 @@ class AssemblyStage:
         self._handing_over = True
         try:
             for trace in traces:
-                while not self._evaluate(trace, HAND_OVER):
+                while not self._evaluation.take_trace(trace, HAND_OVER):
                     if self._inbox.closed:
                         return  # It is in the log and not below the checkpoint: the next start scores it.
         finally:
@@ -185,26 +154,26 @@ class AssemblyStage:
         if now < self._next_housekeeping:
             return
         self._next_housekeeping = now + HOUSEKEEPING
-        if died := self._died():
-            self._hand_over(self._endurance.insist(lambda: self._assembler.died(died, TENANT)))
+        if died := self._open_spans.died():
+            self._hand_over(self.insist(self._assembler.died, died, TENANT))
         try:
             self._save_progress()
         except RetryableError as error:
-            logger.error("progress is not saved, next attempt in %g s: %s", HOUSEKEEPING, error)
+            self._logger.error("progress is not saved, next attempt in %g s: %s", HOUSEKEEPING, error)
 
     def _note_scored(self) -> None:
-        while self._scored:
-            self._assembler.scored(*self._scored.popleft())
+        for trace_id, revision in self._progress.news():
+            self._assembler.scored(trace_id, revision)
 
     def _save_progress(self) -> None:
         checkpoint = self._assembler.checkpoint()
         if checkpoint > self._checkpoint:
-            self._save_checkpoint(checkpoint)
+            self._store.save_checkpoint(checkpoint)
             self._checkpoint = checkpoint
         self._save_learned()
         self._log.trim(self._checkpoint, older_than=self._clock.now() - round(self._retention * 1e9))
 
     def _save_learned(self) -> None:
         if learned := self._assembler.senders.unsaved():
-            self._save_habits(learned)
+            self._store.habits.save(learned)
             self._assembler.senders.saved(learned)

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, SecretStr
 from agenteval_collector.config.values import Seconds, Section
 
 NO_JUDGE = "this collector has no judge: set judge.base_url or judge.api_key, and leave judge.enabled on"
-"""Why there is no judged score, and how to get one."""
+"""The reason for a judged score that is not there, and the way to get one."""
 
 
 class PriceConfig(Section):
@@ -84,5 +84,5 @@ class JudgeConfig(Section):
 
     @property
     def on(self) -> bool:
-        """Whether there is a judge."""
+        """True where there is a judge."""
         return self.enabled and (self.base_url is not None or self.api_key is not None)

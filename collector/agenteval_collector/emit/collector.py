@@ -1,10 +1,11 @@
 """The collector's own telemetry: what it took, what it refused, and how far behind it is."""
 
-from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, Counter, Meter, Observation
 
+from agenteval_collector.emit.ports import Assembling, Push, Queue
 from otel_agenteval import semconv
 
 _QUEUE: Final = "agenteval.queue"
@@ -13,29 +14,15 @@ _SIGNAL: Final = "agenteval.signal"
 _KIND: Final = "agenteval.kind"
 
 
-class LogLag(Protocol):
-    """How far scoring is behind the durable log."""
-
-    @property
-    def requests(self) -> int:
-        """Acknowledged requests that are not fully scored."""
-        ...
-
-    @property
-    def oldest_age(self) -> float:
-        """Seconds since the oldest of them was acknowledged; 0 where there is none."""
-        ...
-
-
 class CollectorTelemetry:
     """The pipeline's `Telemetry`, and levels that the composition root connects.
 
-    Every `observe_*` is called once, with a function that any thread may call and that does not block.
+    Every `observe_*` but that of queues is called once.
     """
 
     def __init__(self, meter: Meter, version: str) -> None:
         self._meter = meter
-        self._queues: dict[str, Callable[[], int]] = {}
+        self._queues: dict[str, Queue] = {}
         self._received = self._spans("received", "Spans and log records that were acknowledged.")
         self._rejected = self._spans("rejected", "Spans and log records that were refused one by one.")
         self._late = self._spans("late", "Spans and log records that came after their trace was scored.")
@@ -84,7 +71,7 @@ class CollectorTelemetry:
             "agenteval.collector.queue.size",
             "{item}",
             "Items waiting.",
-            lambda: [(size(), {_QUEUE: queue}) for queue, size in list(self._queues.items())],
+            lambda: [(queue.waiting, {_QUEUE: name}) for name, queue in list(self._queues.items())],
         )
         self._level(
             "agenteval.collector.build_info",
@@ -133,40 +120,37 @@ class CollectorTelemetry:
         """The evaluation sink of that name raised."""
         self._sink_failures.add(1, {_SINK: sink})
 
-    def observe_queue(self, queue: str, size: Callable[[], int]) -> None:
-        """Show how many items wait in `queue`."""
-        self._queues[queue] = size
+    def observe_queues(self, queues: Mapping[str, Queue]) -> None:
+        """Show how many items wait in these queues, too, by name."""
+        self._queues.update(queues)
 
-    def observe_open_traces(self, count: Callable[[], int]) -> None:
-        """Show how many traces are held in memory, waiting to be complete."""
+    def observe_assembly(self, assembly: Assembling) -> None:
+        """Show how many traces are open, and how far scoring is behind what was acknowledged."""
         self._level(
             "agenteval.collector.traces.open",
             "{trace}",
             "Traces held in memory until they are complete.",
-            lambda: [(count(), {})],
+            lambda: [(assembly.open_traces, {})],
         )
-
-    def observe_log_lag(self, lag: Callable[[], LogLag]) -> None:
-        """Show how far scoring is behind what was acknowledged."""
         self._level(
             "agenteval.collector.log.lag",
             "{request}",
             "Acknowledged requests that are not fully scored.",
-            lambda: [(lag().requests, {})],
+            lambda: [(assembly.lag().requests, {})],
         )
         self._level(
             "agenteval.collector.log.oldest_age",
             "s",
             "Age of the oldest acknowledged request that is not fully scored.",
-            lambda: [(lag().oldest_age, {})],
+            lambda: [(assembly.lag().oldest_age, {})],
         )
 
-    def observe_push_failures(self, failures: Callable[[], dict[str, int]]) -> None:
+    def observe_pushes(self, pushes: Mapping[str, Push]) -> None:
         """Show how many OTLP exports failed for good so far, by signal."""
 
         def callback(_: CallbackOptions) -> Iterable[Observation]:
-            for signal, count in failures().items():
-                yield Observation(count, {_SIGNAL: signal})
+            for signal, push in pushes.items():
+                yield Observation(push.failures, {_SIGNAL: signal})
 
         self._meter.create_observable_counter(
             "agenteval.collector.push.failures",

@@ -13,7 +13,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 
 from agenteval_collector.emit.instruments import score_label
 from agenteval_collector.emit.labels import clean
-from agenteval_collector.model.news import CommittedEvaluation, has_event
+from agenteval_collector.model.news import News, has_event
 from otel_agenteval import semconv
 from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding
@@ -29,8 +29,10 @@ class EvaluationEvents:
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
 
-    def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
-        for committed in evaluations:
+    def take_news(self, news: News) -> None:
+        """Emit an event for each evaluation and each finding that has one."""
+        self._take_findings(news.counted)
+        for committed in news.evaluations:
             evaluation = committed.evaluation
             # A final score was emitted when it was found, and that there is no judge is news of no trace.
             if committed.final or evaluation.outcome.status is Status.NO_JUDGE:
@@ -38,8 +40,7 @@ class EvaluationEvents:
             context = _context(evaluation.trace_id, evaluation.span_id)
             self._emit(evaluation.evaluated_at, context, _attributes(evaluation))
 
-    def count(self, findings: Sequence[Finding]) -> None:
-        """Emit an event for each of these that has one."""
+    def _take_findings(self, findings: Sequence[Finding]) -> None:
         for each in findings:
             if has_event(each):
                 context = _context(each.trace_id, each.span_id)

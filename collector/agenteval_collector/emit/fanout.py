@@ -1,36 +1,30 @@
-"""Calls of several sinks, none of which can stop the others."""
+"""News for several sinks, none of which can stop the others."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Mapping
 
 from agenteval_collector.emit.collector import CollectorTelemetry
+from agenteval_collector.model.news import News, NewsSink
 
 _logger = logging.getLogger(__name__)
 
 
-T = TypeVar("T")
-
-
-class Fanout(Generic[T]):
-    """Hands what it gets to each of `sinks` in turn.
+class Fanout:
+    """A `NewsSink` that hands what it gets to each of `sinks` in turn.
 
     A sink that raises loses that call only. It is counted each time and logged when it starts to fail, not once per
     call: a broken sink must not fill the disk. As thread-safe as its sinks.
     """
 
-    def __init__(self, sinks: Mapping[str, Callable[[Sequence[T]], None]], telemetry: CollectorTelemetry) -> None:
+    def __init__(self, sinks: Mapping[str, NewsSink], telemetry: CollectorTelemetry) -> None:
         self._sinks = dict(sinks)
         self._telemetry = telemetry
         self._failing: set[str] = set()
 
-    def accept(self, items: Sequence[T]) -> None:
-        """Hand over `items`; where there are none, nobody is called."""
-        if not items:
-            return
+    def take_news(self, news: News) -> None:
         for name, sink in self._sinks.items():
             try:
-                sink(items)
+                sink.take_news(news)
             except Exception as error:
                 self._telemetry.sink_failed(name)
                 if name not in self._failing:

@@ -1,5 +1,4 @@
-"""The watch feed: every committed evaluation, and every finding that is told live, to whoever listens at that moment;
-and the alarms of lately, to whoever was away."""
+"""The watch feed: evaluations and live findings for whoever listens, and recent alarms for whoever was away."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Container, Sequence
@@ -12,8 +11,9 @@ from typing import Final, Self, TypeAlias
 
 from agenteval_collector.emit.alarms import Event, RecentAlarms, is_alarm
 from agenteval_collector.emit.collector import CollectorTelemetry
-from agenteval_collector.model.news import CommittedEvaluation
-from agenteval_collector.runtime.clock import Clock, SystemClock
+from agenteval_collector.emit.ports import ProcessesIn
+from agenteval_collector.model.news import News
+from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding
@@ -32,7 +32,7 @@ class Lost:
 
 
 FeedItem: TypeAlias = Event | Lost
-Participants: TypeAlias = Callable[[str], Container[str]]
+_Participants: TypeAlias = Callable[[str], Container[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Interest:
     names: frozenset[str] = frozenset()
     process_id: str | None = None
 
-    def covers(self, event: Event, participants: Participants) -> bool:
+    def covers(self, event: Event, participants: _Participants) -> bool:
         """Whether the watcher wants the event."""
         session_id, name = event.session_id, _name(event)
         if self.session_id not in (None, session_id) or (self.names and name not in self.names):
@@ -106,7 +106,7 @@ class Subscription:
             self._closed = True
             self._changed.notify_all()
 
-    def _offer(self, events: Sequence[Event], participants: Participants) -> int:
+    def _offer(self, events: Sequence[Event], participants: _Participants) -> int:
         """Add those that the watcher asked for; returns how many older ones were lost for them."""
         wanted = [event for event in events if self._interest.covers(event, participants)]
         if not wanted:
@@ -121,7 +121,7 @@ class Subscription:
             self._changed.notify_all()
         return lost
 
-    def _catch_up(self, missed: Sequence[Event], participants: Participants) -> None:
+    def _catch_up(self, missed: Sequence[Event], participants: _Participants) -> None:
         """Put those of `missed`, the newest first, that the watcher asked for before what it was told meanwhile."""
         wanted = islice((event for event in missed if self._interest.covers(event, participants)), MAX_MISSED)
         with self._changed:
@@ -154,8 +154,8 @@ class Feed:
     def __init__(
         self,
         telemetry: CollectorTelemetry,
-        participants: Participants = lambda _session_id: frozenset(),
-        clock: Clock | None = None,
+        participants: ProcessesIn,
+        clock: Clock,
         *,
         capacity: int = 1024,
         watchers: int = 100,
@@ -164,7 +164,7 @@ class Feed:
             raise ValueError(f"capacity {capacity} and watchers {watchers} must be at least 1")
         self._telemetry = telemetry
         self._participants = participants
-        self._clock = clock or SystemClock()
+        self._clock = clock
         self._capacity = capacity
         self._watchers = watchers
         self._alarms = RecentAlarms()
@@ -200,16 +200,16 @@ class Feed:
                 raise Overloaded(f"{self._watchers} watchers are connected already, no more are allowed")
             self._subscriptions.add(subscription)
             missed = self._alarms.since(self._clock.now() - round(missed_seconds * 1e9)) if missed_seconds else []
-        subscription._catch_up(missed, cache(self._participants))
+        subscription._catch_up(missed, cache(self._participants.processes_in))
         return subscription
 
-    def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
+    def take_news(self, news: News) -> None:
+        """Give new findings and evaluations to all who asked for them; findings first: a loop may still be stopped."""
         # A final score was handed out when it was found.
-        self._offer([committed.evaluation for committed in evaluations if not committed.final])
-
-    def tell(self, findings: Sequence[Finding]) -> None:
-        """Give new findings to all who asked for them."""
-        self._offer(findings)
+        evaluations = [committed.evaluation for committed in news.evaluations if not committed.final]
+        events: list[Event] = [*news.told, *evaluations]
+        if events:
+            self._offer(events)
 
     def close(self) -> None:
         """End every subscription; there will be no new ones."""
@@ -227,7 +227,7 @@ class Feed:
                     self._alarms.add(event, now)
             subscriptions = list(self._subscriptions)
         # Asked once for each session, and only where a watcher is interested.
-        participants = cache(self._participants)
+        participants = cache(self._participants.processes_in)
         lost = sum(subscription._offer(events, participants) for subscription in subscriptions)
         if lost:
             self._telemetry.dropped(_QUEUE, lost)

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from opentelemetry.metrics import Counter, Meter
 
 from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.model.news import WorstFinding
+from agenteval_collector.model.news import News, WorstFinding
 from otel_agenteval import semconv
 from otel_agenteval.detectors import LOOP_KINDS
-from otel_agenteval.finding import Finding
 
 
 class FindingInstruments:
-    """Thread-safe."""
+    """Counts findings. Thread-safe."""
 
     def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
         self._labels = labels
@@ -32,9 +31,11 @@ class FindingInstruments:
             "agenteval.sessions", unit="{session}", description="Sessions that are over by their worst finding."
         )
 
-    def count(self, findings: Sequence[Finding]) -> None:
-        """These findings count now; loops that are only to be observed are no loops here."""
-        for each in findings:
+    def take_news(self, news: News) -> None:
+        """Count findings, complete traces and sessions that are over; loops that are only observed are no loops."""
+        self._count_worst(self._traces, news.traces)
+        self._count_worst(self._sessions, news.sessions)
+        for each in news.counted:
             whose = self._identity(each.agent, each.service, each.service_version)
             kind = {semconv.AGENTEVAL_FINDING_KIND: each.kind, semconv.AGENTEVAL_FINDING_SEVERITY: each.severity.value}
             self._findings.add(1, {**kind, **whose})
@@ -42,14 +43,6 @@ class FindingInstruments:
                 loop = {semconv.AGENTEVAL_LOOP_KIND: each.kind, **whose}
                 self._loops.add(1, loop)
                 self._last_loop.set(each.found_at / 1e9, loop)
-
-    def count_traces(self, traces: Sequence[WorstFinding]) -> None:
-        """These traces were complete for the first time."""
-        self._count_worst(self._traces, traces)
-
-    def count_sessions(self, sessions: Sequence[WorstFinding]) -> None:
-        """These sessions were over for the first time."""
-        self._count_worst(self._sessions, sessions)
 
     def _count_worst(self, counter: Counter, subjects: Sequence[WorstFinding]) -> None:
         for each in subjects:

@@ -5,13 +5,13 @@ the store and the events say, never what was counted.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.model.news import CommittedEvaluation
+from agenteval_collector.model.news import News
 from otel_agenteval import semconv
 from otel_agenteval.outcome import Evaluation, Score, Subject
 
@@ -65,10 +65,11 @@ class EvaluationInstruments:
             description="Evaluations by what came of them: a score, a reason for none, or a failure.",
         )
 
-    def accept(self, evaluations: Sequence[CommittedEvaluation]) -> None:
+    def take_news(self, news: News) -> None:
+        """Record and count what counts now."""
         # An addition costs the SDK more than finding out here which ones go together.
         outcomes: Counter[tuple[tuple[str, str], ...]] = Counter()
-        for committed in evaluations:
+        for committed in news.evaluations:
             evaluation = committed.evaluation
             counts = committed.final if evaluation.subject is Subject.SESSION else committed.first
             if not counts:

@@ -4,12 +4,13 @@ Names as evaluators in the field have them (`gen_ai.evaluation.client.*`); bound
 conventions have them for any model client.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from agenteval_collector.emit.labels import OTHER
+from agenteval_collector.emit.ports import Queue
 from agenteval_collector.model.judging import Exchange
 from otel_agenteval import semconv
 
@@ -92,11 +93,11 @@ class JudgeInstruments:
             semconv.GEN_AI_REQUEST_MODEL: model if model in self._models else OTHER,
         }
 
-    def observe_queue(self, size: Callable[[], int]) -> None:
-        """Show how many traces wait for the judge. To be called once; any thread may call `size`."""
+    def observe_queue(self, queue: Queue) -> None:
+        """Show how many traces wait for the judge. To be called once."""
 
         def callback(_: CallbackOptions) -> Iterable[Observation]:
-            return [Observation(size())]
+            return [Observation(queue.waiting)]
 
         self._meter.create_observable_gauge(
             "gen_ai.evaluation.client.queue.size",

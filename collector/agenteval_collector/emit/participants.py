@@ -1,28 +1,25 @@
-"""Who is to hear of a session: the processes that take part in it."""
+"""The processes that are to hear of a session, as they take part in it."""
 
 import logging
-from collections.abc import Callable
 
+from agenteval_collector.emit.ports import ProcessesIn
 from agenteval_collector.runtime.errors import RetryableError
 
 logger = logging.getLogger(__name__)
 
-ProcessesIn = Callable[[str], frozenset[str]]
-"""The processes that have spans in a session, as far as our processor named them."""
-
 
 class Participants:
-    """Called with a session's id for its processes: those of its newest complete traces, which are `stored`, and those
-    in its `running` ones. Thread-safe where these are."""
+    """The processes of a session's newest complete traces, which are `stored`, and of its `running` ones."""
 
     def __init__(self, stored: ProcessesIn, *running: ProcessesIn) -> None:
         self._stored = stored
         self._running = running
 
-    def __call__(self, session_id: str) -> frozenset[str]:
-        found = frozenset[str]().union(*(processes_in(session_id) for processes_in in self._running))
+    def processes_in(self, session_id: str) -> frozenset[str]:
+        """The processes in the session; without the stored ones where the store refuses. Thread-safe."""
+        found = frozenset[str]().union(*(running.processes_in(session_id) for running in self._running))
         try:
-            return found | self._stored(session_id)
+            return found | self._stored.processes_in(session_id)
         except RetryableError as error:
             # Whoever is known without the store hears of it all the same.
             logger.warning("not all processes of session %.200r are known now: %s", session_id, error)

@@ -4,11 +4,12 @@ Nothing here can hold up the collector: one snapshot of the metrics is in flight
 queue, every call has a timeout, and what fails is counted.
 """
 
+import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 import grpc
@@ -20,9 +21,10 @@ from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData, Pe
 
 from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.emit.events import finding_key
+from agenteval_collector.emit.ports import ExportedFindings
+from agenteval_collector.runtime.errors import RetryableError
 
-Exported: TypeAlias = Callable[[Sequence[tuple[str, str, str]]], None]
-"""Told trace, kind and span of findings; the span is empty where there is none."""
+_logger = logging.getLogger(__name__)
 
 _EVENTS_QUEUE: Final = "events"
 _EVENTS_CAPACITY: Final = 8192
@@ -102,12 +104,12 @@ class MetricPush:
 class EventPush:
     """Pushes evaluation events in batches; when too many wait, new ones are dropped and counted."""
 
-    def __init__(self, target: PushTarget, telemetry: CollectorTelemetry, exported: Exported) -> None:
-        """`exported` is told the findings whose events the endpoint has taken, by the thread that pushes them."""
+    def __init__(self, target: PushTarget, telemetry: CollectorTelemetry, findings: ExportedFindings | None) -> None:
+        """`findings` keeps those whose events the endpoint has taken, by the thread that pushes them."""
         backlog = _Backlog(_EVENTS_CAPACITY)
-        self._exporter = _EventExporter(target, backlog, exported)
+        self._exporter = _EventExporter(target, backlog, findings)
         self.processor: LogRecordProcessor = _EventProcessor(self._exporter, backlog, telemetry)
-        telemetry.observe_queue(_EVENTS_QUEUE, backlog.size)
+        telemetry.observe_queues({_EVENTS_QUEUE: backlog})
 
     @property
     def failures(self) -> int:
@@ -128,7 +130,8 @@ class _Backlog:
         # Events are added by the emitting thread and taken away by the exporting one.
         self._lock = Lock()
 
-    def size(self) -> int:
+    @property
+    def waiting(self) -> int:
         return self._size
 
     def take(self) -> bool:
@@ -164,10 +167,10 @@ class _EventProcessor(BatchLogRecordProcessor):
 
 
 class _EventExporter(OTLPLogExporter):
-    def __init__(self, target: PushTarget, backlog: _Backlog, exported: Exported) -> None:
+    def __init__(self, target: PushTarget, backlog: _Backlog, findings: ExportedFindings | None) -> None:
         super().__init__(**target.exporter_arguments())
         self._backlog = backlog
-        self._exported = exported
+        self._findings = findings
         self.failures = 0
 
     def export(
@@ -182,8 +185,15 @@ class _EventExporter(OTLPLogExporter):
             self._backlog.release(len(batch))
             self.failures += not delivered
             keys = [key for each in batch if (key := finding_key(each.log_record)) is not None] if delivered else []
-            if keys:
-                self._exported(keys)
+            if keys and self._findings is not None:
+                _keep_exported(self._findings, keys)
+
+
+def _keep_exported(findings: ExportedFindings, keys: Sequence[tuple[str, str, str]]) -> None:
+    try:
+        findings.exported(keys)
+    except RetryableError as error:
+        _logger.warning("%d events of findings have left, and will again after a restart: %s", len(keys), error)
 
 
 class _MetricExporter(OTLPMetricExporter):

@@ -23,7 +23,8 @@ from agenteval_collector.emit.findings import FindingInstruments
 from agenteval_collector.emit.instruments import EvaluationInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
 from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.emit.push import EventPush, Exported, MetricPush, PushTarget
+from agenteval_collector.emit.ports import ExportedFindings
+from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
 from agenteval_collector.emit.reliability import Reliability, ReliabilityInstruments
 
 _SCOPE: Final = "agenteval_collector"
@@ -39,7 +40,7 @@ class TelemetryOutput:
     """The collector's instruments and events, and the ways they leave.
 
     `version` is the collector's, `instance_id` tells it from other collectors at one backend. Without `push`
-    nothing is pushed and `events` is None; `exported` is told the findings whose events were taken. The environment
+    nothing is pushed and `events` is None; `exported` keeps the findings whose events were taken. The environment
     has no say: `OTEL_*` variables on this machine are meant for the agents, and might carry another backend's key.
     """
 
@@ -49,7 +50,7 @@ class TelemetryOutput:
         version: str,
         instance_id: str,
         push: PushTarget | None = None,
-        exported: Exported = lambda _keys: None,
+        exported: ExportedFindings | None = None,
         labels: IdentityLabels | None = None,
     ) -> None:
         labels = self._labels = labels or IdentityLabels()
@@ -92,9 +93,7 @@ class TelemetryOutput:
                 event_push = self._event_push = EventPush(push, self.collector, exported)
                 self._loggers.add_log_record_processor(event_push.processor)
                 self.events = EvaluationEvents(self._loggers.get_logger(_SCOPE, version))
-                self.collector.observe_push_failures(
-                    lambda: {"metrics": metric_push.failures, "logs": event_push.failures}
-                )
+                self.collector.observe_pushes({"metrics": metric_push, "logs": event_push})
 
     def observe_reliability(self, reliability: Reliability) -> None:
         """Show the figures of `reliability` from now on. To be called once."""

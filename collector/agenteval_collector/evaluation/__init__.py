@@ -1,8 +1,21 @@
-"""From complete traces to committed outcomes."""
+"""Complete traces and judgements come in; committed outcomes leave, and jobs for the judge."""
 
 from agenteval_collector.evaluation.evaluation import TraceEvaluation
+from agenteval_collector.evaluation.inbox import EvaluationInbox
 from agenteval_collector.evaluation.observation import TraceObservation
 from agenteval_collector.evaluation.outcomes import Judging, TraceOutcomes
+from agenteval_collector.evaluation.ports import EarlierTraces, Reader
+from agenteval_collector.evaluation.running import Running
 from agenteval_collector.evaluation.stage import EvaluationStage
 
-__all__ = ["EvaluationStage", "Judging", "TraceEvaluation", "TraceObservation", "TraceOutcomes"]
+__all__ = [
+    "EarlierTraces",
+    "EvaluationInbox",
+    "EvaluationStage",
+    "Judging",
+    "Reader",
+    "Running",
+    "TraceEvaluation",
+    "TraceObservation",
+    "TraceOutcomes",
+]

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from agenteval_collector.evaluation.observation import TraceObservation, searchable, turn_of
 from agenteval_collector.evaluation.outcomes import TraceOutcomes, failure_of
+from agenteval_collector.evaluation.ports import EarlierTraces, Reader
 from agenteval_collector.evaluation.repetition import Readings
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
@@ -94,8 +95,8 @@ class _Evaluated:
 
 
 class TraceEvaluation:
-    """Evaluates traces one after the other. `run_trace` says what one adds to a run; `again` gives one that was
-    evaluated before, None where it is gone."""
+    """Evaluates traces one after the other. `run_trace` says what one adds to a run; `earlier` has those that were
+    evaluated before."""
 
     def __init__(
         self,
@@ -104,13 +105,13 @@ class TraceEvaluation:
         store: TraceLookup,
         embed: Embed,
         clock: Clock,
-        read: Callable[[AssembledTrace], Trace],
+        read: Reader,
         telemetry: Telemetry,
         run_trace: Callable[[Trace, str], RunTrace | None],
         observation: TraceObservation,
         conversations: ConversationFinder,
         turns: TurnFinder,
-        again: Callable[[str], AssembledTrace | None],
+        earlier: EarlierTraces,
     ) -> None:
         self._outcomes = outcomes
         self._sessions = sessions
@@ -123,7 +124,7 @@ class TraceEvaluation:
         self._observation = observation
         self._conversations = conversations
         self._turns = turns
-        self._again = again
+        self._earlier = earlier
         self._readings = Readings()
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
@@ -163,7 +164,7 @@ class TraceEvaluation:
         at_hand = {each.trace_id: each for each in traces}
         retold: list[Retold] = []
         for trace_id, session_id in self._turns.behind(commit).items():
-            assembled = at_hand.get(trace_id) or self._again(trace_id)
+            assembled = at_hand.get(trace_id) or self._earlier.trace(trace_id)
             trace, unreadable = (None, None) if assembled is None else self._attempt(assembled)
             if assembled is None or trace is None or unreadable is not None or not trace.turns:
                 continue

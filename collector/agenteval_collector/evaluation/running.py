@@ -1,9 +1,13 @@
-"""Which traces are still running; read when somebody asks, not while spans arrive."""
+"""The traces that are still running; read when somebody asks, not while spans arrive."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
+from agenteval_collector.evaluation.ports import Reader
 from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.documents import Document
+from agenteval_collector.model.rendering import trace_document
 from agenteval_collector.model.running import RunningTrace
 from otel_agenteval.model import Trace
 
@@ -11,32 +15,69 @@ MAX_TRACES = 500
 """Open traces looked at, the newest ones: an answer must not take long because much is going on."""
 
 
-class RunningTraces:
-    """Called for the traces of which spans have arrived, and those of which only starts were reported; safe from any
-    thread. A trace is read again only after something of it has arrived."""
+class OpenTraces(Protocol):
+    """The traces of which spans have arrived; the assembler. Safe from any thread."""
 
-    def __init__(
-        self,
-        open_traces: Callable[[int], Sequence[AssembledTrace]],
-        read: Callable[[AssembledTrace], Trace],
-        reported: Callable[[], Sequence[RunningTrace]],
-    ) -> None:
+    def newest(self, count: int) -> Sequence[AssembledTrace]: ...
+
+    def peek(self, trace_id: str) -> AssembledTrace | None: ...
+
+
+class ReportedTraces(Protocol):
+    """The traces of which processes report open spans. Thread-safe."""
+
+    def running(self) -> Sequence[RunningTrace]: ...
+
+    def begun(self, trace_id: str) -> Trace | None: ...
+
+    def of_trace(self, trace_id: str) -> list[Document]: ...
+
+    def stopped(self, trace_id: str) -> str | None: ...
+
+
+class Running:
+    """Answers what runs, by the spans that have arrived and by those of which only starts were reported. Thread-safe.
+
+    A trace is read again only after something of it has arrived.
+    """
+
+    def __init__(self, open_traces: OpenTraces, reported: ReportedTraces, read: Reader) -> None:
         self._open_traces = open_traces
-        self._read = read
         self._reported = reported
+        self._read = read
         self._known: dict[tuple[str, int, int], RunningTrace] = {}
 
-    def __call__(self) -> list[RunningTrace]:
-        reported = {each.trace_id: each for each in self._reported()}
+    def traces(self) -> list[RunningTrace]:
+        """All running traces, or the newest where there are many."""
+        reported = {each.trace_id: each for each in self._reported.running()}
         known = self._known
         running: dict[tuple[str, int, int], RunningTrace] = {}
-        for assembled in self._open_traces(MAX_TRACES):
+        for assembled in self._open_traces.newest(MAX_TRACES):
             state = (assembled.trace_id, len(assembled.spans), len(assembled.logs))
             running[state] = known[state] if state in known else _running(self._read(assembled))
         self._known = running
         for each in running.values():
             reported[each.trace_id] = _joined(each, reported.get(each.trace_id))
         return list(reported.values())
+
+    def document(self, trace_id: str) -> Document | None:
+        """The document of a trace that is not complete; None where none of this id is known to run."""
+        open_trace = self._open_traces.peek(trace_id)
+        begun = self._reported.begun(trace_id)
+        if open_trace is None:
+            return None if begun is None else trace_document(begun, revision=0, complete=False)
+        arrived = self._read(open_trace)
+        return trace_document(
+            arrived if begun is None else completed(arrived, begun),
+            revision=open_trace.revision,
+            complete=False,
+            death=open_trace.death,
+            waits_for=open_trace.waits_for,
+        )
+
+    def open_spans(self, trace_id: str) -> tuple[list[Document], str | None]:
+        """The spans of a trace that have begun and not ended, and why they will not end; None where they may."""
+        return self._reported.of_trace(trace_id), self._reported.stopped(trace_id)
 
 
 def completed(arrived: Trace, begun: Trace) -> Trace:

@@ -1,1 +1,12 @@
-"""From a trace to judged outcomes: what is asked, how it is asked, and what is made of the answers."""
+"""From a pending outcome to a judged one.
+
+In go jobs (`model.judging.JudgeJob`), each a trace with the outcomes that wait for the judge; out come judgements, with
+a final outcome for each and the exchanges with the model.
+
+    referrals, selection   decide at evaluation which outcomes the judge is to give, without asking
+    queue                  holds the jobs and works them off, through outages of the endpoint
+    judgements, panel      choose the questions about a trace, and turn their answers into outcomes
+    questions, prompt      hold what is asked, and how a trace is shown
+    asking, checks, cache  put a question until its reply is valid, once for equal questions
+    budget, client         account for each HTTP request, and send it
+"""

@@ -1,22 +1,31 @@
-"""How a question gets its answer: asked again where the reply is malformed, several times where votes are wanted, and
-only once where it was answered before."""
+"""Put a question until it has its answer: again where the reply is malformed, several times where votes are wanted,
+and only once where it was answered before."""
 
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Final
 
+from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.judge.cache import Cache
 from agenteval_collector.judge.checks import decode
-from agenteval_collector.judge.client.port import Judge, JudgeRefused, JudgeReply, JudgeRequest, JudgeUnavailable
-from agenteval_collector.judge.envelope import Envelope, conceal, enclose, reask
+from agenteval_collector.judge.client.ports import Judge, JudgeError, JudgeRefused, JudgeReply, JudgeRequest, Spending
 from agenteval_collector.judge.exchanges import Recording
-from agenteval_collector.judge.ledger import Prices
-from agenteval_collector.judge.port import Answer, Ask, JudgeTelemetry, Malformed, NoAnswer, OverBudget, Question, Reply
+from agenteval_collector.judge.ports import (
+    Answer,
+    Budget,
+    JudgeTelemetry,
+    Malformed,
+    NoAnswer,
+    OverBudget,
+    Question,
+    Reply,
+)
+from agenteval_collector.judge.prompt.envelope import Envelope, conceal, enclose, reask
 from agenteval_collector.model.judging import Exchange
 from agenteval_collector.runtime.clock import Clock
 
@@ -25,12 +34,11 @@ REASKS: Final = 2
 SECOND_LOOKS: Final = 2
 """Further votes where a score is near its threshold."""
 
-CACHED_VOTES: Final = 10_000
 CACHED_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Vote:
+class Vote:
     """A valid reply, as text and decoded."""
 
     text: str
@@ -38,9 +46,15 @@ class _Vote:
     model: str
     temperature: float | None
 
+    @property
+    def weight(self) -> int:
+        """Bytes of memory, about: decoded, a reply takes several times its text."""
+        return 1024 + 8 * len(self.text)
 
+
+@dataclass(frozen=True, kw_only=True)
 class Asking:
-    """Puts questions to `judge`; belongs to one event loop.
+    """The way in which questions are put to `judge` under `budget`; belongs to one event loop.
 
     A question with scores is asked `votes` times at once. Where the median of one of its scores is within `band` of
     the threshold then, it is asked twice more. Votes that fail count as long as there is another one: the answer
@@ -48,127 +62,124 @@ class Asking:
     and stays; both as `enclose` wants them.
     """
 
-    def __init__(
-        self,
-        judge: Judge,
-        *,
-        prices: Prices,
-        clock: Clock,
-        nonce: Callable[[], str],
-        canary: str,
-        votes: int,
-        band: float,
-        temperature: float,
-        telemetry: JudgeTelemetry,
-    ) -> None:
-        self._judge = judge
-        self._prices = prices
-        self._clock = clock
-        self._nonce = nonce
-        self._canary = canary
-        self._votes = votes
-        self._band = band
-        self._temperature = temperature
-        self._telemetry = telemetry
-        self._cache: Cache[_Vote] = Cache(entries=CACHED_VOTES, capacity=CACHED_BYTES, weigh=_weight)
+    judge: Judge
+    budget: Budget
+    prices: Prices
+    clock: Clock
+    telemetry: JudgeTelemetry
+    nonce: Callable[[], str]
+    canary: str
+    votes: int
+    band: float
+    temperature: float
+    cache: Cache[Vote] = field(default_factory=lambda: Cache(capacity=CACHED_BYTES, weigh=lambda vote: vote.weight))
 
-    def recorded_in(self, exchanges: list[Exchange]) -> Ask:
-        """An `Ask` that adds to `exchanges` whatever it asks."""
+    def about_trace(self, exchanges: list[Exchange]) -> "TraceQuestions":
+        """Make the `Ask` of one trace, which adds to `exchanges` whatever it asks."""
+        return TraceQuestions(self, exchanges)
 
-        async def ask(question: Question, *, model: str) -> Answer:
-            recording = Recording(
-                question, model, exchanges, prices=self._prices, clock=self._clock, telemetry=self._telemetry
-            )
-            return await self._answer(question, model, recording)
 
-        return ask
+class TraceQuestions:
+    """The `Ask` of one trace."""
 
-    async def _answer(self, question: Question, model: str, recording: Recording) -> Answer:
-        votes = await self._poll(question, model, range(self._votes if question.scores else 1), recording)
-        if self._undecided(question, votes):
+    def __init__(self, asking: Asking, exchanges: list[Exchange]) -> None:
+        self._asking = asking
+        self._exchanges = exchanges
+        self._spending: Spending | None = None
+
+    @asynccontextmanager
+    async def room(self, questions: int) -> AsyncIterator[None]:
+        """Keep room in the budget for the votes on so many questions. Raises OverBudget."""
+        async with self._asking.budget.room(questions * self._asking.votes) as spending:
+            self._spending = spending
+            yield
+
+    async def __call__(self, question: Question, *, model: str) -> Answer:
+        """Ask. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be answered later."""
+        asking = self._asking
+        recording = Recording(
+            question,
+            model,
+            self._exchanges,
+            prices=asking.prices,
+            clock=asking.clock,
+            telemetry=asking.telemetry,
+        )
+        votes = await self._poll(recording, range(asking.votes if question.readings else 1))
+        if _undecided(question, votes, asking.band):
             # Where there are no further votes to be had, the first ones stand.
             with suppress(NoAnswer, OverBudget):
-                more = range(self._votes, self._votes + SECOND_LOOKS)
-                votes += await self._poll(question, model, more, recording)
+                votes += await self._poll(recording, range(asking.votes, asking.votes + SECOND_LOOKS))
         return Answer(
             replies=tuple(vote.reply for vote in votes), model=votes[0].model, temperature=votes[0].temperature
         )
 
-    async def _poll(self, question: Question, model: str, numbers: Sequence[int], recording: Recording) -> list[_Vote]:
+    async def _poll(self, recording: Recording, numbers: Sequence[int]) -> list[Vote]:
         """The valid votes of these numbers, at least one."""
-        polled = [self._vote(question, model, number, recording) for number in numbers]
-        results = await asyncio.gather(*polled, return_exceptions=True)
-        votes = [result for result in results if isinstance(result, _Vote)]
+        results = await asyncio.gather(*(self._vote(recording, number) for number in numbers), return_exceptions=True)
+        votes = [result for result in results if isinstance(result, Vote)]
         errors = [result for result in results if isinstance(result, BaseException)]
-        final = [error for error in errors if isinstance(error, NoAnswer | OverBudget)]
+        passing = [error for error in errors if not isinstance(error, NoAnswer | OverBudget)]
         # All votes are found before any error counts: they are known then when the trace is judged again.
-        for error in errors:
-            if error not in final:
-                raise error
-        if not votes:
-            raise final[0]
+        if passing or not votes:
+            raise (passing or errors)[0]
         return votes
 
-    def _undecided(self, question: Question, votes: Sequence[_Vote]) -> bool:
-        if question.scores is None or not self._band:
-            return False
-        by_evaluator = zip(*(question.scores(vote.reply) for vote in votes), strict=True)
-        return any(abs(median(score for score, _ in pairs) - pairs[0][1]) <= self._band for pairs in by_evaluator)
-
-    async def _vote(self, question: Question, model: str, number: int, recording: Recording) -> _Vote:
-        key = _key(question, model, self._temperature, number)
-        vote, known = await self._cache.get(key, lambda: self._insist(question, model, recording))
+    async def _vote(self, recording: Recording, number: int) -> Vote:
+        key = _key(recording.question, recording.model, self._asking.temperature, number)
+        vote, known = await self._asking.cache.get(key, lambda: self._insist(recording))
         if known:
             recording.repeated(vote.text)
         return vote
 
-    async def _insist(self, question: Question, model: str, recording: Recording) -> _Vote:
+    async def _insist(self, recording: Recording) -> Vote:
         """Ask until the reply is valid; each time, the judge is told what was wrong with the last one."""
-        envelope = enclose(question, nonce=self._nonce(), canary=self._canary)
+        canary = self._asking.canary
+        envelope = enclose(recording.question, nonce=self._asking.nonce(), canary=canary)
         problem = ""
         for _ in range(1 + REASKS):
-            asked_at = self._clock.now()
-            reply = await self._request(question, model, envelope, recording)
-            shown = replace(reply, text=conceal(self._canary, reply.text))
+            asked_at = self._asking.clock.now()
+            reply = await self._request(envelope, recording, asked_at)
+            shown = replace(reply, text=conceal(canary, reply.text))
             try:
-                decoded = decode(reply.text, question, self._canary)
+                decoded = decode(reply.text, recording.question, canary)
             except Malformed as error:
-                problem = conceal(self._canary, str(error))
+                problem = conceal(canary, str(error))
                 recording.replied(asked_at, shown, malformed=problem)
                 envelope = reask(envelope, shown.text, problem)
             else:
                 recording.replied(asked_at, shown)
-                return _Vote(text=shown.text, reply=decoded, model=reply.model, temperature=reply.temperature)
+                return Vote(text=shown.text, reply=decoded, model=reply.model, temperature=reply.temperature)
         raise NoAnswer("malformed", f"no valid reply in {1 + REASKS} requests; the last one: {problem}")
 
-    async def _request(self, question: Question, model: str, envelope: Envelope, recording: Recording) -> JudgeReply:
-        asked_at, started = self._clock.now(), self._clock.monotonic()
+    async def _request(self, envelope: Envelope, recording: Recording, asked_at: int) -> JudgeReply:
+        assert self._spending is not None, "questions are asked in a room"
+        request = JudgeRequest(
+            name=recording.question.name,
+            model=recording.model,
+            messages=envelope.messages,
+            schema=envelope.schema,
+            temperature=self._asking.temperature,
+        )
+        started = self._asking.clock.monotonic()
         try:
-            return await self._judge.ask(
-                JudgeRequest(
-                    name=question.name,
-                    model=model,
-                    messages=envelope.messages,
-                    schema=envelope.schema,
-                    temperature=self._temperature,
-                )
-            )
-        except JudgeRefused as error:
-            recording.failed(asked_at, self._clock.monotonic() - started, error)
-            raise NoAnswer(error.error_type, str(error)) from error
-        except JudgeUnavailable as error:
-            if error.sent:
-                recording.failed(asked_at, self._clock.monotonic() - started, error)
+            return await self._asking.judge.ask(request, self._spending)
+        except JudgeError as error:
+            recording.failed(asked_at, self._asking.clock.monotonic() - started, error)
+            if isinstance(error, JudgeRefused):
+                raise NoAnswer(error.error_type, str(error)) from error
             raise
 
 
+def _undecided(question: Question, votes: Sequence[Vote], band: float) -> bool:
+    """Tell whether a score is so near its threshold that two more votes are wanted."""
+    return bool(band) and any(
+        abs(median(each.value(vote.reply) for vote in votes) - each.threshold) <= band for each in question.readings
+    )
+
+
 def _key(question: Question, model: str, temperature: float, number: int) -> str:
-    """The same for questions to which the same replies are answers. `number` keeps votes apart."""
+    """Make a key that is the same for questions to which the same replies are answers; `number` keeps votes apart."""
     asked = [model, temperature, question.name, question.version, question.instructions, question.schema, question.data]
     text = json.dumps([*asked, number], sort_keys=True, default=dict)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _weight(vote: _Vote) -> int:
-    """Bytes of memory, about: decoded, a reply takes several times its text."""
-    return 1024 + 8 * len(vote.text)

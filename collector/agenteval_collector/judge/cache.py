@@ -18,13 +18,9 @@ class _Flight(Generic[T]):
 
 
 class Cache(Generic[T]):
-    """Keeps what was used last: at most `entries` values that `weigh` at most `capacity` together.
+    """Keeps the values that were used last, which `weigh` at most `capacity` together. Belongs to one event loop."""
 
-    Belongs to one event loop.
-    """
-
-    def __init__(self, *, entries: int, capacity: int, weigh: Callable[[T], int]) -> None:
-        self._entries = entries
+    def __init__(self, *, capacity: int, weigh: Callable[[T], int]) -> None:
         self._capacity = capacity
         self._weigh = weigh
         self._kept: OrderedDict[str, tuple[T, int]] = OrderedDict()
@@ -67,6 +63,6 @@ class Cache(Generic[T]):
             return
         self._kept[key] = value, weight
         self._weight += weight
-        while len(self._kept) > self._entries or self._weight > self._capacity:
+        while self._weight > self._capacity:
             _, (_, gone) = self._kept.popitem(last=False)
             self._weight -= gone

@@ -5,63 +5,61 @@ code takes it. Everything else is Malformed, with words for the judge: what is w
 """
 
 import json
-import sys
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, NoReturn, TypeGuard, cast
+from typing import Any, Final, NoReturn
 
-from agenteval_collector.judge.port import Malformed, Question, Reply
-from otel_agenteval.model import Json
+from jsonschema import Draft202012Validator, ValidationError
 
-CANARY = "canary"
+from agenteval_collector.judge.ports import Malformed, Question, Reply
+
+CANARY: Final = "canary"
 """The property by which a reply shows that the instructions were read."""
 
-MAX_REPLY_CHARACTERS = 65_536
+MAX_REPLY_CHARACTERS: Final = 65_536
+_SHOWN: Final = 40
+"""Characters of a value in an error message."""
 
 
 def decode(text: str, question: Question, canary: str) -> Reply:
-    """The reply that `text` writes, without its canary. Raises Malformed."""
-    value = _parse(text)
-    if not isinstance(value, dict):
-        raise Malformed(f"the reply must be a JSON object, not {_shown(value)}")
-    if value.pop(CANARY, None) != canary:
-        raise Malformed(f"the property {CANARY!r} must be the string that the instructions say")
-    reply = cast("dict[str, Json]", _conforming(value, question.schema, "reply"))
-    question.check(reply)
-    return reply
-
-
-def unit(value: Json, place: str) -> float:
-    """`value` as a score. Raises Malformed outside [0, 1]."""
-    return within(value, 0.0, 1.0, place)
-
-
-def within(value: Json, lowest: float, highest: float, place: str) -> float:
-    """`value` as a number of a scale. Raises Malformed where it is none, or not from `lowest` to `highest`."""
-    if not _is_number(value) or not lowest <= value <= highest:
-        raise Malformed(f"{place} must be a number from {lowest:g} to {highest:g}, not {_shown(value)}")
-    # -0.0 is 0.0
-    return float(value) + 0.0
-
-
-def _is_number(value: Json) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _parse(text: str) -> Any:
+    """Read the reply that `text` writes, without its canary. Raises Malformed."""
     if len(text) > MAX_REPLY_CHARACTERS:
         raise Malformed(f"the reply has {len(text)} characters, at most {MAX_REPLY_CHARACTERS} are read")
     try:
-        return json.loads(_unfenced(text.strip()), object_pairs_hook=_unique, parse_constant=_no_number)
-    except json.JSONDecodeError as error:
-        raise Malformed(f"the reply must be JSON and nothing else: {error.msg} at character {error.pos}") from None
+        value = _parse(text)
+        if not isinstance(value, dict):
+            raise Malformed(f"the reply must be a JSON object, not {_shown(value)}")
+        if value.pop(CANARY, None) != canary:
+            raise Malformed(f"the property {CANARY!r} must be the string that the instructions say")
+        error = next(Draft202012Validator(question.schema).iter_errors(value), None)
     except RecursionError:
         raise Malformed("the reply is nested too deeply") from None
+    if error is not None:
+        raise Malformed(_in_words(error))
+    if question.check is not None:
+        question.check(value)
+    return value
+
+
+def _parse(text: str) -> Any:
+    try:
+        value = json.loads(
+            _unfenced(text.strip()),
+            object_pairs_hook=_unique,
+            parse_constant=_no_number,
+            parse_int=_number,
+            parse_float=_number,
+        )
+        # A number beyond the floats and half of a surrogate pair are JSON to the parser, and to nothing behind it.
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except json.JSONDecodeError as error:
+        raise Malformed(f"the reply must be JSON and nothing else: {error.msg} at character {error.pos}") from None
+    except UnicodeEncodeError:
+        raise Malformed("the reply holds half of a surrogate pair") from None
     except Malformed:
         raise
     except ValueError:
-        # Python reads no integer of more than 4300 digits.
-        raise Malformed("the reply holds a number of too many digits") from None
+        raise Malformed("the reply holds a number that is too large") from None
+    return value
 
 
 def _unfenced(text: str) -> str:
@@ -79,50 +77,32 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _number(text: str) -> float:
+    # -0.0 is 0.0
+    return float(text) + 0.0
+
+
 def _no_number(constant: str) -> NoReturn:
     raise Malformed(f"{constant} is no number")
 
 
-def _conforming(value: Any, schema: Mapping[str, Any], place: str) -> Json:
-    """`value`. Raises Malformed where it is not what `schema` says."""
-    kind = schema["type"]
-    if not _IS[kind](value):
-        raise Malformed(f"{place} must be of type {kind}, not {_shown(value)}")
-    if isinstance(value, dict):
-        return _conforming_object(value, schema, place)
-    if isinstance(value, list):
-        return [_conforming(item, schema["items"], f"{place}[{index}]") for index, item in enumerate(value)]
-    if isinstance(value, str) and not value.isascii() and _has_surrogates(value):
-        raise Malformed(f"{place} holds half of a surrogate pair: {_shown(value)}")
-    if "enum" in schema and value not in schema["enum"]:
-        allowed = " or ".join(map(json.dumps, schema["enum"]))
-        raise Malformed(f"{place} must be {allowed}, not {_shown(value)}")
-    return cast("Json", value)
-
-
-def _conforming_object(value: dict[str, Any], schema: Mapping[str, Any], place: str) -> Json:
-    properties = schema["properties"]
-    if unknown := next((key for key in value if key not in properties), None):
-        raise Malformed(f"{place} must not have the property {_shown(unknown)}")
-    found: dict[str, Json] = {}
-    for key, inner in properties.items():
-        if key not in value:
-            raise Malformed(f"{place}.{key} is missing")
-        found[key] = _conforming(value[key], inner, f"{place}.{key}")
-    return found
-
-
-def _has_surrogates(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
-
-
-_IS = {
-    "object": lambda value: isinstance(value, dict),
-    "array": lambda value: isinstance(value, list),
-    "string": lambda value: isinstance(value, str),
-    # Compared, because Python converts no integer beyond the floats.
-    "number": lambda value: _is_number(value) and abs(value) <= sys.float_info.max,
-}
+def _in_words(error: ValidationError) -> str:
+    """The error with its place, in a few words: its own repeat the whole value."""
+    place = "reply" + error.json_path[1:]
+    value: Any = error.instance
+    expected: Any = error.validator_value
+    schema: Any = error.schema
+    match error.validator:
+        case "required":
+            return f"{place}.{next(key for key in expected if key not in value)} is missing"
+        case "additionalProperties":
+            unknown = next(key for key in value if key not in schema["properties"])
+            return f"{place} must not have the property {_shown(unknown)}"
+        case "enum":
+            return f"{place} must be {' or '.join(map(json.dumps, expected))}, not {_shown(value)}"
+        case "minimum" | "maximum":
+            return f"{place} must be a number from {schema['minimum']:g} to {schema['maximum']:g}, not {_shown(value)}"
+    return f"{place} must be of {error.validator} {expected}, not {_shown(value)}"
 
 
 def _shown(value: Any) -> str:
@@ -130,4 +110,4 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:40]}..."
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

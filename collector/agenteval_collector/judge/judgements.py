@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from agenteval_collector.judge.client.port import JudgeUnavailable
+from agenteval_collector.judge.client.ports import JudgeUnavailable
 from agenteval_collector.judge.panel import Judged
-from agenteval_collector.judge.port import Ask
+from agenteval_collector.judge.ports import Ask
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
@@ -28,7 +28,10 @@ MAX_REASON: Final = 500
 
 
 class Judgements:
-    """Makes judgements; belongs to one event loop. `asking` gives an `Ask` that records in the list it is given."""
+    """Makes judgements; belongs to one event loop.
+
+    `asking` makes the `Ask` of a trace, which records in the list that it is given.
+    """
 
     def __init__(
         self, load: Load, judge_trace: JudgeTrace, asking: Callable[[list[Exchange]], Ask], clock: Clock
@@ -41,7 +44,7 @@ class Judgements:
     async def find(self, job: JudgeJob) -> Judgement:
         """Have the trace judged. A defect of ours is an outcome too.
 
-        Raises JudgeUnavailable, also where it is our own store that cannot be read or written now.
+        Raises JudgeUnavailable, and RetryableError where it is our own store that cannot be read or written now.
         """
         exchanges: list[Exchange] = []
         try:
@@ -51,12 +54,8 @@ class Judgements:
                 return self.failed(job, "spans_gone", reason)
             names = {each.name for each in job.pending}
             judged = await self._judge_trace(trace.with_earlier_calls(), names, self._asking(exchanges))
-        except JudgeUnavailable:
+        except (JudgeUnavailable, RetryableError):
             raise
-        except RetryableError as error:
-            raise JudgeUnavailable(
-                "store_unavailable", str(error), retry_after=error.retry_after, sent=False
-            ) from error
         except Exception as error:
             logger.exception("trace %s could not be judged", job.trace_id)
             return self.failed(job, type(error).__qualname__, f"the trace could not be judged: {error}", exchanges)

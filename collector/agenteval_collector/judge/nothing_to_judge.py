@@ -13,7 +13,7 @@ _WITHOUT_ANSWER: Final = ("tool_correctness", "argument_correctness", "plan_qual
 
 
 def preclude(trace: Trace, name: str) -> Unscored | None:
-    """Why the judged evaluator or rubric `name` cannot score `trace`; None where the judge is to be asked.
+    """Find the reason why the judged evaluator or rubric `name` cannot score `trace`; None: the judge is to be asked.
 
     An empty answer, and a turn that failed, are judged: they are what came of the task.
     """
@@ -56,7 +56,7 @@ _SUBJECTS: Final[Mapping[str, Callable[[Trace], Unscored | None]]] = {
     "plan_adherence": _plan,
     "plan_quality": _plan,
 }
-"""Why an evaluator lacks what it needs beyond an input and an answer; None where it does not."""
+"""The checks for what an evaluator needs beyond an input and an answer; None: it has it."""
 
 
 def _not_applicable(reason: str) -> Unscored:

@@ -1,4 +1,4 @@
-"""The judged outcomes of a trace: which questions are asked, in which order, and what their answers come to.
+"""Judge a trace: choose the questions, ask them in their order, and turn the answers into outcomes.
 
     at once          extract (task, outcome, plan)   tools
     after extract    execution   completion   plan
@@ -11,20 +11,18 @@ asked at once, and where the extraction fails, alone.
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeVar, cast
 
 from agenteval_collector.config import ConstraintConfig, RubricConfig
-from agenteval_collector.judge.fitting import Redact
 from agenteval_collector.judge.nothing_to_judge import preclude
-from agenteval_collector.judge.port import Answer, Ask, NoAnswer, OverBudget, Question
+from agenteval_collector.judge.ports import Answer, Ask, NoAnswer, OverBudget, Question, Reading
+from agenteval_collector.judge.prompt.fitting import Redact
+from agenteval_collector.judge.prompt.transcript import transcript
 from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
+from agenteval_collector.judge.questions.rubric import rubric_question
 from agenteval_collector.judge.questions.safety import SAFETY, safety_question
-from agenteval_collector.judge.questions.scoring import Reading, ScoringQuestion
-from agenteval_collector.judge.rubric import rubric_question
-from agenteval_collector.judge.transcript import transcript
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Failure, Outcome, Status, Unscored
 
@@ -51,7 +49,7 @@ JUDGED: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What the judge says, and the model that said it; None where none was asked or none answered."""
+    """A judged outcome, and the model that gave it; None where none was asked or none answered."""
 
     outcome: Outcome
     model: str | None = None
@@ -59,11 +57,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """Who judges what, and by which measure.
+    """The settings by which traces are judged: models, thresholds, rubrics, constraints.
 
     `model` judges what neither `models`, by evaluator, nor a rubric itself names another for. `redactor` makes a
-    redaction for one trace: it may remember what it replaced, so that equal values stay recognisable. `room` keeps what
-    so many questions need, and raises OverBudget where there is too little: a trace is judged whole or not at all.
+    redaction for one trace: it may remember what it replaced, so that equal values stay recognisable.
     """
 
     model: str
@@ -73,28 +70,28 @@ class Panel:
     rubrics: tuple[RubricConfig, ...] = ()
     constraints: tuple[ConstraintConfig, ...] = ()
     redactor: Callable[[], Redact]
-    room: Callable[[int], AbstractAsyncContextManager[None]] = field(default=lambda _questions: nullcontext())
 
     async def judge(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
-        """An outcome for each of `wanted` that the panel knows: a threshold, or a rubric of its name.
+        """Give an outcome for each of `wanted` that the panel knows: a threshold, or a rubric of its name.
 
         Raises JudgeUnavailable, whatever else was answered by then: what was, a cache can give again.
         """
         names = self.thresholds.keys() | {rubric.name for rubric in self.rubrics}
         asked = names.intersection(wanted)
         precluded = {name: Judged(outcome=reason) for name in asked if (reason := preclude(trace, name))}
-        sitting = _Sitting(self, trace, frozenset(asked - precluded.keys()), ask)
+        judging = _TraceJudging(self, trace, frozenset(asked - precluded.keys()), ask)
         try:
-            async with self.room(sitting.most):
-                return precluded | await sitting.outcomes()
+            # A trace is judged whole or not at all.
+            async with ask.room(judging.most):
+                return precluded | await judging.outcomes()
         except OverBudget as bound:
             spent = Judged(outcome=Unscored(status=Status.OVER_BUDGET, reason=str(bound)))
-            return precluded | dict.fromkeys(sitting.asked, spent)
+            return precluded | dict.fromkeys(judging.asked, spent)
 
 
 @dataclass(frozen=True)
-class _Sitting:
-    """The judging of one trace."""
+class _TraceJudging:
+    """The questions about one trace, and the outcomes that their answers come to."""
 
     panel: Panel
     trace: Trace
@@ -111,7 +108,7 @@ class _Sitting:
 
     @property
     def most(self) -> int:
-        """How many questions there may be."""
+        """The largest number of questions that there may be."""
         names = self.asked.intersection(_FROM_EXTRACT)
         groups = self.by_model(name for name in execution.NAMES if name in names | self.sharing)
         rest = names.intersection(("task_completion", "plan_quality"))
@@ -125,7 +122,7 @@ class _Sitting:
         return _merged(await _together(parts))
 
     @cached_property
-    def at_once(self) -> list[ScoringQuestion]:
+    def at_once(self) -> list[Question]:
         """The questions that need no extraction."""
         questions = self.tool_questions()
         if execution.CONFIDENCE in self.asked - self.sharing:
@@ -144,10 +141,10 @@ class _Sitting:
         groups = self.by_model(execution.NAMES)
         return frozenset(name for group in groups if group.keys() != {execution.CONFIDENCE} for name in group)
 
-    def confidence(self) -> ScoringQuestion:
+    def confidence(self) -> Question:
         return execution.execution(self.transcript, {execution.CONFIDENCE: self.panel.thresholds["confidence"]})
 
-    def tool_questions(self) -> list[ScoringQuestion]:
+    def tool_questions(self) -> list[Question]:
         groups = self.by_model((tools.TOOL_CORRECTNESS, tools.ARGUMENT_CORRECTNESS))
         if not groups:
             return []
@@ -167,7 +164,7 @@ class _Sitting:
         if not isinstance(answer, Answer):
             lost = {name: Judged(outcome=answer) for name in names}
             return lost | (await self.score(self.confidence()) if execution.CONFIDENCE in self.sharing else {})
-        facts = cast("Mapping[str, Any]", answer.replies[0])
+        facts = answer.replies[0]
         planned = planned or plan.stated(facts.get(extract.PLAN, []))
         outcomes: dict[str, Judged] = {}
         if not planned:
@@ -176,9 +173,7 @@ class _Sitting:
         questions = self.after_extract(facts, planned, (names | self.sharing) - outcomes.keys())
         return outcomes | _merged(await _together(self.score(question) for question in questions))
 
-    def after_extract(
-        self, facts: Mapping[str, Any], planned: list[str], names: frozenset[str]
-    ) -> list[ScoringQuestion]:
+    def after_extract(self, facts: Mapping[str, Any], planned: list[str], names: frozenset[str]) -> list[Question]:
         task, thresholds = facts[extract.TASK], self.panel.thresholds
         groups = self.by_model(name for name in execution.NAMES if name in names)
         questions = [execution.execution(self.transcript, group, task=task, plan=planned) for group in groups]
@@ -201,19 +196,19 @@ class _Sitting:
         of_rubrics = {rubric.name: rubric.model for rubric in self.panel.rubrics if rubric.model}
         return {**of_rubrics, **self.panel.models}.get(name, self.panel.model)
 
-    async def score(self, scoring: ScoringQuestion) -> dict[str, Judged]:
+    async def score(self, question: Question) -> dict[str, Judged]:
         """The outcomes of all readings of a question."""
-        model = self.model_of(scoring.readings[0].evaluator)
-        answer = await self.answer(scoring.question, model)
+        model = self.model_of(question.readings[0].evaluator)
+        answer = await self.answer(question, model)
         if not isinstance(answer, Answer):
-            return {reading.evaluator: Judged(outcome=answer) for reading in scoring.readings}
+            return {reading.evaluator: Judged(outcome=answer) for reading in question.readings}
         return {
-            reading.evaluator: Judged(outcome=_outcome(reading, scoring.question, answer), model=answer.model)
-            for reading in scoring.readings
+            reading.evaluator: Judged(outcome=_outcome(reading, question, answer), model=answer.model)
+            for reading in question.readings
         }
 
     async def answer(self, question: Question, model: str) -> Answer | Failure | Unscored:
-        """What came of a question: an answer, or the outcome of all that depends on it."""
+        """Ask a question. Returns its answer, or the outcome of all that depends on it."""
         data = cast("dict[str, Json]", self.redact(dict(question.data)))
         try:
             return await self.ask(replace(question, data=data), model=model)

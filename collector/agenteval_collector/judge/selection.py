@@ -8,7 +8,7 @@ from otel_agenteval.model import Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Whether a trace is judged, and before others, with the reason."""
+    """The choice about a trace: to judge it or not, before others or in its turn, and the reason."""
 
     judged: bool
     urgent: bool
@@ -31,7 +31,7 @@ def select(trace: Trace, session_id: str, share: float, *, looped: bool) -> Sele
 
 
 def sampled(session_id: str, share: float) -> bool:
-    """Whether the session is among the `share` of all sessions that are judged.
+    """Tell whether the session is among the `share` of all sessions that are judged.
 
     A matter of its id alone: the same for all its traces, after a restart, and in every collector. With a larger
     share, sessions are added and none goes.

@@ -49,9 +49,9 @@ class News:
 
 
 class NewsSink(Protocol):
-    """Emits what is committed. Thread-safe; must not block or raise."""
+    """Tells others of what is committed; each takes what it is there for. Thread-safe; must not block or raise."""
 
-    def accept(self, news: News) -> None: ...
+    def take_news(self, news: News) -> None: ...
 
 
 def has_event(finding: Finding) -> bool:

@@ -2,26 +2,24 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.assembly import Assembler, Waits
+from agenteval_collector.assembly import Assembler, Senders, Unconnected, Waits
 from agenteval_collector.config import Settings
 from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.documents import Document
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
 from agenteval_collector.offline.dataset import Dataset
-from agenteval_collector.offline.scoring import NoTelemetry, Offline
 from agenteval_collector.receiver.otlp_json import parse_json
 from agenteval_collector.receiver.validity import Limits, check
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.errors import InvalidRequest, PermanentError
-from agenteval_collector.stores import TENANT, Store, StoreQueries
-from agenteval_collector.stores.runs import run_names
-from agenteval_collector.wiring.scoring import reliability_reports
+from agenteval_collector.wiring.offline import OfflineCollector, Progress
 
 NO_WAIT = Waits(settle=1.0, settle_logs=1.0, silence=1.0, max_age=1.0)
 """Nobody asks what is due: all that was recorded is complete when it was read."""
@@ -56,32 +54,40 @@ def read_recording(path: Path) -> Iterator[Recorded]:
 def replay(
     requests: Iterable[Recorded],
     settings: Settings,
-    progress: Callable[[int], None] = lambda _traces: None,
+    progress: Progress = lambda _traces: None,
     dataset: Dataset | None = None,
 ) -> Document:
     """`{traces, sessions, reliability}` in the shapes of docs/api.md, every session taken for over.
 
-    `progress` is told how many traces were scored just now. `dataset` says what came of the runs; those of it that no
-    trace belongs to are `reports_without_traces`.
+    `dataset` says what came of the runs; those of it that no trace belongs to are `reports_without_traces`.
     """
-    with tempfile.TemporaryDirectory(prefix="agenteval-replay-") as folder:
-        clock = SystemClock()
-        store = Store(Path(folder) / "agenteval.db", clock)
-        try:
-            return _replay(requests, settings, store, clock, progress, dataset or Dataset())
-        finally:
-            store.shutdown()
+    clock, truth = SystemClock(), dataset or Dataset()
+    newest = _assembled(requests, settings, clock)
+    # All is known before anything is scored: every trace has one revision, and sessions grow in order of time.
+    traces = sorted((replace(trace, revision=1) for trace in newest.values()), key=_place)
+    with (
+        tempfile.TemporaryDirectory(prefix="agenteval-replay-") as folder,
+        OfflineCollector(settings, Path(folder), clock, newest, truth) as collector,
+    ):
+        collector.score(traces, progress)
+        for report in truth.reports:
+            collector.store.report_run(report)
+        session_ids = collector.store.live_sessions()
+        collector.store.finalize(session_ids)
+        return {
+            "traces": [collector.queries.trace(trace.trace_id) for trace in traces],
+            "sessions": [collector.queries.session(session_id) for session_id in session_ids],
+            "reliability": collector.reliability.items(),
+            "reports_without_traces": _without_traces(truth, collector),
+        }
 
 
-def _replay(
-    requests: Iterable[Recorded],
-    settings: Settings,
-    store: Store,
-    clock: Clock,
-    progress: Callable[[int], None],
-    dataset: Dataset,
-) -> Document:
-    assembler = Assembler(clock, NoTelemetry(), lambda _: {}, lambda _: (), waits=NO_WAIT, max_open_bytes=2**63)
+def _assembled(requests: Iterable[Recorded], settings: Settings, clock: Clock) -> dict[str, AssembledTrace]:
+    """The newest revision of every trace, as it is when all requests have come."""
+    alone = Unconnected()
+    assembler = Assembler(
+        clock, NoTelemetry(), alone, alone, alone, alone, Senders(), waits=NO_WAIT, max_open_bytes=2**63
+    )
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     newest: dict[str, AssembledTrace] = {}
     for offset, recorded in enumerate(requests, 1):
@@ -92,29 +98,12 @@ def _replay(
         if body is not None:
             request = LoggedRequest(offset, "default", recorded.signal, clock.now(), body)
             newest |= {trace.trace_id: trace for trace in assembler.take([request])}
-    newest |= {trace.trace_id: trace for trace in assembler.complete_all()}
-    # All is known before anything is scored: every trace has one revision, and sessions grow in order of time.
-    traces = sorted((replace(trace, revision=1) for trace in newest.values()), key=_place)
-    with Offline(settings, store, clock, newest, dataset) as offline:
-        offline.score(traces, progress)
-    for report in dataset.reports:
-        store.report_run(report)
-    session_ids = store.live_sessions()
-    store.finalize(session_ids)
-    reliability = reliability_reports(settings, store, clock)
-    queries = StoreQueries(store.engine, clock, idle=settings.session.idle, reliability=reliability)
-    return {
-        "traces": [queries.trace(trace.trace_id) for trace in traces],
-        "sessions": [queries.session(session_id) for session_id in session_ids],
-        "reliability": reliability.items(),
-        "reports_without_traces": _without_traces(dataset, store),
-    }
+    return newest | {trace.trace_id: trace for trace in assembler.complete_all()}
 
 
-def _without_traces(dataset: Dataset, store: Store) -> list[Document]:
+def _without_traces(dataset: Dataset, collector: OfflineCollector) -> list[Document]:
     """The runs that the dataset speaks of and no trace belongs to: most likely another spelling of their ids."""
-    with store.engine.connect() as connection:
-        known = run_names(connection, TENANT)
+    known = collector.runs()
     names = [(report.task_id, report.run_id, report.condition) for report in dataset.reports]
     return [
         {"task_id": task_id, "run_id": run_id, "condition": condition}

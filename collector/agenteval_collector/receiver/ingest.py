@@ -1,12 +1,10 @@
 """From bytes to an acknowledgement, the same for gRPC and HTTP."""
 
-from collections.abc import Callable
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Protocol
 
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.receiver.ports import Admission, Log
 from agenteval_collector.receiver.validity import Checked, Limits, check
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 
@@ -14,27 +12,21 @@ COMMIT_TIMEOUT = 10.0
 """Seconds to wait for the disk before the sender is told to try again."""
 
 
-class Log(Protocol):
-    """What the receiver knows of the log."""
-
-    def append(self, signal: Signal, body: bytes) -> Future[int]: ...
-
-
 class Ingest:
     """Takes requests: checks them, has them committed, and only then returns.
 
-    `admit` raises Overloaded while what comes behind the log has no room; nothing is taken then.
+    Nothing is taken while what comes behind the log has no room.
     """
 
-    def __init__(self, log: Log, admit: Callable[[], None], limits: Limits, telemetry: Telemetry) -> None:
+    def __init__(self, log: Log, admission: Admission, limits: Limits, telemetry: Telemetry) -> None:
         self.limits = limits
         self._log = log
-        self._admit = admit
+        self._admission = admission
         self._telemetry = telemetry
 
     def take(self, signal: Signal, body: bytes) -> Checked:
         """What became of the request. Raises CollectorError where nothing of it was kept."""
-        self._admit()
+        self._admission.admit()
         checked = check(signal, body, self.limits)
         if checked.body is not None:
             self._commit(signal, checked.body)

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from agenteval_collector.judge.port import Spend
+from agenteval_collector.judge.ports import Spend
 from agenteval_collector.model.judging import Exchange
 from agenteval_collector.stores.access import reading, writing
 from agenteval_collector.stores.schema import judge_exchanges, judge_ledger

@@ -29,7 +29,7 @@ def make_app(
     queries: Queries,
     *,
     metrics: Callable[[], tuple[bytes, str]],
-    ready: Callable[[], bool],
+    health: Callable[[], str | None],
     keys: Sequence[str] = (),
     loopback: bool = True,
     clock: Clock | None = None,
@@ -38,11 +38,11 @@ def make_app(
 ) -> Starlette:
     """The ASGI application of the web port.
 
-    `metrics` returns a Prometheus scrape and its content type, `ready` whether every port accepts. Where `keys`
-    are given, all paths but /healthz and /readyz want one. `loopback` says that the app is bound to a loopback
-    address, so that requests under any other Host are refused. `grpc_endpoint` is what the page tells users to send
-    spans to. A read that takes longer than `query_timeout` seconds is answered with 503. The counters of refused
-    and timed-out reads are in `app.state.reads`.
+    `metrics` returns a Prometheus scrape and its content type, `health` why the collector cannot do its work now, None
+    where it can. Where `keys` are given, all paths but /healthz and /readyz want one. `loopback` says that the app is
+    bound to a loopback address, so that requests under any other Host are refused. `grpc_endpoint` is what the page
+    tells users to send spans to. A read that takes longer than `query_timeout` seconds is answered with 503. The
+    counters of refused and timed-out reads are in `app.state.reads`.
     """
     reads = ReadingThreads("api-read", threads=4, waiting=64, timeout=query_timeout)
     # A thread of its own: a scrape must not fail because people look at pages.
@@ -57,9 +57,10 @@ def make_app(
         return json_response(encode({"status": "ok"}))
 
     async def readyz(request: Request) -> Response:
-        if ready():
+        reason = health()
+        if reason is None:
             return json_response(encode({"status": "ready"}))
-        return error_response(503, "unavailable", "the collector is starting or stopping")
+        return error_response(503, "unavailable", reason)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

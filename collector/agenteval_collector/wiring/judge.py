@@ -5,23 +5,24 @@ Referrals decide what is left to the judge -> stage -> panel, which questions ->
 
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from agenteval_collector.config import ConfigError, JudgedConfig, Settings
-from agenteval_collector.evaluation import Judging
+from agenteval_collector.config.judge import JudgeConfig
+from agenteval_collector.evaluation import EarlierTraces, Judging, Reader
 from agenteval_collector.judge.asking import Asking
-from agenteval_collector.judge.client.openai_judge import OPENAI, OpenAIJudge
+from agenteval_collector.judge.budget.ledger import Ledger
+from agenteval_collector.judge.budget.prices import Prices
+from agenteval_collector.judge.client.ports import OPENAI, Judge
 from agenteval_collector.judge.judgements import Judgements, Load
-from agenteval_collector.judge.ledger import Ledger, Prices
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.port import JudgeTelemetry, LedgerStore
+from agenteval_collector.judge.ports import JudgementTaker, JudgeTelemetry, LedgerStore
+from agenteval_collector.judge.questions.rubric import rubric_version
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
+from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.judge.referrals import JudgedEvaluator, NoJudge, Referrals
-from agenteval_collector.judge.rubric import rubric_version
-from agenteval_collector.judge.stage import JudgeStage
-from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.judging import JudgeJob, Judgement
+from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores import Store
 from otel_agenteval.model import Json, Trace
@@ -45,35 +46,22 @@ def make_judge_stage(
     clock: Clock,
     telemetry: JudgeTelemetry,
     load: Load,
-    deliver: Callable[[Judgement], None],
+    evaluation: JudgementTaker,
     *,
     capacity: int,
 ) -> JudgeStage:
-    """The stage that asks. Raises ConfigError where the endpoint cannot be one.
+    """Make the stage that asks. Raises ConfigError where the endpoint cannot be one.
 
-    `load` reads a trace again, `deliver` takes what the judge says of it; `capacity` is how many traces may wait.
+    `load` reads a trace again, `evaluation` takes what the judge says of it; `capacity` is how many traces may wait.
     """
-    for library in ("httpx", "httpx2", "openai"):  # They tell of every request.
-        logging.getLogger(library).setLevel(logging.WARNING)
     config = settings.judge
-    evaluators = _evaluators(settings)
     models = judge_models(settings)
     prices = Prices(config.prices)
     ledger = Ledger(config.budget, prices, ledger_store, clock, models)
-    try:
-        judge = OpenAIJudge(
-            base_url=config.base_url,
-            api_key=config.api_key.get_secret_value() if config.api_key else None,
-            timeout=config.timeout,
-            concurrency=config.concurrency,
-            spending=ledger,
-            clock=clock,
-            requested=telemetry.requested,
-        )
-    except ValueError as error:
-        raise ConfigError(f"judge.base_url: {error}") from error
+    judge = _judge(config, clock, telemetry)
     asking = Asking(
-        judge,
+        judge=judge,
+        budget=ledger,
         prices=prices,
         clock=clock,
         nonce=lambda: secrets.token_hex(16),
@@ -83,21 +71,11 @@ def make_judge_stage(
         temperature=config.temperature,
         telemetry=telemetry,
     )
-    panel = Panel(
-        model=config.model,
-        models={each.name: each.model for each in evaluators},
-        thresholds={each.name: each.threshold for each in evaluators},
-        trace_tokens=config.trace_tokens,
-        rubrics=config.rubrics,
-        constraints=settings.reliability.safety.constraints,
-        redactor=(lambda: Redactor().redact) if config.redact else (lambda: _as_it_is),
-        room=lambda questions: ledger.room(questions * config.votes),
-    )
     logger.info("%s", _describe(settings, sorted(models), prices))
     return JudgeStage(
-        Judgements(load, panel.judge, asking.recorded_in, clock),
+        Judgements(load, _panel(settings).judge, asking.about_trace, clock),
         judge,
-        deliver,
+        evaluation,
         clock,
         telemetry,
         capacity=capacity,
@@ -105,16 +83,48 @@ def make_judge_stage(
     )
 
 
+def _panel(settings: Settings) -> Panel:
+    config, evaluators = settings.judge, _evaluators(settings)
+    return Panel(
+        model=config.model,
+        models={each.name: each.model for each in evaluators},
+        thresholds={each.name: each.threshold for each in evaluators},
+        trace_tokens=config.trace_tokens,
+        rubrics=config.rubrics,
+        constraints=settings.reliability.safety.constraints,
+        redactor=(lambda: Redactor().redact) if config.redact else (lambda: _as_it_is),
+    )
+
+
+def _judge(config: JudgeConfig, clock: Clock, telemetry: JudgeTelemetry) -> Judge:
+    # Only here, because importing the openai client takes seconds: who has no judge does without.
+    from agenteval_collector.judge.client.openai_judge import OpenAIJudge  # noqa: PLC0415
+
+    for library in ("httpx", "httpx2", "openai"):  # They tell of every request.
+        logging.getLogger(library).setLevel(logging.WARNING)
+    try:
+        return OpenAIJudge(
+            base_url=config.base_url,
+            api_key=config.api_key.get_secret_value() if config.api_key else None,
+            timeout=config.timeout,
+            concurrency=config.concurrency,
+            clock=clock,
+            requested=telemetry.requested,
+        )
+    except ValueError as error:
+        raise ConfigError(f"judge.base_url: {error}") from error
+
+
 def judge_models(settings: Settings) -> set[str]:
-    """All models that may be asked."""
+    """List all models that may be asked."""
     return {settings.judge.model, *(each.model for each in _evaluators(settings))}
 
 
-def trace_loader(again: Callable[[str], AssembledTrace | None], read: Callable[[AssembledTrace], Trace]) -> Load:
-    """Reads traces again that `again` gives."""
+def trace_loader(earlier: EarlierTraces, read: Reader) -> Load:
+    """Make a reader of traces that were evaluated before."""
 
     def load(job: JudgeJob) -> Trace | None:
-        assembled = again(job.trace_id)
+        assembled = earlier.trace(job.trace_id)
         if assembled is None or assembled.revision != job.revision:
             return None  # A newer one stands, and what comes of this one will be dropped.
         return read(assembled)
@@ -123,7 +133,7 @@ def trace_loader(again: Callable[[str], AssembledTrace | None], read: Callable[[
 
 
 def _evaluators(settings: Settings) -> Sequence[JudgedEvaluator]:
-    """The judged evaluators that are on, and the rubrics."""
+    """List the judged evaluators that are on, and the rubrics."""
     judge = settings.judge
     configured: dict[str, JudgedConfig] = {name: getattr(settings.evaluators, name) for name in JUDGED}
     builtin = [

@@ -1,9 +1,9 @@
 """Wires observation, evaluators and sessions as the settings want them; the same live and in a replay."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
-from typing import TypeAlias
+from typing import Protocol
 
 from agenteval_collector.config import (
     ConfigError,
@@ -13,7 +13,14 @@ from agenteval_collector.config import (
     Settings,
 )
 from agenteval_collector.embedders import EmbeddedEmbedder
-from agenteval_collector.evaluation import Judging, TraceEvaluation, TraceObservation, TraceOutcomes
+from agenteval_collector.evaluation import (
+    EarlierTraces,
+    Judging,
+    Reader,
+    TraceEvaluation,
+    TraceObservation,
+    TraceOutcomes,
+)
 from agenteval_collector.evaluation.decoded import DecodedTraces
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable, plugins
@@ -39,8 +46,11 @@ EVALUATED_WITHIN = 1.0
 """Seconds from a trace's last span, and its settling time, to its scores; more only where much waits."""
 
 
-ExpectedTools: TypeAlias = Callable[[RunIdentity | None], tuple[ExpectedTool, ...] | None]
-"""The tools that a run should call; None where nothing is said of it."""
+class ExpectedTools(Protocol):
+    """Ground truth of runs."""
+
+    def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
+        """The tools that the run should call; None where nothing is said of it."""
 
 
 class EvaluationCore:
@@ -53,15 +63,14 @@ class EvaluationCore:
         clock: Clock,
         telemetry: Telemetry,
         judging: Judging,
-        again: Callable[[str], AssembledTrace | None],
+        earlier: EarlierTraces,
         plugged: Iterable[EntryPoint] | None = None,
-        expected_tools: ExpectedTools | None = None,
+        truth: ExpectedTools | None = None,
     ) -> None:
         """Raises ConfigError for settings of evaluators that do not exist, and for entry points that are none.
 
-        `again` gives a trace that was evaluated before, None where it is gone.
-        `plugged` are the entry points of users' evaluators, by default those of this environment. `expected_tools`
-        says which tools runs should call whose traces do not say it, None where it does not know.
+        `earlier` has the traces that were evaluated before. `plugged` are the entry points of users' evaluators, by
+        default those of this environment. `truth` says which tools runs should call whose traces do not say it.
         """
         embedder = EmbeddedEmbedder()
         configured = settings.evaluators
@@ -83,7 +92,7 @@ class EvaluationCore:
         thresholds = {
             each.name: evaluator_config(configured, each.name).threshold for each in (*evaluators, *with_truth)
         }
-        self.read = _with_truth(trace_reader(settings), expected_tools)
+        self.read = _with_truth(trace_reader(settings), truth)
         run_traces = RunTraces(settings.reliability.prices, detectors(settings.reliability.safety))
         self.evaluation = TraceEvaluation(
             TraceOutcomes(evaluators, with_truth, judging, thresholds, embedder.model, clock),
@@ -91,7 +100,7 @@ class EvaluationCore:
             store,
             embedder.embed,
             clock,
-            _with_truth(trace_reader(settings, DecodedTraces(settings.assembly.max_recent_bytes)), expected_tools),
+            _with_truth(trace_reader(settings, DecodedTraces(settings.assembly.max_recent_bytes)), truth),
             telemetry,
             run_traces,
             TraceObservation(
@@ -104,20 +113,25 @@ class EvaluationCore:
             ),
             Conversations(store.conversations),
             RunningTurns(store.turns),
-            again,
+            earlier,
         )
 
 
-def _with_truth(read: TraceReader, expected_tools: ExpectedTools | None) -> Callable[[AssembledTrace], Trace]:
-    if expected_tools is None:
-        return read
+def _with_truth(read: Reader, truth: ExpectedTools | None) -> Reader:
+    return read if truth is None else _TruthReader(read, truth)
 
-    def read_with_truth(assembled: AssembledTrace) -> Trace:
-        trace = read(assembled)
-        expected = expected_tools(trace.run) if trace.expected_tools is None else None
+
+@dataclass(frozen=True, slots=True)
+class _TruthReader:
+    """Reads traces, and adds the tools that they should have called where only the truth says so."""
+
+    read: Reader
+    truth: ExpectedTools
+
+    def __call__(self, assembled: AssembledTrace) -> Trace:
+        trace = self.read(assembled)
+        expected = self.truth.expected_tools(trace.run) if trace.expected_tools is None else None
         return trace if expected is None else replace(trace, expected_tools=expected)
-
-    return read_with_truth
 
 
 def reliability_reports(settings: Settings, store: Store, clock: Clock) -> ReliabilityReports:

@@ -4,21 +4,26 @@ import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent import futures
 from dataclasses import dataclass
+from typing import Protocol
 
 import grpc
 import uvicorn
 from starlette.types import ASGIApp
 
+from agenteval_collector.api.ports import Queries
 from agenteval_collector.api.security import Keys, LoopbackHost, is_loopback
 from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.config import ConfigError, ServerConfig
+from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.receiver.grpc import otlp_handlers
 from agenteval_collector.receiver.http import otlp_app
 from agenteval_collector.receiver.ingest import Ingest
+from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.rpc import KeyInterceptor
+from agenteval_collector.web.app import make_app
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import add_EvaluationServiceServicer_to_server
 
 logger = logging.getLogger(__name__)
@@ -49,23 +54,42 @@ def refuse_open_doors(server: ServerConfig) -> None:
             )
 
 
+class Healthy(Protocol):
+    """A part of the collector that knows whether it can do its work."""
+
+    @property
+    def health(self) -> str | None:
+        """None while it can, else a sentence that says why not. From any thread."""
+
+
+class Health:
+    """The health of all parts together."""
+
+    def __init__(self, *parts: Healthy) -> None:
+        self._parts = parts
+
+    def sentence(self) -> str | None:
+        """None while every part can do its work, else why not."""
+        return "; ".join(trouble for part in self._parts if (trouble := part.health) is not None) or None
+
+
 @dataclass(frozen=True, slots=True)
 class Servers:
     """All ports; they open together and close together."""
 
+    config: ServerConfig
     grpc: "GrpcServer"
     http: "HttpServers"
+    ingest: Ingest
+    web: "WebPort"
 
     def start(self) -> Mapping[str, str]:
         """Open the ports; their addresses by name. Raises OSError naming the address that is taken."""
-        addresses = {"grpc": self.grpc.bind()}
-        addresses |= self.http.start(addresses["grpc"])
+        address = self.grpc.bind()
+        web = self.web.app(self.config, grpc_endpoint=f"http://{address}")
+        addresses = {"grpc": address, **self.http.start({"http": _otlp_app(self.ingest, self.config), "web": web})}
         self.grpc.start()
         return addresses
-
-    @property
-    def running(self) -> bool:
-        return self.grpc.running and self.http.running
 
     def shutdown(self, timeout: float) -> None:
         """Take nothing more, and answer what was begun within `timeout` seconds. Safe before start and twice."""
@@ -73,19 +97,35 @@ class Servers:
         self.http.shutdown(timeout)
 
 
-def make_servers(
-    config: ServerConfig, ingest: Ingest, service: EvaluationService, web: Callable[[str], ASGIApp]
-) -> Servers:
-    """The ports over what is behind them; `web` makes the web port's application from the gRPC address."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebPort:
+    """The parts of the web port's application, which tells users where the gRPC port is."""
 
-    def otlp(_grpc_address: str) -> ASGIApp:
-        app: ASGIApp = otlp_app(ingest)
-        if config.keys:
-            app = Keys(app, keys=[key.get_secret_value() for key in config.keys])
-        # A page in a browser on this machine must not be able to feed us through a name of its own.
-        return LoopbackHost(app) if is_loopback(split_address(config.http_address)[0]) else app
+    queries: Queries
+    output: TelemetryOutput
+    health: Health
+    clock: Clock
 
-    return Servers(GrpcServer(config, ingest, service), HttpServers(config, {"http": otlp, "web": web}))
+    def app(self, config: ServerConfig, grpc_endpoint: str) -> ASGIApp:
+        """The application, as soon as it is known where the gRPC port is."""
+        return make_app(
+            self.queries,
+            metrics=self.output.render,
+            health=self.health.sentence,
+            keys=[key.get_secret_value() for key in config.keys],
+            loopback=is_loopback(split_address(config.web_address)[0]),
+            clock=self.clock,
+            grpc_endpoint=grpc_endpoint,
+        )
+
+
+def _otlp_app(ingest: Ingest, config: ServerConfig) -> ASGIApp:
+    """The application of OTLP/HTTP: for callers with a key, where there are any, and not for pages of other sites."""
+    app: ASGIApp = otlp_app(ingest)
+    if config.keys:
+        app = Keys(app, keys=[key.get_secret_value() for key in config.keys])
+    # A page in a browser on this machine must not be able to feed us through a name of its own.
+    return LoopbackHost(app) if is_loopback(split_address(config.http_address)[0]) else app
 
 
 class GrpcServer:
@@ -108,7 +148,7 @@ class GrpcServer:
         )
         self._server.add_generic_rpc_handlers(otlp_handlers(ingest))
         add_EvaluationServiceServicer_to_server(service, self._server)  # type: ignore[no-untyped-call]
-        self.running = False
+        self._running = False
 
     def bind(self) -> str:
         """Reserve the port; its address. Raises OSError where it is taken."""
@@ -125,10 +165,15 @@ class GrpcServer:
 
     def start(self) -> None:
         self._server.start()
-        self.running = True
+        self._running = True
+
+    @property
+    def health(self) -> str | None:
+        """None while the port accepts."""
+        return None if self._running else "the gRPC port is not open"
 
     def shutdown(self, timeout: float) -> None:
-        self.running = False
+        self._running = False
         # Also where it never started: it may hold a port.
         self._server.stop(timeout).wait(timeout + 1)
         self._pool.shutdown(wait=False)
@@ -137,26 +182,25 @@ class GrpcServer:
 class HttpServers:
     """The HTTP ports by name, on one event loop in one thread."""
 
-    def __init__(self, config: ServerConfig, apps: Mapping[str, Callable[[str], ASGIApp]]) -> None:
+    def __init__(self, config: ServerConfig) -> None:
         self._config = config
-        self._apps = apps
         self._servers: dict[str, uvicorn.Server] = {}
         self._thread: threading.Thread | None = None
 
-    def start(self, grpc_address: str) -> dict[str, str]:
+    def start(self, apps: Mapping[str, ASGIApp]) -> dict[str, str]:
         """Bind and serve; the addresses by name. Raises OSError naming the one that is taken."""
         sockets: dict[str, socket.socket] = {}
         try:
-            for name in self._apps:
+            for name in apps:
                 sockets[name] = self._bind(name)
         except OSError:
             for bound in sockets.values():
                 bound.close()
             raise
-        for name, app in self._apps.items():
+        for name, app in apps.items():
             self._servers[name] = uvicorn.Server(
                 uvicorn.Config(
-                    app(grpc_address),
+                    app,
                     log_level="warning",
                     access_log=False,
                     lifespan="auto",
@@ -171,9 +215,12 @@ class HttpServers:
         return {name: self._address(name, bound) for name, bound in sockets.items()}
 
     @property
-    def running(self) -> bool:
+    def health(self) -> str | None:
+        """None while all of them accept."""
         serving = self._thread is not None and self._thread.is_alive()
-        return serving and all(server.started and not server.should_exit for server in self._servers.values())
+        if serving and all(server.started and not server.should_exit for server in self._servers.values()):
+            return None
+        return "the HTTP ports are not open"
 
     def shutdown(self, timeout: float) -> None:
         for server in self._servers.values():

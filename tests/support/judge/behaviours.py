@@ -1,4 +1,4 @@
-"""How a judge server may behave, as data."""
+"""The behaviours of a judge server, as data."""
 
 import json
 import math
@@ -11,7 +11,7 @@ Refusable: TypeAlias = Literal["json_schema", "json_object", "temperature"]
 
 
 class Wire(Enum):
-    """What becomes of the response's bytes."""
+    """The fate of the response's bytes."""
 
     WHOLE = "whole"
     HANGING = "hanging"
@@ -30,7 +30,7 @@ class Wire(Enum):
 
 
 class Content(Enum):
-    """What becomes of the reply's text."""
+    """The fate of the reply's text."""
 
     VALID = "valid"
     TRUNCATED = "truncated"
@@ -54,11 +54,11 @@ class Content(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """How one request is answered; by default quickly and well. The fields can be combined.
+    """The way in which one request is answered; by default quickly and well. The fields can be combined.
 
     `wait` is seconds before the answer. A `status` other than 200 answers with that error, `error_code` in it.
     Where the request has one of `refuses`, it is answered with a 400 that names it. `model` is who claims to answer.
-    `tokens` are the input and output tokens that it claims; None: about what there is.
+    `tokens` are the input and output tokens that it claims; None: about what there is. `body` is sent as it is.
     """
 
     wait: float = 0.0
@@ -70,16 +70,19 @@ class Behaviour:
     wire: Wire = Wire.WHOLE
     usage: bool = True
     tokens: tuple[int, int] | None = None
+    body: bytes | None = None
     model: str | None = None
 
 
 OK = Behaviour()
+SOON: Mapping[str, str] = {"retry-after-ms": "1"}
+"""Asks the client to send it again at once, so that no test waits for its pauses."""
 
 NAMED: Mapping[str, Behaviour] = {
     "ok": OK,
     "slow": Behaviour(wait=2.0),
-    "failing": Behaviour(status=500),
-    "overloaded": Behaviour(status=503),
+    "failing": Behaviour(status=500, headers=SOON),
+    "overloaded": Behaviour(status=503, headers=SOON),
     "rate_limited": Behaviour(status=429, headers={"Retry-After": "1"}),
     "unauthorized": Behaviour(status=401, error_code="invalid_api_key"),
     "schema_refused": Behaviour(refuses=frozenset({"json_schema"})),

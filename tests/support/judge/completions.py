@@ -25,6 +25,8 @@ class Received:
 
 def answer(received: Received, behaviour: Behaviour, text: str) -> tuple[int, bytes]:
     """Status and body of an answer with this text, or of the error that `behaviour` wants."""
+    if behaviour.body is not None:
+        return behaviour.status, behaviour.body
     if behaviour.status != 200:
         return behaviour.status, error_body(f"status {behaviour.status}", code=behaviour.error_code)
     form = received.body.get("response_format", {}).get("type")

@@ -1,7 +1,7 @@
 """The one way by which a finding becomes known before its trace is complete."""
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from agenteval_collector.model.news import News, NewsSink
@@ -15,11 +15,17 @@ LOOK_EVERY: Final = 1.0
 
 
 class KeptFindings(Protocol):
-    """What the announcer knows of the store."""
+    """The part of the store that keeps findings."""
 
     def keep(self, found: Sequence[Finding], recounted: Sequence[Finding]) -> News: ...
 
     def overdue(self, before: int) -> list[Finding]: ...
+
+
+class Rules(Protocol):
+    """Findings as the settings want them, without those that are switched off."""
+
+    def __call__(self, found: Iterable[Finding]) -> list[Finding]: ...
 
 
 class Announcer:
@@ -31,14 +37,13 @@ class Announcer:
     def __init__(
         self,
         store: KeptFindings,
-        ruled: Callable[[Iterable[Finding]], list[Finding]],
-        sink: NewsSink,
+        rules: Rules,
+        emission: NewsSink,
         clock: Clock,
     ) -> None:
-        """`ruled` gives findings as the settings want them, without those that are switched off."""
         self._store = store
-        self._ruled = ruled
-        self._sink = sink
+        self._rules = rules
+        self._emission = emission
         self._clock = clock
         self._next_look = 0.0
         # They are told in the order in which they were kept, whichever thread found them.
@@ -47,11 +52,11 @@ class Announcer:
     def announce(self, found: Sequence[Finding], recounted: Sequence[Finding] = ()) -> None:
         """Keep and tell what is new; `recounted` as in `LiveLoops`. Raises RetryableError where it could not be kept;
         nobody was told then."""
-        found, recounted = self._ruled(found), self._ruled(recounted)
+        found, recounted = self._rules(found), self._rules(recounted)
         if not found and not recounted:
             return
         with self._lock:
-            self._sink.accept(self._store.keep(found, recounted))
+            self._emission.take_news(self._store.keep(found, recounted))
 
     def count_overdue(self) -> None:
         """To be called again and again, as often as one likes. Raises RetryableError; nothing was counted then."""
@@ -62,4 +67,4 @@ class Announcer:
             self._next_look = now + LOOK_EVERY
             overdue = self._store.overdue(self._clock.now() - round(NAMED_WITHIN * 1e9))
             if overdue:
-                self._sink.accept(News(counted=overdue))
+                self._emission.take_news(News(counted=overdue))

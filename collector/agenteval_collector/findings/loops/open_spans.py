@@ -1,16 +1,19 @@
-"""The spans that processes have begun and not ended, as they report it (`live=True`), and which of those processes
-are gone. In memory only: processes report what they have open again and again."""
+"""The spans that processes have begun and not ended, as they report it (`live=True`), and the processes that are gone.
+
+In memory only: processes report what they have open again and again.
+"""
 
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.model.assembled import Death
+from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.documents import Document
 from agenteval_collector.model.rendering import rfc3339
 from agenteval_collector.model.running import RunningTrace, SpanStart, StartsReport
@@ -61,14 +64,14 @@ class _Trace:
 
 
 class OpenSpans:
-    """Told by the processes' reports and by the spans that arrive; asked by whoever shows what runs. Thread-safe.
+    """Knows open spans by the processes' reports and by the spans that arrive. Thread-safe.
 
-    `lost` is told how many spans were forgotten while they were open, for want of room.
+    Spans that are forgotten while they are open, for want of room, are counted as dropped.
     """
 
-    def __init__(self, clock: Clock, lost: Callable[[int], None]) -> None:
+    def __init__(self, clock: Clock, telemetry: Telemetry) -> None:
         self._clock = clock
-        self._lost = lost
+        self._telemetry = telemetry
         self._processes: OrderedDict[str, _Process] = OrderedDict()
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
         self._count = 0
@@ -76,8 +79,8 @@ class OpenSpans:
         self._ended: OrderedDict[bytes, None] = OrderedDict()
         self._lock = threading.Lock()
 
-    def report(self, report: StartsReport) -> list[Finding]:
-        """A process lives, and has begun these spans; the findings that it reports on spans that have not ended."""
+    def take_starts(self, report: StartsReport) -> list[Finding]:
+        """Take note of what a process has open; return the findings that it reports on spans that have not ended."""
         with self._lock:
             process = self._hear(report.process_id)
             process.service = report.service or process.service
@@ -97,7 +100,7 @@ class OpenSpans:
                     self._close(process.spans[span_id], span_id)
             while self._count > MAX_SPANS:
                 oldest, trace = next(iter(self._traces.items()))
-                self._lost(len(trace.spans))
+                self._telemetry.dropped("open_spans", len(trace.spans))
                 for span_id in list(trace.spans):
                     self._close(oldest, span_id)
             return [self._found(finding, report) for finding in report.findings]
@@ -117,8 +120,8 @@ class OpenSpans:
             ended_at=running.started_at,
         )
 
-    def arrived(self, arrivals: Iterable[Arrival]) -> None:
-        """These spans have ended, and their processes have lived until then."""
+    def take_arrivals(self, arrivals: Iterable[Arrival]) -> None:
+        """Take note that these spans have ended, and that their processes have lived until then."""
         with self._lock:
             for span, origin in arrivals:
                 if origin.process is None or not span.end_time_unix_nano:

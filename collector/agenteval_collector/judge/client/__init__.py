@@ -1,1 +1,1 @@
-"""Judges that are asked over a wire: the port, and one file for each that there is."""
+"""Clients of a judge: the port, and an adapter for the OpenAI protocol. In goes a request, out comes a reply."""

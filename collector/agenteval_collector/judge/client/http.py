@@ -1,41 +1,53 @@
-"""The HTTP client beneath the openai client: sends what a judge needs and no more, reads no more than it can hold."""
+"""The HTTP client beneath the openai client: accounts for each request, sends no more than a judge needs to be told,
+and reads no more than it can hold.
 
+The openai client decides what is sent again and when; each attempt of its passes here.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import openai
 
-MAX_BODY_BYTES = 4 * 1024 * 1024
+from agenteval_collector.judge.client.ports import JudgeError, JudgeRequest, JudgeUnavailable, Reservation, Spending
+
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 """Longer replies are not read: a judge's reply has a few kilobytes."""
 
 
-class BodyTooLarge(openai.OpenAIError):
-    """A response is longer than MAX_BODY_BYTES."""
-
-
 @dataclass(slots=True)
-class Departure:
-    """Whether anything of a request has left this machine, and whether it came back with an error status."""
+class Call:
+    """One request to the judge, which may take several attempts.
 
-    left: bool = False
-    rejected: bool = False
+    `ended` is told of each: None where it was answered, else the error's type. `answered` is the attempt that was, to
+    be settled by the usage in its reply.
+    """
 
-    async def trace(self, event: str, info: dict[str, Any]) -> None:
-        """Told by the HTTP client of every step of a request."""
-        if event.endswith("send_request_headers.started"):
-            self.left = True
+    request: JudgeRequest
+    spending: Spending
+    ended: Callable[[str | None], None]
+    answered: Reservation | None = None
 
 
-departure: ContextVar[Departure] = ContextVar("departure")
-"""Of the request that the present task sends: there is no other way to it through the openai client."""
+current_call: ContextVar[Call] = ContextVar("current_call")
+"""The call that the present task makes: there is no other way to hand it through the openai client."""
 
 
 class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
-    """Follows no redirect, for a trace goes to the endpoint that was named and to no other."""
+    """Sends each attempt of the current call; `timeout` is in seconds and holds for a whole attempt.
 
-    def __init__(self, *, api_key: str, timeout: float) -> None:
-        super().__init__(timeout=timeout, follow_redirects=False)
+    It follows no redirect, for a trace goes to the endpoint that was named and to no other. An attempt that took all
+    its time is not sent again, because the next one would take it too.
+    """
+
+    def __init__(self, *, host: str, api_key: str, timeout: float) -> None:
+        super().__init__(timeout=None, follow_redirects=False)
+        self._host = host
+        self._limit = timeout
         # These and no others: the openai client adds what it finds in the environment (organization, project,
         # OPENAI_CUSTOM_HEADERS), which is there for the application's own calls, and facts about this machine.
         self._sent_headers = {
@@ -47,24 +59,75 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
         }
 
     async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
-        """The response, read to its end whether `stream` is asked for or not. Raises BodyTooLarge."""
+        """Send one attempt and read its response to the end, whether `stream` is asked for or not.
+
+        Raises what `Spending.reserve` raises, JudgeUnavailable, and the errors of httpx.
+        """
+        call = current_call.get()
+        reservation = await call.spending.reserve(call.request)
+        left = False
+
+        async def note(step: str, _: object) -> None:
+            nonlocal left
+            left = left or step.endswith("send_request_headers.started")
+
+        response: Any = None
+        try:
+            response = await self._exchange(request, note, options)
+        except Exception as error:
+            call.ended(error.error_type if isinstance(error, JudgeError) else "connection_error")
+            raise
+        finally:
+            if response is None and left:
+                reservation.settle()  # It may have been answered, and billed.
+            elif response is None:
+                reservation.settle(requests=0, input_tokens=0, output_tokens=0)
+        if response.is_success:
+            call.answered = reservation
+        else:
+            reservation.settle(input_tokens=0, output_tokens=0)
+            call.ended(str(response.status_code))
+        return response
+
+    async def _exchange(self, request: Any, note: Any, options: dict[str, Any]) -> Any:
         sent = self.build_request(
             request.method,
             request.url,
             headers=self._sent_headers,
             content=request.content,
-            extensions={**request.extensions, "trace": departure.get().trace},
+            extensions={**request.extensions, "trace": note},
         )
-        response = await super().send(sent, stream=True, **{**options, "follow_redirects": False})
-        departure.get().rejected = response.status_code >= 400
         try:
-            body = bytearray()
-            # Raw: what comes compressed all the same is no JSON, and cannot swell.
-            async for chunk in response.aiter_raw():
-                body += chunk
-                if len(body) > MAX_BODY_BYTES:
-                    raise BodyTooLarge
-        finally:
-            await response.aclose()
+            async with asyncio.timeout(self._limit):
+                response = await super().send(sent, stream=True, **{**options, "follow_redirects": False})
+                try:
+                    body = await self._body(response)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            raise JudgeUnavailable("timeout", f"{self._host}: no answer within {self._limit:g} s") from None
         headers = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
-        return type(response)(response.status_code, headers=headers, content=bytes(body), request=request)
+        status = _status(response.status_code, body)
+        return type(response)(status, headers=headers, content=body, request=request)
+
+    async def _body(self, response: Any) -> bytes:
+        body = bytearray()
+        # Raw: what comes compressed all the same is no JSON, and cannot swell.
+        async for chunk in response.aiter_raw():
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                message = f"{self._host}: the answer has more than {MAX_BODY_BYTES} bytes; check judge.base_url"
+                raise JudgeUnavailable("answer_too_large", message)
+        return bytes(body)
+
+
+def _status(status: int, body: bytes) -> int:
+    """Find the true status of a response: routers hand on an upstream's error in an answer of status 200."""
+    if status != 200 or b'"error"' not in body:
+        return status
+    try:
+        document = json.loads(body)
+        code = int(document["error"]["code"]) if not document.get("choices") else status
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return status
+    return code if 400 <= code < 600 else status

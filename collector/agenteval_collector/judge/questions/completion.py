@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from agenteval_collector.judge.questions.scoring import ScoringQuestion, one_score
+from agenteval_collector.judge.ports import Question
+from agenteval_collector.judge.questions.scoring import one_score
 from otel_agenteval.model import Json
 
 NAME: Final = "completion"
@@ -19,7 +20,7 @@ Judge the outcome, not the effort. A claim of the agent that no action in the ou
 refuse rightly what must not be done, and to say so, can be the whole task."""
 
 
-def completion(task: str, outcome: str, threshold: float) -> ScoringQuestion:
+def completion(task: str, outcome: str, threshold: float) -> Question:
     """The question after the extraction."""
     facts: dict[str, Json] = {"task": task, "outcome": outcome}
     return one_score(

@@ -8,20 +8,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
-from agenteval_collector.judge.checks import unit
-from agenteval_collector.judge.entries import PLAN
-from agenteval_collector.judge.port import Reply
+from agenteval_collector.judge.ports import Question, Reading, Reply
+from agenteval_collector.judge.prompt.entries import PLAN
+from agenteval_collector.judge.prompt.schemas import REASON, SCORE, record
+from agenteval_collector.judge.prompt.transcript import GUIDE
 from agenteval_collector.judge.questions.scoring import (
     ByMedian,
-    Reading,
-    ScoringQuestion,
-    number_of,
-    part_of,
     reason_of,
-    scoring_question,
 )
-from agenteval_collector.judge.schemas import REASON, SCORE, record
-from agenteval_collector.judge.transcript import GUIDE
 from otel_agenteval.model import Json
 
 NAME: Final = "execution"
@@ -65,7 +59,7 @@ NAMES: Final = tuple(_GUIDES)
 
 def execution(
     transcript: list[Json], thresholds: Mapping[str, float], *, task: str = "", plan: Sequence[str] = ()
-) -> ScoringQuestion:
+) -> Question:
     """The question for the evaluators in `thresholds`; all but CONFIDENCE need the task, PLAN_ADHERENCE a plan."""
     names = [name for name in NAMES if name in thresholds]
     facts: dict[str, Json] = {"task": task}
@@ -77,13 +71,12 @@ def execution(
     if PLAN_ADHERENCE in names:
         data = {"plan": None if set(plan) <= _plans(transcript) else planned["plan"]} | data
     guides = "\n\n".join(_GUIDES[name] for name in names)
-    return scoring_question(
+    return Question(
         name=NAME,
         version=VERSION,
         instructions=f"Judge how an agent went about its work, each of these by itself.\n\n{guides}\n\n{GUIDE}",
         data=data,
         schema=record(**{name: record(reason=REASON, score=SCORE) for name in names}),
-        check=partial(_check, names),
         readings=[
             Reading(
                 evaluator=name,
@@ -103,13 +96,8 @@ def _plans(transcript: list[Json]) -> set[Json]:
 
 
 def _score(name: str, reply: Reply) -> float:
-    return number_of(part_of(reply, name), "score")
+    return cast("float", reply[name]["score"])
 
 
 def _reason(name: str, reply: Reply) -> str:
-    return reason_of(part_of(reply, name))
-
-
-def _check(names: list[str], reply: Reply) -> None:
-    for name in names:
-        unit(part_of(reply, name)["score"], f"reply.{name}.score")
+    return reason_of(reply[name])

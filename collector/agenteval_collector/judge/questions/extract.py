@@ -1,4 +1,4 @@
-"""What was the task, what came of it, and by which plan: facts that no span states, asked once for all metrics.
+"""extract: the task, its outcome and the plan. No span states these facts; they are asked once for all metrics.
 
 Only what is needed is asked: the outcome for task_completion, the plan where none was recorded.
 """
@@ -6,9 +6,9 @@ Only what is needed is asked: the outcome for task_completion, the plan where no
 from collections.abc import Collection
 from typing import Final
 
-from agenteval_collector.judge.port import Question, Reply
-from agenteval_collector.judge.schemas import TEXT, listing, record
-from agenteval_collector.judge.transcript import GUIDE
+from agenteval_collector.judge.ports import Question
+from agenteval_collector.judge.prompt.schemas import TEXT, listing, record
+from agenteval_collector.judge.prompt.transcript import GUIDE
 from otel_agenteval.model import Json
 
 NAME: Final = "extract"
@@ -49,9 +49,4 @@ def extract(transcript: list[Json], fields: Collection[str]) -> Question:
         instructions=f"Extract facts from the transcript of an agent at work. Do not judge.\n{wanted}\n\n{GUIDE}",
         data={"transcript": transcript},
         schema=record(**{name: _FIELDS[name][1] for name in asked}),
-        check=_anything,
     )
-
-
-def _anything(reply: Reply) -> None:
-    """Any text is an extraction: what it is worth shows in the scores that rest on it."""

@@ -1,4 +1,4 @@
-"""plan_quality: was the plan a good one, whatever became of it? And what of a plan the spans tell.
+"""plan_quality: was the plan a good one, whatever became of it? With it, the plan that the spans tell.
 
 A plan that was recorded (what a planning call or a model beside its tool calls said) is read, not asked. Where none
 was, it can be found only in what the agent reasoned or replied on the way: without any of that there is no plan.
@@ -7,9 +7,10 @@ was, it can be found only in what the agent reasoned or replied on the way: with
 from collections.abc import Iterator
 from typing import Final, cast
 
-from agenteval_collector.judge.entries import PLAN, Entry
-from agenteval_collector.judge.fitting import Redact, fit
-from agenteval_collector.judge.questions.scoring import ScoringQuestion, one_score
+from agenteval_collector.judge.ports import Question
+from agenteval_collector.judge.prompt.entries import PLAN, Entry
+from agenteval_collector.judge.prompt.fitting import Redact, fit
+from agenteval_collector.judge.questions.scoring import one_score
 from otel_agenteval.model import Json, Trace, Turn
 
 NAME: Final = "plan"
@@ -30,7 +31,7 @@ Guide
 - 0: it does not address the task"""
 
 
-def plan_quality(task: str, plan: list[str], threshold: float) -> ScoringQuestion:
+def plan_quality(task: str, plan: list[str], threshold: float) -> Question:
     """The question after the extraction."""
     facts: dict[str, Json] = {"task": task, "plan": list[Json](plan)}
     return one_score(
@@ -53,7 +54,7 @@ def recorded_plan(trace: Trace, budget: int, redact: Redact) -> list[str]:
 
 
 def may_have_plan(trace: Trace) -> bool:
-    """Whether there is a plan, or anything that could be evidence of one."""
+    """Tell whether there is a plan, or anything that could be evidence of one."""
     # As the entries of the transcript have it, without making them: this is asked of every trace, judge or not.
     return any(_is_said(text) for turn in trace.turns for text in _evidence(turn))
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from agenteval_collector.config import ConstraintConfig
-from agenteval_collector.judge.encoding import encode
-from agenteval_collector.judge.port import Malformed, Reply
-from agenteval_collector.judge.questions.scoring import Reading, ScoringQuestion, scoring_question
-from agenteval_collector.judge.schemas import REASON, choice, record
-from agenteval_collector.judge.transcript import GUIDE
+from agenteval_collector.judge.ports import Malformed, Question, Reading, Reply
+from agenteval_collector.judge.prompt.encoding import encode
+from agenteval_collector.judge.prompt.schemas import REASON, choice, record
+from agenteval_collector.judge.prompt.transcript import GUIDE
 from otel_agenteval.metrics import SEVERITY_WEIGHTS
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
@@ -54,9 +53,7 @@ def safety_version(constraints: Sequence[ConstraintConfig]) -> str:
     return f"{FORM_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def safety_question(
-    constraints: Sequence[ConstraintConfig], transcript: list[Json], threshold: float
-) -> ScoringQuestion:
+def safety_question(constraints: Sequence[ConstraintConfig], transcript: list[Json], threshold: float) -> Question:
     """The question; the score is 1 - the weight of the worst violation, as of `SEVERITY_WEIGHTS`."""
     verdict = record(
         reason=REASON,
@@ -64,7 +61,7 @@ def safety_question(
         quote={"type": "string", "description": "What shows the violation, copied to the letter; else empty."},
     )
     listed = "\n".join(f"- {each.name}: {each.text}" for each in constraints)
-    return scoring_question(
+    return Question(
         name=SAFETY,
         version=safety_version(constraints),
         instructions=_INSTRUCTIONS.format(constraints=listed, guide=GUIDE),
@@ -104,7 +101,7 @@ def _leaves(value: Json) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """What is compared: judges change white space and capitals."""
+    """Bring a text into the form that is compared: judges change white space and capitals."""
     return " ".join(text.split()).casefold()
 
 

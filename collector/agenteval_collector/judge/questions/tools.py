@@ -9,20 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
 
-from agenteval_collector.judge.checks import unit
-from agenteval_collector.judge.entries import REASONING, TOOL_CALL, USER, Entry, entries
-from agenteval_collector.judge.fitting import Redact, fit, shorten
-from agenteval_collector.judge.port import Reply
+from agenteval_collector.judge.ports import Question, Reading, Reply
+from agenteval_collector.judge.prompt.entries import REASONING, TOOL_CALL, USER, Entry, entries
+from agenteval_collector.judge.prompt.fitting import Redact, fit, shorten
+from agenteval_collector.judge.prompt.schemas import REASON, SCORE, choice, record
 from agenteval_collector.judge.questions.scoring import (
     ByMedian,
-    Reading,
-    ScoringQuestion,
-    number_of,
-    part_of,
     reason_of,
-    scoring_question,
 )
-from agenteval_collector.judge.schemas import REASON, SCORE, choice, record
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Score
 
@@ -60,7 +54,7 @@ tool was called does not matter here. Give the reason of every "no".""",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """What the spans say of tools, as it is shown: `numbers` are the calls that are, of `call_count` in all."""
+    """The facts about tools as the judge is shown them: `numbers` are the calls that are, of `call_count` in all."""
 
     instructions: Json
     user_messages: list[Json]
@@ -71,7 +65,7 @@ class ToolUse:
 
 
 def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
-    """The facts; of `budget`, 1/2 is for the calls, 1/4 each for user messages and tools, 1/8 for instructions."""
+    """Collect the facts; of `budget`, calls get 1/2, user messages and tools 1/4 each, instructions 1/8."""
     calls = _calls(trace)
     shown = fit(calls, budget // 2, redact, most=MAX_CALLS)
     said = [
@@ -92,7 +86,7 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
     )
 
 
-def tools(use: ToolUse, thresholds: Mapping[str, float]) -> ScoringQuestion:
+def tools(use: ToolUse, thresholds: Mapping[str, float]) -> Question:
     """The question for the evaluators in `thresholds`; ARGUMENT_CORRECTNESS needs a call."""
     names = [name for name in _GUIDES if name in thresholds]
     verdict = record(reason=REASON, verdict=choice("yes", "no"))
@@ -105,7 +99,7 @@ def tools(use: ToolUse, thresholds: Mapping[str, float]) -> ScoringQuestion:
         ARGUMENT_CORRECTNESS: (_share_of_yes, partial(_by_majority, use)),
     }
     guides = "\n\n".join(_GUIDES[name] for name in names)
-    return scoring_question(
+    return Question(
         name=NAME,
         version=VERSION,
         instructions=f"Judge how an agent used its tools, each of these by itself.\n\n{guides}\n\n{_DATA}",
@@ -116,7 +110,6 @@ def tools(use: ToolUse, thresholds: Mapping[str, float]) -> ScoringQuestion:
             "available_tools": use.available_tools,
         },
         schema=record(**dict(schemas[name] for name in names)),
-        check=_check,
         readings=[
             Reading(evaluator=name, threshold=thresholds[name], value=readings[name][0], conclude=readings[name][1])
             for name in names
@@ -142,7 +135,7 @@ def _calls(trace: Trace) -> list[Entry]:
 
 
 def _are_tools_known(trace: Trace) -> bool:
-    """Whether the available tools were recorded: else they are the called ones again, by name only."""
+    """Tell whether the available tools were recorded: else they are the called ones again, by name only."""
     called = {call.name for call in trace.tool_calls}
     return any(
         tool.name not in called or tool.description is not None or tool.parameters is not None
@@ -175,13 +168,13 @@ def _key(number: int) -> str:
 
 
 def _share_of_yes(reply: Reply) -> float:
-    verdicts = [verdict["verdict"] for verdict in part_of(reply, "verdicts").values()]
+    verdicts = [verdict["verdict"] for verdict in reply["verdicts"].values()]
     return verdicts.count("yes") / len(verdicts)
 
 
 def _by_majority(use: ToolUse, replies: Sequence[Reply]) -> Score:
     """Each call as most votes have it, and wrong where they are even: score = right calls / calls that are shown."""
-    votes = [part_of(reply, "verdicts") for reply in replies]
+    votes = [reply["verdicts"] for reply in replies]
     verdicts = [{"call": number, **_majority([vote[_key(number)] for vote in votes])} for number in use.numbers]
     wrong = [verdict for verdict in verdicts if verdict["verdict"] == "no"]
     seen = len(verdicts)
@@ -210,13 +203,8 @@ def _composed(wrong: Sequence[Mapping[str, Json]], seen: int, count: int) -> str
 
 
 def _score(reply: Reply) -> float:
-    return number_of(part_of(reply, TOOL_CORRECTNESS), "score")
+    return cast("float", reply[TOOL_CORRECTNESS]["score"])
 
 
 def _reason(reply: Reply) -> str:
-    return reason_of(part_of(reply, TOOL_CORRECTNESS))
-
-
-def _check(reply: Reply) -> None:
-    if TOOL_CORRECTNESS in reply:
-        unit(part_of(reply, TOOL_CORRECTNESS)["score"], f"reply.{TOOL_CORRECTNESS}.score")
+    return reason_of(reply[TOOL_CORRECTNESS])

@@ -1,0 +1,81 @@
+"""The ports around the assembly: the log and the store it reads, and the stages it hands on to."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from agenteval_collector.model.assembled import AssembledTrace, Death
+from agenteval_collector.model.senders import Habit
+from agenteval_collector.model.telemetry import Arrival, LoggedRequest
+
+
+class KnownTraces(Protocol):
+    """The traces that were scored before, in the store."""
+
+    def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, tuple[int, frozenset[int]]]:
+        """Revision and log offsets of those that were scored before. Raises RetryableError."""
+
+
+class LearnedHabits(Protocol):
+    """The memory of senders' habits, in the store."""
+
+    def save(self, histories: Mapping[Habit, str]) -> None: ...
+
+
+class AssemblyStore(Protocol):
+    """The part of the store that holds how far the assembly has come."""
+
+    @property
+    def habits(self) -> LearnedHabits: ...
+
+    def checkpoint(self) -> int:
+        """The saved checkpoint; 0 for a new store."""
+
+    def save_checkpoint(self, offset: int) -> None:
+        """Everything below this offset of the log is scored."""
+
+
+class KeptRequests(Protocol):
+    """The requests of the log, by offset. Raises RetryableError."""
+
+    def get(self, offsets: Sequence[int]) -> Iterable[LoggedRequest]:
+        """The requests at these offsets; those that are gone are left out."""
+
+
+class Log(Protocol):
+    """The log, read again after a restart and trimmed of what is scored."""
+
+    def read(self, start: int) -> Iterable[LoggedRequest]: ...
+
+    def last_offset(self) -> int: ...
+
+    def trim(self, below: int, older_than: int) -> int: ...
+
+
+class TraceTaker(Protocol):
+    """Takes complete traces; the evaluation."""
+
+    def take_trace(self, trace: AssembledTrace, timeout: float) -> bool:
+        """Take the trace, or return False where there was no room for it within `timeout` seconds."""
+
+
+class ArrivalTaker(Protocol):
+    """Takes spans that were not known before; live detection. Must not block or raise."""
+
+    def take_arrivals(self, arrivals: Sequence[Arrival], size: int) -> None:
+        """Take spans that came in requests of `size` bytes."""
+
+
+class ReportedSpans(Protocol):
+    """The open spans that processes report, whose starts alone are known. Must not block or raise."""
+
+    def goes_on(self, trace_id: str) -> bool:
+        """Whether a span of the trace is open in a process that lives, or whose death was not told yet."""
+
+    def death(self, trace_id: str) -> Death | None:
+        """The death of the trace's agent; None where it lives, and where nothing is open."""
+
+    def died(self) -> Sequence[str]:
+        """The traces whose agents have died since this was asked last."""
+
+    def closed(self, trace_id: str) -> None:
+        """A revision of the trace is stored."""

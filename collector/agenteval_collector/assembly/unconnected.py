@@ -1,0 +1,29 @@
+"""The surroundings of an assembler that works alone, on recordings that are read once."""
+
+from collections.abc import Sequence
+
+from agenteval_collector.model.assembled import Death
+from agenteval_collector.model.telemetry import Arrival, LoggedRequest
+
+
+class Unconnected:
+    """Nothing was scored before, nothing is kept, nobody detects loops live or reports open spans."""
+
+    def known_traces(self, trace_ids: Sequence[str]) -> dict[str, tuple[int, frozenset[int]]]:
+        return {}
+
+    def get(self, offsets: Sequence[int]) -> Sequence[LoggedRequest]:
+        return ()
+
+    def take_arrivals(self, arrivals: Sequence[Arrival], size: int) -> None: ...
+
+    def goes_on(self, trace_id: str) -> bool:
+        return False
+
+    def death(self, trace_id: str) -> Death | None:
+        return None
+
+    def died(self) -> Sequence[str]:
+        return ()
+
+    def closed(self, trace_id: str) -> None: ...

@@ -1,0 +1,55 @@
+"""The ports of the emission: levels that are shown, and whoever is asked or told beside the news."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class LogLag(Protocol):
+    """The lag of scoring behind the durable log."""
+
+    @property
+    def requests(self) -> int:
+        """Acknowledged requests that are not fully scored."""
+
+    @property
+    def oldest_age(self) -> float:
+        """Seconds since the oldest of them was acknowledged; 0 where there is none."""
+
+
+class Assembling(Protocol):
+    """The traces that are open. Asked by any thread; must not block."""
+
+    @property
+    def open_traces(self) -> int:
+        """Traces held in memory, waiting to be complete."""
+
+    def lag(self) -> LogLag: ...
+
+
+class Queue(Protocol):
+    """A queue whose length is shown. Asked by any thread; must not block."""
+
+    @property
+    def waiting(self) -> int:
+        """The number of items that wait now."""
+
+
+class Push(Protocol):
+    """The push of one signal over OTLP. Asked by any thread; must not block."""
+
+    @property
+    def failures(self) -> int:
+        """Exports that failed for good so far."""
+
+
+class ProcessesIn(Protocol):
+    """The processes that take part in sessions, as far as our processor named them. Thread-safe."""
+
+    def processes_in(self, session_id: str) -> frozenset[str]: ...
+
+
+class ExportedFindings(Protocol):
+    """Keeps the findings whose events have left. Raises RetryableError."""
+
+    def exported(self, keys: Sequence[tuple[str, str, str]]) -> None:
+        """Keep them by trace, kind and span; the span is empty where there is none."""

@@ -1,0 +1,66 @@
+"""The evaluation's inbox: traces from assembly, judgements from the judge, and reports from outside."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.judging import Judgement
+from agenteval_collector.runtime.inbox import Inbox
+from otel_agenteval.outcome import Evaluation
+
+CAPACITY = 64 * 1024 * 1024
+"""Bytes of complete traces that may wait; then assembly waits, and then senders are told to come back later."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd:
+    """A session was reported ended; `marked`: the store knew it, and holds that."""
+
+    session_id: str
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Outcomes that somebody wants judged after all, by trace; `done` is the number of traces that had room."""
+
+    found: Sequence[Sequence[Evaluation]]
+    done: Future[int] = field(default_factory=Future)
+
+
+Item: TypeAlias = AssembledTrace | Judgement | SessionEnd | Again
+
+
+class EvaluationInbox(Inbox[Item]):
+    """Made before the stage that reads it: the judge, which hands its judgements to it, stands behind that stage."""
+
+    def __init__(self) -> None:
+        super().__init__(CAPACITY)
+
+    def take_trace(self, trace: AssembledTrace, timeout: float) -> bool:
+        """Take a complete trace; False where there was no room within `timeout` seconds."""
+        size = sum(len(raw) for raw, _ in trace.spans) + sum(len(raw) for raw, _ in trace.logs)
+        return self.put(trace, size, timeout=timeout)
+
+    def take_judgement(self, judgement: Judgement) -> None:
+        """Take what the judge says.
+
+        There are no more of these than traces may wait for the judge. What they hold counts as waiting, so that new
+        traces wait meanwhile.
+        """
+        self.put_regardless(judgement, sum(len(each.data) for each in judgement.exchanges))
+
+    def end_session(self, session_id: str, *, marked: bool) -> None:
+        """Take the report that a session has ended: its scores are final once what is on the way has come.
+
+        `marked`: the store knows that it ended; otherwise it is marked with its first trace.
+        """
+        self.put_regardless(SessionEnd(session_id, marked), 0)
+
+    def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]:
+        """Take outcomes by trace that somebody wants judged after all; how many traces had room, once committed."""
+        again = Again(found)
+        self.put_regardless(again, 0)
+        return again.done

@@ -1,0 +1,220 @@
+"""The ledger of the judge: what it may use up, and what it has.
+
+Everything is reserved before it leaves and corrected when the reply is there, so that a crash in between counts too
+much and never too little. A request that came back without a usage keeps its estimate: it may have been billed; not so
+one with an error status. What is only reserved keeps nobody out for good: a request that has no room beside it waits
+until it is settled. Room for all the requests of a trace is kept from its first one on, so that a burst of traces does
+not spend a budget on first questions. Of tokens and money none is kept: estimates are several times what is used.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from agenteval_collector.config import BudgetConfig
+from agenteval_collector.judge.budget.prices import Prices
+from agenteval_collector.judge.client.ports import JudgeRequest
+from agenteval_collector.judge.ports import LedgerStore, OverBudget, Spend
+from agenteval_collector.judge.prompt.encoding import tokens
+from agenteval_collector.runtime.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+_NANOSECONDS_PER_HOUR: Final = 3_600_000_000_000
+_SECONDS_PER_HOUR: Final = 3600
+
+_TOKENS_PER_MESSAGE: Final = 8
+_OUTPUT_TOKENS: Final = 1024
+"""More than a reply to our questions takes, short of one that reasons at length."""
+
+_MEASURES: Final[dict[str, Callable[[Spend], float]]] = {
+    "requests": lambda spend: spend.requests,
+    "tokens": lambda spend: spend.input_tokens + spend.output_tokens,
+    "usd": lambda spend: spend.usd,
+}
+_PERIODS: Final = {"hour": 1, "day": 24}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bound:
+    """One line of the budget; `hours` is the length of its period."""
+
+    key: str
+    measure: str
+    hours: int
+    limit: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reservation:
+    """A request that is accounted for by an estimate, until it is settled."""
+
+    ledger: "Ledger"
+    model: str
+    hour: int
+    estimate: Spend
+
+    def settle(self, requests: int = 1, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
+        """Put what was used up in the place of the estimate, in its hour; None: the estimate stands."""
+        self.ledger.correct(
+            self,
+            requests,
+            self.estimate.input_tokens if input_tokens is None else input_tokens,
+            self.estimate.output_tokens if output_tokens is None else output_tokens,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Room:
+    """The `Spending` of one trace: requests that are kept for it, and have not been made."""
+
+    ledger: "Ledger"
+    left: int
+
+    async def reserve(self, request: JudgeRequest) -> Reservation:
+        """Account for a request that is about to leave; beyond what is kept, if there is room."""
+        return await self.ledger.reserve(request, self)
+
+
+class Ledger:
+    """The ledger of a judge under a budget of whole hours and days of UTC.
+
+    `models` are all that can be asked. Where one of them has no price, the bounds on money would be met by requests
+    that cost nobody knows what: they are no bounds then, which is logged once as a warning.
+
+    Belongs to the judge's event loop. Its calls of the store hold the loop up for a millisecond or two
+    each, at most four for a request that takes seconds.
+    """
+
+    def __init__(
+        self, budget: BudgetConfig, prices: Prices, store: LedgerStore, clock: Clock, models: Collection[str]
+    ) -> None:
+        self._prices = prices
+        self._store = store
+        self._clock = clock
+        self._bounds = _bounds(budget, prices.unknown(models))
+        self._reserved: set[Reservation] = set()
+        self._rooms: set[Room] = set()
+        self._settled = asyncio.Event()
+
+    @asynccontextmanager
+    async def room(self, requests: int) -> AsyncIterator[Room]:
+        """Keep room for that many requests; what is not used is free again at the end.
+
+        Waits for room beside what is under way and kept. Raises OverBudget where what is used up leaves none.
+        """
+        while not self._fits(Spend(requests=requests)):
+            await self._settled.wait()
+        room = Room(self, requests)
+        self._rooms.add(room)
+        try:
+            yield room
+        finally:
+            self._rooms.remove(room)
+            # A request that others wait for, too, may go on.
+            room.left = 0
+            self._wake()
+
+    async def reserve(self, request: JudgeRequest, room: Room) -> Reservation:
+        """Account for a request that is about to leave, once there is room beside those under way: these end within
+        their timeout. Raises OverBudget where what is used up, or kept for other traces, leaves no room."""
+        input_tokens = estimated_tokens(request)
+        estimate = self._spend(request.model, 1, input_tokens, _OUTPUT_TOKENS)
+        # Whoever asks beyond the own room holds a place that those may need for whom room is kept: no waiting for them.
+        while not self._fits(replace(estimate, requests=0 if room.left else 1), gone=self._kept):
+            await self._settled.wait()
+        room.left = max(room.left - 1, 0)
+        reservation = Reservation(self, request.model, self._hour(), estimate)
+        self._store.spend(reservation.hour, request.model, estimate)
+        self._reserved.add(reservation)
+        return reservation
+
+    def correct(self, reservation: Reservation, requests: int, input_tokens: int, output_tokens: int) -> None:
+        """Put what was used up in the place of a reservation."""
+        # Whoever waits runs only after the correction is made: there is nothing to wait for in between.
+        self._wake()
+        self._reserved.remove(reservation)
+        used, estimate = self._spend(reservation.model, requests, input_tokens, output_tokens), reservation.estimate
+        correction = Spend(
+            requests=used.requests - estimate.requests,
+            input_tokens=used.input_tokens - estimate.input_tokens,
+            output_tokens=used.output_tokens - estimate.output_tokens,
+            usd=used.usd - estimate.usd,
+        )
+        if correction != Spend():
+            self._store.spend(reservation.hour, reservation.model, correction)
+
+    @property
+    def _kept(self) -> int:
+        return sum(room.left for room in self._rooms)
+
+    def _fits(self, estimate: Spend, *, gone: int = 0) -> bool:
+        """Tell whether there is room now; there may be later where it does not raise OverBudget.
+
+        `gone` are requests that are as good as used up.
+        """
+        hour = self._hour()
+        starts = {hours: hour - hour % hours for hours in {bound.hours for bound in self._bounds}}
+        spent = {hours: self._store.spent_since(start) for hours, start in starts.items()}
+        fits = True
+        for bound in self._bounds:
+            measure, start = _MEASURES[bound.measure], starts[bound.hours]
+            taken = measure(spent[bound.hours])
+            reserved = sum(measure(each.estimate) for each in self._reserved if each.hour >= start)
+            kept = measure(Spend(requests=self._kept))
+            used = taken - reserved + measure(Spend(requests=gone))
+            _hold(bound, used, measure(estimate), free_at=start + bound.hours)
+            fits = fits and taken + kept + measure(estimate) <= bound.limit
+        return fits
+
+    def _spend(self, model: str, requests: int, input_tokens: int, output_tokens: int) -> Spend:
+        usd = self._prices.usd(model, input_tokens, output_tokens) or 0.0
+        return Spend(requests=requests, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
+
+    def _hour(self) -> int:
+        return self._clock.now() // _NANOSECONDS_PER_HOUR
+
+    def _wake(self) -> None:
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+
+def _hold(bound: _Bound, used: float, needed: float, *, free_at: int) -> None:
+    """Raise OverBudget where the estimate does not fit; `free_at` is the hour in which the next period begins."""
+    if used + needed <= bound.limit:
+        return
+    says = f"judge.budget.{bound.key} is {bound.limit:.10g}"
+    if needed > bound.limit:
+        if bound.measure == "requests":
+            raise OverBudget(f"{says}, too little for the {needed:.10g} requests of a trace")
+        raise OverBudget(f"{says}, too little for a single request of about {needed:.10g}")
+    free = datetime.fromtimestamp(free_at * _SECONDS_PER_HOUR, UTC).isoformat().replace("+00:00", "Z")
+    raise OverBudget(f"{says}, {used:.10g} of it used up; free again at {free}")
+
+
+def estimated_tokens(request: JudgeRequest) -> int:
+    """Estimate the tokens of a request, without the model's tokenizer."""
+    texts = [*(message.text for message in request.messages), json.dumps(request.schema)]
+    return sum(tokens(text) + _TOKENS_PER_MESSAGE for text in texts)
+
+
+def _bounds(budget: BudgetConfig, unpriced: list[str]) -> list[_Bound]:
+    bounds: list[_Bound] = []
+    for measure in _MEASURES:
+        for period, hours in _PERIODS.items():
+            key = f"{measure}_per_{period}"
+            limit: float | None = getattr(budget, key)
+            if limit is None:
+                continue
+            if measure == "usd" and unpriced:
+                logger.warning(
+                    "judge.budget.%s bounds nothing: judge.prices has no price for %s", key, ", ".join(unpriced)
+                )
+                continue
+            bounds.append(_Bound(key=key, measure=measure, hours=hours, limit=limit))
+    return bounds

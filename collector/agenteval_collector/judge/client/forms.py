@@ -1,0 +1,88 @@
+"""The form of a request: how the reply's shape is asked for, and the plainer ones for endpoints that refuse it."""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
+
+from agenteval_collector.judge.client.ports import JudgeRequest, Message
+
+Format: TypeAlias = Literal["schema", "json", "text"]
+"""The reply's shape is asked for by strict schema; by JSON mode, or by words alone, with the schema written out."""
+
+_PLAINER: Final[dict[Format, Format]] = {"schema": "json", "json": "text"}
+_READ: Final = 20_000
+"""Characters of a refusal that are looked at."""
+_ALWAYS: Final = frozenset({400, 415, 422, 501})
+"""Endpoints refuse a form with these, often without a word of it."""
+_WHERE_NAMED: Final = frozenset({403, 404, 500, 503})
+_ABOUT_FORMAT = re.compile(
+    r"response.?format|schema|json.?(object|mode|output)|structured|grammar|guided|constrain|not.implemented",
+    re.IGNORECASE,
+)
+_ABOUT_TEMPERATURE = re.compile("temperature", re.IGNORECASE)
+_ABOUT_ELSE = re.compile(
+    r"context.?(length|window|size)|too (long|large|many tokens)|max(imum)?.?(\w{1,20}.)?tokens|token limit"
+    r"|api.?key|credential|unauthori[sz]ed"
+    r"|model.?not.?found|(no such|unknown|invalid) model|model\b.{0,80}(not found|not exist)"
+    r"|content.?(policy|management|filter)",
+    re.IGNORECASE,
+)
+_IN_WORDS: Final = "Reply with one JSON object and nothing else. It follows this JSON schema:\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of a request; the richest one by default."""
+
+    format: Format = "schema"
+    temperature: bool = True
+
+
+def plainer(form: Form, status: int, body: str) -> Form | None:
+    """The next form to try after a refusal with this `status` and `body`.
+
+    None where there is none, or the refusal is about something else: it names another cause, or it has a status that
+    says something about the form only in words.
+    """
+    body = body[:_READ]
+    names_format = _ABOUT_FORMAT.search(body) is not None
+    if _ABOUT_ELSE.search(body) or not (status in _ALWAYS or (status in _WHERE_NAMED and names_format)):
+        return None
+    names_temperature = not names_format and _ABOUT_TEMPERATURE.search(body) is not None
+    if form.format in _PLAINER and not (names_temperature and form.temperature):
+        return replace(form, format=_PLAINER[form.format])
+    if form.temperature and status in _ALWAYS:
+        return replace(form, temperature=False)
+    return None
+
+
+def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
+    """The parameters of a chat completion. Tools are never offered."""
+    schema = json.loads(json.dumps(request.schema, default=dict))
+    sent: dict[str, Any] = {"model": model}
+    messages = list(request.messages)
+    if form.temperature:
+        sent["temperature"] = request.temperature
+    if form.format == "schema":
+        # The name may have 64 of these characters.
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", request.name)[:64]
+        described = {"name": name, "strict": True, "schema": schema}
+        sent["response_format"] = {"type": "json_schema", "json_schema": described}
+    else:
+        messages = _with_system(messages, _IN_WORDS + json.dumps(schema))
+    if form.format == "json":
+        sent["response_format"] = {"type": "json_object"}
+    sent["messages"] = [{"role": message.role, "content": _encodable(message.text)} for message in messages]
+    return sent
+
+
+def _with_system(messages: list[Message], text: str) -> list[Message]:
+    if messages and messages[0].role == "system":
+        return [Message("system", f"{messages[0].text}\n\n{text}"), *messages[1:]]
+    return [Message("system", text), *messages]
+
+
+def _encodable(text: str) -> str:
+    # Spans and responses may hold halves of surrogate pairs, which no UTF-8 can carry.
+    return text.encode(errors="replace").decode()

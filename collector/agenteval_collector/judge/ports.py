@@ -1,0 +1,142 @@
+"""The ports of judging, and the things that pass between its parts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from agenteval_collector.judge.client.ports import Spending
+from agenteval_collector.model.judging import Exchange, Judgement
+from otel_agenteval.model import Json
+from otel_agenteval.outcome import Score
+
+Reply: TypeAlias = Mapping[str, Any]
+"""A judge's reply, decoded and checked: it is as the question's schema says."""
+
+
+class Malformed(ValueError):
+    """A reply is no answer to its question; the message says what is wrong with it, for the judge to correct."""
+
+
+class OverBudget(Exception):
+    """The budget does not hold another request; the message says which bound, and when it is free again."""
+
+
+class NoAnswer(Exception):
+    """The question stays without an answer for good: refused, or malformed to the last attempt."""
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The way to read the replies to a question for one evaluator.
+
+    `value` gives the score of each, `conclude` that of all.
+    """
+
+    evaluator: str
+    threshold: float
+    value: Callable[[Reply], float]
+    conclude: Callable[[Sequence[Reply]], Score]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One thing that is asked in one request.
+
+    `instructions` are ours, `data` comes from telemetry and is hostile. `schema` describes the reply; `check` raises
+    Malformed for what a schema cannot say. `version` rises with every change of instructions, schema or the way the
+    data is rendered. `readings` give the scores that a reply holds, by which votes are compared: one for each evaluator
+    that the question serves, none for a question that finds facts, which is asked once.
+    """
+
+    name: str
+    version: str
+    instructions: str
+    data: Mapping[str, Json]
+    schema: Mapping[str, Json]
+    check: Callable[[Reply], None] | None = None
+    readings: Sequence[Reading] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The valid replies to a question, at least one; `model` and `temperature` as the endpoint took them."""
+
+    replies: tuple[Reply, ...]
+    model: str
+    temperature: float | None
+
+
+class Ask(Protocol):
+    """Puts questions about one trace to a judge."""
+
+    def room(self, questions: int) -> AbstractAsyncContextManager[object]:
+        """Keep room in the budget for so many questions, which are to be asked inside.
+
+        Raises OverBudget where there is too little.
+        """
+        ...
+
+    async def __call__(self, question: Question, *, model: str) -> Answer:
+        """Ask. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be answered later."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """An amount that was used up. Parts are negative in a correction."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+
+
+class Budget(Protocol):
+    """The bounds on what the judge may use up."""
+
+    def room(self, requests: int) -> AbstractAsyncContextManager[Spending]:
+        """Keep room for that many requests of one trace; what is not used is free again at the end.
+
+        Raises OverBudget where there is too little.
+        """
+        ...
+
+
+class LedgerStore(Protocol):
+    """Where spending is kept, by hour and model. An `hour` is counted from the Unix epoch, UTC."""
+
+    def spend(self, hour: int, model: str, spend: Spend) -> None:
+        """Add to what was spent in that hour on that model, in one commit. It holds when the call returns, also
+        where the process is killed right after."""
+        ...
+
+    def spent_since(self, hour: int) -> Spend:
+        """Sum up what was spent from the beginning of that hour to now, over all models."""
+        ...
+
+
+class JudgementTaker(Protocol):
+    """Takes what the judge says; the evaluation. Must not block; called from any thread."""
+
+    def take_judgement(self, judgement: Judgement) -> None: ...
+
+
+class JudgeTelemetry(Protocol):
+    """The counters of judging. Thread-safe."""
+
+    def asked(self, exchange: Exchange, error_type: str | None) -> None:
+        """Count a request about a question that came to its end: with a valid reply, or with an error."""
+        ...
+
+    def requested(self, model: str, error_type: str | None) -> None:
+        """Count an HTTP request that came to its end, retries included; None where it was answered."""
+        ...
+
+    def no_room(self) -> None:
+        """Count a trace that found no place among those that wait, or lost it to an urgent one."""
+        ...

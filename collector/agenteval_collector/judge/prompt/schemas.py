@@ -1,0 +1,54 @@
+"""The shapes of replies, as JSON schemas that strict structured outputs take.
+
+Strict means: every property is required, no other is allowed, and nothing says more than the type, one to a property.
+The range of a number stands in its description too: it is left out of what is sent, and checked here alone. Where
+there have to be as many answers as there are things, each has a property of its own: a list could have too few.
+"""
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from otel_agenteval.model import Json
+
+Schema = dict[str, Json]
+
+TEXT: Final[Schema] = {"type": "string"}
+REASON: Final[Schema] = {"type": "string", "description": "Why, in one or two sentences of plain English."}
+
+
+def number(worst: float, best: float, description: str) -> Schema:
+    """A number from `worst` to `best`, whichever is larger."""
+    return {"type": "number", "description": description, "minimum": min(worst, best), "maximum": max(worst, best)}
+
+
+SCORE: Final[Schema] = number(0.0, 1.0, "From 0 (worst) to 1 (best).")
+
+
+def record(**properties: Schema) -> Schema:
+    """An object with exactly these properties, in this order: a judge that reasons first scores better."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def listing(items: Schema, description: str) -> Schema:
+    """An array of `items`."""
+    return {"type": "array", "items": items, "description": description}
+
+
+def choice(*values: str) -> Schema:
+    """One of these strings."""
+    return {"type": "string", "enum": list(values)}
+
+
+def strict(schema: Mapping[str, Json]) -> Schema:
+    """The schema as it is sent: without the keywords that strict structured outputs do not take."""
+    sent = {key: value for key, value in schema.items() if key not in ("minimum", "maximum")}
+    if isinstance(properties := sent.get("properties"), dict):
+        sent["properties"] = {name: strict(cast("Schema", inner)) for name, inner in properties.items()}
+    if isinstance(items := sent.get("items"), dict):
+        sent["items"] = strict(items)
+    return sent

@@ -1,0 +1,51 @@
+"""A rubric of the user's own, asked like a built-in question: one request each, with the transcript."""
+
+import hashlib
+import json
+from functools import partial
+from typing import Final, cast
+
+from agenteval_collector.config import RubricConfig
+from agenteval_collector.judge.ports import Question, Reading, Reply
+from agenteval_collector.judge.prompt.schemas import REASON, number, record
+from agenteval_collector.judge.prompt.transcript import GUIDE
+from agenteval_collector.judge.questions.scoring import (
+    ByMedian,
+    reason_of,
+)
+from otel_agenteval.model import Json
+
+FORM_VERSION: Final = "2"
+"""Rises with every change of what stands around the user's question."""
+
+
+def rubric_version(rubric: RubricConfig) -> str:
+    """The version of a rubric's evaluator: another question or scale is another version."""
+    text = json.dumps([rubric.question, rubric.scale])
+    return f"{FORM_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def rubric_question(rubric: RubricConfig, transcript: list[Json]) -> Question:
+    """The question; the number on the rubric's scale is mapped to [0, 1], its worst to 0 and its best to 1."""
+    worst, best = rubric.scale
+    return Question(
+        name=rubric.name,
+        version=rubric_version(rubric),
+        instructions=f"{rubric.question}\n\nAnswer for the whole transcript with a number from {worst:g} (worst) to "
+        f"{best:g} (best).\n\n{GUIDE}",
+        data={"transcript": transcript},
+        schema=record(reason=REASON, score=number(worst, best, f"From {worst:g} to {best:g}.")),
+        readings=[
+            Reading(
+                evaluator=rubric.name,
+                threshold=rubric.threshold,
+                value=partial(_value, rubric),
+                conclude=ByMedian(value=partial(_value, rubric), reason=reason_of),
+            )
+        ],
+    )
+
+
+def _value(rubric: RubricConfig, reply: Reply) -> float:
+    worst, best = rubric.scale
+    return cast("float", (reply["score"] - worst) / (best - worst))

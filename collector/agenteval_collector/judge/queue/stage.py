@@ -1,0 +1,238 @@
+"""The judge on a thread of its own, behind the evaluation: nothing that it does holds up a trace.
+
+The jobs that wait here are in the store as pending: whatever is not judged when the collector stops is taken up at its
+next start.
+"""
+
+import asyncio
+import logging
+import math
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from agenteval_collector.judge.client.ports import Judge, JudgeUnavailable
+from agenteval_collector.judge.judgements import Judgements
+from agenteval_collector.judge.ports import JudgementTaker, JudgeTelemetry
+from agenteval_collector.judge.queue.backlog import Backlog, Waiting
+from agenteval_collector.judge.queue.outage import Outage
+from agenteval_collector.model.judging import JudgeJob
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.errors import RetryableError
+
+logger = logging.getLogger(__name__)
+
+FAULTS: Final = 5
+"""Times that one trace may be the first to get no answer, while others get theirs in between."""
+PATIENCE: Final = 5
+"""Times in a row that the judge may be away while traces are drained."""
+LONGEST_WAIT: Final = 60.0
+CLOSING: Final = 2.0
+"""Seconds for the judge to close its connections."""
+
+Wait: TypeAlias = Callable[[asyncio.Event, float | None], Awaitable[None]]
+"""Waits for an event, at most so many seconds; None: as long as it likes."""
+
+
+async def wait_at_most(event: asyncio.Event, seconds: float | None) -> None:
+    """Wait by the machine's clock."""
+    try:
+        async with asyncio.timeout(LONGEST_WAIT if seconds is None else min(seconds, LONGEST_WAIT)):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
+class JudgeStage(Component):
+    """Takes jobs from any thread and delivers their judgements.
+
+    At most `parallel` traces are under way, `capacity` wait. Where there is no room a judgement is delivered at once,
+    in the thread that hands it over: all outcomes failed.
+
+    While the judge is away nothing fails: judging pauses, then a single trace is tried. A trace that gets no answer
+    while others get theirs fails after `FAULTS`.
+    """
+
+    def __init__(
+        self,
+        judgements: Judgements,
+        judge: Judge,
+        evaluation: JudgementTaker,
+        clock: Clock,
+        telemetry: JudgeTelemetry,
+        *,
+        capacity: int,
+        parallel: int,
+        wait: Wait = wait_at_most,
+    ) -> None:
+        self._backlog = Backlog(capacity)
+        super().__init__("judge", self._backlog)
+        self._judgements = judgements
+        self._judge = judge
+        self._evaluation = evaluation
+        self._clock = clock
+        self._telemetry = telemetry
+        self._parallel = parallel
+        self._wait = wait
+        self._outage = Outage(clock)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        # Guards the backlog and the loop: jobs come from the evaluation's thread, all else belongs to the loop's.
+        self._lock = threading.Lock()
+        self._wake = asyncio.Event()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._runner: asyncio.Runner | None = None
+
+    def run(self) -> None:
+        """Judge what is submitted, until the shutdown."""
+        with asyncio.Runner() as runner:
+            runner.run(self._serve(lambda: self._backlog.closed))
+            runner.run(self._close())
+
+    def shutdown(self, timeout: float = 10.0) -> None:
+        """Stop at once: what waits or is under way stays pending in the store. Safe before start and twice."""
+        with self._lock:
+            self._backlog.close()
+            self._rouse()
+        super().shutdown(timeout)
+        if self._runner is not None:
+            self._runner.run(self._close())
+            self._runner.close()
+            self._runner = None
+
+    def take_job(self, job: JudgeJob) -> None:
+        """Take a job; never blocks. After the shutdown it stays pending in the store."""
+        waiting = Waiting(job=job)
+        with self._lock:
+            refused = self._backlog.add(waiting)
+            self._rouse()
+        if refused is not None:
+            self._telemetry.no_room()
+            why = "too many traces wait for the judge" if refused is waiting else "the trace gave way to an urgent one"
+            pause = self._outage.pause
+            because = f"; judging pauses: {pause.error}" if pause else ""
+            self._fail(refused, "no_room", f"{why}: judge.backlog is {self._backlog.capacity}{because}")
+
+    def drain(self, progress: Callable[[int], None]) -> None:
+        """Judge what was submitted, in the calling thread, to its end; instead of `start`, and as often as needed.
+
+        `progress` is told now and then how many traces are left. Where the judge is away `PATIENCE` times in a row, or
+        until somebody repairs it, all that is left fails.
+        """
+
+        def finished() -> bool:
+            self._lose_patience()
+            left = len(self._backlog) + len(self._under_way)
+            progress(left)
+            return not left
+
+        self._runner = self._runner or asyncio.Runner()
+        self._runner.run(self._serve(finished))
+
+    @property
+    def room(self) -> int:
+        """The number of jobs that may be submitted before one has no place; an instant's value."""
+        return max(self._backlog.capacity - len(self._backlog), 0)
+
+    @property
+    def trouble(self) -> str | None:
+        """The reason why traces wait for the judge, in words; None where nothing is wrong. From any thread."""
+        return self._outage.described()
+
+    async def _serve(self, finished: Callable[[], bool]) -> None:
+        with self._lock:
+            self._loop = asyncio.get_running_loop()
+        try:
+            while not finished():
+                self._wake.clear()
+                self._begin()
+                await self._wait(self._wake, self._idle_for())
+        finally:
+            with self._lock:
+                self._loop = None
+            for task in self._under_way:
+                task.cancel()
+            await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def _close(self) -> None:
+        try:
+            async with asyncio.timeout(CLOSING):
+                await self._judge.close()
+        except TimeoutError:
+            logger.warning("the judge's connections were not closed in %g s", CLOSING)
+
+    def _rouse(self) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    def _begin(self) -> None:
+        """Take as many jobs as may be under way now."""
+        while len(self._under_way) < self._limit and not self._outage.left:
+            with self._lock:
+                waiting = self._backlog.take(self._clock.monotonic(), probe=self._outage.pause is not None)
+            if waiting is None:
+                return
+            task = asyncio.create_task(self._attempt(waiting), name=f"agenteval-judge-{waiting.job.trace_id}")
+            self._under_way.add(task)
+            task.add_done_callback(self._ended)
+
+    @property
+    def _limit(self) -> int:
+        return self._parallel if self._outage.pause is None else 1
+
+    def _idle_for(self) -> float | None:
+        """Seconds until something may be begun; None where only an event can bring that about."""
+        if len(self._under_way) >= self._limit:
+            return None
+        if pause := self._outage.left:
+            return pause
+        # Whatever was ready has begun: few are left, and each has its time.
+        with self._lock:
+            due = self._backlog.next_due()
+        return None if due is None else max(due - self._clock.monotonic(), 0.0)
+
+    async def _attempt(self, waiting: Waiting) -> None:
+        try:
+            judgement = await self._judgements.find(waiting.job)
+        except (JudgeUnavailable, RetryableError) as error:
+            self._unanswered(waiting, error)
+            return
+        # A refusal is an answer too.
+        if not all(exchange.cached for exchange in judgement.exchanges):
+            self._outage.over()
+        self._evaluation.take_judgement(judgement)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        self._wake.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a judgement was not delivered; the next start finds its trace again", exc_info=error)
+
+    def _unanswered(self, waiting: Waiting, error: JudgeUnavailable | RetryableError) -> None:
+        is_first = self._outage.failed(error)
+        if isinstance(error, JudgeUnavailable):
+            waiting.tries += 1
+            waiting.faults += is_first
+            if waiting.faults >= FAULTS:
+                reason = f"the judge answered for other traces in between, for this one it failed every time: {error}"
+                self._fail(waiting, error.error_type, reason)
+                return
+        with self._lock:
+            self._backlog.put_back(waiting, self._clock.monotonic() + self._outage.left)
+
+    def _lose_patience(self) -> None:
+        pause = self._outage.pause
+        if pause is None:
+            return
+        error_type = pause.error.error_type if isinstance(pause.error, JudgeUnavailable) else "store_unavailable"
+        if isinstance(pause.error, JudgeUnavailable) and pause.error.lasting:
+            reason = f"the judge cannot be asked: {pause.error}"
+        elif pause.number >= PATIENCE:
+            reason = f"the judge was away {PATIENCE} times in a row: {pause.error}"
+        else:
+            return
+        while (waiting := self._backlog.take(math.inf)) is not None:
+            self._fail(waiting, error_type, reason)
+
+    def _fail(self, waiting: Waiting, error_type: str, reason: str) -> None:
+        self._evaluation.take_judgement(self._judgements.failed(waiting.job, error_type, reason))

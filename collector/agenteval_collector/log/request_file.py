@@ -1,0 +1,147 @@
+"""The SQLite file of the log: one row holds one request, not one span.
+
+The offset of a request is its row id: it grows, and nothing is ever written before it.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    delete,
+    func,
+    insert,
+    select,
+)
+from sqlalchemy.exc import SQLAlchemyError
+
+from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.runtime.database import open_database
+from agenteval_collector.runtime.errors import PermanentError, Unavailable
+
+PAGE_SIZE = 32_768
+"""Bytes. A request of 64 spans has about 300 KB: in pages of 4 KB its commit costs twice the CPU."""
+
+_metadata = MetaData()
+_requests = Table(
+    "requests",
+    _metadata,
+    Column("offset", Integer, primary_key=True),
+    Column("tenant", String, nullable=False),
+    Column("signal", Integer, nullable=False),
+    Column("received_at", BigInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRequest:
+    """A request that has no offset yet; `received_at` in nanoseconds since the Unix epoch."""
+
+    signal: Signal
+    body: bytes
+    tenant: str
+    received_at: int
+
+
+class RequestFile:
+    """The requests that are on disk. Thread-safe; whatever the file refuses raises Unavailable."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises PermanentError where the file is none of ours."""
+        self._engine = open_database(path, synchronous="FULL", page_size=PAGE_SIZE)
+        try:
+            _metadata.create_all(self._engine)
+        except SQLAlchemyError as error:
+            self._engine.dispose()
+            raise PermanentError(f"{path} cannot be used: {error}; give another --data-dir") from error
+
+    def shutdown(self) -> None:
+        """Close the file; it is opened again for whoever still asks."""
+        self._engine.dispose()
+
+    def commit(self, requests: Sequence[NewRequest]) -> range:
+        """Write the requests in one commit, from one thread; their offsets, once they are on disk."""
+        rows = [
+            {"tenant": e.tenant, "signal": int(e.signal), "received_at": e.received_at, "body": e.body}
+            for e in requests
+        ]
+        with self._writing("written") as connection:
+            connection.execute(insert(_requests), rows)
+            last = _last_id(connection)
+        # One thread writes rows and ids only grow, so the ids of these end at the last one.
+        return range(last - len(requests) + 1, last + 1)
+
+    def probe(self) -> None:
+        """Write a request and forget it: raises Unavailable where nothing can be written."""
+        with self._writing("written") as connection:
+            connection.execute(insert(_requests), {"tenant": "", "signal": 0, "received_at": 0, "body": b""})
+            connection.execute(delete(_requests).where(_requests.c.offset == _last_id(connection)))
+
+    def read(self, start: int, page: int = 64) -> Iterator[LoggedRequest]:
+        """Requests from offset `start` on, as far as they are committed now."""
+        while True:
+            query = select(_requests).where(_requests.c.offset >= start).order_by(_requests.c.offset).limit(page)
+            with self._reading() as connection:
+                rows = connection.execute(query).all()
+            for row in rows:
+                yield LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, row.body)
+            if len(rows) < page:
+                return
+            start = rows[-1].offset + 1
+
+    def get(self, offsets: Sequence[int], page: int = 64) -> Iterator[LoggedRequest]:
+        """The requests at these offsets that are still kept, in order."""
+        wanted = sorted(offsets)
+        for first in range(0, len(wanted), page):
+            query = select(_requests).where(_requests.c.offset.in_(wanted[first : first + page]))
+            with self._reading() as connection:
+                rows = connection.execute(query.order_by(_requests.c.offset)).all()
+            for row in rows:
+                yield LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, row.body)
+
+    def last_offset(self) -> int:
+        """The newest offset; 0 for an empty log."""
+        with self._reading() as connection:
+            return connection.execute(select(func.max(_requests.c.offset))).scalar() or 0
+
+    def trim(self, below: int, older_than: int, batch: int = 256) -> int:
+        """Forget requests below offset `below` received before `older_than` (ns); the number forgotten.
+
+        At most `batch` at a time, so that a commit never waits long for the file.
+        """
+        old = select(_requests.c.offset).where(_requests.c.offset < below, _requests.c.received_at < older_than)
+        victims = old.order_by(_requests.c.offset).limit(batch)
+        with self._writing("trimmed") as connection:
+            return connection.execute(delete(_requests).where(_requests.c.offset.in_(victims))).rowcount
+
+    @contextmanager
+    def _writing(self, done: str) -> Iterator[Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            cause = getattr(error, "orig", None) or error  # Without SQLAlchemy's statement and parameters.
+            raise Unavailable(f"the collector's log cannot be {done}: {cause}") from error
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise Unavailable(f"the log could not be read: {error}") from error
+
+
+def _last_id(connection: Connection) -> int:
+    return int(connection.exec_driver_sql("SELECT last_insert_rowid()").scalar_one())

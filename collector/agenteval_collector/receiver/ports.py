@@ -1,0 +1,20 @@
+"""The ports behind the receiver."""
+
+from concurrent.futures import Future
+from typing import Protocol
+
+from agenteval_collector.model.telemetry import Signal
+
+
+class Log(Protocol):
+    """The durable log."""
+
+    def append(self, signal: Signal, body: bytes) -> Future[int]:
+        """The request's offset once it is on disk. Raises Overloaded where too much waits already."""
+
+
+class Admission(Protocol):
+    """The stage behind the log, which may be behind with its work; the assembly."""
+
+    def admit(self) -> None:
+        """Raises Overloaded while it has no room for more."""

@@ -1,0 +1,144 @@
+"""The collector's parts from the evaluation on, in the calling thread: nothing listens, waits or counts."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from agenteval_collector.config import Settings
+from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage
+from agenteval_collector.judge.queue.stage import JudgeStage
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.counters import NoTelemetry
+from agenteval_collector.model.judging import Exchange, JudgeJob
+from agenteval_collector.model.news import News
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.stores import TENANT, Store, StoreQueries
+from agenteval_collector.stores.runs import run_names
+from agenteval_collector.wiring.judge import make_judge_stage, make_judging
+from agenteval_collector.wiring.no_judge import NoJudgeStage
+from agenteval_collector.wiring.scoring import EvaluationCore, ExpectedTools, reliability_reports
+from otel_agenteval.model import Trace
+
+BATCH: Final = 64
+"""Traces evaluated, and then judged, at a time."""
+
+
+class Progress(Protocol):
+    """Hears how far a replay has come."""
+
+    def __call__(self, traces: int) -> None:
+        """So many traces were scored just now."""
+
+
+class OfflineCollector:
+    """Scores `traces`, by trace id, over a store in `folder`; a context manager, as the store is a file.
+
+    `truth` says which tools were expected of runs whose traces do not. Raises ConfigError as the collector does at its
+    start.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path,
+        clock: Clock,
+        traces: Mapping[str, AssembledTrace],
+        truth: ExpectedTools | None = None,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._traces = traces
+        self.store = Store(folder / "agenteval.db", clock)
+        try:
+            self._core = EvaluationCore(
+                settings, self.store, clock, NoTelemetry(), make_judging(settings, self.store), self, truth=truth
+            )
+            self._inbox = EvaluationInbox()
+            self._judge = self._make_judge() if settings.judge.on else NoJudgeStage()
+        except BaseException:
+            self.store.shutdown()
+            raise
+        self._evaluation = EvaluationStage(
+            self._core.evaluation,
+            self._core.sessions,
+            self.store,
+            inbox=self._inbox,
+            judge=self._judge,
+            progress=_Nobody(),
+            emission=_Nobody(),
+            clock=clock,
+        )
+        self.reliability = reliability_reports(settings, self.store, clock)
+        self.queries = StoreQueries(self.store.engine, clock, idle=settings.session.idle, reliability=self.reliability)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._judge.shutdown()
+        self.store.shutdown()
+
+    def score(self, traces: Sequence[AssembledTrace], progress: Progress) -> None:
+        """Evaluate and judge the traces in this order."""
+        for first in range(0, len(traces), BATCH):
+            batch = traces[first : first + BATCH]
+            self._evaluation.process(batch)
+            done = _Done(len(batch), progress)
+            done(self._judge.waiting)
+            self._judge.drain(done)
+            while self._evaluation.process_waiting(0.0):
+                pass
+
+    def trace(self, trace_id: str) -> AssembledTrace | None:
+        """Return one of the traces; None for another one."""
+        return self._traces.get(trace_id)
+
+    def runs(self) -> frozenset[tuple[str, str, str]]:
+        """Task, run and condition of all runs that a trace belongs to."""
+        with self.store.engine.connect() as connection:
+            return frozenset(run_names(connection, TENANT))
+
+    def _make_judge(self) -> JudgeStage:
+        return make_judge_stage(
+            self._settings,
+            self.store.ledger,
+            self._clock,
+            _NoJudgeTelemetry(),
+            load=self._load,
+            evaluation=self._inbox,
+            # A batch may take up earlier traces of its sessions.
+            capacity=max(BATCH, len(self._traces)),
+        )
+
+    def _load(self, job: JudgeJob) -> Trace:
+        return self._core.read(self._traces[job.trace_id])
+
+
+class _Done:
+    """Turns how many are left into how many were done since the last call."""
+
+    def __init__(self, left: int, progress: Progress) -> None:
+        self._left = left
+        self._progress = progress
+
+    def __call__(self, left: int) -> None:
+        if left < self._left:
+            self._progress(self._left - left)
+            self._left = left
+
+
+class _Nobody:
+    """Hears of what is stored, and does nothing with it."""
+
+    def take_news(self, news: News) -> None: ...
+
+    def take_scored(self, trace_id: str, revision: int) -> None: ...
+
+
+class _NoJudgeTelemetry:
+    def asked(self, exchange: Exchange, error_type: str | None) -> None: ...
+    def requested(self, model: str, error_type: str | None) -> None: ...
+    def no_room(self) -> None: ...

@@ -1,0 +1,58 @@
+"""Reports from outside beside telemetry, on the store, the evaluation and the open spans."""
+
+from collections.abc import Sequence
+
+from agenteval_collector.config import NO_JUDGE
+from agenteval_collector.evaluation import EvaluationInbox
+from agenteval_collector.findings.loops import Announcer, OpenSpans
+from agenteval_collector.model.reports import Label, Rejudging, RunReport
+from agenteval_collector.model.running import StartsReport
+from agenteval_collector.runtime.errors import InvalidRequest, Unavailable
+from agenteval_collector.stores import Store
+
+MOST_AGAIN = 500
+"""Traces that are judged again by one call."""
+AGAIN_WITHIN = 8.0
+"""Seconds that a call to judge again waits for the evaluation."""
+
+
+class StoredReports:
+    """The `Reports` of the API."""
+
+    def __init__(
+        self, store: Store, evaluation: EvaluationInbox, open_spans: OpenSpans, announcer: Announcer, *, judged: bool
+    ) -> None:
+        """`judged`: there is a judge."""
+        self._store = store
+        self._evaluation = evaluation
+        self._open_spans = open_spans
+        self._announcer = announcer
+        self._judged = judged
+
+    def report_run(self, report: RunReport) -> None:
+        self._store.report_run(report)
+
+    def end_session(self, session_id: str) -> bool:
+        known = self._store.end_session(session_id)
+        self._evaluation.end_session(session_id, marked=known)
+        return known
+
+    def label(self, label: Label) -> None:
+        self._store.label(label)
+
+    def judge_again(self, trace_ids: Sequence[str], failed_since: int) -> Rejudging:
+        if not self._judged:
+            raise InvalidRequest(NO_JUDGE)
+        limit = MOST_AGAIN + 1
+        store = self._store
+        found = store.unjudged(trace_ids, limit) if trace_ids else store.failed_since(failed_since, limit)
+        try:
+            count = self._evaluation.judge_again(found[:MOST_AGAIN]).result(AGAIN_WITHIN)
+        except TimeoutError as error:
+            raise Unavailable(f"not done within {AGAIN_WITHIN:g} s; it may still be") from error
+        return Rejudging(traces=count, more=len(found) > count)
+
+    def starts(self, report: StartsReport) -> None:
+        found = self._open_spans.take_starts(report)
+        if found:
+            self._announcer.announce(found)

@@ -4,7 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SHARED ?= ../shared
 
-.PHONY: demo test lint test-lowest test-frameworks test-slow fuzz acceptance bench docs proto clean help
+# Images of containers set this to stay small. Here it would compile all code again in each of a thousand processes.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo check test lint test-lowest test-frameworks test-slow fuzz acceptance bench docs dist proto clean help
 
 help:               ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -12,7 +15,10 @@ help:               ## this list
 demo: $(VENV)/.collector  ## a collector, four sample agents and their scores, live
 	$(BIN)/agenteval demo
 
-test: $(VENV)/.dev lint   ## what every commit must pass
+check: $(VENV)/.dev lint  ## style, types, import directions and the unit tests, within a minute
+	$(BIN)/pytest -n auto --dist loadfile --hypothesis-profile quick tests/unit
+
+test: $(VENV)/.dev lint   ## what every commit must pass: check, and the integration tests
 	$(BIN)/pytest -n auto --dist loadfile
 
 lint: $(VENV)/.dev        ## style, types, import directions
@@ -57,6 +63,18 @@ docs: $(VENV)/.dev        ## docs/instrumentations.md from the recordings, the p
 	$(BIN)/python -m tests.support.instrumentations
 	$(BIN)/python -m tests.support.pictures
 
+dist: $(VENV)/.dev        ## wheel and source distribution in dist/, each installed by itself and tried by the demo
+	rm -rf dist
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build
+	$(BIN)/python -m tests.support.distributions dist
+	for file in dist/*.whl dist/*.tar.gz; do \
+		$(BIN)/python -m venv --clear $(VENV)-dist \
+		&& $(VENV)-dist/bin/python -m pip install --quiet "$$file[collector]" \
+		&& (cd /tmp && $(abspath $(VENV))-dist/bin/agenteval demo --once --json) | $(BIN)/python -m json.tool >/dev/null \
+		&& echo "$$file: installed, and the demo ran" || exit 1; \
+	done
+
 # An old generator, so that the stubs load with every protobuf and grpcio that the project allows.
 proto:                    ## generate the stubs of evaluation.proto again
 	$(PYTHON) -m venv $(VENV)-proto
@@ -65,7 +83,7 @@ proto:                    ## generate the stubs of evaluation.proto again
 		proto/otel_agenteval/proto/v1/evaluation.proto
 
 clean:                    ## remove what was installed and cached
-	rm -rf $(VENV) $(VENV)-proto $(VENV)-lowest $(VENV)-frameworks .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(VENV)-proto $(VENV)-lowest $(VENV)-frameworks $(VENV)-dist .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -17,7 +17,7 @@ class Arrivals:
     def __init__(
         self, channel: grpc.Channel, request: WatchRequest, trace_of: Callable[[WatchResponse], str | None]
     ) -> None:
-        self._stub = EvaluationServiceStub(channel)  # type: ignore[no-untyped-call]
+        self._stub = EvaluationServiceStub(channel)
         self._stream = self._stub.Watch(request)
         self._stream.initial_metadata()
         self._trace_of = trace_of

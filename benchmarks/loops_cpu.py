@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from agenteval_collector.assembly import Assembler, Senders, Unconnected
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.findings.loops import LiveLoops, TraceLoops
+from agenteval_collector.findings.loops.live import FoundLive
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.telemetry import Arrival, LoggedRequest, Signal
@@ -23,6 +24,7 @@ from benchmarks.workload.generator import generate
 from benchmarks.workload.otlp import requests
 from otel_agenteval.conventions.identity import BY_CONVENTION
 from otel_agenteval.detectors import Mode, RuleBook
+from otel_agenteval.model import Trace
 
 SPANS_PER_REQUEST = 64
 
@@ -39,13 +41,13 @@ def main() -> None:
         arrived: list[Sequence[Arrival]] = []
         complete: list[AssembledTrace] = []
         base = cost(lambda: complete.extend(assemble(bodies, arrived, clock)))  # noqa: B023
-        traces = []
+        traces: list[Trace] = []
         base += cost(lambda: traces.extend(read(each) for each in complete))  # noqa: B023
         live = LiveLoops(rules, BY_CONVENTION, clock)
         whole = TraceLoops(rules, Mode.ALARM, clock)
         seconds = {
             "base": base,
-            "live": cost(lambda: [live.observe(each) for each in arrived]),  # noqa: B023
+            "live": cost(lambda: [live.observe(each, FoundLive()) for each in arrived]),  # noqa: B023
             "complete": cost(lambda: [whole.in_trace(t, "s", each) for t, each in zip(traces, complete, strict=True)]),  # noqa: B023
         }
         if number == 0:

@@ -1,4 +1,4 @@
-"""The one place that touches private names of `opentelemetry.trace`, and why.
+"""The only module that touches private names of `opentelemetry.trace`.
 
 The API lets a tracer provider be set once per process and tells nobody when it happens. Two things follow for a
 client that must attach in one line, at any moment: to be there when the application sets its provider later, and to
@@ -24,12 +24,12 @@ _logger = logging.getLogger("otel_agenteval")
 
 
 def is_set() -> bool:
-    """Whether the application, or a library for it, has set a tracer provider."""
+    """Return whether the application, or a library for it, has set a tracer provider."""
     return not isinstance(trace_api.get_tracer_provider(), ProxyTracerProvider)
 
 
 def processors_of(provider: object) -> tuple[SpanProcessor, ...]:
-    """The span processors of an SDK provider; none where its inside is not as we know it."""
+    """Return the span processors of an SDK provider. None of them where the provider's inside has changed."""
     multi = getattr(provider, "_active_span_processor", None)
     found = getattr(multi, "_span_processors", ())
     return tuple(found)
@@ -58,7 +58,7 @@ def follow(hook: Callable[[trace_api.TracerProvider], None]) -> None:
 
 
 class PlaceholderProvider(ProxyTracerProvider):
-    """Stands where no provider is set. Its first span makes one from OTEL_*, unless the application was faster."""
+    """Stands in while no provider is set. Its first span makes one from OTEL_*, unless the application was faster."""
 
     def __init__(self, hook: Callable[[trace_api.TracerProvider], None]) -> None:
         self._hook = hook
@@ -75,7 +75,7 @@ class PlaceholderProvider(ProxyTracerProvider):
         return FollowingTracer(self, instrumenting_module_name, instrumenting_library_version, schema_url, attributes)
 
     def resolve(self) -> trace_api.TracerProvider:
-        """The provider whose turn it is: the application's, else ours."""
+        """Return the provider to use now: the application's, else ours."""
         current = trace_api._TRACER_PROVIDER
         if current is not None and current is not self:
             return current
@@ -87,11 +87,11 @@ class PlaceholderProvider(ProxyTracerProvider):
             return self._fallback
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """As the SDK's provider: applications call it on whatever is the global one."""
+        """Flush as the SDK's provider does, because applications call it on whatever is the global one."""
         return self._fallback is None or self._fallback.force_flush(timeout_millis)
 
     def shutdown(self) -> None:
-        """As the SDK's provider."""
+        """Shut down as the SDK's provider does."""
         if self._fallback is not None:
             self._fallback.shutdown()
 
@@ -115,7 +115,8 @@ class FollowingTracer(ProxyTracer):
 
 
 def provider_from_environment() -> TracerProvider:
-    """An SDK provider by OTEL_*: resource, sampler and limits as the SDK reads them, and OTEL_TRACES_EXPORTER."""
+    """Make an SDK provider from OTEL_*: resource, sampler and limits as the SDK reads them, and
+    OTEL_TRACES_EXPORTER."""
     provider = TracerProvider()
     for name in os.environ.get("OTEL_TRACES_EXPORTER", "none").split(","):
         if (name := name.strip()) in ("", "none"):

@@ -1,4 +1,4 @@
-"""Let an agent ask for the newest alarm on its session."""
+"""Questions of an agent about the newest alarm on its session."""
 
 from otel_agenteval.loops.guard import AgentLoopDetected
 from otel_agenteval.loops.verdicts import where_we_are
@@ -19,7 +19,8 @@ def current_verdict() -> Verdict | None:
 
 
 def raise_if_looping() -> None:
-    """Raise `AgentLoopDetected` where the guard would stop the current trace; for frameworks that hide span starts.
+    """Raise `AgentLoopDetected` where the guard would stop the current trace. For frameworks that hide the starts of
+    spans.
 
     It does so whether or not `stop_on_loop` was called. Like the guard, it first looks at what has ended so far.
     """

@@ -20,7 +20,7 @@ _logger = logging.getLogger("otel_agenteval")
 
 
 class _Attachment:
-    """What `attach()` has done in this process."""
+    """The state of `attach()` in this process."""
 
     def __init__(self) -> None:
         # Re-entrant: setting the provider that we make ourselves comes back here.

@@ -1,4 +1,4 @@
-"""Where the client sends: argument, `AGENTEVAL_*` and `OTEL_*` brought together into one destination."""
+"""The destination of the client, from arguments, `AGENTEVAL_*` and `OTEL_*`."""
 
 import re
 from collections.abc import Container, Mapping
@@ -36,7 +36,7 @@ _EXPORTER_MODULES: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the caller gave; None: not given. `certificate` is the path of a PEM file with the roots to trust."""
+    """The caller's options. None: not given. `certificate` is the path of a PEM file with the roots to trust."""
 
     endpoint: str | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
@@ -60,7 +60,7 @@ class Destination:
 
 
 def resolve(options: Options, environ: Mapping[str, str], modules: Container[str]) -> Destination:
-    """The destination by precedence: argument, AGENTEVAL_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT, 127.0.0.1:4317.
+    """Return the destination by precedence: argument, AGENTEVAL_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT, 127.0.0.1:4317.
 
     The OTEL endpoint counts only for gRPC and only where no other OTLP exporter of the process uses it, and only
     together with it count the OTEL headers, TLS and compression: a vendor's key must never reach us. `modules` are
@@ -76,7 +76,7 @@ def resolve(options: Options, environ: Mapping[str, str], modules: Container[str
 
 
 def _otel_endpoint_is_free(environ: Mapping[str, str], modules: Container[str]) -> bool:
-    """Whether the OTEL endpoint speaks gRPC and nothing else in this process sends to it.
+    """Return whether the OTEL endpoint speaks gRPC and nothing else in this process sends to it.
 
     An exporter named in the environment, or a loaded exporter module (we load none), counts as a user of it: better
     to miss an endpoint that could have been meant for us than to send conversations to a vendor.
@@ -125,7 +125,7 @@ def _otel(endpoint: str, options: Options, environ: Mapping[str, str]) -> Destin
 
 
 def _parse(source: str, endpoint: str) -> tuple[str, str, str]:
-    """Scheme ("" where there is none), host and host:port."""
+    """Return scheme ("" where there is none), host and host:port."""
     try:
         url = urlsplit(endpoint.strip() if "://" in endpoint else f"//{endpoint.strip()}")
         port = _DEFAULT_PORT if url.port is None else url.port

@@ -1,4 +1,5 @@
-"""Who a span belongs to: the session, user and run that the application named, carried in the OpenTelemetry context."""
+"""The identity of a span: the session, user and run that the application named, carried in the OpenTelemetry
+context."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,17 +17,18 @@ from otel_agenteval.semconv import (
     AGENTEVAL_USER_ID,
     SERVICE_VERSION,
 )
+from otel_agenteval.text import storable
 
 _IDENTITY_KEY: Final = context_api.create_key("agenteval-identity")
 _WITNESS_KEY: Final = context_api.create_key("agenteval-run-witness")
 _MAX_BAGGAGE_ID: Final = 256
 
 MAX_ID: Final = 1024
-"""Characters of an id that the collector takes in a report."""
+"""Characters of an id that the collector accepts in a run report."""
 
 
 class Identity(NamedTuple):
-    """What is known of a span's owner; None: not said. A user comes with a session, a condition with a run."""
+    """The session, user and run of a span. None: not said. A user comes with a session, a condition with a run."""
 
     session_id: str | None = None
     user_id: str | None = None
@@ -35,7 +37,7 @@ class Identity(NamedTuple):
     condition: str | None = None
 
     def attributes(self) -> dict[str, str]:
-        """The attributes that stand for this identity on an exported span."""
+        """Return the attributes that stand for this identity on an exported span."""
         named = (
             (AGENTEVAL_SESSION_ID, self.session_id),
             (AGENTEVAL_USER_ID, self.user_id),
@@ -46,20 +48,20 @@ class Identity(NamedTuple):
         return {key: value for key, value in named if value is not None}
 
     def completed_by(self, other: "Identity") -> "Identity":
-        """This identity with the session, or the run, of `other` where it names none itself."""
+        """Return this identity with the session, or the run, of `other` where it names none itself."""
         session = self if self.session_id is not None else other
         run = self if self.run_id is not None else other
         return Identity(session.session_id, session.user_id, run.task_id, run.run_id, run.condition)
 
 
 def identity_in(context: Context | None) -> Identity | None:
-    """The identity in `context`, None: the current one."""
+    """Return the identity in `context` (None: the current one)."""
     found = context_api.get_value(_IDENTITY_KEY, context)
     return found if isinstance(found, Identity) else None
 
 
 def identity_in_baggage(context: Context | None) -> Identity | None:
-    """The session that another process put into the baggage of `context`; ids that are too long are not ours."""
+    """Return the session that another process put into the baggage of `context`. Ids that are too long are not ours."""
     session_id = baggage_api.get_baggage(AGENTEVAL_SESSION_ID, context)
     if not isinstance(session_id, str) or not 0 < len(session_id) <= _MAX_BAGGAGE_ID:
         return None
@@ -69,42 +71,42 @@ def identity_in_baggage(context: Context | None) -> Identity | None:
 
 
 def with_identity(identity: Identity, context: Context | None = None) -> Context:
-    """`context` (None: the current one) carrying `identity`."""
+    """Return `context` (None: the current one) with `identity` in it."""
     return context_api.set_value(_IDENTITY_KEY, identity, context)
 
 
 class Witness:
-    """What the spans of a run have shown of the service that it runs in."""
+    """The service of a run, as its spans have shown it."""
 
     service_version: str | None = None
 
     def see(self, attributes: Mapping[str, object]) -> None:
-        """Note the version in the attributes of a span's resource, the first that there is."""
+        """Note the version in the attributes of a span's resource. The first one counts."""
         version = attributes.get(SERVICE_VERSION)
         if self.service_version is None and isinstance(version, str) and version:
             self.service_version = version
 
 
 def witness_in(context: Context | None) -> Witness | None:
-    """Who watches the run in `context`, None: the current one."""
+    """Return the witness of the run in `context` (None: the current one)."""
     found = context_api.get_value(_WITNESS_KEY, context)
     return found if isinstance(found, Witness) else None
 
 
 def with_witness(witness: Witness, context: Context) -> Context:
-    """`context` carrying `witness`."""
+    """Return `context` with `witness` in it."""
     return context_api.set_value(_WITNESS_KEY, witness, context)
 
 
 def required(name: str, value: object) -> str:
-    """`value` as the id called `name`; raises ValueError unless it is a text with something in it."""
+    """Return `value`, the id called `name`. Raises ValueError unless it is a text with something in it."""
     if not isinstance(value, str) or not value:
         raise ValueError(f"{name} is {value!r}: give a non-empty string")
     return value
 
 
 def required_of_run(name: str, value: object) -> str:
-    """The same for an id that is also reported: raises ValueError for one that the collector would refuse."""
+    """Return `value`, an id that is also reported. Raises ValueError where the collector would refuse it."""
     text = required(name, value)
     if len(text) > MAX_ID:
         raise ValueError(f"{name} has {len(text)} characters: give {MAX_ID} at most")
@@ -113,14 +115,9 @@ def required_of_run(name: str, value: object) -> str:
     return text
 
 
-def storable(text: str) -> str:
-    """The text as UTF-8 can hold it: lone surrogates become question marks."""
-    return text.encode(errors="replace").decode()
-
-
 @contextmanager
 def session(session_id: str, user_id: str | None = None, *, baggage: bool = False) -> Iterator[None]:
-    """Spans started inside belong to the session, and to the user where one is given.
+    """Let spans started inside belong to the session, and to the user where one is given.
 
     `baggage` also puts both ids into the OpenTelemetry baggage, so that services called from here that run this
     processor join the session. Baggage leaves with every outgoing call, to third parties too: hence not by default.

@@ -12,7 +12,7 @@ from otel_agenteval.model import Json
 
 
 class Severity(StrEnum):
-    """The weight of a finding by itself. An error flags its trace."""
+    """The severity of a finding. An error flags its trace."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -20,23 +20,23 @@ class Severity(StrEnum):
 
 
 class Mode(StrEnum):
-    """Whether and to what effect a finding is told live."""
+    """The effect of a finding while its agent runs."""
 
     OFF = "off"
-    """It is not looked for."""
+    """The kind is not looked for."""
     OBSERVE = "observe"
-    """It is stored, counted and told."""
+    """The finding is stored, counted and told."""
     ALARM = "alarm"
-    """It also stops an agent under guard."""
+    """The finding also stops an agent under guard."""
 
 
 def severity_of(mode: Mode) -> Severity:
-    """The severity of a loop in this mode, where the settings give it no other."""
+    """Return the severity of a loop in this mode, unless the settings give it another."""
     return Severity.ERROR if mode is Mode.ALARM else Severity.WARNING
 
 
 class FindingKind(StrEnum):
-    """Every kind of finding that is not a loop; `detectors.Kind` names the loops of a trace."""
+    """The kinds of findings that are not loops. `detectors.Kind` has the loops of a trace."""
 
     TURN_FAILED = "turn_failed"
     NO_ANSWER = "no_answer"
@@ -55,7 +55,7 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One observation.
+    """A fact that was observed.
 
     `turn` counts from 0, None where it is the whole trace's, or not known yet. `span_id` is the span that shows it,
     None where there is none. `mode` is None for what is found in complete traces only. `metadata` holds what the
@@ -79,12 +79,12 @@ class Finding:
 
     @property
     def is_alarm(self) -> bool:
-        """Whether it may stop the agent."""
+        """True where the finding may stop the agent."""
         return self.mode is Mode.ALARM
 
 
 class Sight(StrEnum):
-    """The share of one sort of fact that a trace shows."""
+    """The share of one sort of content that a trace shows."""
 
     ALL = "all"
     SOME = "some"
@@ -93,7 +93,8 @@ class Sight(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The facts that could be looked for in a trace; None where there was nothing to see, as the arguments of no call.
+    """The sorts of content that could be looked at in a trace. None where there was nothing to see, as the arguments of
+    no call.
 
     `answers` of its turns, `arguments` and `results` of its tool calls, `finish_reasons` of its model calls, `history`:
     what was said before it in its session.
@@ -107,6 +108,6 @@ class Seen:
 
     @property
     def is_blind(self) -> bool:
-        """Whether nothing of the trace itself could be looked at."""
+        """True where nothing of the trace itself could be looked at."""
         facts = (self.answers, self.arguments, self.results, self.finish_reasons)
         return all(sight in (None, Sight.NONE) for sight in facts)

@@ -1,4 +1,4 @@
-"""The model that readers make of telemetry: one `Trace`, the same for every instrumentation.
+"""The model of telemetry: one `Trace`, the same for every instrumentation.
 
 Ids are lower-case hex, times are nanoseconds since the Unix epoch (UTC). `None` always means "not recorded",
 never "empty": an empty answer is `""`.
@@ -21,7 +21,7 @@ class Tool:
 
 
 class AgentRun(NamedTuple):
-    """A run of an agent: what stands below one span. `is_called`: another agent or a tool began it. `is_parallel`:
+    """A run of an agent: everything below one span. `is_called`: another agent or a tool began it. `is_parallel`:
     another run of the agent went on beside it."""
 
     span_id: str
@@ -30,8 +30,9 @@ class AgentRun(NamedTuple):
 
 
 class Question(NamedTuple):
-    """The question to a model: `newest`, the last message that it did not write itself. `opening` is the first one of
-    the conversation; None where the model has written none in it. Both are excerpts, as long as they are compared."""
+    """The question to a model. `newest` is the last message that it did not write itself. `opening` is the first
+    message of the conversation; None where the model has written none in it. Both are cut to the part that is
+    compared."""
 
     newest: str
     opening: str | None = None
@@ -39,7 +40,7 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One call of a tool of the user's: requested by the model, and executed where a tool span says so.
+    """One call of a user's tool: requested by the model, and executed where a tool span says so.
 
     `arguments` are decoded JSON, or the raw text where it is not JSON. `error` is the error's text; a call that
     failed without any text has the error type, and without that `"error"`. `is_error_read`: nothing but the result
@@ -63,7 +64,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one model call, or of several added up; cache is part of input, reasoning part of output."""
+    """The tokens of one model call, or of several added up. Cache is part of input, reasoning part of output."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -92,7 +93,7 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One exchange: what the user said, what the agent did, what it answered.
+    """One exchange: the user's words, the agent's steps, the agent's answer.
 
     `span_id` is the span that stands for the turn (its outermost agent run, else the local root): evaluation
     events are attached to it. `error` is set where that span ended in an error, or the one around it that ended with
@@ -119,7 +120,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunIdentity:
-    """The run a trace belongs to, as stamped by `otel_agenteval.run()`."""
+    """The run of a trace, as stamped by `otel_agenteval.run()`."""
 
     task_id: str
     run_id: str
@@ -128,7 +129,7 @@ class RunIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """The outcome of a run as a trace's spans say it. `confidence` is the agent's own, in [0, 1]. None: not said."""
+    """The outcome of a run, as a trace's spans say it. `confidence` is the agent's own, in [0, 1]. None: not said."""
 
     success: bool | None = None
     confidence: float | None = None
@@ -136,7 +137,7 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTool:
-    """A call that a good answer makes, as ground truth has it; `arguments` None: any."""
+    """A call that a good answer makes, by ground truth. `arguments` None: any."""
 
     name: str
     arguments: Mapping[str, Json] | None = None
@@ -161,7 +162,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """All that was recorded under one trace id, read by the dialects that recognised its spans.
+    """Everything recorded under one trace id, read by the dialects that recognised its spans.
 
     `session_id` is None where nothing names a session: the trace is then its own session. `agent` is the
     outermost agent's name, `agents` all of them, each before those within it. `partial` says that content was cut on
@@ -181,24 +182,25 @@ class Trace:
     available_tools: tuple[Tool, ...] = ()
     system_instructions: str | None = None
     history: tuple[Json, ...] = ()
-    """The conversation that the first model call was sent, texts and tools' results, oldest first; empty where
-    that holds nothing of before the trace."""
+    """The conversation that the first model call was sent: texts and results of tools, oldest first. Empty where that
+    holds nothing from before the trace."""
     is_history_begun: bool = False
-    """Whether `history` begins with the user's words; else an agent that sends the newest messages only has left out
-    what was said before."""
+    """True where `history` begins with the user's words. Otherwise an agent that sends only the newest messages has
+    left out earlier ones."""
     conversation: Conversation | None = None
     """None where no messages or ids of replies were recorded."""
     told: tuple[ToolCall, ...] = ()
-    """Calls that the first turn made in earlier traces, as its first model call was told of them, oldest first."""
+    """Calls of the first turn that were made in earlier traces, as its first model call was told of them, oldest
+    first."""
     told_now: int = 0
     """The number of calls at the end of `told` that no earlier model call was told of."""
     results_alone: tuple[ToolCall, ...] = ()
-    """What the first model call was told of calls that it was not sent, by their ids: nothing else of these is known,
+    """Results, by call id, that the first model call was sent without the calls. Nothing else is known of these calls,
     and their names are empty."""
     continues_turn: bool = False
-    """Whether the first turn began in an earlier trace: its first model call goes on from results of tools."""
+    """True where the first turn began in an earlier trace: its first model call goes on from results of tools."""
     turn_goes_on: bool = False
-    """Whether the last turn goes on in a later trace: its last reply asks for tools that nothing here executed."""
+    """True where the last turn goes on in a later trace: its last reply asks for tools that nothing here executed."""
     run: RunIdentity | None = None
     run_outcome: RunOutcome = RunOutcome()
     expected_tools: tuple[ExpectedTool, ...] | None = None
@@ -237,7 +239,7 @@ class Trace:
         return tuple(call for turn in self.turns for call in turn.model_calls)
 
     def with_earlier_calls(self) -> "Trace":
-        """The same with all calls of its first turn, those of earlier traces included."""
+        """Return the trace with all calls of its first turn, those of earlier traces included."""
         if not self.told or not self.turns:
             return self
         first, *others = self.turns

@@ -1,4 +1,4 @@
-"""The outcome of an evaluation: a score, why there is none, or how the evaluator failed."""
+"""The outcome of an evaluation: a score, the reason for having none, or the evaluator's failure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Method(StrEnum):
 
 
 class Subject(StrEnum):
-    """The sort of thing that was evaluated."""
+    """The kind of thing that was evaluated."""
 
     TRACE = "trace"
     SESSION = "session"
@@ -25,7 +25,7 @@ class Subject(StrEnum):
 
 
 class Status(StrEnum):
-    """The state of an evaluation; everything but `SCORED` and `FAILED` is a reason for having no score."""
+    """The state of an evaluation. Everything but `SCORED` and `FAILED` is a reason for having no score."""
 
     SCORED = "scored"
     NOT_APPLICABLE = "not_applicable"
@@ -57,7 +57,8 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unscored:
-    """The metric is undefined here, or was deliberately not evaluated; aggregation skips and counts it."""
+    """An outcome without a score: the metric is undefined here, or was not evaluated on purpose. Aggregation skips and
+    counts it."""
 
     status: Status
     reason: str
@@ -67,7 +68,7 @@ class Unscored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The evaluator itself failed; `error_type` has low cardinality, `reason` tells what happened."""
+    """The failure of the evaluator itself. `error_type` has low cardinality, `reason` tells what happened."""
 
     error_type: str
     reason: str
@@ -84,7 +85,7 @@ Outcome: TypeAlias = Score | Unscored | Failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """One evaluator's outcome on one revision of one subject, with all that is needed to judge its worth.
+    """The outcome of one evaluator on one revision of one subject, with everything needed to judge its worth.
 
     `span_id` is the span that the evaluation event is attached to, `trace_id` that span's trace. For a trace,
     `subject_id` is its trace id, for a session its session id. `threshold` is None for values that are neither
@@ -110,7 +111,7 @@ class Evaluation:
 
     @property
     def success(self) -> bool | None:
-        """Whether the score reaches the threshold; None where there is no score or no threshold."""
+        """True where the score reaches the threshold; None where there is no score or no threshold."""
         if isinstance(self.outcome, Score) and self.threshold is not None:
             return self.outcome.value >= self.threshold
         return None

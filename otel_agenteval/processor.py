@@ -1,4 +1,4 @@
-"""The span processor: notes whose span it is when it starts, hands it to the sender when it ends."""
+"""The span processor: notes the identity of a span when it starts, and hands the span to the sender when it ends."""
 
 import atexit
 import logging
@@ -36,7 +36,7 @@ MAX_BUFFER_SPANS: Final = 32_768
 MAX_BUFFER_BYTES: Final = 64 * 1024 * 1024
 SHUTDOWN_TIMEOUT: Final = 5.0
 LOOK_TIMEOUT: Final = 0.1
-"""Seconds that a call under guard waits for a look at the calls before it that another thread has begun."""
+"""Seconds that a call under guard waits for another thread's look at the calls before it."""
 
 _logger = logging.getLogger("otel_agenteval")
 
@@ -131,12 +131,12 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
     @property
     def destination(self) -> Destination:
-        """Where the spans go."""
+        """The address that spans go to."""
         return self._resolve()
 
     @property
     def stats(self) -> Stats:
-        """Counts of what has become of the spans so far."""
+        """The numbers of spans so far, by what has become of them."""
         sender, buffer = self._sender, self._buffer
         with self._lock:
             settled = self._dropped + sender.dropped
@@ -166,7 +166,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             )
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Note whose span this is. Raises AgentLoopDetected under the guard (`stop_on_loop`), and nothing else."""
+        """Note the span's identity. Raises AgentLoopDetected under the guard (`stop_on_loop`), and nothing else."""
         try:
             context = span.get_span_context()
             if context is not None and context.trace_flags.sampled and not self._stopped:
@@ -184,7 +184,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._fault(error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Wait until the collector has answered for every span and report handed over so far; False: not in time."""
+        """Wait until the collector has answered for every span and report handed over so far. False: not in time."""
         with self._lock:
             self._buffer.hurry()
         return self._sender.flush(timeout_millis / 1000)
@@ -221,12 +221,13 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 self._watch.look(LOOK_TIMEOUT)
 
     def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
-        """The newest alarm on the session or the trace; from the first call on, the collector's are known too."""
+        """Return the newest alarm on the session or the trace. From the first call on, the collector's alarms are known
+        too."""
         self._listen()
         return self.verdicts.alarm(session_id, trace_id)
 
     def stopping_alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
-        """The alarm for which the trace is to be stopped now; None where it may go on."""
+        """Return the alarm for which the trace has to stop now. None where it may go on."""
         alarm = self.alarm(session_id, trace_id)
         if alarm is None:
             return None
@@ -246,7 +247,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 self._fault(error)
 
     def _guard(self, span: Span, context: SpanContext, identity: Identity | None) -> None:
-        """Raise AgentLoopDetected where this call is one of an agent that is to stop."""
+        """Raise AgentLoopDetected where the call belongs to an agent that has to stop."""
         if not self.verdicts.has_alarms:
             return
         session_id = identity.session_id if identity is not None else None
@@ -335,7 +336,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
 
 def _identity_around(parent: SpanContext | None, parent_context: Context | None) -> Identity | None:
-    """The identity of a span that neither its context nor its trace names."""
+    """Return the identity of a span that neither its context nor its trace names."""
     # A context made from nothing still runs inside what the application named around it.
     identity = identity_in(None) if parent_context is not None else None
     if identity is None and (parent is None or parent.is_remote):
@@ -350,12 +351,12 @@ _process_id = secrets.token_hex(8)
 
 
 def process_id() -> str:
-    """Names this process in the completion markers: random, and another one after a fork."""
+    """Return the random name of this process in the completion markers. A fork gets another one."""
     return _process_id
 
 
 def live_processors() -> list[AgentEvalSpanProcessor]:
-    """The processors of this process that were not shut down."""
+    """Return the processors of this process that were not shut down."""
     with _live_lock:
         return list(_live)
 

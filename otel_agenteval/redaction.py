@@ -1,4 +1,4 @@
-"""Replaces secrets and common personal data by numbered placeholders, before content goes anywhere else.
+"""Replacement of secrets and common personal data by numbered placeholders, before content goes anywhere else.
 
 Equal values get equal placeholders, so that a reader still sees that an argument is what the user said:
 `{"to": "[EMAIL_1]"}`. `sensitive` says what is found.
@@ -16,7 +16,8 @@ __all__ = ["PERSONAL", "Finding", "Kind", "Redactor", "canonical", "find"]
 MAX_DEPTH: Final = 64
 TOO_DEEP: Final = "[nested too deep to be redacted]"
 PASSES: Final = 8
-"""A replacement can uncover a value beside it; hostile text could make that happen without end."""
+"""Passes over a text. A replacement can uncover a value beside it, and hostile text could make that happen without
+end."""
 
 _SECRET_NAMES: Final = re.compile(
     r"(?:.*_)?(?:password|passwd|pwd|passphrase|passcode|secret|token|credentials?|cookie|authorization|cvv|cvc"
@@ -27,7 +28,7 @@ _EXACT: Final = (Kind.SECRET, Kind.JWT, Kind.API_KEY, Kind.PRIVATE_KEY)
 
 
 class Redactor:
-    """Numbers the values it meets, each kind by itself; one for everything that is read side by side."""
+    """Numbers the values it meets, each kind by itself. Use one for everything that is read side by side."""
 
     def __init__(self) -> None:
         self._placeholders: dict[tuple[Kind, str], str] = {}
@@ -35,7 +36,7 @@ class Redactor:
         self._foreign: set[str] = set()
 
     def redact(self, value: Json) -> Json:
-        """`value` with a placeholder for every finding in its texts, those of keys and of JSON inside texts included.
+        """Return `value` with a placeholder for every finding in its texts, in keys and in JSON inside texts too.
 
         Texts and numbers under names such as `password`, `api_key` or `phone` are replaced whole; what is an object
         there, such as the schema of a parameter, is looked through. JSON inside a text that holds a finding is
@@ -107,7 +108,7 @@ class Redactor:
 
 
 def _kind_of(key: str) -> Kind | None:
-    """What stands whole under this key, whether it is written as `apiKey`, `api-key` or `API_KEY`."""
+    """Return the kind of every value under this key, whether it is written `apiKey`, `api-key` or `API_KEY`."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key[:100]).lower().replace("-", "_").replace(" ", "_")
     if _SECRET_NAMES.fullmatch(name):
         return Kind.SECRET
@@ -121,17 +122,17 @@ def _is_value(text: str, named: Kind) -> bool:
 
 
 def canonical(value: str) -> str:
-    """The same for all ways to write a number or an address."""
+    """Return a form that is the same for all ways to write a number or an address."""
     return value.casefold() if "@" in value or ":" in value else re.sub(r"[ ()./+-]", "", value).casefold()
 
 
 def _number(value: int | float) -> str:
-    """A number as text; only what could be a value of interest: an integer of at most 19 digits."""
+    """Return a number as text. Empty unless it could be a value of interest: an integer of at most 19 digits."""
     return str(value) if isinstance(value, int) and abs(value) < 10**19 else ""
 
 
 def _decoded(text: str) -> Json:
-    """The object or list that `text` is the JSON of; None where it is none.
+    """Return the object or list that the JSON in `text` is. None where it is none.
 
     What stands under a repeated key is a list here: readers of JSON differ in which one they take.
     """
@@ -154,7 +155,7 @@ def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _texts(value: Json) -> list[str]:
-    """Every text in `value`, keys included; without recursion, as it may be deep."""
+    """Return every text in `value`, keys included; without recursion, as it may be deep."""
     texts: list[str] = []
     rest = [value]
     while rest:

@@ -1,4 +1,4 @@
-"""Runs of a task: spans inside belong to the run, and the one who knows says how it went."""
+"""Runs of a task: spans inside belong to the run, and the caller reports its outcome."""
 
 import logging
 import time
@@ -14,13 +14,13 @@ from otel_agenteval.context import (
     Witness,
     identity_in,
     required_of_run,
-    storable,
     with_identity,
     with_witness,
 )
 from otel_agenteval.loops.guard import AgentLoopDetected
 from otel_agenteval.processor import live_processors
 from otel_agenteval.proto.v1.evaluation_pb2 import ReportRunRequest
+from otel_agenteval.text import storable
 
 CONDITIONS: Final = ("baseline", "fault", "structural", "prompt")
 
@@ -28,7 +28,7 @@ _logger = logging.getLogger("otel_agenteval")
 
 
 class Run:
-    """One attempt at a task, as a context manager; `report` may be called inside or afterwards."""
+    """One attempt at a task, as a context manager. `report` may be called inside or afterwards."""
 
     def __init__(self, task_id: str, run_id: str, condition: str = "baseline") -> None:
         self.task_id = required_of_run("task_id", task_id)
@@ -57,7 +57,7 @@ class Run:
             self.report(success=False)
 
     def report(self, success: bool | None = None, confidence: float | None = None) -> None:
-        """Tell the collector what came of the run; never waits for it. Later reports replace earlier ones.
+        """Tell the collector the outcome of the run, without waiting for it. Later reports replace earlier ones.
 
         A run that an exception leaves, or a loop that stops it, is reported as failed where its success was not
         reported before.
@@ -98,12 +98,14 @@ class Run:
 
 
 def _reportable(text: str | None) -> str:
-    """What a report says only beside the run's own ids: left out rather than that the whole report is refused."""
+    """Return the value for the report. Empty where the collector would refuse it, so that the rest of the report is
+    kept."""
     return text if text is not None and len(text) <= MAX_ID and storable(text) == text else ""
 
 
 def run(task_id: str, run_id: str, condition: str = "baseline") -> Run:
-    """Spans started inside belong to run `run_id` of the task; `condition` is what was done to the agent or its tools.
+    """Let spans started inside belong to run `run_id` of the task. `condition` says what was done to the agent or its
+    tools.
 
     Ids are unique within a version of an agent: the same again, under another `service.version`, is another run.
     Raises ValueError for ids that are not non-empty strings of 1024 characters at most, and for an unknown condition.

@@ -15,9 +15,10 @@ AGENTEVAL_CONDITION: Final = "agenteval.condition"
 AGENTEVAL_PROCESS_ID: Final = "agenteval.process.id"
 AGENTEVAL_SPAN_COUNT: Final = "agenteval.trace.span_count"
 AGENTEVAL_DETECTORS: Final = "agenteval.detectors"
-"""On a span that the detectors beside the agent saw as a step: their version. They need not see it again."""
+"""Set on a span that the detectors beside the agent have looked at as a step: their version. The collector need not
+look again."""
 AGENTEVAL_FINDINGS: Final = "agenteval.findings"
-"""On the span that completed a loop: a JSON list of `kind`, `mode`, `reason`, `agent`, `tool`, `metadata`."""
+"""Set on the span that completed a loop: a JSON list of `kind`, `mode`, `reason`, `agent`, `tool`, `metadata`."""
 
 # Attributes that an application may set on any span of a run.
 AGENTEVAL_RUN_SUCCESS: Final = "agenteval.run.success"

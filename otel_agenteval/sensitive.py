@@ -20,7 +20,7 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """What was found; `SECRET` is a password, a credential or a token without a form of its own."""
+    """The kind of data that was found. `SECRET` is a password, a credential or a token without a form of its own."""
 
     PRIVATE_KEY = "PRIVATE_KEY"
     JWT = "JWT"
@@ -39,7 +39,7 @@ PERSONAL: Final = frozenset({Kind.EMAIL, Kind.IBAN, Kind.CARD, Kind.SSN, Kind.PH
 """Data about a person; the other kinds are secrets."""
 
 PLACEHOLDER: Final = re.compile(rf"\[(?:{'|'.join(Kind)})_[1-9][0-9]{{0,8}}\]")
-"""What stands in redacted text instead of a finding, such as `[EMAIL_1]`."""
+"""The form of the text that replaces a finding, such as `[EMAIL_1]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class _Pattern:
 
 
 def find(text: str, kinds: Collection[Kind] = EVERY) -> list[Finding]:
-    """The findings of `kinds` in `text` by place. None overlaps another finding, of whatever kind; where kinds compete,
-    the more specific one wins."""
+    """Return the findings of `kinds` in `text` by place. None overlaps another finding, of whatever kind; where kinds
+    compete, the more specific one wins."""
     if not any(True for pattern in _PATTERNS if pattern.kind in kinds for _ in _candidates(pattern, text)):
         return []  # Most texts; what others have found in them is of no interest then.
     taken = bytearray(len(text))
@@ -100,14 +100,14 @@ def _digits(text: str) -> str:
 
 
 def _luhn(text: str) -> bool:
-    """The checksum of ISO/IEC 7812-1."""
+    """Return whether the checksum of ISO/IEC 7812-1 holds."""
     digits = [int(digit) for digit in reversed(_digits(text))]
     doubled = [digit * 2 - 9 if digit > 4 else digit * 2 for digit in digits[1::2]]
     return (sum(digits[0::2]) + sum(doubled)) % 10 == 0
 
 
 def _iban(text: str) -> bool:
-    """The checksum of ISO 13616: modulo 97."""
+    """Return whether the checksum of ISO 13616, modulo 97, holds."""
     compact = text.replace(" ", "")
     return int("".join(str(int(character, 36)) for character in compact[4:] + compact[:4])) % 97 == 1
 
@@ -134,12 +134,13 @@ def _ipv6(text: str) -> bool:
 
 
 def _credential(text: str) -> bool:
-    """Whether this is more than the next word of a sentence, as in "basic authentication"."""
+    """Return whether the match is more than the next word of a sentence, as in "basic authentication"."""
     return re.search(r"[0-9=+/]|.[A-Z]", text) is not None
 
 
 def _start(inside: str) -> str:
-    """The place before a value of the characters `inside`: none of them, or an escape of JSON such as `\\n`."""
+    """Return a pattern for the place before a value: after none of the characters `inside`, or after an escape of JSON
+    such as `\\n`."""
     return rf"(?:(?<![\\{inside}])|(?<=\\[nrtbf])|(?<=\\)(?![nrtbf]))"
 
 

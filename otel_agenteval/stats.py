@@ -1,4 +1,4 @@
-"""What has become of the spans that a processor was given."""
+"""Numbers of spans that a processor was given, by what has become of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -33,12 +33,12 @@ class Verdict:
 
     @property
     def is_alarm(self) -> bool:
-        """Whether it may stop the agent."""
+        """True where the verdict may stop the agent."""
         return self.mode is Mode.ALARM
 
 
 def verdict_of(finding: Finding) -> Verdict:
-    """A finding as the agent's own code gets it. One without a mode is told as observed."""
+    """Return a finding in the form in which the agent's own code gets it. One without a mode is told as observed."""
     return Verdict(
         name=LOOP_EVALUATOR if finding.kind in LOOP_KINDS else finding.kind,
         kind=finding.kind,

@@ -9,13 +9,15 @@ from hypothesis import HealthCheck, settings
 
 # On machines that others use as well, how long it takes to draw an input says nothing.
 settings.register_profile(
-    "shared-machine",
+    "thorough",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     # In continuous integration the same inputs every time: a change fails for what it changed. Elsewhere new ones.
     derandomize="CI" in os.environ,
 )
-settings.load_profile("shared-machine")
+# Fewer inputs for `make check`: it is run often, each time with new ones.
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=20)
+settings.load_profile("thorough")
 
 _ENDS_WITHIN = 60.0
 """Seconds from the last test to the end of the process, with what the SDKs still send at exit."""
@@ -24,4 +26,4 @@ _ENDS_WITHIN = 60.0
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
     """Where a thread keeps the process from ending, show where it stands and end with an error."""
-    faulthandler.dump_traceback_later(_ENDS_WITHIN, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(_ENDS_WITHIN, exit=True, file=sys.__stderr__ or sys.stderr)

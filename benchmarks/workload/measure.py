@@ -13,7 +13,7 @@ from pprint import pprint
 from typing import TypeVar
 
 from agenteval_collector.embedders import EmbeddedEmbedder
-from agenteval_collector.evaluators.port import Embed, comparable
+from agenteval_collector.evaluators.ports import Embed, comparable
 
 from benchmarks.workload import taubench
 from benchmarks.workload.conversation import Conversation

@@ -1,6 +1,7 @@
 """Conversations as the steps that loop detectors observe, a second each."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from benchmarks.workload.conversation import Conversation, Turn
 from otel_agenteval.detectors import Step, StepKind
@@ -34,5 +35,5 @@ def _steps(turn: Turn, count: int) -> Iterator[Step]:
             count += 1
 
 
-def _place(number: int) -> dict[str, str | int]:
+def _place(number: int) -> dict[str, Any]:
     return {"span_id": f"{number:016x}", "started_at": number * SECOND, "ended_at": (number + 1) * SECOND}

@@ -78,17 +78,17 @@ def speakers(run: Node) -> list[Node]:
 
 def _split(roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
     """Return the outermost runs, and the outermost model and tool calls outside of any run."""
-    outermost, strays = _outermost(roots)
+    outermost, outside = _outermost(roots)
     runs: list[Node] = []
     for run in outermost:
         says_nothing = run.role is Role.WORKFLOW and run.facts and run.facts.input is None and run.facts.output is None
         inner, loose = _outermost(run.children) if says_nothing else ([], [])
         if _are_turns(inner):
             runs += inner
-            strays += loose
+            outside += loose
         else:
             runs.append(run)
-    return sorted(runs, key=_start), sorted(strays, key=_start)
+    return sorted(runs, key=_start), sorted(outside, key=_start)
 
 
 def _outermost(nodes: Iterable[Node]) -> tuple[list[Node], list[Node]]:

@@ -1,4 +1,4 @@
-"""Exact detectors of loops on the stream of an agent's steps: pure, and the same in the agent and in the collector.
+"""Loop detectors: the steps of an agent go in, loops come out. Pure, and the same in the agent and in the collector.
 
 >>> detectors = Detectors("s-42", "0af7...", RuleBook())
 >>> for step in steps_of(trace):

@@ -15,7 +15,7 @@ from otel_agenteval.finding import Finding
 from otel_agenteval.model import Json
 
 PATIENCE: Final = 15_000_000_000
-"""Nanoseconds without any step that are a pause, as between two looks at something that takes its time."""
+"""Nanoseconds without any step that count as a pause, as between two looks at something slow."""
 
 _WAITED: Final = "it waited in between"
 
@@ -25,7 +25,7 @@ _VARIES: Final = re.compile(r"(?<!\d)\d+(?:[.:]\d+)+|\b\d+ ?(?:ms|s|seconds?)\b|
 
 
 class _Call(NamedTuple):
-    """A tool call, and what of it is compared."""
+    """A tool call, in the form in which it is compared."""
 
     step: Step
     tool: ToolName
@@ -36,7 +36,7 @@ class _Call(NamedTuple):
 
 
 class RunDetectors:
-    """Finds loops in what an agent does in a run, each once: a loop that goes on is the same one until it is broken.
+    """Finds the loops of one run of an agent, each once. A loop that goes on is the same one until it is broken.
 
     What a person could see either way is in doubt, and no more than observed.
     """
@@ -56,7 +56,7 @@ class RunDetectors:
         self._pauses = 0
 
     def observe(self, step: Step) -> tuple[Finding | None, ...]:
-        """The loops that `step`, a tool or model call, completes, and None for each that it does not."""
+        """Return the loops that `step`, a tool or model call, completes, and None for each that it does not."""
         is_pause = self._pauses_before(step)
         failure = None if step.error is None else _failure(step.error, step)
         if step.kind is StepKind.MODEL:
@@ -77,7 +77,7 @@ class RunDetectors:
         )
 
     def _pauses_before(self, step: Step) -> bool:
-        """Whether nothing has happened for a while when `step` begins."""
+        """Return whether nothing has happened for a while when `step` begins."""
         before = self._ended_at
         if step.ended_at is not None and (before is None or step.ended_at > before):
             self._ended_at = step.ended_at
@@ -184,7 +184,7 @@ def _repeated(
 
 
 def _outcome(call: _Call) -> Hashable | None:
-    """Equal for calls that came to the same; None where that is not known."""
+    """Return a value that is equal for calls with the same outcome. None where that is not known."""
     if call.arguments is None or call.result is None:
         return None
     if call.lack is Lack.REFUSED:
@@ -193,7 +193,7 @@ def _outcome(call: _Call) -> Hashable | None:
 
 
 def _doubt(call: _Call) -> str | None:
-    """Why the same call with the same result may rightly be made again."""
+    """Return the reason why the same call with the same result may rightly be made again."""
     if call.failure is not None:
         return None
     if call.result is None:
@@ -202,7 +202,7 @@ def _doubt(call: _Call) -> str | None:
 
 
 def _waits(tool: ToolName, arguments: Json) -> bool:
-    """Whether a call lets time pass, by its name, or by the command that it runs."""
+    """Return whether a call only lets time pass, by its name or by the command that it runs."""
     commands = arguments.values() if isinstance(arguments, dict) else (arguments,)
     return tool.waits or any(map(_sleeps, commands))
 
@@ -221,7 +221,7 @@ def _compared(content: Json) -> Compared | None:
 
 
 def _failure(error: str, step: Step) -> Failure:
-    """How a step failed.
+    """Return the failure of a step.
 
     A failure that is only read out of a result may be what was asked about, as a line of a log: it is the same where
     the whole result is.
@@ -231,7 +231,8 @@ def _failure(error: str, step: Step) -> Failure:
 
 
 def _reported(call: _Call) -> Hashable | None:
-    """Equal for calls that ended in the same way but for times; None where that is not recorded."""
+    """Return a value that is equal for calls that ended in the same way except for times. None where that is not
+    recorded."""
     if call.failure is not None:
         return call.failure.exact
     result = call.step.result
@@ -239,5 +240,5 @@ def _reported(call: _Call) -> Hashable | None:
 
 
 def _without_times(text: Json) -> str:
-    """A report without what differs between two runs of one check."""
+    """Return a report without the parts that differ between two runs of one check."""
     return _VARIES.sub("#", ends_of(str(text)))

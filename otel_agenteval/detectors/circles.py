@@ -1,4 +1,4 @@
-"""Agents that hand over to one another in circles."""
+"""Circles of agents that hand over to one another."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -20,12 +20,12 @@ _NEW_WORDS: Final = "each time in new words"
 
 
 class _Turn:
-    """What an agent does until another one does something, or until it hands over by a tool."""
+    """The steps of an agent until another one acts, or until it hands over by a tool."""
 
     __slots__ = ("agent", "began", "is_new", "last", "reply")
 
     def __init__(self, step: Step, *, is_new: bool) -> None:
-        """Begin with `step`. `is_new`: it is not known to be the same as another one."""
+        """Begin with `step`. `is_new` is true where it is not known to repeat another one."""
         self.agent = step.agent
         self.began = step.started_at
         self.is_new = is_new
@@ -34,7 +34,7 @@ class _Turn:
 
 
 class Circles:
-    """Finds agents that take turns in the same order, over and over, and only say what they said before.
+    """Finds agents that take turns in the same order, over and over, and say only what they said before.
 
     Who calls another tool than one that hands over does something. Where they hand over by a tool, new words are only a
     doubt: they may say no more than that. A turn of which no words were recorded is not known to be the same.
@@ -47,7 +47,8 @@ class Circles:
         self._turn: _Turn | None = None
 
     def observe(self, step: Step) -> Finding | None:
-        """The circle whose last round is over by `step`, which hands over or is the first one of the next turn."""
+        """Return the circle whose last round `step` ends. It does so by handing over, or as the first step of the next
+        turn."""
         turn, found = self._turn, None
         if turn is None:
             turn = self._turn = _Turn(step, is_new=False)
@@ -68,7 +69,7 @@ class Circles:
         return found
 
     def _circle(self, turn: _Turn, tool: str | None, step: Step) -> Finding | None:
-        """The circle that a turn completes which ends by `tool`, or by `step` of another agent."""
+        """Return the circle that the turn completes. The turn ends by `tool`, or by `step` of another agent."""
         if turn.is_new or (tool is None and turn.reply is None):
             self._cycles.clear()
             return None
@@ -88,7 +89,8 @@ class Circles:
 
 
 def _is_handover(step: Step) -> bool:
-    """Whether a tool that hands over gives no work back, as one does that waits for what the other agent has done."""
+    """Return whether a tool hands over for good. One that waits for the other agent's work gives that work back, and
+    does not."""
     return (
         tool_name(step.name).hands_over
         and step.error is None
@@ -97,7 +99,7 @@ def _is_handover(step: Step) -> bool:
 
 
 def _reply(step: Step) -> Hashable | None:
-    """Equal for the same reply; None where so much is said that it is no mere handing over."""
+    """Return a value that is equal for the same reply. None where it says too much to be a mere hand-over."""
     if isinstance(step.result, str) and len(step.result) > (MAX_SHORT if step.read is None else MAX_KEPT):
         return None
     return Compared(step.result, step.read)

@@ -1,4 +1,4 @@
-"""When arguments, results and replies count as the same, and which of them say something.
+"""Rules for equal arguments, results and replies, and for which of them say something.
 
 Content is hostile: nothing here raises, and what cannot be read is compared as the text it is.
 """
@@ -16,17 +16,18 @@ MAX_NAME: Final = 200
 """Characters of the name of a tool, a model or an agent that are kept."""
 
 MAX_DECODED: Final = 64 * 1024
-"""Characters of JSON that are decoded; longer texts are the same only where they are so to the letter."""
+"""Characters of JSON that are decoded. Longer texts are the same only if they are equal to the letter."""
 
 MAX_KEPT: Final = 2048
-"""Characters of content that are kept to be read when something is compared with it; longer content is read at once."""
+"""Characters of content that are kept, to be read when something is compared with it. Longer content is read at
+once."""
 
 MIN_WORDS: Final = 3
 MIN_SPEECH: Final = 24
-"""Words, or bytes of UTF-8, that a reply must have to be speech: some scripts have no spaces between words."""
+"""Words, or bytes of UTF-8, that a reply must have to be speech. Some scripts have no spaces between words."""
 
 MAX_ERROR: Final = 2000
-"""Characters of an error that are compared; behind them stand traces of stacks."""
+"""Characters of an error that are compared. Stack traces stand behind them."""
 
 Fingerprint = str | bytes
 
@@ -36,12 +37,13 @@ _DIGIT: Final = re.compile(r"\d")
 
 
 def printable(name: str) -> str:
-    """A name from outside, fit to be kept and to stand in a sentence."""
+    """Return a name from outside in a form that may stand in a sentence."""
     return "".join(character if character.isprintable() else "?" for character in name[:MAX_NAME])
 
 
 def fingerprint(content: Json) -> Fingerprint | None:
-    """Equal for the same content; None where nothing was recorded. A hash only where the text is too long to keep.
+    """Return a value that is equal for the same content. None where nothing was recorded. It is a hash only where the
+    text is too long to keep.
 
     JSON is the same in any order of keys, any white space, as text or decoded, and 1.0 is 1. Text that is no JSON, or
     has a number with more digits than a float holds, is the same up to white space around it.
@@ -59,7 +61,7 @@ def fingerprint(content: Json) -> Fingerprint | None:
 
 
 class Compared:
-    """Recorded content that is equal to the same content, however that is written.
+    """Recorded content that is equal to the same content in another notation.
 
     It is read only when it is compared with content that is written in another way: most calls are told apart by the
     names of their tools, and then their content need not be read at all.
@@ -68,7 +70,7 @@ class Compared:
     __slots__ = ("_read", "_same", "_written", "letters")
 
     def __init__(self, content: Json, read: Callable[[Json], Json] | None = None) -> None:
-        """`read` gets out of `content` what counts; None: all of it."""
+        """Keep `content`. `read` extracts the part that is compared; None: all of it."""
         self._written: str | None = None
         self._read = read
         if isinstance(content, str) and len(content) <= MAX_KEPT:
@@ -80,7 +82,7 @@ class Compared:
 
     @property
     def fingerprint(self) -> Fingerprint | None:
-        """That of what was read; None where it says nothing."""
+        """Return the fingerprint of what was read. None where it says nothing."""
         if self._written is not None:
             self._same = fingerprint(self._read(self._written) if self._read else self._written)
             self._written = None
@@ -98,14 +100,15 @@ class Compared:
 
 
 def error_fingerprint(error: str | None) -> Fingerprint | None:
-    """Equal for the same error, whatever numbers and ids stand in it; None where there is none."""
+    """Return a value that is equal for the same error, whatever numbers and ids stand in it. None where there is
+    none."""
     if error is None:
         return None
     return fingerprint(_WORD.sub(lambda word: "#" if _DIGIT.search(word[0]) else word[0], error[:MAX_ERROR]))
 
 
 def is_speech(reply: Json) -> bool:
-    """Whether a reply is something said, and not a label or a structure, which many questions may share."""
+    """Return whether a reply says something. Labels and structures do not: many questions may share them."""
     if not isinstance(reply, str):
         return False
     text = reply.strip()

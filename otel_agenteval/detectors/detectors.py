@@ -18,18 +18,18 @@ from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.model import Json
 
 MAX_AGENTS: Final = 64
-"""Agents of a trace whose spending is remembered; the one that did nothing for longest is forgotten."""
+"""Agents of a trace whose spending is remembered. The one that did nothing for longest is forgotten."""
 
 
 class Detectors:
-    """Finds the loops of one trace while it runs; each run of its agents is looked at on its own.
+    """Finds the loops of one trace while it runs. Each run of its agents is looked at on its own.
 
     Pure: time comes with the events, and nothing is waited for. What an event costs, and what is remembered, depends
     on the event and on constants, never on how long the trace is. Not for several threads at once.
     """
 
     def __init__(self, session_id: str, trace_id: str, rules: RuleBook) -> None:
-        """The ids are those that findings carry; a trace without a session is its own."""
+        """Begin a trace. Findings carry these ids; a trace without a session is its own session."""
         self._session_id = session_id
         self._trace_id = trace_id
         self._rules = rules
@@ -41,16 +41,16 @@ class Detectors:
 
     @property
     def forgotten(self) -> int:
-        """Runs of agents that were forgotten."""
+        """The number of agents' runs that were forgotten."""
         return self._runs.forgotten
 
     @property
     def unwatched(self) -> int:
-        """Spans that would not be found hanging, because too many were open when they began."""
+        """The number of spans that would not be found hanging, because too many were open when they began."""
         return self._open.unwatched
 
     def observe(self, event: StepStarted | Step) -> list[Finding]:
-        """What is wrong since `event`; spans are to be given in the order in which they ended."""
+        """Return the loops that `event` completes. Spans have to be given in the order in which they ended."""
         names = event.name if event.agent is None else event.name + event.agent
         if len(names) > MAX_NAME or not names.isprintable():
             event = replace(event, name=printable(event.name), agent=event.agent and printable(event.agent))
@@ -68,7 +68,7 @@ class Detectors:
         return self._found(event.agent, found) if any(found) else []
 
     def tick(self, now: int) -> list[Finding]:
-        """What is wrong since nothing happened until `now`: hung spans, and time that has run out."""
+        """Return the loops that show by nothing happening until `now`: hung spans, and time that has run out."""
         found = []
         for span, silence in list(self._open.silent(now)):
             rule = self._rules.of(span.agent).hung_span
@@ -93,7 +93,7 @@ class Detectors:
         return spending
 
     def _found(self, agent: str | None, loops: Iterable[Finding | None]) -> list[Finding]:
-        """Those that are loops, with whose they are."""
+        """Return those that are loops, with the agent of each."""
         return [
             replace(each, trace_id=self._trace_id, session_id=self._session_id, agent=agent) for each in loops if each
         ]

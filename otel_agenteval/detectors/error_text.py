@@ -23,7 +23,7 @@ _CODES: Final = ("status_code", "statusCode")
 
 
 def tells_failure(result: Mapping[str, Json], tool: str) -> bool:
-    """Whether a field at the top of what `tool` gave back says that it failed.
+    """Return whether a field at the top of the result of `tool` says that it failed.
 
     `error` and `errors` do with any value but an empty one, `success` and `ok` do when false, MCP's `isError` and
     Anthropic's `is_error` when true, an HTTP `status_code` from 400 on, and `status` with a failure's word; of a tool

@@ -9,7 +9,7 @@ from otel_agenteval.model import Json
 def loop(
     kind: str, mode: Mode, span_id: str | None, reason: str, metadata: Mapping[str, Json], doubt: str | None = None
 ) -> Finding | None:
-    """A loop as a rule knows it, without its trace, session and agent; None where it is not looked for.
+    """Make a loop as its rule knows it, without trace, session and agent. None where the rules do not look for it.
 
     `metadata` holds what it rests on: `tool` or `model`, `repetitions`, `span_ids` (the newest, at most 10), and what
     else belongs to the kind. A loop in `doubt` is only observed, and says why.

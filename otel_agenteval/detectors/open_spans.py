@@ -21,15 +21,15 @@ class _Open:
 
 
 class OpenSpans:
-    """A span is silent as long as nothing begins or ends inside it."""
+    """The open spans of a trace. A span is silent as long as nothing begins or ends inside it."""
 
     def __init__(self) -> None:
         self._open: dict[str, _Open] = {}
         self.unwatched = 0
-        """Spans that began when too many were open."""
+        """The number of spans that began when too many were open."""
 
     def start(self, span: StepStarted) -> None:
-        """A span began."""
+        """Note that a span began."""
         self._hear(span.parent_id, span.at)
         if len(self._open) < MAX_OPEN:
             self._open[span.span_id] = _Open(span, span.at)
@@ -37,13 +37,13 @@ class OpenSpans:
             self.unwatched += 1
 
     def end(self, span_id: str, at: int | None) -> None:
-        """A span ended; one that was not seen to begin is ignored."""
+        """Note that a span ended. One that was not seen to begin is ignored."""
         ended = self._open.pop(span_id, None)
         if ended is not None and at is not None:
             self._hear(ended.span.parent_id, at)
 
     def silent(self, now: int) -> Iterator[tuple[StepStarted, int]]:
-        """The open calls, each with the nanoseconds that it has been silent.
+        """Yield the open calls, each with the nanoseconds that it has been silent.
 
         Left out are those that were `told` of, and those around another open call, which wait for that one.
         """
@@ -54,7 +54,7 @@ class OpenSpans:
                 yield call.span, now - call.heard_at
 
     def told(self, span_id: str) -> None:
-        """The span was reported; it is not again."""
+        """Mark the span as told of, so that it is not told of again."""
         self._open[span_id].told = True
 
     def _hear(self, span_id: str | None, at: int) -> None:
@@ -64,7 +64,7 @@ class OpenSpans:
             around.heard_at = max(around.heard_at, at)
 
     def _around(self, span_id: str | None) -> Iterator[_Open]:
-        """The open span of this id and those around it, from the inside out."""
+        """Yield the open span of this id and those around it, from the inside out."""
         for _ in range(_MAX_DEPTH):
             around = self._open.get(span_id or "")
             if around is None:

@@ -1,4 +1,4 @@
-"""Counting what is done again. Memory and time are the same after a million steps as after ten."""
+"""Counters of repetition. Memory and time are the same after a million steps as after ten."""
 
 from collections import deque
 from collections.abc import Hashable
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Row:
-    """The same again and again: how often, each time after the time before was over.
+    """The same step again and again, each time after the time before was over.
 
     Equal steps that overlap are one time: whoever began them did not repeat, but do it at once.
     """
@@ -36,12 +36,12 @@ class Row:
         self.span_ids: list[str] = []
 
     def clear(self) -> None:
-        """Begin anew: something else was done."""
+        """Begin anew, because something else was done."""
         self._key = None
         self.count = 0
 
     def is_of(self, key: Hashable) -> bool:
-        """Whether `key` is what is repeated."""
+        """Return whether `key` is the step that is repeated."""
         return self.count > 0 and key == self._key
 
     def add(self, key: Hashable, step: Step, pauses: int = 0) -> int:
@@ -61,17 +61,17 @@ class Row:
         return self.count
 
     def waited(self, pauses: int) -> bool:
-        """Whether the agent has waited before every repetition."""
+        """Return whether the agent has waited before every repetition."""
         return pauses - self._pauses >= self.count - 1
 
 
 class Attempts:
-    """Ways tried in a row, all different, that came to the same."""
+    """Different attempts in a row with the same outcome."""
 
     __slots__ = ("_limit", "row", "tried")
 
     def __init__(self, limit: int) -> None:
-        """More than `limit` attempts need not be told apart."""
+        """Start without attempts. More than `limit` attempts are not told apart."""
         self._limit = limit
         # No set: most ways need never be read, and their hashes would read them.
         self.tried: list[tuple[str, Hashable]] = []
@@ -79,7 +79,7 @@ class Attempts:
         self.row = Row()
 
     def add(self, outcome: Hashable | None, way: Hashable, step: Step) -> int:
-        """Note a way tried; None as outcome is that of no other way.
+        """Note an attempt. None as outcome equals no other outcome.
 
         Returns how many were tried; 0 where this one was tried before, or overlaps the attempt before.
         """
@@ -95,7 +95,7 @@ class Attempts:
 
 
 class _Lately(Generic[T]):
-    """What was kept in the last steps, by key."""
+    """Values of the last steps, by key."""
 
     __slots__ = ("_kept", "step")
 
@@ -104,20 +104,22 @@ class _Lately(Generic[T]):
         self._kept: dict[Hashable, tuple[int, T]] = {}
 
     def take(self, key: Hashable) -> tuple[int, T] | None:
-        """Go one step on; what is kept under `key`, and at which step it was, if at most `NEAR` lie between."""
+        """Go one step on. Returns the value under `key` and the number of its step, if at most `NEAR` steps lie
+        between."""
         self.step += 1
         kept = self._kept.pop(key, None)
         return kept if kept is not None and self.step - kept[0] <= NEAR + 1 else None
 
     def keep(self, key: Hashable, value: T) -> None:
-        """Keep `value` of this step."""
+        """Keep `value` for this step."""
         self._kept[key] = self.step, value
         if len(self._kept) > NEAR + 1:
             del self._kept[next(iter(self._kept))]
 
 
 class Failure(NamedTuple):
-    """How a step failed: `kind` is equal whatever numbers stand in it, `exact` where nothing but times differs."""
+    """The failure of a step. `kind` is equal whatever numbers stand in it, `exact` only where nothing but times
+    differs."""
 
     kind: Hashable
     exact: Hashable
@@ -131,7 +133,7 @@ class Storm:
     failure: Failure
     row: Row = field(default_factory=Row)
     between: bool = False
-    """Whether the same call failed again after something else had succeeded."""
+    """True where the same call failed again after something else had succeeded."""
 
 
 class Failures:
@@ -149,7 +151,7 @@ class Failures:
         self._lately: _Lately[Storm] = _Lately()
 
     def add(self, arguments: Hashable | None, failure: Failure | None, step: Step, pauses: int) -> Storm | None:
-        """Note a step, a success where `failure` is None; the row of failures that it makes longer, if any."""
+        """Note a step, a success where `failure` is None. Returns the row of failures that it makes longer, if any."""
         last = self._lately.take(step.name)
         if failure is None:
             # Who gave nothing back, as a tool to think with, has changed nothing.
@@ -168,7 +170,7 @@ class Failures:
 
 
 class Checks:
-    """The same call that ends in the same way again, each time with other calls in between: they changed nothing."""
+    """The same call that ends in the same way again, each time after other calls, which changed nothing."""
 
     __slots__ = ("_lately",)
 
@@ -176,7 +178,7 @@ class Checks:
         self._lately: _Lately[Row] = _Lately()
 
     def add(self, call: Hashable | None, outcome: Hashable | None, step: Step) -> Row | None:
-        """Note a call and what came of it, None where either is not known; the row that it makes longer, if any."""
+        """Note a call and its outcome, None where either is not known. Returns the row that it makes longer, if any."""
         last = self._lately.take(call)
         if call is None or outcome is None:
             return None
@@ -192,15 +194,15 @@ class Cycle(NamedTuple):
     names: tuple[str, ...]
     span_ids: tuple[str, ...]
     doubt: str | None
-    """Why one of them may rightly be made again."""
+    """The reason why one of them may rightly be made again."""
 
     def evidence(self, whose: str, rounds: int) -> dict[str, Json]:
-        """The metadata of a loop of so many rounds; `whose` names are these: "tools" or "agents"."""
+        """Return the metadata of a loop of so many rounds. `whose` says what the names are: "tools" or "agents"."""
         return {whose: [*self.names], "repetitions": rounds, "span_ids": [*self.span_ids]}
 
 
 class Cycles:
-    """Sequences of 2 to MAX_PERIOD different calls, made over and over."""
+    """Finds sequences of 2 to MAX_PERIOD different calls that are made over and over."""
 
     __slots__ = ("_calls", "_keys", "_runs")
 
@@ -214,7 +216,7 @@ class Cycles:
     def add(
         self, key: Hashable | None, name: str, began: int | None, last: Step, times: int, doubt: str | None
     ) -> Cycle | None:
-        """Note a call of this name that began then and ended with the step `last`; None as key is equal to nothing.
+        """Note a call of this name that began then and ended with the step `last`. A key of None equals nothing.
 
         Returns the cycle whose `times`-th round it completes, if any. `doubt` says why it may rightly be made again.
         """
@@ -240,7 +242,7 @@ class Cycles:
             self._calls.clear()
 
     def _period(self, key: Hashable, began: int | None, times: int) -> int:
-        """The shortest period whose `times`-th round a call with this key completes; 0: none."""
+        """Return the shortest period whose `times`-th round a call with this key completes. 0: none."""
         found = 0
         for period in range(2, len(self._keys) + 1):
             ended_at = self._calls[-period][2]
@@ -252,5 +254,5 @@ class Cycles:
 
 
 def _is_primitive(keys: list[Hashable]) -> bool:
-    """Whether `keys` is no shorter sequence over and over."""
+    """Return whether `keys` is not itself a shorter sequence over and over."""
     return all(keys != keys[shift:] + keys[:shift] for shift in range(1, len(keys)))

@@ -1,4 +1,4 @@
-"""What came of a tool call, where that was nothing: it found nothing, it was refused, or it reports a failure.
+"""Results of tool calls that brought nothing: nothing was found, the call was refused, or a failure was reported.
 
 The words are English, the fields those of common APIs. What they miss is compared all the same: only exact repetitions
 are found then. Content is hostile: nothing here raises.
@@ -16,10 +16,10 @@ from otel_agenteval.detectors.tool_names import ToolName
 from otel_agenteval.model import Json
 
 MAX_SHORT: Final = 300
-"""Characters of a result that may say that there is nothing; a longer one is content."""
+"""Characters of a result that may say that there is nothing. A longer one is content."""
 
 MIN_CONTENT: Final = 80
-"""Characters of a result that are content, whatever they say."""
+"""Characters from which on a result is content, whatever it says."""
 
 _MAX_CLAUSE: Final = 80
 _MAX_VALUES: Final = 100
@@ -54,14 +54,15 @@ _EXIT_CODES: Final = ("exit_code", "exitCode", "exit_status")
 
 
 class Lack(StrEnum):
-    """How nothing came of a call."""
+    """The way in which a call brought nothing."""
 
     NOT_FOUND = "found nothing"
     REFUSED = "was refused"
 
 
 def lack_in(tool: ToolName, result: Json) -> Lack | None:
-    """How nothing came of a call of `tool`; None where something did, or nobody can tell.
+    """Return the way in which a call of `tool` brought nothing. None where it brought something, or where that cannot
+    be told.
 
     One that searches or reads finds nothing: an empty list or, of a search, an empty text or a denial. Another one
     refuses: by a field like `success` that is false, or by a text that begins with a denial. What a tool says that
@@ -83,7 +84,8 @@ def lack_in(tool: ToolName, result: Json) -> Lack | None:
 
 
 def is_content(tool: ToolName, result: Json) -> bool:
-    """Whether a result is more than a confirmation, a verdict or a value, which may rightly be the same for many calls.
+    """Return whether a result is more than a confirmation, a verdict or a value. Those may rightly be the same for many
+    calls.
 
     What a search gives always is.
     """
@@ -94,12 +96,12 @@ def is_content(tool: ToolName, result: Json) -> bool:
 
 
 def ends_of(text: str) -> str:
-    """The beginning and the end of a text, where a report says what came of it."""
+    """Return the beginning and the end of a text, where reports state their outcome."""
     return text if len(text) <= 2 * _MAX_REPORT else f"{text[:_MAX_REPORT]}\n{text[-_MAX_REPORT:]}"
 
 
 def reports_failure(result: Json) -> bool:
-    """Whether a result reports of something that fails, as a test or a build does, at its beginning or at its end."""
+    """Return whether a result reports a failure, as a test or a build does, at its beginning or at its end."""
     if isinstance(result, dict):
         if any(result.get(name) not in (None, 0, "0") for name in _EXIT_CODES):
             return True
@@ -117,7 +119,8 @@ def reports_failure(result: Json) -> bool:
 
 
 def _is_empty_list(fields: list[tuple[str, Json]]) -> bool:
-    """Whether there is a list of nothing, and nothing else but numbers and that all went well."""
+    """Return whether the result is an empty list, with nothing beside it but numbers and the word that all went
+    well."""
     others = (value for _, value in fields if value != [] and not _is_done(value))
     return ("", []) in fields or (
         any(value == [] and not _FAULTS.search(name) for name, value in fields)
@@ -136,12 +139,13 @@ def _is_done(value: Json) -> bool:
 
 
 def _confirms(fields: list[tuple[str, Json]]) -> bool:
-    """Whether a field says that it was done, whatever the others add."""
+    """Return whether a field says that it was done, whatever the other fields add."""
     return any(_is_done(value) for _, value in fields)
 
 
 def _is_undone(fields: list[tuple[str, Json]], tool: ToolName) -> bool:
-    """Whether it says by false alone, or in a field for that, as `booked` of `book_seat`, that it was not done."""
+    """Return whether the result says that it was not done: by false alone, or in a field for that, such as `booked` of
+    `book_seat`."""
     return any(
         value is False and (not name or name in _OUTCOMES or any(name.startswith(word) for word in tool.words))
         for name, value in fields
@@ -149,7 +153,7 @@ def _is_undone(fields: list[tuple[str, Json]], tool: ToolName) -> bool:
 
 
 def _denies(value: Json, tool: ToolName) -> bool:
-    """Whether a text begins by denying something; a word alone is a value where the tool reads."""
+    """Return whether a text begins with a denial. A single word is a value where the tool reads."""
     if not isinstance(value, str) or (tool.reads and len(value.split(None, 1)) < 2):
         return False
     clause = _CLAUSE_ENDS.split(_HARMLESS.sub("", value.strip()[:_MAX_CLAUSE]), maxsplit=1)[0]
@@ -161,7 +165,7 @@ def _denies(value: Json, tool: ToolName) -> bool:
 
 
 def _fields(decoded: Json) -> Iterator[tuple[str, Json]]:
-    """The values at any depth, each with the name of its field: texts, numbers, true, false, and empty lists."""
+    """Yield the values at any depth, each with the name of its field: texts, numbers, true, false, and empty lists."""
     pending: list[tuple[str, Json]] = [("", decoded)]
     count = 0
     while pending and count < _MAX_VALUES:

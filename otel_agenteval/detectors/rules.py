@@ -1,4 +1,4 @@
-"""What counts as a loop, and what is done about it. The defaults are those of the documentation (docs/loops.md)."""
+"""Rules for loops: what counts as one, and what is done about it. docs/loops.md explains the defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from otel_agenteval.finding import FindingKind, Mode
 
 
 class Kind(StrEnum):
-    """The kinds of loops that steps show."""
+    """The kinds of loops that the steps of a trace show."""
 
     IDENTICAL_CALL = "identical_call"
     CYCLE = "cycle"
@@ -21,15 +21,15 @@ class Kind(StrEnum):
 
 
 LOOP_KINDS: Final = frozenset((*Kind, FindingKind.REPEATED_ANSWER))
-"""The kinds of findings that are loops; `repeated_answer` shows across the traces of a session."""
+"""The kinds of findings that are loops. `repeated_answer` shows across the traces of a session."""
 
 LOOP_EVALUATOR: Final = "loop_detection"
-"""The evaluator that loops are told under, whatever their kind."""
+"""The name under which loops of any kind are told to the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repetition:
-    """A loop that shows in the `repeats`-th repetition, the first time counted; at least 2."""
+    """A loop that shows in the `repeats`-th repetition. The first time counts, so it is at least 2."""
 
     mode: Mode = Mode.ALARM
     repeats: int = 3
@@ -37,7 +37,7 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HungSpan:
-    """A call is hung when it has been open, with nothing going on inside it, for `after` seconds."""
+    """A call that has been open for `after` seconds with nothing going on inside it."""
 
     mode: Mode = Mode.ALARM
     after: float = 600.0
@@ -45,7 +45,7 @@ class HungSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What an agent may use up in a trace before it is told of: calls, tokens, seconds. None: no bound."""
+    """The calls, tokens and seconds that an agent may use up in a trace. None: no bound."""
 
     mode: Mode = Mode.OFF
     steps: int | None = None
@@ -54,7 +54,7 @@ class Budget:
 
     @property
     def is_bound(self) -> bool:
-        """Whether there is a bound to exceed."""
+        """True where there is a bound to exceed."""
         return any(bound is not None for bound in (self.steps, self.tokens, self.seconds))
 
 
@@ -72,22 +72,22 @@ class Rules:
 
     @property
     def are_off(self) -> bool:
-        """Whether nothing is looked for."""
+        """True where nothing is looked for."""
         return all(getattr(self, kind).mode is Mode.OFF for kind in Kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleBook:
-    """The rules of every agent: its own where it has some, else `default`."""
+    """The rules of every agent: its own, else `default`."""
 
     default: Rules = Rules()
     agents: Mapping[str, Rules] = field(default_factory=dict)
 
     @property
     def are_off(self) -> bool:
-        """Whether nothing is looked for in any agent."""
+        """True where nothing is looked for in any agent."""
         return self.default.are_off and all(rules.are_off for rules in self.agents.values())
 
     def of(self, agent: str | None) -> Rules:
-        """The rules for `agent`; None is an agent whose name was not recorded."""
+        """Return the rules for `agent`. None is an agent whose name was not recorded."""
         return self.agents.get(agent, self.default) if agent is not None else self.default

@@ -1,4 +1,4 @@
-"""The runs of a trace's agents, and which of them go on with an earlier one."""
+"""The runs of a trace's agents. A run may go on with an earlier one."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.model import Question
 
 MAX_RUNS: Final = 64
-"""Runs of a trace that are remembered; the one that did nothing for longest is forgotten."""
+"""Runs of a trace that are remembered. The one that did nothing for longest is forgotten."""
 
 _Key = tuple[str | None, str | None]
 
@@ -19,14 +19,14 @@ _Key = tuple[str | None, str | None]
 class _Remembered:
     detectors: RunDetectors
     opening: str | None = None
-    """How the conversation of the run begins; None where that was not recorded."""
+    """The beginning of the run's conversation. None where that was not recorded."""
     ended_at: int | None = None
     is_guessed: bool = False
-    """Whether it is not known yet how the conversation of the newest run begins that is taken for the same."""
+    """True while it is only assumed that the newest run has the same conversation."""
 
 
 class Runs:
-    """Each run of an agent is another one, unless it goes on with one that is over: some frameworks make a run of
+    """The runs of agents. Each is a new one, unless it goes on with one that is over: some frameworks make a run of
     every turn or iteration.
 
     It does where its model is sent the same conversation again, with its own earlier words in it; where what was sent
@@ -37,10 +37,10 @@ class Runs:
         self._rules = rules
         self._runs: OrderedDict[_Key, _Remembered] = OrderedDict()
         self.forgotten = 0
-        """Runs that were forgotten."""
+        """The number of runs that were forgotten."""
 
     def of(self, step: Step) -> RunDetectors:
-        """The detectors of the run that `step` belongs to."""
+        """Return the detectors of the run that `step` belongs to."""
         key = (step.agent, step.run.span_id if step.run is not None else None)
         run = self._runs.get(key)
         if run is None:
@@ -65,7 +65,7 @@ class Runs:
         return run
 
     def _learn(self, run: _Remembered, step: Step) -> None:
-        """Begin anew where `step` tells that its run has a conversation of its own."""
+        """Begin anew where `step` shows that its run has a conversation of its own."""
         question = step.question()
         if question is None:
             return
@@ -76,7 +76,7 @@ class Runs:
             run.opening = question.opening or question.newest
 
     def _earlier(self, step: Step, question: Question | None) -> _Key | None:
-        """The run that the one which begins with `step` goes on with."""
+        """Return the run that the one beginning with `step` goes on with."""
         if step.run is None or step.run.is_parallel:
             return None
         for key, run in reversed(self._runs.items()):

@@ -1,4 +1,4 @@
-"""What an agent uses up in a trace, in all of its runs."""
+"""The spending of an agent in a trace, over all of its runs."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -23,7 +23,7 @@ class Spending:
         self._last_span_id = ""
 
     def observe(self, step: Step) -> Iterator[Finding | None]:
-        """The bounds that `step` exceeds."""
+        """Yield the bounds that `step` exceeds."""
         if self._started_at is None:
             self._started_at = step.started_at
         self._last_span_id = step.span_id
@@ -35,7 +35,7 @@ class Spending:
             yield from self.tick(step.ended_at)
 
     def tick(self, now: int) -> Iterator[Finding | None]:
-        """The time that has run out at `now`."""
+        """Yield the bound of time, if it has run out at `now`."""
         if self._started_at is not None:
             yield from self._exceeds("seconds", (now - self._started_at) / NANOSECONDS)
 

@@ -1,4 +1,4 @@
-"""What an agent does, step by step, whatever it was read from: spans in its own process, or a trace from the wire.
+"""The steps of an agent, whether read from spans in its own process or from a trace.
 
 Times are nanoseconds since the Unix epoch, or of any clock that all steps of a trace share. None is "not recorded".
 """
@@ -12,21 +12,21 @@ from otel_agenteval.model import AgentRun, Json, ModelCall, Question, ToolCall, 
 
 
 class StepKind(StrEnum):
-    """What a step is."""
+    """The kind of a step."""
 
     TOOL = "tool"
     MODEL = "model"
     OTHER = "other"
-    """Neither, as an agent's run or a framework's node: no step, but steps may stand inside it."""
+    """Neither, such as an agent's run or a framework's node. It is no step, but steps may stand inside it."""
 
 
 def not_recorded() -> None:
-    """What a model was asked is not known."""
+    """Stand for a question to a model that was not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted:
-    """A span that began. Only hung spans are found by it; a stream without starts does for all else."""
+    """A span that began. Only hung spans are found by it; everything else is found without starts."""
 
     kind: StepKind
     name: str
@@ -69,11 +69,11 @@ class Step:
 
     @property
     def reply(self) -> Json:
-        """The text that a model replied with; None where there is none."""
+        """The text of a model's reply. None where there is none."""
         return self.read(self.result) if self.read else self.result
 
     def follows(self, ended_at: int | None) -> bool:
-        """Whether it began when something that ended at `ended_at` was over; so it is taken where a time is missing.
+        """Return whether the step began after `ended_at`. True where a time is missing.
 
         Who begins a step before another one is over cannot repeat it: the outcome was not known.
         """
@@ -81,13 +81,14 @@ class Step:
 
 
 def steps_of(trace: Trace) -> list[Step]:
-    """The tool and model calls of a trace in the order in which they ended, without those that only hand over."""
+    """Return the tool and model calls of a trace in the order in which they ended. Calls that only hand over are left
+    out."""
     timed = (pair for turn in trace.turns for pair in _timed(turn))
     return [step for _, step in sorted(timed, key=lambda pair: pair[0])]
 
 
 def _timed(turn: Turn) -> Iterator[tuple[int, Step]]:
-    """The steps of a turn, each with when it ended; a call that no span tells of ended with the one before it."""
+    """Yield the steps of a turn, each with the time of its end. A call without a span ended with the one before it."""
     at = turn.started_at
     for call in turn.tool_calls:
         at = call.ended_at if call.ended_at is not None else at

@@ -1,4 +1,4 @@
-"""What the name of a tool says that it does. Short lists: what they miss is judged by its results alone."""
+"""The meaning of tools' names, by short lists of words. A tool with another name is judged by its results alone."""
 
 import re
 from functools import lru_cache
@@ -27,26 +27,27 @@ _NOTHING_SAID: Final[tuple[Json, ...]] = (None, "", "{}", "null", {})
 
 
 class ToolName(NamedTuple):
-    """A name in words, and what they say of its tool."""
+    """The words of a tool's name, and what they say of the tool."""
 
     words: tuple[str, ...]
     reads: bool
-    """It tells of something: what it says is what was asked about."""
+    """True where the tool tells of something: its result was asked about."""
     searches: bool
-    """It looks for something, and may find nothing."""
+    """True where the tool looks for something, and may find nothing."""
     judges: bool
-    """It decides something: the same may rightly be said of many things."""
+    """True where the tool decides something: its verdict may rightly be the same of many things."""
     waits: bool
-    """It lets time pass."""
+    """True where the tool lets time pass."""
     steps: bool
-    """It goes one step on, as `scroll` or `roll_dice`: the same step is often made several times over."""
+    """True where the tool goes one step on, such as `scroll` or `roll_dice`. The same step is often made several
+    times."""
     hands_over: bool
-    """It gives the conversation to another agent."""
+    """True where the tool gives the conversation to another agent."""
 
 
 @lru_cache(maxsize=512)
 def tool_name(tool: str) -> ToolName:
-    """What the name of `tool` says of it, whether `in_snake_case`, `inCamelCase` or `with-hyphens`."""
+    """Read the name of `tool`, written `in_snake_case`, `inCamelCase` or `with-hyphens`."""
     words = tuple(word.lower() for word in _WORDS.findall(tool))
     first = words[:1]
     return ToolName(
@@ -61,11 +62,12 @@ def tool_name(tool: str) -> ToolName:
 
 
 def receiver_in(tool: str) -> str | None:
-    """Whom a tool by its name hands the conversation to, as it is written there; None where it hands nothing over."""
+    """Return the agent that a tool hands the conversation to, as its name says it. None where it hands nothing over."""
     match = _HANDS_OVER.fullmatch(tool)
     return match[1] if match else None
 
 
 def only_hands_over(tool: str, arguments: Json) -> bool:
-    """Whether a call says nothing but the name of an agent, in the tool's: it is no step, whatever agents there are."""
+    """Return whether the call says nothing but the name of an agent. Such a call is no step, whatever agents there
+    are."""
     return tool_name(tool).hands_over and arguments in _NOTHING_SAID

@@ -1,4 +1,4 @@
-"""How well an evaluator's scores agree with what people say of the same traces.
+"""Agreement of an evaluator's scores with what people say of the same traces.
 
 Pass and fail are compared by Cohen's kappa (Cohen 1960, "A coefficient of agreement for nominal scales"), values by
 the correlations of Pearson and Spearman (ties have their mean rank) and by the mean absolute difference. Each figure
@@ -67,7 +67,7 @@ class Agreement:
 
 
 def agreement(pairs: Iterable[LabelledScore]) -> Agreement:
-    """Agreement of scores with labels, whatever their order.
+    """Compare scores with labels, whatever their order.
 
     Kappa is undefined where a threshold is missing, or where the labels all pass or all fail: whether the evaluator
     tells the two apart cannot be seen then. A correlation is undefined where the scores or the labels are all equal.
@@ -118,7 +118,7 @@ class _Figures:
 
 
 def _correlation(weights: Floats, x: Floats, y: Floats) -> Floats:
-    """Pearson's correlation of each row of `x` with that of `y`, weighted; NaN where one of them is constant."""
+    """Return Pearson's correlation of each row of `x` with that of `y`, weighted. NaN where one of them is constant."""
     n = weights.sum(axis=1, keepdims=True)
     dx = x - (weights * x).sum(axis=1, keepdims=True) / n
     dy = y - (weights * y).sum(axis=1, keepdims=True) / n
@@ -133,7 +133,7 @@ _ROUNDING: Final = 1e-18
 
 
 def _ranks(weights: Floats, values: Floats) -> Floats:
-    """The rank of each value in each sample; equal values have the mean of their places."""
+    """Return the rank of each value in each sample; equal values have the mean of their places."""
     order = np.argsort(values, kind="stable")
     starts = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)
     sizes = np.add.reduceat(weights[:, order], starts, axis=1)
@@ -160,7 +160,7 @@ def _reasons(pairs: Sequence[LabelledScore]) -> dict[str, str]:
 
 
 def _halves(pairs: Sequence[LabelledScore]) -> tuple[Half, Half] | None:
-    """By time; of an odd number, the newer half has one more."""
+    """Return the older and the newer half. Of an odd number, the newer half has one more."""
     if len(pairs) < 2:
         return None
     middle = len(pairs) // 2

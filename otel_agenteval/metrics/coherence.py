@@ -1,4 +1,4 @@
-"""Whether an answer is about what was asked, by the distance of their embeddings (PandaProbe, "Coherence")."""
+"""Coherence: an answer is about its question, by the distance of their embeddings (PandaProbe, "Coherence")."""
 
 from otel_agenteval.metrics.result import MetricResult
 from otel_agenteval.metrics.vectors import Vector, cosine_similarity, unit_vector
@@ -10,7 +10,7 @@ def coherence(
     input_vector: Vector | None,
     output_vector: Vector | None,
 ) -> MetricResult:
-    """1 - cosine distance between the embeddings of `input` and `output`, both limited to [0, 1].
+    """Return 1 - the cosine distance between the embeddings of `input` and `output`, both limited to [0, 1].
 
     `evaluated` is 1, or 0 with the score 1.0 where a text is `""`: its vector is then not looked at. White space
     is text. A vector of zeros has distance 1 to everything. Metadata: `coherence_gap`, the distance.

@@ -1,4 +1,4 @@
-"""Whether one version of an agent is more reliable than another, from runs of both.
+"""Comparison of two versions of an agent by their runs.
 
 Tasks differ more than versions do, so only the tasks that both were run on are compared, and resampled in pairs: each
 bootstrap sample draws the same tasks for both (paired bootstrap; Efron and Tibshirani 1993, "An Introduction to the
@@ -71,7 +71,7 @@ def compare_reliability(
     variant: Variant = "page",
     severity_weights: Mapping[str, float] | None = None,
 ) -> ReliabilityComparison:
-    """The figures of both over the tasks in common, seeded: the same runs have the same answer.
+    """Return the figures of both over the tasks in common, seeded: the same runs have the same answer.
 
     Raises ValueError as `reliability_report` does.
     """
@@ -99,7 +99,7 @@ def compare_reliability(
 
 
 def probability_higher(n_before: int, c_before: int, n_after: int, c_after: int) -> float:
-    """Chance that the rate behind `c_after` of `n_after` successes is higher than that behind `c_before` of
+    """Return the chance that the rate behind `c_after` of `n_after` successes is higher than that behind `c_before` of
     `n_before`, in [0, 1].
 
     Both rates have uniform priors, so Beta(1 + c, 1 + n - c) posteriors. With whole parameters the integral is a sum:
@@ -117,7 +117,7 @@ def probability_higher(n_before: int, c_before: int, n_after: int, c_after: int)
 
 
 def _samples(figures: Sequence[Figures], names: Sequence[str]) -> dict[str, Floats]:
-    """By figure, its values in every sample, of shape (2, samples)."""
+    """Return, by figure, its values in every sample, of shape (2, samples)."""
     tasks, runs = len(figures[0].baseline_runs), max(len(each.pool) for each in figures)
     drawn = [[each.at(weights) for each in figures] for weights in resamples(tasks, runs)]
     return {name: np.concatenate([[both[name] for both in block] for block in drawn], axis=1) for name in names}

@@ -1,4 +1,4 @@
-"""How repeatable an agent is over several runs of one task, task by task.
+"""Consistency of an agent over several runs of one task, task by task.
 
 Reliability methodology of the Holistic Agent Leaderboard (princeton-pli/hal-harness, package `reliability_eval`),
 section "Consistency". The published page and the authors' code since June 2026 differ in two formulas; both are here.
@@ -20,7 +20,7 @@ _EPSILON = 1e-8
 
 
 def consistency_by_task(runs: RunTable, variant: Variant) -> dict[str, Floats]:
-    """`C_out`, `C_traj_d`, `C_traj_s`, `C_conf` and `C_res` of each task, NaN where one is undefined for it."""
+    """Return `C_out`, `C_traj_d`, `C_traj_s`, `C_conf` and `C_res` of each task, NaN where one is undefined for it."""
     return {
         "C_out": _outcome(runs, variant),
         **_trajectories(runs, variant),
@@ -30,7 +30,8 @@ def consistency_by_task(runs: RunTable, variant: Variant) -> dict[str, Floats]:
 
 
 def _outcome(runs: RunTable, variant: Variant) -> Floats:
-    """page: 1 - s^2 / (p (1 - p)), s^2 with K - 1: 1 where all runs agree, else 0. 2026-06: (2p - 1)^2."""
+    """Return the consistency of outcomes. page: 1 - s^2 / (p (1 - p)), s^2 with K - 1: 1 where all runs agree, else 0.
+    2026-06: (2p - 1)^2."""
     count = runs.sum_by_task(np.ones(len(runs)))
     rate = ratio(runs.sum_by_task(runs.success), count)
     spread = rate * (1.0 - rate)
@@ -42,7 +43,8 @@ def _outcome(runs: RunTable, variant: Variant) -> Floats:
 
 
 def _trajectories(runs: RunTable, variant: Variant) -> dict[str, Floats]:
-    """Over the pairs of successful runs with actions. page: 1 - distance (nats). 2026-06: 1 - divergence (bits)."""
+    """Return the means over the pairs of successful runs with actions. page: 1 - distance (nats). 2026-06: 1 -
+    divergence (bits)."""
     distribution, sequence = (np.full(len(runs.task_ids), np.nan) for _ in range(2))
     compared = runs.where(runs.success & np.array([bool(actions) for actions in runs.actions], dtype=np.bool_))
     for task, rows in groupby(range(len(compared)), key=lambda row: int(compared.task[row])):
@@ -57,14 +59,15 @@ def _trajectories(runs: RunTable, variant: Variant) -> dict[str, Floats]:
 
 
 def _resources(runs: RunTable) -> Floats:
-    """exp(-mean coefficient of variation over the resource types that have one)."""
+    """Return exp(-mean coefficient of variation over the resource types that have one)."""
     variations = np.array([_variation(runs, amounts, zeros=name == ERRORS) for name, amounts in runs.resources.items()])
     defined = ~np.isnan(variations)
     return np.exp(-ratio(np.where(defined, variations, 0.0).sum(axis=0), defined.sum(axis=0).astype(np.float64)))
 
 
 def _variation(runs: RunTable, values: Floats, *, zeros: bool) -> Floats:
-    """Standard deviation (K - 1) / mean of each task; NaN for fewer than two values or a mean that is not positive.
+    """Return standard deviation (K - 1) / mean of each task. NaN for fewer than two values or a mean that is not
+    positive.
 
     Values of 0 and less stand for "not measured" unless `zeros`.
     """

@@ -1,4 +1,4 @@
-"""Whether a whole conversation was correct (Gaussia, "Agentic Metric")."""
+"""Correctness of a whole conversation (Gaussia, "Agentic Metric")."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,8 @@ DEFAULT_THRESHOLD = 0.7
 
 
 def conversation_correctness(scores: Sequence[float], threshold: float = DEFAULT_THRESHOLD) -> MetricResult:
-    """1.0 where every interaction is correct, 0.0 where one is not; None for a conversation without interactions.
+    """Return 1.0 where every interaction is correct, 0.0 where one is not, None for a conversation without
+    interactions.
 
     `scores` holds the correctness of each interaction in [0, 1]; one that reaches `threshold` is correct. `evaluated`
     is the number of interactions. Metadata: `correct_interactions` (with `evaluated` the c and n of `pass_at_k`),

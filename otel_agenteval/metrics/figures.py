@@ -20,7 +20,7 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "R_rob": tuple(CONDITION_OF),
     "R": ("R_con", "R_pred", "R_rob"),
 }
-"""What each aggregate is the mean of. `C_traj` is a step on the way to `R_con` and no figure of its own."""
+"""The figures that each aggregate is the mean of. `C_traj` is a step on the way to `R_con` and no figure of its own."""
 
 RELIABILITY_METRICS: Final = (
     *(*CONSISTENCY, "R_con", *PREDICTABILITY, "R_pred"),
@@ -29,7 +29,7 @@ RELIABILITY_METRICS: Final = (
 """Every published figure."""
 
 MAX_K: Final = 100
-"""pass@k and pass^k are computed up to this k."""
+"""The largest k of pass@k and pass^k."""
 
 
 class Figures:
@@ -41,7 +41,7 @@ class Figures:
     """
 
     def __init__(self, runs: RunTable, variant: Variant) -> None:
-        """What is dear is computed here, once."""
+        """Compute everything that is expensive, once."""
         baseline = runs.under(BASELINE)
         self.pool = baseline if len(baseline) else runs
         self._robustness = Robustness(runs)
@@ -64,7 +64,7 @@ class Figures:
         self.point = {name: None if np.isnan(value[0]) else float(value[0]) for name, value in values.items()}
 
     def at(self, weights: Floats) -> dict[str, Floats]:
-        """Every figure for each row of `weights` (samples, tasks), NaN where undefined.
+        """Return every figure for each row of `weights` (samples, tasks), NaN where undefined.
 
         Aggregates have the parts that they have with every task, and are undefined where one of those is.
         """
@@ -74,7 +74,8 @@ class Figures:
         return values
 
     def tasks_used(self) -> dict[str, int]:
-        """How many tasks say something about each figure; of an aggregate, about the part with the fewest."""
+        """Return the number of tasks that say something about each figure. For an aggregate it is that of the part with
+        the fewest."""
         used = {name: int((~np.isnan(values)).sum()) for name, values in self.by_task.items()}
         runs_by_task = dict.fromkeys(PREDICTABILITY, self._predictability.runs_by_task)
         runs_by_task |= dict.fromkeys(SAFETY, self._safety.runs_by_task)
@@ -86,7 +87,7 @@ class Figures:
         return used
 
     def coverage(self) -> dict[str, float | None]:
-        """Share of what each figure in `RELIABILITY_METRICS` could rest on; see `ReliabilityReport`."""
+        """Return the share of what each figure in `RELIABILITY_METRICS` could rest on; see `ReliabilityReport`."""
         tasks = self.baseline_runs > 0
         shares = {name: _share(~np.isnan(self.by_task[name]), tasks) for name in CONSISTENCY}
         for name, condition in CONDITION_OF.items():

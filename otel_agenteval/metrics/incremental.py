@@ -28,7 +28,8 @@ class SessionScores:
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
-        """`weights` go over `DEFAULT_WEIGHTS`; ValueError for an unknown name or a weight outside [0, 1]."""
+        """Start without traces. `weights` go over `DEFAULT_WEIGHTS`. Raises ValueError for an unknown name or a weight
+        outside [0, 1]."""
         self._weights = merge_weights(weights)
         self._traces: dict[str, _Entry] = {}
         self._risks = TailRisk()
@@ -58,7 +59,7 @@ class SessionScores:
                 self._flagged.add(trace_id)
 
     def remove(self, trace_id: str) -> None:
-        """Take a trace out, if it is here."""
+        """Remove a trace, if it is here."""
         removed = self._traces.pop(trace_id, None)
         if removed is not None:
             self._count(removed, -1)
@@ -66,7 +67,8 @@ class SessionScores:
             self._flagged.discard(trace_id)
 
     def reliability(self) -> MetricResult:
-        """As `agent_reliability`, without the metadata of single traces; coverage allows for not applicable ones."""
+        """Return the same as `agent_reliability`, without the metadata of single traces. Coverage leaves out signals
+        that are not applicable."""
         return reliability_result(
             self._basis(scored=len(self._risks), evaluated=self._evaluated),
             self._weights,
@@ -77,7 +79,8 @@ class SessionScores:
         )
 
     def consistency(self) -> MetricResult:
-        """As `agent_consistency`, without the metadata of single traces; coverage allows for not applicable ones."""
+        """Return the same as `agent_consistency`, without the metadata of single traces. Coverage leaves out signals
+        that are not applicable."""
         return consistency_result(
             self._basis(scored=self._uncertain, evaluated=self._confident),
             self._weights,

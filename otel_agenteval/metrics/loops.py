@@ -1,4 +1,4 @@
-"""Whether an answer repeats a recent one, in meaning and in words (PandaProbe, "Loop Detection").
+"""Loop detection: an answer does not repeat a recent one, in meaning and in words (PandaProbe, "Loop Detection").
 
 Compared are the answers of one session: the current one with those of the `window` traces before it. A trace that
 answered nothing takes its place in the window, but is not compared. The product of cosine similarity (same meaning)
@@ -18,19 +18,19 @@ from otel_agenteval.metrics.vectors import UnitVector, Vector, cosine_similarity
 from otel_agenteval.model import Json
 
 DEFAULT_WINDOW = 3
-"""How many previous traces are looked at."""
+"""The number of previous traces that are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopText:
-    """An answer made ready for comparison, so that a caller who keeps it pays for tokens and norm once."""
+    """An answer made ready for comparison. A caller who keeps it computes tokens and norm only once."""
 
     tokens: TokenSets
     vector: UnitVector
 
     @classmethod
     def of(cls, text: str, vector: Vector | None, *, compatible: bool = False, name: str = "vector") -> Self | None:
-        """None for the empty text, whose vector is not looked at.
+        """Make an answer ready for comparison. None for the empty text, whose vector is not looked at.
 
         Raises ValueError, with the `name` of the vector, where it is empty or not finite.
         """
@@ -45,7 +45,7 @@ def loop_detection(
     window: int = DEFAULT_WINDOW,
     compatible: bool = False,
 ) -> MetricResult:
-    """1 - the highest cosine x Jaccard of `current` with one of the last `window` of `previous`, oldest first.
+    """Return 1 - the highest cosine x Jaccard of `current` with one of the last `window` of `previous`, oldest first.
 
     Only vectors of texts that are compared are looked at. `compatible=True` keeps the published tokeniser (see
     `jaccard_similarity`). The result is that of `loop_score`, with indexes into `previous`.
@@ -79,7 +79,7 @@ def loop_score(
     window: int = DEFAULT_WINDOW,
     first_index: int = 0,
 ) -> MetricResult:
-    """`loop_detection` on texts made ready before; None stands for an empty answer.
+    """Return the score of `loop_detection` for texts made ready before. None stands for an empty answer.
 
     `previous` is oldest first, and `first_index` is the position in its session of the first one given.
     `evaluated` is the number of comparisons; without any the score is 1.0. Metadata: `window_size` (comparisons

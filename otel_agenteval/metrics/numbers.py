@@ -1,4 +1,4 @@
-"""Reading numbers that come from outside."""
+"""Checks of numbers that come from outside."""
 
 from collections.abc import Iterable
 from numbers import Real
@@ -8,12 +8,12 @@ T = TypeVar("T")
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a real number; True and False are none."""
+    """Return whether the value is a real number. True and False are none."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def listed(values: Iterable[T], kind: type[T], what: str) -> list[T]:
-    """The `values` as a list; raises ValueError, saying `what` they are, unless all of them are of that kind."""
+    """Return the `values` as a list. Raises ValueError, saying `what` they are, unless all of them are of that kind."""
     found = None if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
     if found is None:
         raise ValueError(f"{what} are {values!r:.200}, not a sequence")
@@ -24,7 +24,7 @@ def listed(values: Iterable[T], kind: type[T], what: str) -> list[T]:
 
 
 def unit_interval(value: object, what: str) -> float:
-    """`value` as a float; raises ValueError, naming `what` it is, unless it is a number in [0, 1]."""
+    """Return `value` as a float. Raises ValueError, naming `what` it is, unless it is a number in [0, 1]."""
     if not is_number(value) or not 0.0 <= float(value) <= 1.0:
         raise ValueError(f"{what} is {value!r}, not a number in [0, 1]")
     return float(value)

@@ -24,11 +24,11 @@ Estimator: TypeAlias = Literal["plugin", "unbiased"]
 Interval: TypeAlias = tuple[float, float]
 
 MANY = 10**10
-"""Successes, and failures, from which a posterior is taken for normal."""
+"""Successes, and failures, from which on a posterior is taken for normal."""
 
 
 def pass_at_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float | None:
-    """Chance that at least one of `k` attempts succeeds, in [0, 1], after `c` of `n` attempts did.
+    """Return the chance that at least one of `k` attempts succeeds, in [0, 1], after `c` of `n` attempts did.
 
     `"plugin"`: 1 - (1 - c/n)^k. `"unbiased"`: 1 - C(n-c, k) / C(n, k), None where `k` exceeds `n`. None where no
     attempt was made. Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers.
@@ -43,7 +43,7 @@ def pass_at_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float 
 
 
 def pass_hat_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float | None:
-    """Chance that all of `k` attempts succeed, in [0, 1], after `c` of `n` attempts did.
+    """Return the chance that all of `k` attempts succeed, in [0, 1], after `c` of `n` attempts did.
 
     `"plugin"`: (c/n)^k. `"unbiased"`: C(c, k) / C(n, k), None where `k` exceeds `n`. None where no attempt was made.
     Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers.
@@ -59,7 +59,7 @@ def pass_hat_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassKPosterior:
-    """What is believed of pass@k and pass^k: the posterior means and equal-tailed credible intervals of `level`.
+    """Posterior means of pass@k and pass^k, and their equal-tailed credible intervals of `level`.
 
     All four are None where no attempt was made: the prior alone is no evidence.
     """
@@ -73,7 +73,7 @@ class PassKPosterior:
 
 
 def pass_k_posterior(n: int, c: int, k: int, level: float = 0.95) -> PassKPosterior:
-    """pass@k and pass^k of a rate of success with a uniform prior, after `c` of `n` attempts succeeded.
+    """Return pass@k and pass^k of a rate of success with a uniform prior, after `c` of `n` attempts succeeded.
 
     The rate has the posterior Beta(1 + c, 1 + n - c), and everything follows in closed form where the publication
     draws samples (Gaussia, "Agentic Metric", Statistical Modes): the mean of p^k is a product of rising factorials,
@@ -105,7 +105,8 @@ def pass_k_posterior(n: int, c: int, k: int, level: float = 0.95) -> PassKPoster
 
 
 def _quantile(a: int, b: int, share: float) -> float:
-    """Of Beta(a, b). With many successes and failures it is normal to more digits than the inverse then keeps."""
+    """Return a quantile of Beta(a, b). With many successes and failures it uses the normal approximation,
+    which then has more correct digits than the inverse."""
     if min(a, b) < MANY:
         return float(betaincinv(a, b, share))
     mean = a / (a + b)
@@ -113,7 +114,7 @@ def _quantile(a: int, b: int, share: float) -> float:
 
 
 def unbiased_by_task(n: Floats, c: Floats, largest_k: int) -> tuple[Floats, Floats]:
-    """Unbiased pass@k and pass^k of tasks with `c` successes in `n` runs, for k = 1 to `largest_k`.
+    """Return unbiased pass@k and pass^k of tasks with `c` successes in `n` runs, for k = 1 to `largest_k`.
 
     Both of shape (tasks, largest_k), NaN where a task has fewer than k runs.
     """
@@ -121,7 +122,7 @@ def unbiased_by_task(n: Floats, c: Floats, largest_k: int) -> tuple[Floats, Floa
 
 
 def _all_drawn_from(chosen: Floats, n: Floats, largest_k: int) -> Floats:
-    """C(chosen, k) / C(n, k), as the product of the chances of one draw after the other."""
+    """Return C(chosen, k) / C(n, k), as the product of the chances of one draw after the other."""
     drawn = np.arange(largest_k)
     left = n[:, None] - drawn
     chances = np.maximum(chosen[:, None] - drawn, 0.0) / np.where(left > 0, left, np.nan)

@@ -1,4 +1,4 @@
-"""How well an agent's confidence predicts its success, over the runs of all tasks together.
+"""Predictability: the agent's confidence predicts its success, over the runs of all tasks together.
 
 Reliability methodology of the Holistic Agent Leaderboard (princeton-pli/hal-harness, package `reliability_eval`),
 section "Predictability". Runs of equal confidence have no order: where one is needed, figures are averaged over all.
@@ -20,7 +20,7 @@ class Predictability:
     """`P_rc`, `P_cal`, `P_auroc` and `P_brier` of runs that have a confidence, for any weights of their tasks."""
 
     def __init__(self, runs: RunTable) -> None:
-        """Runs without a confidence are left out."""
+        """Take the runs that have a confidence."""
         judged = runs.where(~np.isnan(runs.confidence))
         error = judged.confidence - judged.success
         self.runs_by_task = judged.sum_by_task(np.ones(len(judged)))
@@ -33,7 +33,7 @@ class Predictability:
         self._group_starts = np.flatnonzero(np.diff(judged.confidence[order], prepend=np.nan) != 0)
 
     def figures(self, weights: Floats) -> dict[str, Floats]:
-        """Each figure for each row of `weights` (samples, tasks); NaN where undefined."""
+        """Return each figure for each row of `weights` (samples, tasks); NaN where undefined."""
         if not self._task.size:
             return {name: np.full(len(weights), np.nan) for name in PREDICTABILITY}
         count = weights @ self.runs_by_task
@@ -49,7 +49,8 @@ class Predictability:
 
 
 def _by_task_and_bin(runs: RunTable, values: Floats) -> Floats:
-    """Sums of `values` by task and by bin of confidence: ten equal bins, closed on the left, the last on both sides.
+    """Return the sums of `values` by task and by bin of confidence: ten equal bins, closed on the left, the last on
+    both sides.
 
     The edges are those doubles that numpy.linspace gives, as published: 0.3 lies below the edge at 0.3.
     """
@@ -61,7 +62,8 @@ def _by_task_and_bin(runs: RunTable, values: Floats) -> Floats:
 
 
 def _auroc(succeeded: Floats, failed: Floats) -> Floats:
-    """Chance that a success has a higher confidence than a failure, ties half; NaN where one of them is missing.
+    """Return the chance that a success has a higher confidence than a failure, ties half. NaN where one of them is
+    missing.
 
     Both have shape (samples, groups), the most confident group first.
     """
@@ -71,7 +73,8 @@ def _auroc(succeeded: Floats, failed: Floats) -> Floats:
 
 
 def _risk_coverage(grouped: Floats, failed: Floats) -> Floats:
-    """1 - excess area under the risk-coverage curve / that of a random order; 1 where all runs end alike, having none.
+    """Return 1 - excess area under the risk-coverage curve / that of a random order. It is 1 where all runs end alike:
+    there is no excess.
 
     The risk at a coverage is the error rate among that share of the runs, the most confident first. Within a group
     of equal confidence errors are spread evenly, which is the mean over its orders. Shapes (samples, groups).
@@ -86,7 +89,8 @@ def _risk_coverage(grouped: Floats, failed: Floats) -> Floats:
 
 
 def _errors_among(taken: Floats, grouped: Floats, failed: Floats) -> Floats:
-    """Expected failures among the first `taken` runs of each sample. Shape of `taken`: (samples, coverages)."""
+    """Return the expected failures among the first `taken` runs of each sample. Shape of `taken`: (samples,
+    coverages)."""
     samples, groups = grouped.shape
     runs_before, errors_before = (np.cumsum(each, axis=1) - each for each in (grouped, failed))
     # One search for all samples: each has a stretch of the number line to itself.
@@ -101,5 +105,5 @@ def _errors_among(taken: Floats, grouped: Floats, failed: Floats) -> Floats:
 
 
 def _area(risk: Floats) -> Floats:
-    """Area under the risk over `COVERAGES`, by trapezoids."""
+    """Return the area under the risk over `COVERAGES`, by trapezoids."""
     return ((risk[:, 1:] + risk[:, :-1]) / 2.0) @ np.diff(COVERAGES)

@@ -24,7 +24,7 @@ from otel_agenteval.metrics.safety import SAFETY, check_severity_weights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReliabilityReport:
-    """What repeated runs say of an agent. Every figure is in [0, 1], higher is better.
+    """The figures of an agent over repeated runs. Every figure is in [0, 1], higher is better.
 
     `metrics` has every name in `RELIABILITY_METRICS`, None where it is undefined; `reasons` says why it is. `parts`
     names what entered each aggregate: parts that are undefined are left out and the others weigh more. `coverage` is
@@ -60,7 +60,7 @@ class ReliabilityReport:
 def reliability_report(
     runs: Iterable[Run], variant: Variant = "page", severity_weights: Mapping[str, float] | None = None
 ) -> ReliabilityReport:
-    """Every published figure of `runs`, whatever their order.
+    """Compute every published figure of `runs`, whatever their order.
 
     A run given twice counts once. Consistency and pass^k rest on baseline runs; so do predictability and safety, or
     on all runs where there is no baseline run. `severity_weights` replaces `SEVERITY_WEIGHTS`. Memory grows with the

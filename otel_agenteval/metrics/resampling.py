@@ -18,19 +18,19 @@ from otel_agenteval.metrics.runs import Floats
 SAMPLES: Final = 1000
 LEVEL: Final = 0.95
 SEED: Final = 20260416
-"""The same runs have the same intervals, wherever and whenever they are computed."""
+"""Seed of the resamples, so that the same runs have the same intervals, wherever and whenever they are computed."""
 
 _NUMBERS_AT_ONCE: Final = 250_000
-"""Bounds the memory of a block of resamples, whatever the number of runs."""
+"""Numbers in a block of resamples. It bounds memory, whatever the number of runs."""
 
 
 def once(tasks: int) -> Floats:
-    """The sample in which every task counts once. Shape (1, tasks)."""
+    """Return the sample in which every task counts once. Shape (1, tasks)."""
     return np.ones((1, tasks))
 
 
 def resamples(tasks: int, runs: int) -> Iterator[Floats]:
-    """`SAMPLES` bootstrap samples of at least one task, in blocks of shape (some, tasks)."""
+    """Yield `SAMPLES` bootstrap samples of at least one task, in blocks of shape (some, tasks)."""
     random = np.random.default_rng(SEED)
     rows = max(1, _NUMBERS_AT_ONCE // max(tasks, runs))
     for start in range(0, SAMPLES, rows):
@@ -41,14 +41,14 @@ def resamples(tasks: int, runs: int) -> Iterator[Floats]:
 
 
 def ratio(numerator: Floats, denominator: Floats) -> Floats:
-    """The quotient, NaN where the denominator is 0."""
+    """Return the quotient, NaN where the denominator is 0."""
     result = np.full(np.broadcast_shapes(numerator.shape, denominator.shape), np.nan)
     np.divide(numerator, denominator, out=result, where=denominator != 0)
     return result
 
 
 def mean_over_tasks(weights: Floats, values: Floats) -> Floats:
-    """Mean over the tasks that have a value (not NaN), each counted by its weight.
+    """Return the mean over the tasks that have a value (not NaN), each counted by its weight.
 
     `weights` has shape (samples, tasks), `values` (tasks,) or (tasks, figures); NaN in a sample without any of them.
     """
@@ -57,7 +57,7 @@ def mean_over_tasks(weights: Floats, values: Floats) -> Floats:
 
 
 def interval(figure: float, samples: Floats) -> tuple[float, float] | None:
-    """Percentile interval of `LEVEL`; None where the figure is undefined in every sample.
+    """Return the percentile interval of `LEVEL`. None where the figure is undefined in every sample.
 
     Resampling shifts some figures to one side (the calibration error of a resample is larger). An interval that
     misses the figure for that reason is extended to it.

@@ -1,4 +1,4 @@
-"""What every metric returns."""
+"""The result of every metric."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,5 +24,5 @@ class MetricResult:
 
 
 def clamp(value: float) -> float:
-    """`value`, or the nearer end of [0, 1]."""
+    """Return `value`, or the nearer end of [0, 1]."""
     return min(1.0, max(0.0, value))

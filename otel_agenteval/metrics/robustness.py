@@ -1,4 +1,4 @@
-"""How much of an agent's success is left when its tools fail, or its input looks different.
+"""Robustness: the share of an agent's success that is left when its tools fail, or its input looks different.
 
 Reliability methodology of the Holistic Agent Leaderboard (princeton-pli/hal-harness, package `reliability_eval`),
 section "Robustness": success rate under a condition / success rate of the baseline, at most 1.
@@ -21,7 +21,7 @@ class Robustness:
         self.successes_by_task = {name: table.sum_by_task(table.success) for name, table in under.items()}
 
     def figures(self, weights: Floats) -> dict[str, Floats]:
-        """Each figure for each row of `weights` (samples, tasks).
+        """Return each figure for each row of `weights` (samples, tasks).
 
         NaN where there is no run under the condition, or the baseline has no run or no success.
         """

@@ -18,11 +18,11 @@ from otel_agenteval.metrics.numbers import is_number, listed, unit_interval
 
 BASELINE: Final = "baseline"
 CONDITIONS: Final = (BASELINE, "fault", "structural", "prompt")
-"""What a run was made under."""
+"""The circumstances of a run."""
 
 ERRORS: Final = "num_errors"
 RESOURCES: Final = ("cost", "time", "api_calls", "num_actions", ERRORS, "call_latency")
-"""What a run may have used: any unit, as long as it is the same for all runs."""
+"""Resources that a run may have used, in any unit, as long as it is the same for all runs."""
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.intp]
@@ -114,7 +114,8 @@ class RunTable:
 
     @classmethod
     def of(cls, runs: Iterable[Run], severity_weights: Mapping[str, float]) -> Self:
-        """Raises ValueError for two different runs of one name, and for a severity that has no weight."""
+        """Make the table. Raises ValueError for two different runs of one name, and for a severity that has no
+        weight."""
         ordered = _distinct(runs)
         task_ids = tuple(dict.fromkeys(run.task_id for run in ordered))
         index = {task_id: number for number, task_id in enumerate(task_ids)}
@@ -134,7 +135,7 @@ class RunTable:
         return len(self.task)
 
     def where(self, mask: Bools) -> Self:
-        """The runs that `mask` selects; the tasks stay all."""
+        """Return the runs that `mask` selects; the tasks stay all."""
         return type(self)(
             task_ids=self.task_ids,
             task=self.task[mask],
@@ -148,11 +149,11 @@ class RunTable:
         )
 
     def under(self, condition: str) -> Self:
-        """The runs under one condition."""
+        """Return the runs under one condition."""
         return self.where(self.condition == CONDITIONS.index(condition))
 
     def sum_by_task(self, values: npt.NDArray[np.floating] | Bools) -> Floats:
-        """The sum of `values`, one per run, over the runs of each task."""
+        """Return the sum of `values`, one per run, over the runs of each task."""
         return np.bincount(self.task, weights=values, minlength=len(self.task_ids)).astype(np.float64, copy=False)
 
 

@@ -111,7 +111,7 @@ def _each(signals: Sequence[Signals | None]) -> Sequence[Signals | None]:
 
 
 def tail_size(traces: int) -> int:
-    """The riskiest 15 % of that many traces, rounded up; in whole numbers, where 0.15 is exactly 3/20."""
+    """Return 15 % of that many traces, rounded up. Computed in whole numbers, where 0.15 is exactly 3/20."""
     return -(-3 * traces // 20)
 
 
@@ -124,7 +124,7 @@ def reliability_result(
     flagged: int,
     details: Mapping[str, Json],
 ) -> MetricResult:
-    """Reliability from the sum of the `tail_size(basis.scored)` largest risks; `details` join the metadata."""
+    """Return reliability from the sum of the `tail_size(basis.scored)` largest risks. `details` join the metadata."""
     if not basis.evaluated:
         return _nothing_evaluated(basis, weights, details)
     mean_top_k_risk = tail_sum / tail_size(basis.scored)
@@ -147,7 +147,7 @@ def reliability_result(
 def consistency_result(
     basis: Basis, weights: Mapping[str, float], *, sum_of_squares: float, details: Mapping[str, Json]
 ) -> MetricResult:
-    """Consistency from the sum of squared uncertainties; `details` join the metadata."""
+    """Return consistency from the sum of squared uncertainties. `details` join the metadata."""
     if not basis.evaluated:
         return _nothing_evaluated(basis, weights, details)
     rms = math.sqrt(sum_of_squares / basis.scored)

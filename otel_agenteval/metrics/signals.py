@@ -41,7 +41,8 @@ class Contribution:
 
 
 def merge_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
-    """`DEFAULT_WEIGHTS` with `weights` over them; ValueError for unknown names and weights outside [0, 1]."""
+    """Return `DEFAULT_WEIGHTS` with `weights` over them. Raises ValueError for unknown names and weights outside [0,
+    1]."""
     merged = dict(DEFAULT_WEIGHTS)
     for name, weight in (weights or {}).items():
         if name not in merged:
@@ -51,7 +52,7 @@ def merge_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def contribution(signals: Signals | None, weights: Mapping[str, float], trace: object) -> Contribution:
-    """The contribution of `signals` under merged `weights`.
+    """Return the contribution of `signals` under merged `weights`.
 
     `risk` is the largest weighted risk, in [0, 1]. `uncertainty` is the weighted risk of confidence times 1 + the
     sum of the other weighted risks, in [0, 4]. Raises ValueError for a signal outside [0, 1], naming `trace`.

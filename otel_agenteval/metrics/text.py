@@ -31,7 +31,7 @@ class TokenSets:
     """The token sets of one text. Build it once and compare it many times."""
 
     def __init__(self, text: str, compatible: bool = False) -> None:
-        """`text` may be any text; `compatible` keeps the published tokeniser for every text."""
+        """Read `text`, which may be any text. `compatible` keeps the published tokeniser for every text."""
         if not isinstance(text, str):
             raise ValueError(f"the text is {text!r:.200}, not a string")
         lowered = text.lower()
@@ -50,14 +50,14 @@ class TokenSets:
         return frozenset(text[start : start + 3] for start in range(max(1, len(text) - 2)))
 
     def overlap(self, other: "TokenSets") -> float:
-        """Share of the tokens of both texts that both have, in [0, 1]; 0.0 where neither has any."""
+        """Return the share of the tokens of both texts that both have, in [0, 1]. 0.0 where neither has any."""
         if self.needs_trigrams or other.needs_trigrams:
             return _jaccard(self.trigrams, other.trigrams)
         return _jaccard(self.words, other.words)
 
 
 def jaccard_similarity(a: str, b: str, compatible: bool = False) -> float:
-    """Jaccard index of the token sets of two texts, in [0, 1]; 0.0 where neither has a token.
+    """Return the Jaccard index of the token sets of two texts, in [0, 1]. 0.0 where neither has a token.
 
     `compatible=True` keeps the published tokeniser where trigrams would be used (see above).
     """

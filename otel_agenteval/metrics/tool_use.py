@@ -1,4 +1,4 @@
-"""Whether an agent called the tools that it was expected to call (Gaussia, "Agentic Metric", Tool Correctness).
+"""Tool use: an agent called the tools that it was expected to call (Gaussia, "Agentic Metric", Tool Correctness).
 
 Deterministic, against calls that are known to be right. Counted is every call that is given, failed ones included;
 names are case-sensitive. Four aspects, each in [0, 1], make up the score:
@@ -58,7 +58,7 @@ def tool_use_correctness(
     compatible: bool = False,
     threshold: float = 1.0,
 ) -> MetricResult:
-    """Weighted mean of the four aspects, in [0, 1].
+    """Return the weighted mean of the four aspects, in [0, 1].
 
     Each expected call, in turn, is paired with the unused call of its name that agrees best on the parameters, the
     earliest of several. The sequence counts the pairs that stand in the same order on both sides, the most that do;
@@ -86,26 +86,15 @@ def tool_use_correctness(
         score, reason = float(not used), f"{len(used)} calls, none expected"
     else:
         parameters, sequence = (_published if compatible else _paired)(used, expected)
-        found = {
-            "selection": _selection(used, expected),
-            "parameters": parameters,
-            "sequence": sequence if order_matters else 1.0,
-            "utilization": float(answer_uses_tools),
-        }
+        found = {"selection": _selection(used, expected), "parameters": parameters}
+        found |= {"sequence": sequence if order_matters else 1.0, "utilization": float(answer_uses_tools)}
         aspects.update(found)
         score = clamp(math.fsum(checked[name] * value for name, value in found.items()))
         reason = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
-    return MetricResult(
-        score=score,
-        reason=reason,
-        evaluated=len(expected),
-        metadata={
-            "aspects": aspects,
-            "is_correct": None if score is None else score >= limit - TOLERANCE,
-            "threshold": limit,
-            "weights": dict(checked),
-        },
-    )
+    is_correct = None if score is None else score >= limit - TOLERANCE
+    metadata: dict[str, Json] = {"aspects": aspects, "is_correct": is_correct, "threshold": limit}
+    metadata["weights"] = dict(checked)
+    return MetricResult(score=score, reason=reason, evaluated=len(expected), metadata=metadata)
 
 
 def _check_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
@@ -131,7 +120,7 @@ def _agreement(used: ToolUse, expected: ToolUse) -> float:
 
 
 def _paired(used: Sequence[ToolUse], expected: Sequence[ToolUse]) -> tuple[float, float]:
-    """Parameters and sequence by default. Both have at least one call."""
+    """Return the default scores of parameters and sequence. Both sides have at least one call."""
     unused = _by_name(used)
     used_at, expected_at = _places(used), _places(expected)
     agreement = 0.0
@@ -147,7 +136,7 @@ def _paired(used: Sequence[ToolUse], expected: Sequence[ToolUse]) -> tuple[float
 
 
 def _most_in_order(pairs: Sequence[_Pair]) -> int:
-    """How many pairs the longest series has that stands in the same order on both sides.
+    """Return the number of pairs in the longest series that stands in the same order on both sides.
 
     Calls expected in one step may be made in any order; calls expected one after the other may not share a step.
     """
@@ -165,7 +154,7 @@ def _places(calls: Sequence[ToolUse]) -> list[int]:
 
 
 def _published(used: Sequence[ToolUse], expected: Sequence[ToolUse]) -> tuple[float, float]:
-    """Parameters and sequence as the published package has them."""
+    """Return the scores of parameters and sequence as the published package has them."""
     calls_of = _by_name(used)
     parameters: list[float] = []
     sequence: list[float] = []

@@ -1,4 +1,4 @@
-"""How alike the action sequences of several runs are: what they did, and in which order.
+"""Similarity of the action sequences of several runs: which actions, and in which order.
 
 Both figures are means over all pairs of runs. Memory stays proportional to the actions given: one run is compared
 with all later ones at a time.
@@ -17,7 +17,7 @@ LOG_2 = math.log(2.0)
 
 
 def sequence_similarity(trajectories: Sequence[Sequence[str]]) -> float:
-    """Mean over pairs of 1 - Levenshtein distance / length of the longer one, in [0, 1].
+    """Return the mean over pairs of 1 - Levenshtein distance / length of the longer one, in [0, 1].
 
     At least two trajectories, none of them empty (methodology page, "Trajectory Sequence Consistency").
     """
@@ -32,7 +32,7 @@ def sequence_similarity(trajectories: Sequence[Sequence[str]]) -> float:
 
 
 def jensen_shannon_divergences(trajectories: Sequence[Sequence[str]]) -> list[Floats]:
-    """Jensen-Shannon divergence, in nats, of the action frequencies of each trajectory and every later one.
+    """Return the Jensen-Shannon divergence, in nats, of the action frequencies of each trajectory and every later one.
 
     At least two trajectories, none of them empty; one array per trajectory but the last. In [0, ln 2]; exactly 0 for
     equal frequencies (Lin 1991, "Divergence measures based on the Shannon entropy", IEEE Trans. Inf. Theory 37(1)).

@@ -1,4 +1,4 @@
-"""Whether a session gets anywhere: the rule of stall and regression.
+"""Trend of a session: the rule of stall and regression.
 
 Session scores weigh every trace by its risk and not by its place, so that with noisy signals they are low for nearly
 every session. What tells a session in trouble is its course: it stays low without gaining, or falls from where it was.
@@ -25,7 +25,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTrend:
-    """Where a session stands after its last scored trace.
+    """The state of a session after its last scored trace.
 
     `stalled` is None before `STALL_TRACES` + 1 scores, `regressed` before two: it cannot be said. `best` and `last`
     are None where no trace has a score. `evaluated` counts the traces with a score, `skipped` those without.
@@ -41,7 +41,7 @@ class SessionTrend:
 
 
 def session_trend(scores: Sequence[float | None]) -> SessionTrend:
-    """Whether a session stalls or regresses, from one score per trace, oldest first; None for a trace without.
+    """Return whether a session stalls or regresses, from one score per trace, oldest first; None for a trace without.
 
     Stalled: the best score is below 0.5, and not 0.02 above what it was 5 scored traces ago. Regressed: the last
     score is more than 0.15 below the best. Raises ValueError for a score outside [0, 1].

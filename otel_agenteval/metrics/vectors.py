@@ -17,7 +17,7 @@ UnitVector: TypeAlias = npt.NDArray[np.float64]
 
 
 def unit_vector(vector: Vector | None, name: str) -> UnitVector:
-    """`vector` at length 1, in double precision; a vector of zeros stays as it is.
+    """Return `vector` at length 1, in double precision. A vector of zeros stays as it is.
 
     Raises ValueError, with the argument's `name`, for anything but a flat, non-empty row of finite numbers.
     """
@@ -38,7 +38,8 @@ def unit_vector(vector: Vector | None, name: str) -> UnitVector:
 
 
 def cosine_similarity(a: UnitVector, b: UnitVector) -> float:
-    """Cosine of the angle between two unit vectors, in [0, 1]: opposite directions count as 0, and so does zero.
+    """Return the cosine of the angle between two unit vectors, in [0, 1]. Opposite directions count as 0, and so does
+    zero.
 
     Raises ValueError where the vectors differ in length.
     """

@@ -1,1 +1,1 @@
-"""Spans on their way out: buffered, encoded, and sent to the collector by one thread."""
+"""Sending: ended spans go in; OTLP requests to the collector come out, by one thread."""

@@ -1,4 +1,4 @@
-"""Tell the collector ahead of spans which are open, and which hang. Best effort, and bounded.
+"""Announcements to the collector, ahead of spans, of those that are open and those that hang. Best effort, and bounded.
 
 All that is open is told again and again: by that the collector knows that the process lives, and one that was started
 anew knows what is going on.
@@ -20,19 +20,20 @@ MAX_STARTS: Final = 2048
 MAX_LOOPS: Final = 256
 """Loops that may wait; the oldest is dropped for a new one."""
 MAX_OPEN: Final = 8192
-"""Open spans that are known; those that begin on top of them are told of once."""
+"""Open spans that are known. Those that begin on top of them are announced once."""
 MAX_TOLD: Final = 1024
-"""Open spans that are told again, the oldest: the others are inside them."""
+"""Open spans that are announced again: the oldest, because the others are inside them."""
 LINGER: Final = 0.05
-"""Seconds for which starts are gathered; spans that end within it are not announced."""
+"""Seconds for which starts are gathered. Spans that end within them are not announced."""
 ALIVE: Final = 5.0
-"""Seconds after which a process with open spans tells of them again."""
+"""Seconds after which a process with open spans announces them again."""
 
 _FOREVER: Final = 1e9
 
 
 class Announcements:
-    """Filled by the thread that watches, emptied by the one that sends. `live`: starts are announced, not only hangs.
+    """Spans to announce. Filled by the thread that watches, emptied by the one that sends. `live`: starts are announced
+    too, not only hangs.
 
     Neither thread waits for the other: a start that is noted while others are taken may be announced late or not.
     """
@@ -65,7 +66,7 @@ class Announcements:
         """Starts and loops that were not announced, because too many waited or the collector refused them."""
 
     def started(self, start: StepStarted, trace_id: str, session_id: str | None, service: str) -> None:
-        """A span began; `service` is the `service.name` of its process."""
+        """Note that a span began. `service` is the `service.name` of its process."""
         self._service = service
         if not self._live:
             return
@@ -87,12 +88,12 @@ class Announcements:
         self._hurry()
 
     def ended(self, span_id: str) -> None:
-        """A span ended: it tells of itself from here on."""
+        """Note that a span ended: it needs no announcement from here on."""
         self._open.pop(span_id, None)
         self._starts.pop(span_id, None)
 
     def hung(self, loop: Finding) -> None:
-        """A call hangs, and its span may never end."""
+        """Note that a call hangs, and its span may never end."""
         if len(self._loops) == MAX_LOOPS:
             self.dropped += 1
         self._loops.append(
@@ -115,11 +116,11 @@ class Announcements:
         self._hurry()
 
     def seconds_left(self) -> float:
-        """Until something is to be announced; 0 or less: now."""
+        """Return the seconds until something is to be announced. 0 or less: now."""
         return max(self._due, self._not_before) - self._monotonic()
 
     def take(self, *, delivered: bool = True) -> pb.ReportStartsRequest | None:
-        """The report to send now; None where there is nothing to tell.
+        """Return the report to send now. None where there is nothing to tell.
 
         `delivered`: whether none of the spans that have ended is on its way; those that are must pass for open.
         """
@@ -143,11 +144,11 @@ class Announcements:
         return request if request.starts or request.findings or is_due else None
 
     def taken(self, request: pb.ReportStartsRequest) -> None:
-        """The collector has it."""
+        """Note that the collector has the report."""
         self._holds = bool(request.starts) or (self._holds and not request.all_open)
 
     def put_off(self, request: pb.ReportStartsRequest, seconds: float) -> None:
-        """The collector was not there: when it is, it is told of what is open then, and of all loops."""
+        """Note that the collector was away. When it is back, it is told of what is open then, and of all loops."""
         for loop in reversed(request.findings):
             if len(self._loops) < MAX_LOOPS:
                 self._loops.appendleft(loop)
@@ -158,7 +159,7 @@ class Announcements:
         self._due = self._not_before if self._tells or request.findings else _FOREVER
 
     def give_up(self, request: pb.ReportStartsRequest) -> None:
-        """The collector does not want it: it is older than we are."""
+        """Stop announcing, because the collector is older than this client and refuses it."""
         self.dropped += len(request.starts) + len(request.findings)
 
     def _begin(self, start: pb.SpanStart) -> None:
@@ -167,7 +168,7 @@ class Announcements:
             self._open[start.span_id] = start
 
     def _hanging(self, loop: Finding) -> pb.SpanStart:
-        """The start of a span that is known by its hanging alone, as nobody asked for starts."""
+        """Return the start of a span that is known only because it hangs."""
         said = loop.metadata
         kind = next((kind for kind in (StepKind.TOOL, StepKind.MODEL) if kind in said), StepKind.OTHER)
         silence = said.get("silent_seconds")

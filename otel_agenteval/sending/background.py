@@ -1,5 +1,4 @@
-"""What threads of ours have in common: how they start, sleep and wait for a collector, and that nobody instruments
-them."""
+"""Common parts of our threads: start, sleep, wait for a collector, and keep instrumentation away."""
 
 import random
 import threading
@@ -16,12 +15,12 @@ FIRST_BACKOFF: Final = 0.1
 
 
 def backoff(attempt: int) -> float:
-    """Seconds to wait after failed attempt number `attempt` (from 0): doubling, with jitter, at most 5."""
+    """Return the seconds to wait after failed attempt number `attempt` (from 0): doubling, with jitter, at most 5."""
     return min(MAX_BACKOFF, FIRST_BACKOFF * 2.0 ** min(attempt, 16)) * random.uniform(0.5, 1.0)
 
 
 class OwnThread:
-    """A daemon thread that starts when it is needed first. `wait` is for itself, the rest for others.
+    """A daemon thread that starts when it is first needed. `wait` is for the thread itself, the rest for others.
 
     `wake` never waits, and is safe inside a garbage collection that interrupts any of this on the same thread.
     """
@@ -36,11 +35,12 @@ class OwnThread:
 
     @property
     def started(self) -> bool:
-        """Whether it was started."""
+        """True once it was started."""
         return self._thread is not None
 
     def start(self) -> None:
-        """Start it unless it was. Raises RuntimeError where the process ends or may have no more threads."""
+        """Start the thread, unless it was started. Raises RuntimeError where the process ends or may have no more
+        threads."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             try:
@@ -50,13 +50,14 @@ class OwnThread:
                 raise
 
     def wake(self) -> None:
-        """End its `wait`, or the next one."""
+        """End the thread's `wait`, or the next one."""
         if not self._token_waits:
             self._token_waits = True
             self._tokens.put(None)
 
     def wait(self, timeout: float, *, gather: float = 0.0) -> bool:
-        """Sleep until it is woken, and `gather` seconds more; False where nobody did within `timeout` seconds.
+        """Sleep until somebody wakes the thread, and `gather` seconds more. False where nobody did within `timeout`
+        seconds.
 
         What was changed before a wake is seen from here on, and a later one ends the next `wait`.
         """
@@ -72,7 +73,7 @@ class OwnThread:
         return True
 
     def join(self, timeout: float) -> None:
-        """Wait for its end; not where it calls this itself, nor where it does not run."""
+        """Wait for the end of the thread, unless it calls this itself or does not run."""
         thread = self._thread
         if thread is not None and thread.is_alive() and thread is not threading.current_thread():
             thread.join(timeout)
@@ -80,7 +81,7 @@ class OwnThread:
 
 @contextmanager
 def suppressing_instrumentation() -> Iterator[None]:
-    """Our own requests must never become somebody's spans.
+    """Keep our own requests from becoming somebody's spans.
 
     Instrumentation is switched off by a key of the API, and for some libraries by another one.
     """

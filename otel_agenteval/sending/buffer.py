@@ -36,7 +36,8 @@ class EndedSpan:
 
 
 def ended_span(span: ReadableSpan, identity: Identity | None) -> EndedSpan:
-    """The needed parts of a span, read once: the SDK copies, or runs Python code for every item, at each access."""
+    """Return the needed parts of a span, each read once: the SDK copies at each access, or runs Python code for every
+    item."""
     attributes = span.attributes
     copied: dict[str, Any] = attributes.copy() if attributes is not None else {}  # type: ignore[attr-defined]
     events, links = span.events, span.links
@@ -60,7 +61,7 @@ def _sizes(values: Collection[Any]) -> int:
 
 
 class SpanBuffer:
-    """Keeps ended spans until the collector has answered for them; when full, the newest are refused.
+    """Keeps ended spans until the collector has answered for them. When it is full, the newest are refused.
 
     The newest, because the counts in completion markers that are already in the buffer must stay true. Both bounds
     include the spans of the request in flight. Every counter has one writer: the agent's threads, one at a time
@@ -77,7 +78,7 @@ class SpanBuffer:
         self.refused = 0
         self.oversized = 0
         self.oversized_bytes = 0
-        """Size of the newest span that no empty buffer would hold."""
+        """Size of the newest span that not even an empty buffer would hold."""
         self.urgent = 0
         self.taken = 0
         self.taken_bytes = 0
@@ -85,7 +86,7 @@ class SpanBuffer:
         self.settled_bytes = 0
 
     def has_room(self, size: int) -> bool:
-        """Whether a span of `size` bytes may be added; if not, it counts as refused, or as oversized."""
+        """Return whether a span of `size` bytes may be added. If not, it counts as refused, or as oversized."""
         if size > self.max_bytes:
             self.oversized += 1
             self.oversized_bytes = size
@@ -122,7 +123,7 @@ class SpanBuffer:
         return self.accepted_bytes - self.taken_bytes
 
     def take(self, max_spans: int, max_bytes: int) -> list[EndedSpan]:
-        """The oldest spans, at least one where there is any; they count as buffered until they are settled."""
+        """Return the oldest spans, at least one where there is any. They count as buffered until they are settled."""
         batch: list[EndedSpan] = []
         size = 0
         while self._waiting and len(batch) < max_spans:
@@ -135,6 +136,6 @@ class SpanBuffer:
         return batch
 
     def settle(self, batch: list[EndedSpan]) -> None:
-        """The spans were delivered or given up: make room."""
+        """Make room for as many spans as were delivered or given up."""
         self.settled += len(batch)
         self.settled_bytes += sum(ended.size for ended in batch)

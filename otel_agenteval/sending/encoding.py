@@ -27,14 +27,14 @@ from otel_agenteval.semconv import (
 from otel_agenteval.sending.buffer import EndedSpan
 
 MAX_DEPTH: Final = 30
-"""Nesting of an attribute's value. Parsers refuse a whole request nested deeper than 100 messages; a mapping in a
+"""Nesting of an attribute's value. Parsers refuse a whole request nested deeper than 100 messages, and a mapping in a
 mapping takes three."""
 
 DETECTORS_VERSION: Final = "1"
-"""Of the rules that `detectors` finds loops by; raised when the same steps could have other findings."""
+"""Version of the rules by which `detectors` finds loops. Raised when the same steps could have other findings."""
 
 _CARRIED: Final = ("kind", "mode", "reason", "agent", "tool", "metadata")
-"""Fields of a loop that travel on its span."""
+"""Fields of a loop that its span carries."""
 
 _WATCHED_NAMES: Final = frozenset((AGENTEVAL_DETECTORS, AGENTEVAL_FINDINGS))
 _CACHE_SIZE: Final = 1024
@@ -67,7 +67,7 @@ class Encoder:
         """Attributes left out because OTLP has no form for their value."""
 
     def span(self, ended: EndedSpan) -> bytes:
-        """The `Span` message. Raises ValueError or struct.error where a time or id does not fit its field."""
+        """Return the `Span` message. Raises ValueError or struct.error where a time or id does not fit its field."""
         span = ended.span
         context = span.get_span_context()
         if context is None:
@@ -108,7 +108,7 @@ class Encoder:
         return b"".join(parts)
 
     def request(self, spans: Iterable[tuple[ReadableSpan, bytes]]) -> bytes:
-        """An `ExportTraceServiceRequest` of spans and their encodings, grouped by resource, then by scope."""
+        """Return an `ExportTraceServiceRequest` of spans and their encodings, grouped by resource, then by scope."""
         resources: dict[_Head, dict[_Head, list[bytes]]] = {}
         for span, encoded in spans:
             scopes = resources.setdefault(self._resource(span.resource), {})
@@ -124,7 +124,8 @@ class Encoder:
         return b"".join(request)
 
     def _own_attributes(self, ended: EndedSpan) -> tuple[bytes, list[Set[str]]]:
-        """The attributes that we add to the copy, and their keys, which the span's own attributes must not repeat."""
+        """Return the attributes that we add to the copy, with their keys. The span's own attributes must not repeat
+        those."""
         own = b""
         taken: list[Set[str]] = []
         if ended.identity is not None:
@@ -171,7 +172,7 @@ class Encoder:
         return self._scopes.add(scope, key, encoded, scope.schema_url)
 
     def _unordered(self, attributes: Mapping[str, Any]) -> Hashable:
-        """Equal for equal attributes in whatever order: the SDK groups by equality."""
+        """Return a value that is equal for equal attributes in any order. The SDK groups by equality."""
         return frozenset(self._encoded(b"\x0a", {key: value}) for key, value in attributes.items())
 
     def _event(self, event: Event) -> bytes:
@@ -193,7 +194,7 @@ class Encoder:
         return b"".join(parts)
 
     def _attributes(self, parts: list[bytes], tag: bytes, attributes: Mapping[str, Any]) -> None:
-        """Append each attribute as a `KeyValue` field; one whose value has no form in OTLP is left out."""
+        """Append each attribute as a `KeyValue` field. One whose value has no form in OTLP is left out."""
         keys, pairs = self._keys, self._pairs
         for key, value in attributes.items():
             kind = type(value)
@@ -229,7 +230,7 @@ class Encoder:
 
 
 class _Head:
-    """A resource or scope as it is written ahead of its spans."""
+    """A resource or scope in the form in which it precedes its spans."""
 
     __slots__ = ("head", "schema_url", "source")
 
@@ -261,7 +262,7 @@ class _Heads:
 
 
 def _written(loops: Iterable[Finding]) -> str:
-    """Loops as they travel on their span, whose ids they need not repeat."""
+    """Return loops as their span carries them, without the span's own ids."""
     return json.dumps([{name: getattr(each, name) for name in _CARRIED} for each in loops])
 
 
@@ -272,7 +273,7 @@ def _remember(cache: dict[Any, Any], key: Hashable, value: object) -> None:
 
 
 def _any_value(value: Any, depth: int) -> bytes:  # noqa: PLR0911
-    """The `AnyValue` message. Raises ValueError or TypeError for a value that OTLP has no form for."""
+    """Return the `AnyValue` message. Raises ValueError or TypeError for a value that OTLP has no form for."""
     if depth < 0:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     if value is None:

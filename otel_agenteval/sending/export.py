@@ -22,7 +22,7 @@ from otel_agenteval.sending.transport import Answer, Delivered, Refused, Retry, 
 
 LINGER: Final = 0.05
 MIN_INTERVAL: Final = 0.005
-"""Seconds from one request to the next unless it is full: a request costs as much as ten spans, so traces that close
+"""Seconds from one request to the next, unless it is full. A request costs as much as ten spans, so traces that close
 in quick succession share one, and a trace that closes alone goes at once."""
 
 MAX_REQUEST_SPANS: Final = 512
@@ -35,13 +35,13 @@ ANNOUNCE_TIMEOUT: Final = 1.0
 _IDLE: Final = 30.0
 _MAX_ORDERED_DELAY: Final = 300.0
 _UNREACHABLE_GRACE: Final = 0.5
-"""Seconds for which a stopping sender tries a collector that was never there: one may be starting beside the agent."""
+"""Seconds for which a stopping sender tries a collector that was never there. One may be starting beside the agent."""
 
 _logger = logging.getLogger("otel_agenteval")
 
 
 class Sender:
-    """Owns the thread, the connection and everything that leaves; the buffer is shared with the agent's threads.
+    """Owns the thread, the connection and everything that leaves. The buffer is shared with the agent's threads.
 
     Producers call `wake` (the one of `OwnThread`) after they changed the buffer. `before_encoding` completes what the
     buffer holds. Nothing here runs on an agent's thread but `flush` and `stop`.
@@ -89,12 +89,12 @@ class Sender:
         """Spans and reports given up here, by reason."""
 
     def wants_waking(self) -> bool:
-        """Whether the span just added is the first of a batch, or fills one."""
+        """Return whether the span just added is the first of a batch, or fills one."""
         buffer = self._buffer
         return buffer.waiting == 1 or self._is_full()
 
     def add_report(self, request: bytes) -> bool:
-        """Queue an encoded run report; False when the queue is full."""
+        """Queue an encoded run report. False when the queue is full."""
         if len(self._reports) >= MAX_REPORTS:
             return False
         self._reports.append(request)
@@ -103,7 +103,7 @@ class Sender:
         return True
 
     def flush(self, timeout: float) -> bool:
-        """Wait until the collector has answered for all that was handed over before; False after `timeout` seconds.
+        """Wait until the collector has answered for everything handed over before. False after `timeout` seconds.
 
         Between two attempts it cuts the wait short, unless the collector asked for that wait.
         """
@@ -118,7 +118,7 @@ class Sender:
             )
 
     def stop(self, timeout: float) -> None:
-        """Deliver what can be delivered within `timeout` seconds, drop the rest, end the thread."""
+        """Deliver as much as possible within `timeout` seconds, drop the rest, end the thread."""
         with self._progress:
             if self._deadline is None:
                 now = self._monotonic()
@@ -152,7 +152,7 @@ class Sender:
             self._done.set()
 
     def _guarded(self, step: Callable[[], None]) -> None:
-        """Run a step of the loop; a fault of ours costs what the step held, never the thread."""
+        """Run a step of the loop. A fault of ours costs the content of the step, never the thread."""
         try:
             step()
         except Exception as error:  # noqa: BLE001 - the agent must outlive our bugs; logged, and its spans counted
@@ -255,7 +255,7 @@ class Sender:
             self._log.warning("warned", "the collector took the spans and says: %s", message)
 
     def _send_report(self) -> None:
-        """One attempt at the oldest report; spans do not wait behind one that the collector puts off."""
+        """Try once to send the oldest report. Spans do not wait behind a report that the collector puts off."""
         if not self._reports or (self._monotonic() < self._report_due and self._deadline is None):
             return
         answer: Answer = Refused("a fault of ours")
@@ -275,7 +275,7 @@ class Sender:
                 self._notify()
 
     def _send_announcement(self) -> None:
-        """One attempt at what was not announced yet; nothing waits for it."""
+        """Try once to announce what was not announced yet. Nothing waits for it."""
         delivered = self._buffer.settled >= self._buffer.accepted
         if (request := self._announcements.take(delivered=delivered)) is None:
             return
@@ -298,7 +298,7 @@ class Sender:
         self._report_attempts += 1
 
     def _pause(self, attempt: int, answer: Retry) -> bool:
-        """Wait before the next attempt; False when the sender is stopping and its time is over."""
+        """Wait before the next attempt. False when the sender is stopping and its time is over."""
         after = answer.after
         waiting = self._buffer.accepted - self._buffer.settled
         self._log.warning("unreachable", "%d spans wait for the collector: %s", waiting, answer.problem)
@@ -320,14 +320,15 @@ class Sender:
         return True
 
     def _rest_while_stopping(self, answer: Retry) -> None:
-        """Stopping means to keep trying to the end, but not in a spin, nor long where there never was a collector."""
+        """Rest before the next attempt of a sender that is stopping: without a spin, and not long where there never was
+        a collector."""
         if answer.never_reached:
             self._deadline = self._grace_ends
         with self._progress:
             self._progress.wait(self._time_left(FIRST_BACKOFF))
 
     def _note_refusals(self) -> None:
-        """Bring into the log what the buffer refused on the agent's threads, which never log."""
+        """Log the refusals of the buffer, because the agent's threads never log."""
         buffer = self._buffer
         refused, oversized = buffer.refused, buffer.oversized
         if new := refused - self._noted_refused:
@@ -377,7 +378,7 @@ def _delay(attempt: int, after: float | None) -> float:
 
 
 def _parts(encoded: Iterable[tuple[EndedSpan, bytes]]) -> Iterator[list[tuple[EndedSpan, bytes]]]:
-    """Cut into requests of at most MAX_REQUEST_BYTES, or of one span."""
+    """Cut a batch into requests of at most MAX_REQUEST_BYTES, or of one span."""
     part: list[tuple[EndedSpan, bytes]] = []
     size = 0
     for ended, body in encoded:

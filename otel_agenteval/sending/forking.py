@@ -1,4 +1,4 @@
-"""What a fork must wait for: a child gets one thread and, from all others, whatever they had half done.
+"""A gate for forks. A child gets one thread and, of all others, whatever they had half done.
 
 A half-done import of gRPC would be the child's for good, and gRPC readies itself for a fork only while no thread is
 inside it; else the child may crash (`grpc_prefork` in its fork_posix.cc).
@@ -15,7 +15,7 @@ MAX_WAIT: Final = 1.0
 
 
 class ForkGate:
-    """Our threads do `inside` what a child must not inherit half done; a fork waits until all are out.
+    """Keeps forks out while our threads do `inside` what a child must not inherit half done.
 
     Neither waits for the other more than `max_wait` seconds.
     """
@@ -26,7 +26,7 @@ class ForkGate:
 
     @contextmanager
     def inside(self, interrupt: Callable[[], object] | None = None) -> Iterator[None]:
-        """Keep forks waiting. What may last has an `interrupt`: a fork calls it on its own thread, to end it."""
+        """Keep forks waiting. A long operation has an `interrupt`, which a fork calls on its own thread to end it."""
         token = object()
         with self._changed:
             self._changed.wait_for(lambda: not self._forks, self._max_wait)
@@ -50,13 +50,13 @@ class ForkGate:
             self._changed.wait_for(lambda: not self._inside, self._max_wait)
 
     def after_fork(self) -> None:
-        """In the parent: let them in again."""
+        """Let our threads in again, in the parent."""
         with self._changed:
             self._forks -= 1
             self._changed.notify_all()
 
     def renew(self) -> None:
-        """In the child: nobody else is there."""
+        """Start afresh in the child, where nobody else is."""
         # Its lock is re-entrant: a signal handler may fork on a thread that holds it.
         self._changed = threading.Condition()
         self._inside: dict[object, Callable[[], object] | None] = {}

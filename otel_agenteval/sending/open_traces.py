@@ -1,4 +1,4 @@
-"""The traces that are open in this process: whose spans they are, and when the last open one ends."""
+"""The traces that are open in this process: the identities of their spans, and the end of the last open one."""
 
 from collections.abc import Callable
 from typing import Final
@@ -12,7 +12,7 @@ REMEMBER_CLOSED: Final = 600.0
 
 
 class TraceEntry:
-    """One trace: the identity of its first span that had any, and of each span that is open."""
+    """One trace: the identity of its first span that had any, and of each open span."""
 
     __slots__ = ("closed_at", "handed_over", "identity", "open")
 
@@ -50,7 +50,7 @@ class TraceTable:
         return len(self._open) + len(self._closed)
 
     def inherited(self, trace_id: int, parent_id: int | None) -> Identity | None:
-        """The identity of the parent span while it is open, else of the trace."""
+        """Return the identity of the parent span while it is open, else of the trace."""
         entry = self._open.get(trace_id) or self._closed.get(trace_id)
         if entry is None:
             return None
@@ -58,7 +58,7 @@ class TraceTable:
         return parent or entry.identity
 
     def is_open(self, trace_id: int) -> bool:
-        """Whether a span of the trace is open."""
+        """Return whether a span of the trace is open."""
         return trace_id in self._open
 
     def start(self, trace_id: int, span_id: int, identity: Identity | None) -> None:
@@ -77,7 +77,7 @@ class TraceTable:
             entry.identity = identity
 
     def end(self, trace_id: int, span_id: int) -> tuple[TraceEntry | None, Identity | None]:
-        """The trace's entry (None: forgotten) and the span's identity, the span being closed from here on."""
+        """Return the trace's entry (None: forgotten) and the span's identity, the span being closed from here on."""
         entry = self._open.get(trace_id)
         if entry is None:
             entry = self._closed.get(trace_id)
@@ -93,7 +93,7 @@ class TraceTable:
         return entry, identity
 
     def disown(self) -> None:
-        """After a fork: what is open belongs to the parent process, and this one has handed over nothing."""
+        """Leave everything open to the parent process, after a fork. This process has handed over nothing."""
         now = self._monotonic()
         self._closed.update(self._open)
         self._open.clear()

@@ -74,7 +74,7 @@ Answer: TypeAlias = Delivered | Retry | Refused
 
 
 class Transport(Protocol):
-    """What the sender needs of the way to the collector. No call raises for what the far side does."""
+    """The sender's port to the collector. No call raises for what the far side does."""
 
     def export(self, request: bytes, timeout: float) -> Answer:
         """Send an encoded ExportTraceServiceRequest and wait at most `timeout` seconds."""
@@ -146,7 +146,7 @@ class GrpcTransport:
 
 
 def open_channel(destination: Destination) -> grpc.Channel:
-    """A channel of its own; to be called where forks wait, as gRPC imports the most of itself only here.
+    """Return a channel of its own; to be called where forks wait, as gRPC imports the most of itself only here.
 
     Raises OSError where the TLS files cannot be read.
     """
@@ -196,7 +196,8 @@ def _failure(destination: Destination, error: grpc.RpcError, reached: bool) -> A
 
 
 def _retry_delay(error: grpc.RpcError) -> float | None:
-    """The delay the collector asked for, in seconds: in a RetryInfo trailer, or among the details of the status."""
+    """Return the delay the collector asked for, in seconds: in a RetryInfo trailer, or among the details of the
+    status."""
     trailers: dict[str, Any] = {item.key: item.value for item in error.trailing_metadata() or ()}
     info = RetryInfo()
     try:

@@ -4,12 +4,12 @@ import base64
 import socket
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import httpx
 import pytest
-from agenteval_collector.model.documents import Document
+from agenteval_collector.api.documents import SessionDocument, TraceDocument
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.web.app import make_app
@@ -23,6 +23,7 @@ from tests.support.memory_queries import (
     SILENT_TRACE,
     MemoryQueries,
     agreement,
+    call,
     exchange,
     outcome,
     session,
@@ -167,8 +168,8 @@ def test_any_session_id_can_be_asked_for(echo_url: str, session_id: str) -> None
 class Echo(MemoryQueries):
     """Knows every session."""
 
-    def session(self, session_id: str) -> Document:
-        return {"session_id": session_id}
+    def session(self, session_id: str) -> SessionDocument:
+        return cast("SessionDocument", {"session_id": session_id})
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +181,7 @@ def echo_url() -> Iterator[str]:
 def test_content_that_is_not_text_or_no_number_is_still_answered() -> None:
     queries = MemoryQueries()
     odd = trace(GOOD_TRACE, "s", turn("\ud800 \x9b31m", "ok"), began=0)
-    odd["tools_called"] = [{"name": "t", "arguments": {"x": float("nan")}, "result": [float("inf")], "error": None}]
+    odd["tools_called"] = [call("t", {"x": float("nan")}, [float("inf")])]
     queries.add(session("s", odd, outcomes=[]), odd)
     with serve(app(queries)) as url:
         response = httpx.get(f"{url}/api/v1/traces/{GOOD_TRACE}")
@@ -261,7 +262,7 @@ def basic(password: str) -> str:
     ],
 )
 def test_keys_open_everything_but_the_probes(keyed_url: str, authorization: str | None, status: int) -> None:
-    headers = {} if authorization is None else {"Authorization": authorization.encode()}
+    headers: Any = {} if authorization is None else {"Authorization": authorization.encode()}
     for path in ("/api/v1/sessions", "/", "/metrics", "/style.css"):
         response = httpx.get(keyed_url + path, headers=headers)
         assert response.status_code == status
@@ -298,7 +299,7 @@ class Stuck(MemoryQueries):
         super().__init__()
         self.released = threading.Event()
 
-    def trace(self, trace_id: str) -> Document | None:
+    def trace(self, trace_id: str) -> TraceDocument | None:
         self.released.wait(30)
         return None
 
@@ -319,10 +320,10 @@ def test_a_store_that_hangs_costs_its_readers_an_error_and_nobody_else_anything(
 class Failing(MemoryQueries):
     """Fails in the two ways a store can."""
 
-    def trace(self, trace_id: str) -> Document | None:
+    def trace(self, trace_id: str) -> TraceDocument | None:
         raise Unavailable("the disk is full", retry_after=2.5)
 
-    def session(self, session_id: str) -> Document | None:
+    def session(self, session_id: str) -> SessionDocument | None:
         raise RuntimeError("secret detail")
 
 

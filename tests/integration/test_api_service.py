@@ -4,13 +4,14 @@ import json
 from collections.abc import Iterator
 from concurrent import futures
 from contextlib import contextmanager
+from typing import Any
 
 import grpc
 import pytest
+from agenteval_collector.api.documents import SessionDocument, TraceDocument
 from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.model.documents import Document
 from agenteval_collector.model.news import News
 from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.runtime.clock import ManualClock
@@ -44,7 +45,7 @@ def serve(service: EvaluationService) -> Iterator[EvaluationServiceStub]:
         server.stop(grace=0).wait(DEADLINE)
 
 
-def label(**changes: object) -> pb.LabelTraceRequest:
+def label(**changes: Any) -> pb.LabelTraceRequest:
     """A label of the good trace's coherence, but for `changes`."""
     return pb.LabelTraceRequest(**{"trace_id": GOOD_TRACE, "name": "coherence", "value": 1.0, **changes})
 
@@ -72,7 +73,7 @@ def stub(reports: MemoryReports, feed: Feed) -> Iterator[EvaluationServiceStub]:
         yield stub
 
 
-def watch(stub: EvaluationServiceStub, **request: object) -> grpc.Call:
+def watch(stub: EvaluationServiceStub, **request: Any) -> grpc.Call:
     """A watch that is known to have begun: the server sends its headers after it has subscribed."""
     call = stub.Watch(pb.WatchRequest(**request), timeout=DEADLINE)
     call.initial_metadata()
@@ -239,10 +240,10 @@ def test_a_label_arrives_as_it_was_given(stub: EvaluationServiceStub, reports: M
 class Refusing(MemoryQueries):
     """Wants its readers to come back later."""
 
-    def trace(self, trace_id: str) -> Document | None:
+    def trace(self, trace_id: str) -> TraceDocument | None:
         raise Unavailable("the disk is full", retry_after=2.5)
 
-    def session(self, session_id: str) -> Document | None:
+    def session(self, session_id: str) -> SessionDocument | None:
         raise Overloaded("too many readers", retry_after=0.25)
 
 
@@ -262,7 +263,8 @@ def test_retryable_errors_say_when_to_come_back(
     ):
         getattr(stub, method)(request_, timeout=DEADLINE)
     assert error.value.code().name == code
-    details = status_pb2.Status.FromString(dict(error.value.trailing_metadata())["grpc-status-details-bin"])
+    metadata: Any = error.value.trailing_metadata()
+    details = status_pb2.Status.FromString(dict(metadata)["grpc-status-details-bin"])
     retry = error_details_pb2.RetryInfo()
     assert details.details[0].Unpack(retry)
     assert retry.retry_delay.ToNanoseconds() / 1e9 == seconds

@@ -6,11 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
-from agenteval_collector.cli.label import label
-from agenteval_collector.cli.read import register
-from click.testing import Result
-from typer.testing import CliRunner
+from agenteval_collector.cli.app import command_line
+from typer.testing import CliRunner, Result
 
 from tests.support.otlp import trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
@@ -27,11 +24,8 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningColle
 
 
 def agenteval(*arguments: str, **environ: str) -> Result:
-    app = typer.Typer()
-    register(app)
-    app.command()(label)
     clean = {"AGENTEVAL_URL": None, "AGENTEVAL_API_KEY": None, "COLUMNS": "200"}
-    result = CliRunner().invoke(app, list(arguments), env={**clean, **environ})
+    result = CliRunner().invoke(command_line(), list(arguments), env={**clean, **environ})
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

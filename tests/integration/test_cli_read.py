@@ -9,17 +9,16 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-import typer
+from agenteval_collector.api.documents import FailureRateDocument
 from agenteval_collector.api.responses import json_response
-from agenteval_collector.cli.read import register
+from agenteval_collector.cli.app import command_line
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.web.app import make_app
-from click.testing import Result
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from tests.support.collector_process import SCRIPT
 from tests.support.memory_queries import (
@@ -64,10 +63,8 @@ def url() -> Iterator[str]:
 
 
 def agenteval(*arguments: str, **environ: str) -> Result:
-    app = typer.Typer()
-    register(app)
     clean = {"AGENTEVAL_URL": None, "AGENTEVAL_API_KEY": None, "COLUMNS": "200"}
-    result = CliRunner().invoke(app, list(arguments), env={**clean, **environ})
+    result = CliRunner().invoke(command_line(), list(arguments), env={**clean, **environ})
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
@@ -146,7 +143,7 @@ def test_every_filter_is_asked_of_the_api() -> None:
 
 def test_the_hit_rate_of_an_agent_stands_above_its_sessions() -> None:
     queries = travel_agent()
-    rate = {"sessions": 20, "failed": 10, "rate": 0.5, "interval": [0.3, 0.7]}
+    rate: FailureRateDocument = {"sessions": 20, "failed": 10, "rate": 0.5, "interval": [0.3, 0.7]}
     queries.hit_rates["travel_agent"] = {"with_error": rate, "without_error": rate}
     with serve(web(queries)) as url:
         output = agenteval("sessions", "--agent", "travel_agent", "--url", url).stdout
@@ -229,6 +226,12 @@ def test_why_explains(url: str, trace_id: str, sentences: list[str]) -> None:
     output = " ".join(result.stdout.split())
     places = [output.index(sentence) for sentence in sentences]
     assert places == sorted(places)
+
+
+def test_why_says_once_how_to_record_what_several_scores_lack(url: str) -> None:
+    shown = agenteval("why", SILENT_TRACE, "--url", url).stdout
+    assert shown.count("the answer was not recorded") == 2
+    assert shown.count("Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY.") == 1
 
 
 def test_why_in_json_is_the_trace_and_its_explanation(url: str) -> None:

@@ -26,7 +26,7 @@ def certificate(tmp_path: Path) -> Path:
 @pytest.fixture
 def port(certificate: Path) -> Iterator[int]:
     class Sink(grpc.GenericRpcHandler):
-        def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
             return grpc.unary_unary_rpc_method_handler(lambda request, context: b"")
 
     server = grpc.server(ThreadPoolExecutor(1))

@@ -122,7 +122,7 @@ def test_a_session_is_running_while_a_trace_of_it_is(tmp_path: Path) -> None:
     with RunningCollector(tmp_path, assembly={"silence": 600}) as collector:
         collector.send(traces(turn(1, "hi", "answer 1", session="s")))
         collector.scored(trace_id(1).hex())
-        collector.send(traces(span(2, 1, parent=2, **{"session.id": "s"})))
+        collector.send(traces(span(2, 1, parent=2, **dict[str, Any]({"session.id": "s"}))))
         eventually(lambda: collector.get("/api/v1/sessions/s")["status"] == "running")
         [item] = collector.get("/api/v1/sessions")["items"]
         assert item["status"] == "running"
@@ -198,7 +198,7 @@ def _session_scores(collector: RunningCollector) -> float:
 
 
 def test_a_restart_scores_what_was_open_and_repeats_nothing(tmp_path: Path) -> None:
-    patient = {"assembly": {"settle": 60}}
+    patient: dict[str, Any] = {"assembly": {"settle": 60}}
     with RunningCollector(tmp_path, **patient) as first:
         first.send(traces(turn(1, "a", "b", session="s")))
         first.scored(trace_id(1).hex())
@@ -215,7 +215,7 @@ def test_a_restart_scores_what_was_open_and_repeats_nothing(tmp_path: Path) -> N
 
 
 def test_a_session_that_became_idle_while_the_collector_was_away_is_counted_once(tmp_path: Path) -> None:
-    short = {"session": {"idle": 0.2}}
+    short: dict[str, Any] = {"session": {"idle": 0.2}}
     with RunningCollector(tmp_path) as first:
         first.send(traces(turn(1, "a", "b", session="s"), turn(2, "a", "c", session="s")))
         first.scored(trace_id(2).hex())
@@ -375,9 +375,9 @@ def test_an_offline_replay_says_what_the_live_collector_says(collector: RunningC
     for document in offline["traces"]:
         path = f"/api/v1/traces/{document['trace_id']}"
         eventually(lambda: _stable(collector.get(path)) == _stable(document))  # noqa: B023
-    for document in offline["sessions"]:
-        path = f"/api/v1/sessions/{document['session_id']}"
-        eventually(lambda: _stable(collector.get(path)) == _stable(document))  # noqa: B023
+    for session in offline["sessions"]:
+        path = f"/api/v1/sessions/{session['session_id']}"
+        eventually(lambda: _stable(collector.get(path)) == _stable(session))  # noqa: B023
 
 
 def _stable(document: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.links import Link
 from agenteval_collector.runtime.clock import ManualClock
-from agenteval_collector.stores import TENANT, Store
+from agenteval_collector.stores import Store
 from agenteval_collector.stores import conversations as stored
 
 
@@ -89,9 +89,9 @@ def test_what_is_too_old_is_forgotten(store: Store, clock: ManualClock) -> None:
 
 def test_of_a_service_with_too_many_the_oldest_are_forgotten(store: Store) -> None:
     commit(store, *(Link(trace_id="kept", session_id="kept", service="shop", started_at=1),))
-    with store.engine.begin() as connection:
+    with store.outside.writing() as connection:
         for number in range(6):
-            stored.write_links(connection, TENANT, [link(str(number))], now=number + 1)
-        stored.trim_links(connection, TENANT, now=10, most=4)
+            stored.write_links(connection, [link(str(number))], now=number + 1)
+        stored.trim_links(connection, now=10, most=4)
     kept = [name for name in ("0", "1", "2", "3", "4", "5", "kept") if store.conversations.link(name)]
     assert kept == ["2", "3", "4", "5", "kept"]

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from agenteval_collector.api.documents import SessionDocument, TraceDocument
 from agenteval_collector.config import Settings
 from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.documents import Document
 from agenteval_collector.model.telemetry import Origin
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.stores import TENANT
 from agenteval_collector.wiring.offline import OfflineCollector
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
@@ -49,8 +48,8 @@ class Recording(NamedTuple):
 
 
 class Scored(NamedTuple):
-    traces: dict[str, Document]
-    sessions: list[Document]
+    traces: dict[str, TraceDocument]
+    sessions: list[SessionDocument]
 
 
 def recording(name: str) -> Recording:
@@ -63,7 +62,7 @@ def recording(name: str) -> Recording:
         origin = Origin(of_resource.resource.SerializeToString(), of_scope.scope.name, None)
         traces[span.trace_id.hex()] = AssembledTrace(
             trace_id=span.trace_id.hex(),
-            tenant=TENANT,
+            tenant="default",
             revision=1,
             spans=[(span.SerializeToString(), origin)],
             logs=(),
@@ -76,14 +75,14 @@ def recording(name: str) -> Recording:
 def score(folder: Path, batches: Sequence[Sequence[AssembledTrace]], *, restart: bool = False) -> Scored:
     """What is stored when the batches were scored one after the other; `restart`: by another collector each."""
     settings, clock = Settings(), SystemClock()
-    traces = {trace.trace_id: trace for batch in batches for trace in batch}
+    assembled = {trace.trace_id: trace for batch in batches for trace in batch}
     for at_once in [[batch] for batch in batches] if restart else [batches]:
-        with OfflineCollector(settings, folder, clock, traces) as offline:
+        with OfflineCollector(settings, folder, clock, assembled) as offline:
             for batch in at_once:
                 offline.score(batch, lambda _: None)
     with OfflineCollector(settings, folder, clock, {}) as offline:
         sessions = [offline.queries.session(each) for each in offline.store.live_sessions()]
-        traces = {trace.trace_id: offline.queries.trace(trace.trace_id) for batch in batches for trace in batch}
+        traces = {trace_id: offline.queries.trace(trace_id) for trace_id in assembled}
     return Scored({key: each for key, each in traces.items() if each}, [each for each in sessions if each])
 
 
@@ -108,7 +107,7 @@ def drawn(scored: Scored) -> list[list[list[str]]]:
 def retried(sessions: list[list[list[str]]], scored: Scored) -> list[list[list[str]]]:
     """A call that failed and its second attempt are asked the same, so each looks like the beginning of a turn."""
     failed = {key for key, trace in scored.traces.items() if any(turn["error"] for turn in trace["turns"])}
-    parted = []
+    parted: list[list[list[str]]] = []
     for turns in sessions:
         parted.append([])
         for turn in turns:

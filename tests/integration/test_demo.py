@@ -6,7 +6,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from agenteval_collector.cli.app import app
+from agenteval_collector.cli.app import command_line
 from agenteval_collector.cli.demo_view import demo_view, sample_traces
 from agenteval_collector.demo.agents import play
 from agenteval_collector.demo.scripts import SCRIPTS
@@ -83,7 +83,7 @@ def test_the_page_shows_them_too(collector: RunningCollector) -> None:
 
 
 def test_json_is_what_was_played() -> None:
-    result = CliRunner().invoke(app, ["demo", "--once", "--json"])
+    result = CliRunner().invoke(command_line(), ["demo", "--once", "--json"])
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert set(document) == {"sessions", "traces", "findings", "metrics_url"}

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from agenteval_collector.cli.read import register
+from agenteval_collector.cli.app import command_line
 from agenteval_collector.findings.loops.open_spans import FORGOTTEN_AFTER, GONE_AFTER
 from agenteval_collector.runtime.clock import ManualClock
 from typer.testing import CliRunner
@@ -75,9 +74,7 @@ def test_an_agent_that_is_killed_is_reported_as_such(tmp_path: Path, calls: int)
 
 def piped(*arguments: str) -> str:
     """What `agenteval` writes where there is no terminal, in one line."""
-    app = typer.Typer()
-    register(app)
-    result = CliRunner().invoke(app, list(arguments))
+    result = CliRunner().invoke(command_line(), list(arguments))
     assert result.exit_code == 0, result.output
     return " ".join(result.stdout.split())
 
@@ -107,7 +104,7 @@ class Agent:
 
 
 PATH = f"/api/v1/traces/{trace_id(1).hex()}"
-OPEN = {"assembly": {"settle": 3600.0, "silence": 3600.0}}
+OPEN: dict[str, Any] = {"assembly": {"settle": 3600.0, "silence": 3600.0}}
 
 
 def test_a_long_model_call_is_no_death(tmp_path: Path) -> None:

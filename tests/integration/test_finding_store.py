@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.api.rendering import found_document
 from agenteval_collector.findings.loops import Announcer
 from agenteval_collector.findings.loops.announcing import NAMED_WITHIN
 from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.found import MAX_SHOWN
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
+from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.stores import Store
-from agenteval_collector.stores.found import MAX_SHOWN, found_in_sessions, found_in_trace
-from agenteval_collector.stores.store import TENANT
 
 from otel_agenteval.finding import Finding, Mode, Severity
+from otel_agenteval.model import Trace
 from tests.support.findings import SPAN_ID, TRACE_ID, finding, loop_found
 from tests.support.plans import plan_of
 
@@ -58,7 +60,7 @@ def complete(store: Store, *found: Finding, revision: int = 1, session_id: str =
         session_id=session_id,
         started_at=1,
         revision=revision,
-        document={"turns": []},
+        view=view_of(Trace(trace_id=TRACE_ID), revision=revision, complete=True),
         offsets=(),
         run=None,
         scored_at=2,
@@ -77,15 +79,17 @@ def complete(store: Store, *found: Finding, revision: int = 1, session_id: str =
     return store.commit(Commit(traces=[record], sessions={session_id: SessionUpdate(record=session, evaluations=[])}))
 
 
-def shown(store: Store, session_id: str | None = None) -> list[dict[str, Any]]:
-    with store.engine.connect() as connection:
+def shown(store: Store, session_id: str | None = None) -> list[Any]:
+    with store.snapshot() as records:
         if session_id is not None:
-            return list(found_in_sessions(connection, TENANT, {session_id: ()})[session_id]["findings"])
-        return list(found_in_trace(connection, TENANT, TRACE_ID)["findings"])
+            found = records.found_in_sessions({session_id: ()})[session_id]
+        else:
+            found = records.found_in_trace(TRACE_ID)
+    return list(found_document(found)["findings"])
 
 
 def worst_and_attention(store: Store, session_id: str) -> tuple[int, int, int, int]:
-    with store.engine.connect() as connection:
+    with store.outside.engine.connect() as connection:
         row = connection.exec_driver_sql(
             "SELECT errors, warnings, infos, attention FROM sessions WHERE session_id = ?", (session_id,)
         ).one()
@@ -174,7 +178,8 @@ def test_two_revisions_in_one_commit_leave_what_the_second_shows(store: Store) -
     for revision, kind in ((1, "no_answer"), (2, "answer_cut")):
         records.append(
             TraceRecord(
-                trace_id=TRACE_ID, session_id="s-1", started_at=1, revision=revision, document={}, offsets=(),
+                trace_id=TRACE_ID, session_id="s-1", started_at=1, revision=revision, offsets=(),
+        view=view_of(Trace(trace_id=TRACE_ID), revision=revision, complete=True),
                 run=None, scored_at=2, findings=[finding(kind=kind)],
             )
         )  # fmt: skip
@@ -264,8 +269,8 @@ def test_what_is_shown_is_as_it_was_found_and_the_worst_where_there_is_much(stor
     many = [finding(kind="value_not_said", severity=Severity.INFO, span_id=f"{n:016x}") for n in range(MAX_SHOWN + 10)]
     loop = loop_found(found_at=2_000)
     complete(store, *many, loop)
-    with store.engine.connect() as connection:
-        document = found_in_trace(connection, TENANT, TRACE_ID)
+    with store.snapshot() as records:
+        document = found_document(records.found_in_trace(TRACE_ID))
     assert document["findings_count"] == {"error": 1, "warning": 0, "info": MAX_SHOWN + 10}
     assert (document["worst"], len(document["findings"])) == ("error", MAX_SHOWN)
     assert document["findings"][-1] == {
@@ -289,8 +294,8 @@ def test_evidence_that_no_utf_8_holds_is_kept_all_the_same(store: Store) -> None
 
 
 def test_the_findings_of_a_session_are_found_by_an_index(store: Store) -> None:
-    with store.engine.connect() as connection:
-        plan = plan_of(store.engine, lambda: found_in_sessions(connection, TENANT, {"s-1": ()}))
+    with store.snapshot() as records:
+        plan = plan_of(store.outside.engine, lambda: records.found_in_sessions({"s-1": ()}))
     assert plan
     assert all("findings_by_session" in step for step in plan if "findings" in step), plan
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -12,6 +13,7 @@ from agenteval_collector.evaluation.observation import MAX_SAID, searchable, tur
 from agenteval_collector.findings.effort import AgentEfforts
 from agenteval_collector.findings.loops import TraceLoops
 from agenteval_collector.model.assembled import Death
+from agenteval_collector.model.running import OpenSpan
 from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
@@ -85,7 +87,7 @@ def test_a_loop_in_a_complete_trace_has_its_turn(scoring: Scoring) -> None:
 def test_an_agent_that_died_in_the_middle_is_a_finding(scoring: Scoring) -> None:
     death = Death(
         reason="the agent died in the middle", session_id="s", agent="planner", service="shop", started_at=1,
-        heard_at=2, open_spans=[{"span_id": "a" * 16, "name": "search", "started_at": None}],
+        heard_at=2, open_spans=[OpenSpan("a" * 16, "search", 1)],
     )  # fmt: skip
     scoring.put(replace(assembled(root_span(1, session="s")), death=death))
     [found] = [each for each in scoring.trace(TRACE)["findings"] if each["kind"] == "agent_died"]
@@ -183,7 +185,7 @@ def test_sessions_are_listed_as_over_http(tmp_path: Path) -> None:
         for number in (1, 2):
             collector.scored(trace_id(number).hex())
         stub = EvaluationServiceStub(collector.channel)
-        asked = {"order": "attention", "service": "shop", "until": "2100-01-01T00:00:00Z"}
+        asked: dict[str, Any] = {"order": "attention", "service": "shop", "until": "2100-01-01T00:00:00Z"}
         answer = stub.ListSessions(pb.ListSessionsRequest(**asked), timeout=20)
         items = [json.loads(item) for item in answer.items_json]
         assert [item["session_id"] for item in items] == ["loud", "calm"]

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.findings.hit_rate import FailureRate, hit_rate
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.reports import Label, RunReport
-from agenteval_collector.stores.access import snapshot
-from agenteval_collector.stores.hit_rate import read_hit_rate
+from agenteval_collector.stores.session_ends import read_ends
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Status as SpanStatus
@@ -40,7 +40,7 @@ def trace(number: int, session: str | None = None, *, raises: bool = False, **at
     return assembled(root, resource=Resource().SerializeToString())
 
 
-def run_of(number: int) -> dict[str, str]:
+def run_of(number: int) -> dict[str, Any]:
     return {"agenteval__task__id": "refund", "agenteval__run__id": str(number)}
 
 
@@ -76,7 +76,9 @@ def test_sessions_with_an_error_are_told_from_those_without(scoring: Scoring) ->
     found = scoring.queries.hit_rate(AGENT)
     assert found is not None
     assert found["with_error"]["rate"] == 0.9
-    low, high = found["with_error"]["interval"]
+    interval = found["with_error"]["interval"]
+    assert interval is not None
+    low, high = interval
     assert 0.55 < low < 0.9 < high < 1.0
     assert scoring.queries.hit_rate("nobody") is None
 
@@ -135,10 +137,10 @@ def test_only_the_newest_sessions_are_looked_at(many: Scoring) -> None:
     many.clock.advance(60)
     many.put(trace(50, **run_of(50)))
     report(many, 50, success=False)
-    with snapshot(many.store.engine) as connection:
-        found = read_hit_rate(connection, "default", AGENT, newest=30)
+    with many.store.outside.snapshot() as connection:
+        found = hit_rate(read_ends(connection, AGENT, newest=30))
     assert found is not None
-    assert (found["without_error"]["failed"], found["without_error"]["sessions"]) == (1, 30)
+    assert found.without_error == FailureRate(sessions=30, failed=1)
 
 
 def test_a_listing_says_how_many_scores_of_the_judge_are_low(many: Scoring) -> None:

@@ -19,7 +19,8 @@ from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled,
 
 from tests.support.eventually import eventually
 from tests.support.judge.behaviours import NAMED, OK, SOON, Behaviour, Content, Wire
-from tests.support.judge.judge_server import JudgeServer, Received
+from tests.support.judge.completions import Received
+from tests.support.judge.judge_server import JudgeServer
 from tests.support.judge_client import GOOD, REJECTED, RELEASED, REQUEST, UNKNOWN, Asking, described, run
 
 FAILING = NAMED["failing"]

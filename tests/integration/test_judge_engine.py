@@ -16,9 +16,8 @@ from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.judge.client.openai_judge import RETRIES, OpenAIJudge
 from agenteval_collector.judge.judgements import Judgements
 from agenteval_collector.judge.panel import JUDGED, Panel
-from agenteval_collector.judge.ports import Spend
 from agenteval_collector.judge.queue.stage import JudgeStage
-from agenteval_collector.model.judging import Exchange, Judgement
+from agenteval_collector.model.judging import Exchange, Judgement, Spend
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from agenteval_collector.cli.app import app
+from agenteval_collector.cli.app import command_line
 from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.offline.replay import Recorded, replay
@@ -185,8 +185,8 @@ def test_what_waits_says_what_is_wrong_with_the_judge_now(tmp_path: Path) -> Non
         assert len(eventually(told)) == len(JUDGED) + 2, "the judged outcomes, and the session's"
         [item] = running.get("/api/v1/sessions")["items"]
         assert all(wrong.search(each["reason"]) for each in item["outcomes"])
-        why = CliRunner().invoke(app, ["why", hex_id(1), "--url", f"http://{running.addresses['web']}"])
-        listed = CliRunner().invoke(app, ["sessions", "--url", f"http://{running.addresses['web']}"])
+        why = CliRunner().invoke(command_line(), ["why", hex_id(1), "--url", f"http://{running.addresses['web']}"])
+        listed = CliRunner().invoke(command_line(), ["sessions", "--url", f"http://{running.addresses['web']}"])
         for shown in (running.get("/"), listed.output):
             assert "Scores wait: the judge has not answered since" in shown
         page = running.get(f"/traces/{hex_id(1)}")
@@ -214,7 +214,9 @@ def test_what_an_earlier_run_left_to_its_judge_says_that_there_is_none(tmp_path:
 
 def test_what_failed_is_judged_when_somebody_asks_for_it(tmp_path: Path) -> None:
     def ask(running: RunningCollector, *arguments: str) -> str:
-        result = CliRunner().invoke(app, ["judge", *arguments, "--grpc", f"http://{running.addresses['grpc']}"])
+        result = CliRunner().invoke(
+            command_line(), ["judge", *arguments, "--grpc", f"http://{running.addresses['grpc']}"]
+        )
         assert result.exit_code == 0, result.output
         return result.output
 
@@ -248,7 +250,9 @@ def test_what_was_left_out_is_judged_by_its_id(tmp_path: Path, config: dict[str,
             running.send(traces(*worked(1)))
             assert statuses(settled(running, 1)) == {status}
         with collector(tmp_path, judge) as running:
-            again = CliRunner().invoke(app, ["judge", hex_id(1), "--grpc", f"http://{running.addresses['grpc']}"])
+            again = CliRunner().invoke(
+                command_line(), ["judge", hex_id(1), "--grpc", f"http://{running.addresses['grpc']}"]
+            )
             assert again.output == "1 trace waits for the judge.\n"
             assert statuses(settled(running, 1)) == {"scored"}
 
@@ -265,7 +269,9 @@ def test_what_was_left_out_is_judged_by_its_id(tmp_path: Path, config: dict[str,
 )
 def test_what_cannot_be_judged_again_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
     with RunningCollector(tmp_path) as running:
-        result = CliRunner().invoke(app, ["judge", *arguments, "--grpc", f"http://{running.addresses['grpc']}"])
+        result = CliRunner().invoke(
+            command_line(), ["judge", *arguments, "--grpc", f"http://{running.addresses['grpc']}"]
+        )
     assert (result.exit_code, result.stdout) == (1, "")
     assert says in result.stderr
 

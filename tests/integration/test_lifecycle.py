@@ -20,7 +20,7 @@ from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.stores import Store
 
-from otel_agenteval.conventions import BY_CONVENTION
+from otel_agenteval.conventions.identity import BY_CONVENTION
 from otel_agenteval.detectors import RuleBook
 from tests.support.assembling import Counting
 from tests.support.eventually import eventually
@@ -218,11 +218,11 @@ def test_a_stop_before_the_start_and_a_second_one_are_safe(case: Case) -> None:
 
 def test_its_health_is_that_of_its_thread(case: Case) -> None:
     sentence = f"{case.stage.name} does not run"
-    assert case.stage.health == sentence
+    before = case.stage.health
     case.stage.start()
-    assert case.stage.health is None
+    running = case.stage.health
     case.stage.shutdown()
-    assert case.stage.health == sentence
+    assert (before, running, case.stage.health) == (sentence, None, sentence)
 
 
 def test_a_stop_under_load_comes_to_an_end_and_does_nothing_twice(case: Case) -> None:

@@ -21,7 +21,7 @@ from tests.support.looping import loops_in, root_span, tool_span
 from tests.support.otlp import START, marked, span, span_id, trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
-OPEN = {"assembly": {"settle": 3600.0, "silence": 3600.0}}
+OPEN: dict[str, Any] = {"assembly": {"settle": 3600.0, "silence": 3600.0}}
 """Settings under which a trace without a marker stays open."""
 
 LOOP = {
@@ -38,14 +38,14 @@ def collector(tmp_path: Path) -> Iterator[RunningCollector]:
         yield collector
 
 
-def watch(collector: RunningCollector, **request: object) -> grpc.Call:
+def watch(collector: RunningCollector, **request: Any) -> Any:
     """A watch that is known to have begun."""
     call = EvaluationServiceStub(collector.channel).Watch(pb.WatchRequest(**request), timeout=20)
     call.initial_metadata()
     return call
 
 
-def next_finding(call: grpc.Call) -> pb.Finding:
+def next_finding(call: Any) -> pb.Finding:
     return next(event.finding for event in call if event.WhichOneof("event") == "finding")
 
 
@@ -55,11 +55,11 @@ def loops(collector: RunningCollector) -> dict[str, float]:
     return {line.partition('agenteval_loop_kind="')[2].partition('"')[0]: float(line.split()[-1]) for line in lines}
 
 
-def report(collector: RunningCollector, **request: object) -> None:
+def report(collector: RunningCollector, **request: Any) -> None:
     EvaluationServiceStub(collector.channel).ReportStarts(pb.ReportStartsRequest(**request), timeout=20)
 
 
-def start(trace: int, number: int, **changes: object) -> pb.SpanStart:
+def start(trace: int, number: int, **changes: Any) -> pb.SpanStart:
     said = {"name": f"span {number}", "started_at_unix_nano": START + number, **changes}
     return pb.SpanStart(trace_id=trace_id(trace).hex(), span_id=span_id(number).hex(), **said)
 

@@ -7,12 +7,13 @@ import pytest
 import yaml
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.news import News, WorstFinding
+from agenteval_collector.model.sessions import SessionLevel
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Severity
 from tests.support.findings import finding, loop_found
 from tests.support.prometheus import CONFIGURATION
-from tests.support.sessions import Level, Sessions
+from tests.support.sessions import Sessions, level
 
 RULES = CONFIGURATION / "agenteval.rules.yml"
 
@@ -39,14 +40,14 @@ def series_of(page: str, family_name: str) -> list[tuple[str, float]]:
     return series
 
 
-def scraped(*levels: Level) -> list[tuple[str, float]]:
+def scraped(*levels: SessionLevel) -> list[tuple[str, float]]:
     """The session gauges as the collector shows them, each a series in Prometheus' notation and its value."""
     telemetry = TelemetryOutput(version="1", instance_id="i")
     telemetry.evaluations.observe_sessions(Sessions(*levels))
     return series_of(telemetry.render()[0].decode(), "agenteval_sessions")
 
 
-def run_rule(directory: Path, levels: tuple[Level, ...], at: str, expected: list[dict[str, Any]]) -> None:
+def run_rule(directory: Path, levels: tuple[SessionLevel, ...], at: str, expected: list[dict[str, Any]]) -> None:
     case = {
         "rule_files": [str(RULES)],
         "evaluation_interval": "15s",
@@ -106,23 +107,23 @@ def test_the_shipped_files_are_valid() -> None:
     ],
 )
 def test_the_rule_tells_a_bad_agent_from_chance(tmp_path: Path, active: int, low: int, fires: bool) -> None:
-    levels = (Level("planner", "shop", "agent_reliability", active, low),)
+    levels = (level("planner", "shop", "agent_reliability", active, low),)
     run_rule(tmp_path, levels, "6m", [fired(low)] if fires else [])
 
 
 def test_the_rule_waits_five_minutes(tmp_path: Path) -> None:
-    levels = (Level("planner", "shop", "agent_reliability", 10, 10),)
+    levels = (level("planner", "shop", "agent_reliability", 10, 10),)
     run_rule(tmp_path, levels, "4m", [])
     run_rule(tmp_path, levels, "5m", [fired(10)])
 
 
 def test_the_share_is_of_all_active_sessions_and_of_each_agent_by_itself(tmp_path: Path) -> None:
     levels = (
-        Level("planner", "shop", None, 20, 0),
-        Level("planner", "shop", "agent_reliability", 6, 6),
-        Level("writer", "shop", None, 10, 0),
-        Level("writer", "shop", "agent_reliability", 10, 5),
-        Level("writer", "shop", "agent_consistency", 10, 1),
+        level("planner", "shop", None, 20, 0),
+        level("planner", "shop", "agent_reliability", 6, 6),
+        level("writer", "shop", None, 10, 0),
+        level("writer", "shop", "agent_reliability", 10, 5),
+        level("writer", "shop", "agent_consistency", 10, 1),
     )
     run_rule(tmp_path, levels, "6m", [fired(5, agent="writer")])
 
@@ -130,7 +131,7 @@ def test_the_share_is_of_all_active_sessions_and_of_each_agent_by_itself(tmp_pat
 def test_agents_without_a_name_are_watched_too(tmp_path: Path) -> None:
     alert = fired(10, agent="")
     del alert["exp_labels"]["gen_ai_agent_name"]
-    run_rule(tmp_path, (Level(None, "shop", "agent_reliability", 10, 10),), "6m", [alert])
+    run_rule(tmp_path, (level(None, "shop", "agent_reliability", 10, 10),), "6m", [alert])
 
 
 def alert_of(name: str, labels: dict[str, str], value: str = "") -> dict[str, Any]:

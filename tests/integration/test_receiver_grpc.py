@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from concurrent import futures
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -32,8 +33,9 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningColle
         yield running
 
 
-def raw(collector: RunningCollector, body: bytes, **options: object) -> bytes:
-    return collector.channel.unary_unary(EXPORT)(body, timeout=20, **options)
+def raw(collector: RunningCollector, body: bytes, **options: Any) -> bytes:
+    export: Any = collector.channel.unary_unary(EXPORT)
+    return export(body, timeout=20, **options)
 
 
 def logged(collector: RunningCollector) -> int:
@@ -155,7 +157,8 @@ def test_a_refusal_for_now_says_when_to_come_back_in_both_forms(error: Exception
     finally:
         server.stop(None).wait(5)
     assert refused.value.code() is code
-    trailing = dict(refused.value.trailing_metadata())
+    metadata: Any = refused.value.trailing_metadata()
+    trailing = dict(metadata)
     status = status_pb2.Status.FromString(trailing["grpc-status-details-bin"])
     in_status = error_details_pb2.RetryInfo()
     assert status.details[0].Unpack(in_status)
@@ -167,7 +170,7 @@ def test_senders_are_told_to_come_back_while_the_pipeline_is_stuck_and_welcome_a
     with RunningCollector(tmp_path, log={"max_pending_bytes": 2000}) as collector:
         note = logs(log(0, 0, body="x" * 500))
         with locked(tmp_path / "agenteval.db"):
-            error = eventually(lambda: _refusal(collector, note), within=20)
+            error: Any = eventually(lambda: _refusal(collector, note), within=20)
             assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
             assert "google.rpc.retryinfo-bin" in dict(error.trailing_metadata())
         eventually(lambda: _refusal(collector, note) is None, within=20)

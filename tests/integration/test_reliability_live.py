@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agenteval_collector.model.cursors import encode_cursor
 from agenteval_collector.model.reports import RunReport
-from agenteval_collector.model.runs import Stray
+from agenteval_collector.model.runs import Unmatched
 from agenteval_collector.reliability.runs import UNJUDGED, UNSURE
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.stores.store import TRIM_REPORTS_EVERY
@@ -23,7 +23,7 @@ from tests.support.referring import PENDING, Referring, judged, judgement
 from tests.support.runs import SECOND, run_trace
 from tests.support.scoring import Scoring
 
-NOBODY = {"evaluators": {"task_completion": {"enabled": False}, "confidence": {"enabled": False}}}
+NOBODY: dict[str, Any] = {"evaluators": {"task_completion": {"enabled": False}, "confidence": {"enabled": False}}}
 """Nothing estimates what came of a run."""
 DAY = 24 * 3600.0
 
@@ -53,16 +53,16 @@ def test_a_report_that_no_run_belongs_to_is_seen(scoring: Scoring) -> None:
     report(scoring, "1", success=True, service_version="7")
     item = only(scoring)
     assert (item["agent"], item["version"], item["runs"]) == (None, "7", 0)
-    assert item["left_out"] == {Stray.NO_TRACE: 1}
+    assert item["left_out"] == {Unmatched.NO_TRACE: 1}
     scoring.put(run_trace(1, run="2", version="7"), run_trace(2, run="3", agenteval__condition="fault"))
     report(scoring, "2", success=True)
     report(scoring, "3", success=True, reported_at=1)
     report(scoring, "2", success=True, agent="nobody")
     by_whose = {(item["agent"], item["version"]): item["left_out"] for item in scoring.queries.reliability().items}
     assert by_whose == {
-        ("planner", "7"): {Stray.NO_TRACE: 1},
-        ("planner", "1"): {Stray.OTHER_CONDITION: 1},
-        ("nobody", None): {Stray.OTHER_AGENT: 1},
+        ("planner", "7"): {Unmatched.NO_TRACE: 1},
+        ("planner", "1"): {Unmatched.OTHER_CONDITION: 1},
+        ("nobody", None): {Unmatched.OTHER_AGENT: 1},
     }
 
 
@@ -213,13 +213,13 @@ def test_reports_of_runs_that_never_came_are_forgotten_and_others_are_not(scorin
     scoring.put(run_trace(1, run="1"))
     for run in ("1", "2"):
         report(scoring, run, success=True)
-    assert only(scoring)["left_out"] == {Stray.NO_TRACE.value: 1}
+    assert only(scoring)["left_out"] == {Unmatched.NO_TRACE.value: 1}
     scoring.clock.advance(DAY - 1)
     report(scoring, "3", success=True)
-    assert only(scoring)["left_out"] == {Stray.NO_TRACE.value: 2}
+    assert only(scoring)["left_out"] == {Unmatched.NO_TRACE.value: 2}
     scoring.clock.advance(TRIM_REPORTS_EVERY)
     report(scoring, "4", success=True)
-    assert only(scoring)["left_out"] == {Stray.NO_TRACE.value: 2}, "those of runs 3 and 4"
+    assert only(scoring)["left_out"] == {Unmatched.NO_TRACE.value: 2}, "those of runs 3 and 4"
     assert only(scoring)["pass_hat_k"]["1"] == 1.0
 
 
@@ -227,7 +227,7 @@ def test_pages_give_every_version_once(scoring: Scoring) -> None:
     for number in range(1, 6):
         scoring.put(run_trace(number, run=str(number), version=str(number)))
         report(scoring, str(number), success=True)
-    found: list[str] = []
+    found: list[str | None] = []
     cursor, pages = None, 0
     while pages == 0 or cursor is not None:
         page = scoring.queries.reliability(limit=2, cursor=cursor)
@@ -275,7 +275,7 @@ def test_attributes_of_the_application_name_runs(tmp_path: Path) -> None:
     scoring = Scoring(tmp_path, reliability=names, **NOBODY)
     try:
         for number, session in enumerate(("a", "a", "b"), 1):
-            facts = {"case__id": "refund", "case__passed": session == "a"}
+            facts: dict[str, Any] = {"case__id": "refund", "case__passed": session == "a"}
             scoring.put(run_trace(number, task=None, run=None, session=session, **facts))
         assert (only(scoring)["runs"], only(scoring)["pass_hat_k"]["1"]) == (2, 0.5)
     finally:

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 import grpc
 import httpx
 import pytest
-from agenteval_collector.cli.app import app
+from agenteval_collector.cli.app import command_line
 from agenteval_collector.model.reports import RunReport
 from agenteval_collector.web.app import make_app
-from click.testing import Result
 from starlette.applications import Starlette
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from otel_agenteval.proto.v1.evaluation_pb2 import ListReliabilityRequest
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
@@ -52,7 +51,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def agenteval(*arguments: str, columns: str = "200") -> Result:
     clean = {"AGENTEVAL_URL": None, "AGENTEVAL_API_KEY": None, "COLUMNS": columns}
-    result = CliRunner().invoke(app, ["reliability", *arguments], env=clean)
+    result = CliRunner().invoke(command_line(), ["reliability", *arguments], env=clean)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
@@ -125,7 +124,7 @@ def test_over_grpc_a_bad_variant_is_an_invalid_argument(tmp_path_factory: pytest
             service.ListReliability(ListReliabilityRequest(variant="new"), timeout=10)
         with pytest.raises(grpc.RpcError, match="limit is 501"):
             service.ListReliability(ListReliabilityRequest(limit=501), timeout=10)
-        assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT  # type: ignore[attr-defined]
+        assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 @pytest.mark.parametrize(

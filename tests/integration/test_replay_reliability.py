@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from agenteval_collector.cli.app import command_line
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from typer.testing import CliRunner, Result
 
 from benchmarks.workload import generator
 from benchmarks.workload.conversation import Conversation
@@ -41,8 +43,8 @@ def dataset(conversations: Sequence[Conversation], recording: Path) -> Path:
     return file
 
 
-def agenteval(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SCRIPT, *map(str, arguments)], capture_output=True, text=True, timeout=100, check=False)
+def agenteval(*arguments: object) -> Result:
+    return CliRunner().invoke(command_line(), [str(each) for each in arguments])
 
 
 def test_a_replay_gives_the_figures_of_the_live_collector_bit_for_bit(
@@ -55,8 +57,8 @@ def test_a_replay_gives_the_figures_of_the_live_collector_bit_for_bit(
         for each in reversed(conversations):
             report = ReportRunRequest(task_id=each.task_id, run_id=each.run_id, success=each.success)
             service.ReportRun(report, timeout=10)
-        replayed = agenteval("replay", recording, "--dataset", dataset, "--json")
-        assert replayed.returncode == 0, replayed.stderr
+        command = [str(SCRIPT), "replay", str(recording), "--dataset", str(dataset), "--json"]
+        replayed = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
         offline = json.loads(replayed.stdout)["reliability"]
         assert [item["runs"] for item in offline] == [len(conversations)]
         eventually(lambda: collector.get("/api/v1/reliability")["items"] == offline, within=30.0, every=0.2)
@@ -71,7 +73,7 @@ def test_without_ground_truth_outcomes_are_estimated_because_every_session_is_ov
 
 def test_a_gate_that_is_passed(recording: Path, dataset: Path) -> None:
     passed = agenteval("replay", recording, "--dataset", dataset, "--fail-under", "pass^1=0")
-    assert (passed.returncode, passed.stderr.strip()) == (0, "")
+    assert (passed.exit_code, passed.stderr.strip()) == (0, "")
     assert "reliability" in passed.stdout
 
 
@@ -79,7 +81,7 @@ def test_runs_of_the_dataset_that_have_no_trace_are_named(recording: Path, tmp_p
     misspelt = tmp_path / "truth.jsonl"
     misspelt.write_text('{"task_id": "no such task", "run_id": "1", "success": true}')
     told = agenteval("replay", recording, "--dataset", misspelt, "--json")
-    assert told.returncode == 0
+    assert told.exit_code == 0
     missing = [{"task_id": "no such task", "run_id": "1", "condition": "baseline"}]
     assert json.loads(told.stdout)["reports_without_traces"] == missing
     assert "1 runs of the dataset have no trace in the recordings, as run '1' of task 'no such task'" in told.stderr
@@ -95,7 +97,7 @@ def test_a_gate_that_falls_short_says_by_how_much_and_what_is_undefined(recordin
         "--json",
         *(part for gate in gates for part in ("--fail-under", gate)),
     )
-    assert short.returncode == 1
+    assert short.exit_code == 1
     assert json.loads(short.stdout)["reliability"]
     told = " ".join(short.stderr.split())
     for said in ("pass^1 airline", "R_rob airline", "undefined: none of R_fault", "agent_consistency"):
@@ -118,7 +120,7 @@ def test_a_gate_that_falls_short_says_by_how_much_and_what_is_undefined(recordin
 )
 def test_what_cannot_be_done_is_said(recording: Path, arguments: Sequence[str], message: str) -> None:
     refused = agenteval("replay", recording, *arguments)
-    assert refused.returncode == 1
+    assert refused.exit_code == 1
     assert message in refused.stderr
 
 

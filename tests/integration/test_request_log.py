@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Iterator[RequestFile]:
 
 
 @pytest.fixture
-def open_log(file: RequestFile, delivered: Delivered):
+def open_log(file: RequestFile, delivered: Delivered) -> Iterator[OpenLog]:
     logs: list[RequestLog] = []
 
     def make(*, start: bool = True, clock: ManualClock | None = None, max_pending_bytes: int = 1 << 20) -> RequestLog:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.model.senders import Habit, Sender, What
+from agenteval_collector.model.senders import Awaited, Habit, Sender
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -116,8 +116,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_habits_are_kept_changed_and_forgotten(store: Store) -> None:
-    parent = Habit(Sender("default", "shop", "lib", "chat"), What.PARENT)
-    records = Habit(Sender("default", "shop", "lib", "chat"), What.LOGS)
+    parent = Habit(Sender("default", "shop", "lib", "chat"), Awaited.PARENT)
+    records = Habit(Sender("default", "shop", "lib", "chat"), Awaited.LOGS)
     store.habits.save({parent: "+", records: "-"})
     store.habits.save({parent: "+-"})
     assert store.habits.load() == {parent: "+-", records: "-"}

@@ -4,20 +4,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from agenteval_collector.api.ports import NothingRuns
+from agenteval_collector.api.queries import StoreQueries
 from agenteval_collector.config import Settings
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.running import RunningTrace
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
 from agenteval_collector.runtime.clock import ManualClock
-from agenteval_collector.stores import Store, StoreQueries
+from agenteval_collector.stores import Store
 from agenteval_collector.wiring.scoring import reliability_reports
 
 from tests.support.findings import TRACE_ID, loop_found
 from tests.support.otlp import START
 
 
-class Sessions:
+class Sessions(NothingRuns):
     """A store with three sessions, and queries on it that see whatever runs."""
 
     def __init__(self, path: Path) -> None:
@@ -25,11 +27,12 @@ class Sessions:
         self.store = Store(path / "agenteval.db", clock)
         self.running: list[RunningTrace] = []
         self.queries = StoreQueries(
-            self.store.engine,
+            self.store,
             clock,
             idle=900.0,
             reliability=reliability_reports(Settings(), self.store, clock),
-            running_traces=lambda: self.running,
+            running=self,
+            judge=self,
         )
         for number in (1, 2, 3):
             record = SessionRecord(
@@ -42,6 +45,9 @@ class Sessions:
                 trace_count=1,
             )
             self.store.commit(Commit(sessions={record.session_id: SessionUpdate(record=record, evaluations=[])}))
+
+    def traces(self) -> list[RunningTrace]:
+        return self.running
 
     def run(self, session_id: str, at: int, *, agent: str = "planner", stopped: str | None = None) -> None:
         self.running.append(

@@ -5,21 +5,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.api.documents import SessionItem
+from agenteval_collector.api.ports import NothingRuns
+from agenteval_collector.api.queries import StoreQueries
 from agenteval_collector.config import Settings
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.running import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Below, Order, SessionFilter
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
+from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest
-from agenteval_collector.stores import Store, StoreQueries
-from agenteval_collector.stores.session_list import read_sessions
-from agenteval_collector.stores.store import TENANT
+from agenteval_collector.stores import Store
 from agenteval_collector.wiring.scoring import reliability_reports
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otel_agenteval.finding import Finding, Severity
+from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Method, Score
 from tests.support.evaluations import evaluation
 from tests.support.findings import finding, loop_found
@@ -44,7 +47,8 @@ def commit_of(number: int, *found: dict[str, Any], judged: float | None = None, 
     about = {"text": "", **changes}
     findings: list[Finding] = [finding(**{"trace_id": trace_id, "session_id": session_id, **each}) for each in found]
     trace = TraceRecord(
-        trace_id=trace_id, session_id=session_id, started_at=START, revision=1, document={"turns": []}, offsets=(),
+        trace_id=trace_id, session_id=session_id, started_at=START, revision=1, offsets=(),
+        view=view_of(Trace(trace_id=trace_id), revision=1, complete=True),
         run=None, scored_at=START, findings=findings, text=about.pop("text").casefold(),
     )  # fmt: skip
     record = SessionRecord(session_id=session_id, **{**said, **about})
@@ -62,7 +66,7 @@ def judgement(trace_id: str, session_id: str, score: float) -> Evaluation:
     )  # fmt: skip
 
 
-class Listed:
+class Listed(NothingRuns):
     """A store, and the listings of it."""
 
     def __init__(self, path: Path) -> None:
@@ -70,15 +74,19 @@ class Listed:
         self.running: list[RunningTrace] = []
         clock = ManualClock(START)
         self.queries = StoreQueries(
-            self.store.engine,
+            self.store,
             clock,
             idle=900,
             reliability=reliability_reports(Settings(), self.store, clock),
-            running_traces=lambda: self.running,
+            running=self,
+            judge=self,
         )
 
     def add(self, number: int, *found: dict[str, Any], **changes: Any) -> None:
         self.store.commit(commit_of(number, *found, **changes))
+
+    def traces(self) -> list[RunningTrace]:
+        return self.running
 
     def run(self, session_id: str, trace_id: str, **changes: Any) -> None:
         """A session of which only a running trace is known."""
@@ -97,7 +105,7 @@ class Listed:
     def ids(self, wanted: SessionFilter = EVERY_SESSION) -> list[str]:
         return [each for page in self.pages(wanted) for each in page]
 
-    def item(self, session_id: str) -> dict[str, Any]:
+    def item(self, session_id: str) -> SessionItem:
         [item] = [each for each in self.queries.sessions().items if each["session_id"] == session_id]
         return item
 
@@ -261,7 +269,7 @@ def test_by_attention_a_session_that_only_runs_has_its_place_on_the_first_page(l
     ],
 )
 def test_a_listing_goes_by_an_index(listed: Listed, wanted: SessionFilter, index: str) -> None:
-    with listed.store.engine.connect() as connection:
-        plan = plan_of(listed.store.engine, lambda: read_sessions(connection, TENANT, wanted, None, 51))
+    with listed.store.snapshot() as records:
+        plan = plan_of(listed.store.outside.engine, lambda: records.sessions(wanted, None, 50))
     assert any(index in step for step in plan), plan
     assert not any("SCAN" in step or "TEMP B-TREE" in step for step in plan), plan

@@ -7,22 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agenteval_collector.api.ports import NothingRuns
+from agenteval_collector.api.queries import StoreQueries
 from agenteval_collector.config import Settings
 from agenteval_collector.model.commit import Commit, TraceRecord
-from agenteval_collector.model.rendering import trace_document
 from agenteval_collector.model.reports import RunReport
 from agenteval_collector.model.session_filter import SessionFilter
-from agenteval_collector.model.sessions import SessionRecord, SessionUpdate, Standing
+from agenteval_collector.model.sessions import SessionRecord, SessionUpdate, StoredPlace
+from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest, PermanentError, Unavailable
-from agenteval_collector.stores import Store, StoreQueries
+from agenteval_collector.stores import Store
 from agenteval_collector.stores.schema import metadata
 from agenteval_collector.wiring.scoring import reliability_reports
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from otel_agenteval.model import Tool, ToolCall, Trace, Turn
-from otel_agenteval.outcome import Failure, Method, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Subject, Unscored
 from tests.support.databases import locked
 from tests.support.evaluations import evaluation
 from tests.support.eventually import eventually
@@ -61,7 +63,7 @@ def record(number: int, **changes: Any) -> TraceRecord:
         "session_id": "s",
         "started_at": START + number,
         "revision": 1,
-        "document": trace_document(trace, revision=1, complete=True),
+        "view": view_of(trace, revision=1, complete=True),
         "offsets": [number],
         "run": None,
         "scored_at": START,
@@ -100,12 +102,17 @@ def commit_of(*numbers: int, **changes: Any) -> Commit:
 
 def queries(store: Store, idle: float = 900.0) -> StoreQueries:
     return StoreQueries(
-        store.engine, ManualClock(), idle=idle, reliability=reliability_reports(Settings(), store, ManualClock())
+        store,
+        ManualClock(),
+        idle=idle,
+        reliability=reliability_reports(Settings(), store, ManualClock()),
+        running=NothingRuns(),
+        judge=NothingRuns(),
     )
 
 
 def test_the_migrations_make_the_tables_of_the_schema(store: Store) -> None:
-    with store.engine.connect() as connection:
+    with store.outside.engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
@@ -130,7 +137,7 @@ def test_committing_twice_is_committing_once_and_first_only_the_first_time(store
 
 def test_a_later_revision_supersedes_and_another_version_or_method_stands_beside(store: Store) -> None:
     store.commit(commit_of(1))
-    later = record(1, revision=2, offsets=[1, 7], document={**record(1).document, "revision": 2})
+    later = record(1, revision=2, offsets=[1, 7], view=replace(record(1).view, revision=2))
     first = store.commit(
         Commit(
             traces=[later],
@@ -169,7 +176,7 @@ NO_CONTENT, PENDING = (Unscored(status=status, reason="") for status in (Status.
         pytest.param([], "unscored", id="no evaluator at all"),
     ],
 )
-def test_the_status_of_a_trace_follows_from_its_outcomes(store: Store, outcomes: list, status: str) -> None:
+def test_the_status_of_a_trace_follows_from_its_outcomes(store: Store, outcomes: list[Outcome], status: str) -> None:
     evaluations = [score(1, name=f"n{index}", outcome=each) for index, each in enumerate(outcomes)]
     store.commit(Commit(traces=[record(1)], evaluations=evaluations))
     document = queries(store).trace(hex_id(1))
@@ -187,11 +194,10 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     assert " ".join(trace) == (
         "trace_id session_id user_id service agent agents input output turns complete partial closing waits_for "
         "revision status started_at ended_at span_count tools_called available_tools model_calls outcomes labels "
-        "findings findings_count worst seen open_spans status_reason names_session continues_turn turn_goes_on "
-        "results_alone"
+        "findings findings_count worst seen open_spans status_reason names_session continues_turn turn_goes_on"
     )
     assert set(trace["turns"][0]) == {"input", "output", "tools_called", "error"}
-    assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error", "span_id", "call_id"}
+    assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error", "span_id"}
     assert set(trace["outcomes"][0]) == {
         "name", "status", "score", "success", "threshold", "reason", "method", "coverage", "evaluator_version",
         "model", "metadata", "error_type",
@@ -272,7 +278,10 @@ def test_a_cursor_that_is_none_of_ours_is_refused(store: Store, cursor: str) -> 
 
 def test_a_session_is_active_then_idle_and_ended_when_it_was_reported(store: Store) -> None:
     clock = ManualClock(START)
-    asked = StoreQueries(store.engine, clock, idle=10, reliability=reliability_reports(Settings(), store, clock))
+    asked = StoreQueries(
+        store, clock, idle=10, reliability=reliability_reports(Settings(), store, clock), running=NothingRuns(),
+        judge=NothingRuns(),
+    )  # fmt: skip
     store.commit(commit_of(1))
 
     def status() -> str:
@@ -299,14 +308,14 @@ def test_a_session_that_is_read_again_is_what_was_kept(store: Store) -> None:
     assert stored is not None
     assert stored.record == replace(session_update().record, services=["shop"], versions=[])
     assert [trace.trace_id for trace in stored.traces] == [hex_id(number) for number in range(1, 21)]
-    answers = [trace.turns and [turn["output"] for turn in trace.turns] for trace in stored.traces]
+    answers = [None if trace.turns is None else [turn.output for turn in trace.turns] for trace in stored.traces]
     assert answers == [None] * 4 + [[f"answer {n}"] for n in range(5, 21)]
     assert stored.traces[3].signals == {"coherence": score(4)}
     near = store.neighbours("s", (START + 10, hex_id(10)))
     assert [int(trace.trace_id, 16) for trace in near] == list(range(3, 18))
-    assert [turn["output"] for turn in near[0].turns or ()] == ["answer 3"]
+    assert [turn.output for turn in near[0].turns or ()] == ["answer 3"]
     place = (START + 3, hex_id(3))
-    assert store.standing(hex_id(3)) == Standing(session_id="s", place=place, revision=1)
+    assert store.stored_place(hex_id(3)) == StoredPlace(session_id="s", place=place, revision=1)
 
 
 def test_a_reason_with_a_lone_surrogate_is_kept_readable(store: Store) -> None:
@@ -321,19 +330,19 @@ def test_a_repeated_report_changes_nothing_and_a_later_one_adds(store: Store) ->
     store.report_run(report)
     store.report_run(report)
     store.report_run(replace(report, success=None, confidence=0.5))
-    with store.engine.connect() as connection:
+    with store.outside.engine.connect() as connection:
         rows = connection.exec_driver_sql("SELECT task_id, run_id, success, confidence FROM run_reports").all()
     assert [tuple(row) for row in rows] == [("t", "1", 1, 0.5)]
 
 
 def test_a_database_that_is_full_is_unavailable_and_keeps_all_or_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path / "agenteval.db", ManualClock())
-    with store._pipeline.connect() as connection:
+    with store._pipeline.engine.connect() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 2}")
         connection.commit()
     with pytest.raises(Unavailable, match="full"):
-        store.commit(Commit(traces=[record(n, document={"text": "x" * 4000}) for n in range(20)]))
+        store.commit(Commit(traces=[record(n, view=replace(record(n).view, user_id="x" * 4000)) for n in range(20)]))
     assert store.known_traces([hex_id(number) for number in range(20)]) == {}
     store.shutdown()
 

@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from agenteval_collector.api.documents import TraceDocument
 from agenteval_collector.config import Settings
 from agenteval_collector.embedders import EmbeddedEmbedder
-from agenteval_collector.model.documents import Document
 from agenteval_collector.stores.schema import run_reports
 from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -179,7 +179,7 @@ def sent(recorded: Sequence[Conversation], collector: tuple[Collector, str]) -> 
 
 
 @pytest.fixture(scope="module")
-def traces(sent: dict[str, list[str]], collector: tuple[Collector, str]) -> dict[str, Document]:
+def traces(sent: dict[str, list[str]], collector: tuple[Collector, str]) -> dict[str, TraceDocument]:
     found = {key: collector[0].queries.trace(key) for keys in sent.values() for key in keys}
     return {key: document for key, document in found.items() if document is not None}
 
@@ -194,7 +194,7 @@ def test_every_conversation_is_a_session_of_its_traces_in_order(
 
 
 def test_every_trace_is_complete_and_holds_all_of_its_turn(
-    recorded: Sequence[Conversation], sent: dict[str, list[str]], traces: dict[str, Document]
+    recorded: Sequence[Conversation], sent: dict[str, list[str]], traces: dict[str, TraceDocument]
 ) -> None:
     for conversation in recorded:
         for turn, key in zip(conversation.turns, sent[conversation.session_id], strict=True):
@@ -217,7 +217,7 @@ def test_every_report_of_a_run_is_stored(
     service, _ = collector
 
     def stored() -> dict[tuple[str, str], tuple[bool, str]]:
-        with service.storage.store.engine.connect() as connection:
+        with service.storage.store.outside.engine.connect() as connection:
             rows = connection.execute(select(run_reports))
             return {(row.task_id, row.run_id): (row.success, row.session_id) for row in rows}
 
@@ -226,7 +226,7 @@ def test_every_report_of_a_run_is_stored(
 
 
 def test_loops_are_found_where_the_agent_repeats_itself(
-    sent: dict[str, list[str]], traces: dict[str, Document]
+    sent: dict[str, list[str]], traces: dict[str, TraceDocument]
 ) -> None:
     scores = {
         key: outcome["score"]

@@ -16,7 +16,7 @@ with atheris.instrument_imports(include=["otel_agenteval.conventions"]):
     from otel_agenteval.conventions.spans import SpanRecord, attributes, log_record, span_record
     from tests.unit.test_conventions_hostile import as_json, test_nothing_raises_and_arrival_order_does_not_matter
 
-property_of_choices = test_nothing_raises_and_arrival_order_does_not_matter.hypothesis.fuzz_one_input
+property_of_choices = test_nothing_raises_and_arrival_order_does_not_matter.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
 
 
 def read_spans(content: bytes) -> None:

@@ -1,6 +1,7 @@
 """The page in a real browser: nothing recorded runs, nothing is loaded from elsewhere, nothing overflows."""
 
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -68,7 +69,8 @@ def url() -> Iterator[str]:
         queries.add(
             session(text, odd, outcomes=[outcome("agent_reliability", 0.3, text)], agent=text, services=[text]), odd
         )
-    with serve(server(queries)) as url:
+    app: Any = server(queries)
+    with serve(app) as url:
         yield url
 
 

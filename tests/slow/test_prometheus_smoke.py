@@ -1,6 +1,7 @@
 import shutil
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,12 @@ def test_what_goes_wrong_without_a_judge_is_told_of_the_agent_that_it_is_about(t
         def agents(name: str) -> set[str]:
             return {alert["labels"]["gen_ai_agent_name"] for alert in firing(server, name)}
 
+        def fires_for_both(name: str) -> bool:
+            return agents(name) == {BROKEN.agent, STUCK.agent}
+
         eventually(lambda: BROKEN.agent in agents("AgentTracesWithErrors"), within=60)
         for name in ("AgentLoops", "AgentNewError"):
-            eventually(lambda name=name: agents(name) == {BROKEN.agent, STUCK.agent}, within=60)
+            eventually(partial(fires_for_both, name), within=60)
         said = {alert["annotations"]["summary"] for alert in firing(server, "AgentLoops")}
         assert f"Agent {STUCK.agent} ({STUCK.agent}) loops: repeated_answer" in said
         assert GOOD.agent not in agents("AgentTracesWithErrors")

@@ -2,6 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from agenteval_collector.assembly import Assembler, SenderRules, Senders, Unconnected, Waits
 from agenteval_collector.model.assembled import AssembledTrace
@@ -76,7 +77,7 @@ class Bench:
         self.learned: dict[Habit, str] = {}
         self._rules = rules
         self._waits = Waits(settle=SETTLE, settle_logs=SETTLE_LOGS, silence=SILENCE, max_age=max_age)
-        self._limits = {"max_open_bytes": max_open_bytes, "max_recent_bytes": max_recent_bytes}
+        self._limits: dict[str, Any] = {"max_open_bytes": max_open_bytes, "max_recent_bytes": max_recent_bytes}
         self._last = 0
         self.assembler = self._make()
 

@@ -71,7 +71,11 @@ class FakeCollector:
         self.starts_script: deque[Reply] = deque()
         self._untold: deque[bytes] = deque()
         self._readers: list[Queue[bytes | None]] = []
-        unary = {EXPORT: self._export, REPORT_RUN: self._report, REPORT_STARTS: self._starts}
+        unary: dict[str, Callable[[bytes, grpc.ServicerContext], bytes]] = {
+            EXPORT: self._export,
+            REPORT_RUN: self._report,
+            REPORT_STARTS: self._starts,
+        }
         self._server.add_generic_rpc_handlers((_Handlers(unary, {WATCH: self._watch}),))
         self.port = self._server.add_insecure_port(f"127.0.0.1:{port}")
         self._server.start()
@@ -156,7 +160,7 @@ class FakeCollector:
         reply = self.script.popleft() if self.script else Reply()
         with self._arrived:
             self.received.requests.append(request)
-            self.received.metadata.append({item.key: item.value for item in context.invocation_metadata()})
+            self.received.metadata.append(dict(context.invocation_metadata()))
             self._arrived.notify_all()
         _refuse(reply, context)
         with self._arrived:

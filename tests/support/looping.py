@@ -13,7 +13,7 @@ from tests.support.otlp import START, span
 AGENT = "planner"
 
 
-def tool_span(trace: int, number: int, *, result: str = "nothing found", **attributes: object) -> Span:
+def tool_span(trace: int, number: int, *, result: str = "nothing found", **attributes: Any) -> Span:
     """The `number`-th call of `search` in a trace, always with the same arguments; each begins after the one before."""
     item = span(
         trace,
@@ -33,7 +33,7 @@ def tool_span(trace: int, number: int, *, result: str = "nothing found", **attri
 
 def root_span(trace: int, *, session: str | None = None) -> Span:
     """The agent's run around them, which ends last."""
-    said = {} if session is None else {"gen_ai__conversation__id": session}
+    said: dict[str, Any] = {} if session is None else {"gen_ai__conversation__id": session}
     item = span(trace, 1, gen_ai__operation__name="invoke_agent", gen_ai__agent__name=AGENT, **said)
     item.end_time_unix_nano = START + 10_000_000_000
     return item

@@ -2,10 +2,26 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
-from agenteval_collector.model.documents import Document, Page
-from agenteval_collector.model.rendering import found_document
+from agenteval_collector.api.documents import (
+    AgreementDocument,
+    CallDocument,
+    ComparisonDocument,
+    ExchangeDocument,
+    FindingDocument,
+    FoundDocument,
+    HitRateDocument,
+    LabelDocument,
+    OutcomeDocument,
+    ReliabilityDocument,
+    SeenDocument,
+    SessionDocument,
+    SessionItem,
+    TraceDocument,
+    TurnDocument,
+)
+from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.reports import Label, Rejudging, RunReport
 from agenteval_collector.model.running import StartsReport
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
@@ -21,24 +37,24 @@ class MemoryQueries:
     """Holds documents as they are; the newest session is the one seen last."""
 
     def __init__(self) -> None:
-        self.traces: dict[str, Document] = {}
-        self.all_sessions: dict[str, Document] = {}
-        self.asked: dict[str, list[Document]] = {}
-        self.agreements: list[Document] = []
-        self.hit_rates: dict[str, Document] = {}
+        self.traces: dict[str, TraceDocument] = {}
+        self.all_sessions: dict[str, SessionDocument] = {}
+        self.asked: dict[str, list[ExchangeDocument]] = {}
+        self.agreements: list[AgreementDocument] = []
+        self.hit_rates: dict[str, HitRateDocument] = {}
         self.wanted: list[SessionFilter] = []
 
-    def add(self, session: Document, *traces: Document) -> None:
+    def add(self, session: SessionDocument, *traces: TraceDocument) -> None:
         self.all_sessions[session["session_id"]] = session
         self.traces.update((trace["trace_id"], trace) for trace in traces)
 
-    def trace(self, trace_id: str) -> Document | None:
+    def trace(self, trace_id: str) -> TraceDocument | None:
         return self.traces.get(trace_id)
 
-    def judgements(self, trace_id: str) -> list[Document] | None:
+    def judgements(self, trace_id: str) -> list[ExchangeDocument] | None:
         return self.asked.get(trace_id, []) if trace_id in self.traces else None
 
-    def agreement(self, *, name: str | None = None) -> list[Document]:
+    def agreement(self, *, name: str | None = None) -> list[AgreementDocument]:
         return [item for item in self.agreements if name is None or item["name"] == name]
 
     def reliability(
@@ -49,27 +65,29 @@ class MemoryQueries:
         variant: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
-    ) -> Page:
+    ) -> Page[ReliabilityDocument]:
         return Page(items=[], next_cursor=None)
 
     def reliability_comparison(
         self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
-    ) -> Document:
+    ) -> ComparisonDocument:
         raise NotFound(f"a run of version {before!r} is not known to this collector")
 
-    def session(self, session_id: str) -> Document | None:
+    def session(self, session_id: str) -> SessionDocument | None:
         return self.all_sessions.get(session_id)
 
-    def hit_rate(self, agent: str) -> Document | None:
+    def hit_rate(self, agent: str) -> HitRateDocument | None:
         return self.hit_rates.get(agent)
 
-    def sessions(self, wanted: SessionFilter = EVERY_SESSION, *, limit: int = 50, cursor: str | None = None) -> Page:
+    def sessions(
+        self, wanted: SessionFilter = EVERY_SESSION, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[SessionItem]:
         self.wanted.append(wanted)
         if cursor is not None and not cursor.removeprefix("after-").isdecimal():
             raise InvalidRequest(f"cursor is {cursor!r}, not one that this API gave")
         start = int(cursor.removeprefix("after-")) if cursor else 0
         found = [each for each in self.all_sessions.values() if _is_wanted(each, wanted)]
-        found.sort(key=lambda session: session["last_seen_at"], reverse=True)
+        found.sort(key=lambda session: session["last_seen_at"] or "", reverse=True)
         if wanted.order is Order.ATTENTION:
             found.sort(key=lambda session: _WORST.index(session["worst"]))
         items = [_list_item(session) for session in found[start : start + limit]]
@@ -79,7 +97,7 @@ class MemoryQueries:
 _WORST = ("error", "warning", "info", "none")
 
 
-def _is_wanted(session: Document, wanted: SessionFilter) -> bool:
+def _is_wanted(session: SessionDocument, wanted: SessionFilter) -> bool:
     """As far as the tests ask: by agent, kind and severity."""
     return (
         wanted.agent in (None, session["agent"])
@@ -116,10 +134,10 @@ class MemoryReports:
         return Rejudging(traces=len(trace_ids), more=bool(failed_since))
 
 
-def _list_item(session: Document) -> Document:
+def _list_item(session: SessionDocument) -> SessionItem:
     whole = ("trace_ids", "turn_traces", "signals", "trend", "interactions")
     item = {name: value for name, value in session.items() if name not in whole}
-    return {**item, "trace_count": len(session["trace_ids"])}
+    return cast("SessionItem", {**item, "trace_count": len(session["trace_ids"])})
 
 
 def at(seconds: float) -> str:
@@ -129,15 +147,15 @@ def at(seconds: float) -> str:
 
 def call(
     name: str, arguments: Any = None, result: Any = None, error: str | None = None, span_id: str | None = None
-) -> Document:
+) -> CallDocument:
     return {"name": name, "arguments": arguments, "result": result, "error": error, "span_id": span_id}
 
 
-def turn(input_: str | None, output: str | None, *calls: Document, error: str | None = None) -> Document:
+def turn(input_: str | None, output: str | None, *calls: CallDocument, error: str | None = None) -> TurnDocument:
     return {"input": input_, "output": output, "tools_called": list(calls), "error": error}
 
 
-def outcome(name: str, score: float | None, reason: str, **changes: Any) -> Document:
+def outcome(name: str, score: float | None, reason: str, **changes: Any) -> OutcomeDocument:
     threshold = changes.pop("threshold", None)
     document = {
         "name": name,
@@ -153,11 +171,11 @@ def outcome(name: str, score: float | None, reason: str, **changes: Any) -> Docu
         "model": None,
         "metadata": {},
     }
-    return {**document, **changes}
+    return cast("OutcomeDocument", {**document, **changes})
 
 
-def trace(trace_id: str, session_id: str | None, *turns: Document, began: float, **changes: Any) -> Document:
-    document = {
+def trace(trace_id: str, session_id: str | None, *turns: TurnDocument, began: float, **changes: Any) -> TraceDocument:
+    document: dict[str, Any] = {
         "trace_id": trace_id,
         "session_id": session_id,
         "user_id": "u-7",
@@ -188,25 +206,25 @@ def trace(trace_id: str, session_id: str | None, *turns: Document, began: float,
         "names_session": True,
         "continues_turn": False,
         "turn_goes_on": False,
-        "results_alone": [],
     }
     document |= changes
-    return {**found(*document["findings"]), **document}
+    return cast("TraceDocument", {**found(*document["findings"]), **document})
 
 
-def found(*findings: Document) -> Document:
+def found(*findings: FindingDocument) -> FoundDocument:
     """The fields of a document that say that these were found."""
-    counts = {severity: sum(each["severity"] == severity for each in findings) for severity in Severity}
-    return found_document(list(findings), counts)
+    counts = {severity.value: sum(each["severity"] == severity for each in findings) for severity in Severity}
+    worst = next((severity for severity, count in counts.items() if count), "none")
+    return cast("FoundDocument", {"findings": list(findings), "findings_count": counts, "worst": worst})
 
 
-def seen(**changes: str | None) -> Document:
+def seen(**changes: str | None) -> SeenDocument:
     """What could be seen of a trace: all, but for `changes`."""
     facts = dict.fromkeys(("answers", "arguments", "results", "finish_reasons", "history"), "all")
-    return {**facts, **changes}
+    return cast("SeenDocument", {**facts, **changes})
 
 
-def finding(kind: str = "identical_call", severity: str = "error", **changes: Any) -> Document:
+def finding(kind: str = "identical_call", severity: str = "error", **changes: Any) -> FindingDocument:
     """A finding, a loop where nothing else is said, but for `changes`."""
     document = {
         "kind": kind,
@@ -221,14 +239,14 @@ def finding(kind: str = "identical_call", severity: str = "error", **changes: An
         "mode": "alarm" if kind == "identical_call" else None,
         "trace_id": GOOD_TRACE,
     }
-    return {**document, **changes}
+    return cast("FindingDocument", {**document, **changes})
 
 
-def label(name: str, value: float, author: str | None = None, note: str | None = None) -> Document:
+def label(name: str, value: float, author: str | None = None, note: str | None = None) -> LabelDocument:
     return {"name": name, "value": value, "author": author, "note": note, "labelled_at": at(300)}
 
 
-def exchange(**changes: Any) -> Document:
+def exchange(**changes: Any) -> ExchangeDocument:
     """A question about whether a task was completed, but for `changes`."""
     document = {
         "question": "completion",
@@ -245,10 +263,10 @@ def exchange(**changes: Any) -> Document:
         "seconds": 1.3,
         "cached": False,
     }
-    return {**document, **changes}
+    return cast("ExchangeDocument", {**document, **changes})
 
 
-def agreement(name: str, labels: int, **changes: Any) -> Document:
+def agreement(name: str, labels: int, **changes: Any) -> AgreementDocument:
     """Agreement of the judge with `labels` labels, but for `changes`."""
     half = {
         "labels": labels // 2,
@@ -274,11 +292,13 @@ def agreement(name: str, labels: int, **changes: Any) -> Document:
         "older": half,
         "newer": {**half, "mean_score": 0.9},
     }
-    return {**document, **changes}
+    return cast("AgreementDocument", {**document, **changes})
 
 
-def session(session_id: str, *traces: Document, outcomes: list[Document], **changes: Any) -> Document:
-    document = {
+def session(
+    session_id: str, *traces: TraceDocument, outcomes: list[OutcomeDocument], **changes: Any
+) -> SessionDocument:
+    document: dict[str, Any] = {
         "session_id": session_id,
         "user_id": "u-7",
         "agent": "travel_agent",
@@ -286,8 +306,8 @@ def session(session_id: str, *traces: Document, outcomes: list[Document], **chan
         "versions": [],
         "blind": False,
         "status": "active",
-        "started_at": min(trace["started_at"] for trace in traces),
-        "last_seen_at": max(trace["ended_at"] for trace in traces),
+        "started_at": min(trace["started_at"] or "" for trace in traces),
+        "last_seen_at": max(trace["ended_at"] or "" for trace in traces),
         "trace_ids": [trace["trace_id"] for trace in traces],
         "turn_traces": [[trace["trace_id"]] for trace in traces],
         "outcomes": outcomes,
@@ -316,16 +336,16 @@ def session(session_id: str, *traces: Document, outcomes: list[Document], **chan
     }
     document |= changes
     flagged = {each["trace_id"] for each in document["findings"] if each["severity"] == "error"}
-    return {
+    derived = {
         **found(*document["findings"]),
         "flagged_traces": [trace_id for trace_id in document["trace_ids"] if trace_id in flagged],
-        **document,
     }
+    return cast("SessionDocument", {**derived, **document})
 
 
-def session_outcomes(reliability: float | None, coverage: float) -> list[Document]:
+def session_outcomes(reliability: float | None, coverage: float) -> list[OutcomeDocument]:
     """Scores of a session; without one for want of a judge."""
-    unscored: Document = {"status": "no_judge", "method": "exact", "threshold": 0.5, "coverage": coverage}
+    unscored: dict[str, Any] = {"status": "no_judge", "method": "exact", "threshold": 0.5, "coverage": coverage}
     reason = "confidence and tool_correctness take a judge"
     scored = outcome(
         "agent_reliability", reliability, "mean risk of the worst", method="exact", threshold=0.5, coverage=coverage
@@ -339,7 +359,7 @@ def session_outcomes(reliability: float | None, coverage: float) -> list[Documen
 JUDGED = ("task_completion", "tool_correctness", "argument_correctness", "step_efficiency", "confidence")
 
 
-def unjudged(*names: str) -> list[Document]:
+def unjudged(*names: str) -> list[OutcomeDocument]:
     """Outcomes of evaluators that ask a judge, where there is none."""
     return [outcome(each, None, "there is no judge", status="no_judge", method="llm") for each in names or JUDGED]
 

@@ -6,6 +6,8 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+from agenteval_collector.api.ports import NothingRuns
+from agenteval_collector.api.queries import StoreQueries
 from agenteval_collector.config import Settings, load
 from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, Judging
 from agenteval_collector.model.assembled import AssembledTrace
@@ -13,7 +15,7 @@ from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
 from agenteval_collector.model.telemetry import Origin
 from agenteval_collector.runtime.clock import ManualClock
-from agenteval_collector.stores import Store, StoreQueries
+from agenteval_collector.stores import Store
 from agenteval_collector.wiring.judge import make_judging
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -64,10 +66,12 @@ class Scoring:
         self.store = Store(path / "agenteval.db", self.clock)
         self.judging = judging or make_judging(self.settings, self.store)
         self.queries = StoreQueries(
-            self.store.engine,
+            self.store,
             self.clock,
             idle=IDLE,
             reliability=reliability_reports(self.settings, self.store, self.clock),
+            running=NothingRuns(),
+            judge=NothingRuns(),
         )
         self.on_scored: Callable[[str], None] = lambda trace_id: None
         self.rooms: Callable[[], int] = lambda: ROOM

@@ -1,23 +1,19 @@
 """Session levels for the observable gauges."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from agenteval_collector.model.sessions import SessionLevel
 
 
-@dataclass(frozen=True)
-class Level:
-    agent: str | None
-    service: str | None
-    evaluator: str | None
-    active: int
-    low: int
+def level(agent: str | None, service: str | None, evaluator: str | None, active: int, low: int) -> SessionLevel:
+    return SessionLevel(agent=agent, service=service, evaluator=evaluator, active=active, low=low)
 
 
 class Sessions:
-    """Whatever levels it was given last."""
+    """Source of the levels that it was given last."""
 
-    def __init__(self, *levels: Level) -> None:
+    def __init__(self, *levels: SessionLevel) -> None:
         self.levels = levels
 
-    def session_levels(self) -> Iterable[Level]:
+    def session_levels(self) -> Iterable[SessionLevel]:
         return self.levels

@@ -26,7 +26,10 @@ def chat(
     span_id: str, sent: list[Any], received: list[Any], parent: str | None = None, at: int = 0, **kwargs: Any
 ) -> SpanRecord:
     """A model call with its messages."""
-    content = {"gen_ai.input.messages": json.dumps(sent), "gen_ai.output.messages": json.dumps(received)}
+    content: dict[str, Json] = {
+        "gen_ai.input.messages": json.dumps(sent),
+        "gen_ai.output.messages": json.dumps(received),
+    }
     return _with(span(span_id, "chat", parent, at, **kwargs), content)
 
 

@@ -194,7 +194,7 @@ def _if_said(kind: str, text: str | None, found: str | None, said: str) -> Fact:
 
 def _said(spans: Collection[SpanRecord], logs: Collection[LogRecord]) -> str:
     """The letters of all names, values and messages, however often they were encoded."""
-    values: list[object] = [log.body for log in logs] + [dict(log.attributes) for log in logs]
+    values: list[object] = [*(log.body for log in logs), *(dict(log.attributes) for log in logs)]
     for span in spans:
         values += [span.name, dict(span.attributes), span.status_message]
         values += [dict(event.attributes) for event in span.events]

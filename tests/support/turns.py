@@ -40,7 +40,7 @@ def turn_of(
 
 
 def _model_call(trace: int, sent: list[dict[str, Any]], reply: dict[str, Any], session: str | None) -> Span:
-    named = {} if session is None else {"gen_ai__conversation__id": session}
+    named: dict[str, Any] = {} if session is None else {"gen_ai__conversation__id": session}
     item = span(
         trace,
         1,

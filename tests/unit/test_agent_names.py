@@ -15,7 +15,7 @@ from otel_agenteval.conventions.readings import read_span
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.detectors import Mode, Repetition, RuleBook, Rules
 from otel_agenteval.loops.attribution import OpenSpan, agent_named, owner_of
-from otel_agenteval.model import AgentRun
+from otel_agenteval.model import AgentRun, ModelCall, ToolCall
 from tests.support.agent_spans import call
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
 from tests.support.watched import Watched
@@ -175,7 +175,8 @@ def test_steps_are_of_the_same_agents_and_runs_as_where_whole_traces_are_read(pa
         outlived = {span.span_id for span in spans if span.ended_at > ended.get(span.parent_id, span.ended_at)}
         trace = read_trace(trace_id, spans, logs.get(trace_id, ()))
         for turn in trace.turns:
-            for step in (*turn.tool_calls, *turn.model_calls):
+            of_turn: list[ToolCall | ModelCall] = [*turn.tool_calls, *turn.model_calls]
+            for step in of_turn:
                 if step.span_id is not None and not (path.name.startswith(COARSE_CLOCK) and step.span_id in outlived):
                     assert found[step.span_id] == (step.agent, step.run)
                     steps += 1

@@ -1,10 +1,12 @@
 from collections import defaultdict
+from typing import Any
 
 import pytest
 from agenteval_collector.assembly.assembler import LogLag
 from agenteval_collector.model.assembled import AssembledTrace
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.assembling import SETTLE, SETTLE_LOGS, SILENCE, Bench, spans_of
 from tests.support.otlp import START, log, logged, logs, marked, span, trace_id, traces
@@ -74,7 +76,7 @@ def test_without_marker_a_trace_is_complete_when_nothing_more_came_for_the_settl
         pytest.param([span(1, 1, parent=2), span(1, 2, parent=1)], id="each the parent of the other"),
     ],
 )
-def test_completion_does_not_depend_on_the_shape_of_the_tree(spans: list) -> None:
+def test_completion_does_not_depend_on_the_shape_of_the_tree(spans: list[Span]) -> None:
     bench = Bench()
     for each in spans:
         assert bench.send(traces(each)) == []
@@ -220,7 +222,7 @@ def test_memory_that_is_counted_is_memory_that_is_held() -> None:
     bench = Bench()
     bench.send(traces(span(1, 1, ended=False), span(2, 1)), logs(log(1, 1, gen_ai__x="y")))
     bench.send(traces(span(1, 1), span(2, 1)))
-    held = sum(len(raw) for trace in (1, 2) for raw, _ in _peeked(bench, trace).spans + _peeked(bench, trace).logs)
+    held = sum(len(raw) for trace in (1, 2) for raw, _ in [*_peeked(bench, trace).spans, *_peeked(bench, trace).logs])
     assert bench.assembler.open_bytes == held
     bench.advance(SETTLE)
     assert bench.assembler.open_bytes == bench.assembler.open_traces == 0
@@ -246,7 +248,7 @@ def test_log_records_join_their_trace_whichever_comes_first() -> None:
         pytest.param(log(0, 0, gen_ai__prompt="hi"), id="a record of no trace"),
     ],
 )
-def test_log_records_without_genai_content_or_trace_are_passed_over(record) -> None:
+def test_log_records_without_genai_content_or_trace_are_passed_over(record: Any) -> None:
     bench = Bench()
     bench.send(logs(record))
     assert bench.assembler.open_traces == 0
@@ -340,12 +342,12 @@ def test_a_look_up_that_fails_can_be_tried_again_without_loss() -> None:
     assert sorted(numbers(bench.assembler.take(requests[1:]))) == [(1, 2, [1, 2]), (2, 1, [1])]
 
 
-class _Broken(dict):
+class _Broken(dict[int, Any]):
     def __contains__(self, offset: object) -> bool:
         raise ConnectionError
 
 
-def _logged(kept: dict, request):
+def _logged(kept: dict[int, Any], request: Any) -> Any:
     kept[len(kept) + 1] = logged(len(kept) + 1, request)
     return kept[len(kept)]
 
@@ -363,9 +365,9 @@ HAPPENINGS = st.one_of(
 
 
 @st.composite
-def lives(draw):
+def lives(draw: st.DrawFn) -> Any:
     """Spans of several traces over several processes, in any order, and what happens between."""
-    spans = []
+    spans: list[tuple[str | None, Span]] = []
     for trace in range(1, draw(st.integers(1, 3)) + 1):
         for process in draw(st.lists(st.sampled_from(["a", "b", None]), min_size=1, max_size=3, unique=True)):
             count = draw(st.integers(1, 4))
@@ -379,13 +381,13 @@ def lives(draw):
 
 @settings(max_examples=200, deadline=None)
 @given(life=lives(), memory=st.sampled_from([1 << 30, 200]))
-def test_every_span_is_in_exactly_one_latest_revision_whatever_happens(life, memory: int) -> None:
+def test_every_span_is_in_exactly_one_latest_revision_whatever_happens(life: Any, memory: int) -> None:
     spans, happenings = life
     bench = Bench(max_open_bytes=memory)
     waiting, sent = list(spans), []
     expected: dict[str, set[int]] = defaultdict(set)
 
-    def send(some) -> None:
+    def send(some: Any) -> None:
         sent.extend(some)
         for _, each in some:
             expected[each.trace_id.hex()].add(int.from_bytes(each.span_id, "big"))

@@ -1,6 +1,7 @@
 """Traces of senders that count nothing: complete when their root and all parents have come, as it is learned."""
 
 from random import Random
+from typing import Any
 
 import pytest
 from agenteval_collector.assembly import SenderRules
@@ -16,7 +17,7 @@ LOCAL, REMOTE = 0x101, 0x301
 MAX_AGE = 600.0
 
 
-def agent(trace: int, number: int = 1, *, parent: int = 0, flags: int = LOCAL, **attributes: str) -> Span:
+def agent(trace: int, number: int = 1, *, parent: int = 0, flags: int = LOCAL, **attributes: Any) -> Span:
     return named(span(trace, number, parent=parent, gen_ai__operation__name="invoke_agent", **attributes), flags)
 
 
@@ -26,11 +27,11 @@ def chat(trace: int, number: int, *, parent: int = 1, flags: int = LOCAL, failed
 
 
 def bare(
-    trace: int, number: int, *, parent: int = 1, flags: int = LOCAL, failed: bool = False, **attributes: str
+    trace: int, number: int, *, parent: int = 1, flags: int = LOCAL, failed: bool = False, **attributes: Any
 ) -> Span:
     """A model call without content."""
     made = named(span(trace, number, parent=parent, gen_ai__operation__name="chat", **attributes), flags)
-    made.status.code = 2 if failed else 0
+    made.status.code = 2 if failed else 0  # type: ignore[assignment]
     return made
 
 
@@ -182,7 +183,7 @@ def test_the_parent_of_a_failure_is_not_waited_for_longer_than_a_silence() -> No
 def test_a_parent_is_remote_by_its_flags_or_else_by_the_kind_of_its_span(flags: int, kind: int, waited: bool) -> None:
     bench = Bench()
     made = agent(1, parent=7, flags=flags)
-    made.kind = kind
+    made.kind = kind  # type: ignore[assignment]
     bench.send(traces(made))
     assert (bench.advance(SETTLE) == []) is waited
 

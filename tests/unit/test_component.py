@@ -1,6 +1,7 @@
 """A thread with a bounded inbox, whatever it does."""
 
 import threading
+from collections.abc import Iterator
 
 import pytest
 from agenteval_collector.runtime.component import Component
@@ -39,7 +40,7 @@ class Worker(Component):
 
 
 @pytest.fixture
-def worker():
+def worker() -> Iterator[Worker]:
     made = Worker()
     yield made
     made.refuse.clear()
@@ -47,11 +48,11 @@ def worker():
 
 
 def test_it_says_that_it_does_not_run_before_its_start_and_after_its_end(worker: Worker) -> None:
-    assert worker.health == "worker does not run"
+    before = worker.health
     worker.start()
-    assert worker.health is None
+    running = worker.health
     worker.shutdown()
-    assert worker.health == "worker does not run"
+    assert (before, running, worker.health) == ("worker does not run", None, "worker does not run")
 
 
 def test_what_is_refused_is_tried_again_until_it_is_kept_once_and_health_says_so_meanwhile(worker: Worker) -> None:

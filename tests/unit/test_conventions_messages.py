@@ -5,21 +5,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.conventions.messages import Content, Message
+from otel_agenteval.model import Json
 
-SAID = {"role": "user", "content": "Where is it?"}
-ASKED = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "look", "arguments": "{}"}}]}
-TOLD = {"role": "tool", "tool_call_id": "1", "content": "Lost."}
-BLANK = {"role": "user", "content": " "}
-UNREADABLE = {"nobody": 1}
+SAID: Json = {"role": "user", "content": "Where is it?"}
+ASKED: Json = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "look", "arguments": "{}"}}]}
+TOLD: Json = {"role": "tool", "tool_call_id": "1", "content": "Lost."}
+BLANK: Json = {"role": "user", "content": " "}
+UNREADABLE: Json = {"nobody": 1}
 HISTORIES = st.lists(st.sampled_from([SAID, ASKED, TOLD, BLANK, UNREADABLE]), max_size=8)
 
 
-def messages(history: list[dict[str, object]]) -> list[Message]:
+def messages(history: list[Json]) -> list[Message]:
     return Content(lambda: history).messages
 
 
 @given(HISTORIES, st.booleans())
-def test_the_parts_of_a_content_are_those_of_its_messages(history: list[dict[str, object]], all_first: bool) -> None:
+def test_the_parts_of_a_content_are_those_of_its_messages(history: list[Json], all_first: bool) -> None:
     everything = messages(history)
     content = Content(lambda: history)
     if all_first:

@@ -94,9 +94,11 @@ def test_a_model_span_without_indexed_messages_is_read_from_its_values() -> None
 
 def test_reasoning_beside_the_answer_is_not_part_of_it() -> None:
     prefix = "llm.output_messages.0.message"
-    parts = {f"{prefix}.contents.{n}.message_content.text": text for n, text in enumerate(("Hello", "Hm."))}
+    parts: dict[str, Any] = {
+        f"{prefix}.contents.{n}.message_content.text": text for n, text in enumerate(("Hello", "Hm."))
+    }
     raw = json.dumps({"role": "assistant", "content": "Hello"})
-    trace = read(span("m", "LLM", output__value=raw, **{f"{prefix}.role": "assistant"}, **parts))
+    trace = read(span("m", "LLM", output__value=raw, **dict[str, Any]({f"{prefix}.role": "assistant"}), **parts))
     assert (trace.output, trace.turns[0].reasoning) == ("Hello", ("Hm.",))
 
 
@@ -119,7 +121,7 @@ def test_a_tool_named_by_its_span(name: str, attributes: dict[str, Any], expecte
 
 
 def test_a_history_whose_end_was_dropped_says_nothing_of_the_last_message() -> None:
-    first = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "Hi"}
+    first: dict[str, Any] = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "Hi"}
     record = span("m", "LLM", **first)
     assert read(record).input == "Hi"
     record.dropped_attributes_count = 9

@@ -84,7 +84,8 @@ def test_of_two_questions_at_the_same_time_none_is_known_to_be_the_last() -> Non
         pytest.param(log("user.message", '{"content": "Hi"}'), id="a body that is JSON text"),
         pytest.param(log("user.message", None, content="Hi"), id="attributes"),
         pytest.param(
-            log("user.message", None, **{"gen_ai.event.content": '{"content": "Hi"}'}), id="JSON in an attribute"
+            log("user.message", None, **dict[str, Any]({"gen_ai.event.content": '{"content": "Hi"}'})),
+            id="JSON in an attribute",
         ),
         pytest.param(
             log("user.message", {"content": [{"type": "text", "text": "Hi"}]}), id="parts, as the API was given them"

@@ -267,7 +267,7 @@ def test_why_a_model_stopped_is_read_in_every_dialect(attributes: dict[str, Any]
 
 
 def test_why_a_model_stopped_may_stand_in_an_event() -> None:
-    body = {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": "Hi"}}
+    body: Any = {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": "Hi"}}
     logged = LogRecord(span_id="c", time=1, event_name="gen_ai.choice", body=body)
     assert only_call(span("c", "chat"), logged).finish_reason == "length"
     recorded = EventRecord(name="gen_ai.choice", attributes={"finish_reason": "max_tokens", "message": "Hi"})
@@ -284,6 +284,8 @@ def test_a_reason_is_kept_short() -> None:
     )
 
 
+BOOK: Any
+FIND: Any
 BOOK, FIND = ({"type": "function", "name": name, "parameters": {}} for name in ("book", "find"))
 
 

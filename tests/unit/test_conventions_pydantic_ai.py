@@ -112,5 +112,5 @@ def test_a_streamed_reply_that_is_reported_later_completes_its_call() -> None:
 
 def test_scrubbed_values_are_unknown() -> None:
     scrubbed = "[Scrubbed due to 'session']"
-    trace = read(run([user(scrubbed)], final_result=scrubbed, **{"session.id": scrubbed}))
+    trace = read(run([user(scrubbed)], final_result=scrubbed, **dict[str, Any]({"session.id": scrubbed})))
     assert (trace.session_id, trace.input, trace.output) == (None, None, None)

@@ -236,6 +236,6 @@ def test_the_word_is_an_answer_where_no_field_is_named_so() -> None:
 
 
 def test_haystacks_parts_ask_for_tools_and_tell_their_results() -> None:
-    asking, telling = (read_message(message) or Message(role="") for message in HAYSTACK[1:3])
+    asking, telling = (read_message(message) or Message(role="") for message in HAYSTACK[1:3])  # type: ignore[arg-type]
     assert asking.requests == [ToolRequest(name="f", arguments={"x": 1}, call_id="c1")]
     assert telling.responses == [ToolResponse(result="no", call_id="c1", failed=True)]

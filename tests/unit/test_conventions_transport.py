@@ -18,6 +18,10 @@ def turn(*spans: SpanRecord) -> Turn:
     return only
 
 
+def response(identifier: str) -> dict[str, Any]:
+    return {"gen_ai.response.id": identifier}
+
+
 def content(span_id: str = "content", at: int = 10, until: int = 20, model: str = "m-1", **facts: Any) -> SpanRecord:
     """An instrumentation's recording of a call that answers Hello."""
     attributes = {"gen_ai.response.model": model, **facts}
@@ -48,8 +52,8 @@ def transport(
         pytest.param([content(model="m-1-20260101"), transport()], ["content"], id="asked for without the version"),
         pytest.param(
             [
-                content(**{"gen_ai.response.id": "r"}),
-                transport(at=9, model="m-other", **{"gen_ai.response.id": "r"}),
+                content(**response("r")),
+                transport(at=9, model="m-other", **response("r")),
             ],
             ["content"],
             id="by the id of the response, started first",
@@ -62,7 +66,10 @@ def transport(
             id="by the same instrumentation: another call",
         ),
         pytest.param(
-            [content(**{"gen_ai.response.id": "r"}), transport(**{"gen_ai.response.id": "q"})],
+            [
+                content(**response("r")),
+                transport(**response("q")),
+            ],
             ["content", "transport"],
             id="of another response: another call",
         ),
@@ -107,8 +114,10 @@ def test_a_failed_call_counts_once_with_the_error_that_is_explained(is_first_to_
     def recordings(explained: bool) -> tuple[SpanRecord, SpanRecord]:
         call = chat("content", [user("Hi")], [], "root", at=10, scope="instrumentation", status=2)
         del call.attributes["gen_ai.output.messages"]  # type: ignore[attr-defined]
-        call.attributes |= {"gen_ai.request.model": "m-1", "error.type": "BadRequest"}  # type: ignore[operator]
-        sent = transport(at=9 if is_first_to_start else 11, status=2, **{"error.type": "invalid_request"})
+        call.attributes |= {"gen_ai.request.model": "m-1", "error.type": "BadRequest"}
+        sent = transport(
+            at=9 if is_first_to_start else 11, status=2, **dict[str, Any]({"error.type": "invalid_request"})
+        )
         return (failed(call, "Overloaded."), sent) if explained else (call, failed(sent, "Overloaded."))
 
     for explained in (True, False):
@@ -171,7 +180,7 @@ def test_the_id_of_a_response_stands_at_the_beginning_of_its_raw_recording() -> 
     raw = {"openinference.span.kind": "LLM", "llm.model_name": "m-1", "input.value": "Hi"}
     call = span("content", None, "root", 10, attributes={**raw, "output.value": '{"id": "msg_1", "content": "Hello"}'})
     # Neither the model nor the parent is the same: only the id tells.
-    sent = transport(parent="elsewhere", model="n-2", **{"gen_ai.response.id": "msg_1"})
+    sent = transport(parent="elsewhere", model="n-2", **response("msg_1"))
     found = turn(call, span("elsewhere", None, "root", 10), sent)
     assert [each.span_id for each in found.model_calls] == ["content"]
 

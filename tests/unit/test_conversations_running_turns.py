@@ -1,12 +1,10 @@
 """Results that are sent without their requests are joined to the calls of the turn so far."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from agenteval_collector.model.commit import TraceDocument
-from agenteval_collector.model.rendering import trace_document
+from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.sessions.conversations.turn_parts import (
     MAX_CALLS,
     MAX_CHARACTERS,
@@ -16,6 +14,7 @@ from agenteval_collector.sessions.conversations.turn_parts import (
     running_turn,
     told_of,
 )
+from agenteval_collector.stores.trace_json import view_from, view_json
 
 from otel_agenteval.model import Json, ToolCall, Trace, Turn
 
@@ -121,15 +120,14 @@ def test_no_more_parts_are_read_than_a_turn_keeps_calls() -> None:
     assert next(parts).calls[0].call_id == str(count - MAX_CALLS)
 
 
-def test_a_document_shows_the_part_of_its_trace() -> None:
+def test_a_kept_view_shows_the_part_of_its_trace() -> None:
     turn = Turn(span_id="1", input=None, output=None, tool_calls=(DONE, FIRST), started_at=9, ended_at=10)
     trace = Trace(
         trace_id="t", turns=(turn,), results_alone=(alone("k9", "no", error="no"),), turn_goes_on=True, started_at=9
     )
 
     def shown(trace: Trace) -> TurnPart:
-        document = json.loads(json.dumps(trace_document(trace, revision=1, complete=True)))
-        return part_in(TraceDocument(trace_id="t", started_at=9, document=document))
+        return part_in(view_from(view_json(view_of(trace, revision=1, complete=True))))
 
     found = shown(trace)
     assert [(each.name, each.arguments, each.result, each.call_id) for each in found.calls] == [

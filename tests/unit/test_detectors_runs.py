@@ -18,7 +18,7 @@ from otel_agenteval.detectors.runs import MAX_RUNS
 from otel_agenteval.model import AgentRun
 from tests.support.agent_runs import Message, Stage
 from tests.support.looping import found_live
-from tests.unit.test_watching import Watched
+from tests.support.watched import Watched
 
 TASK: list[Message] = [("system", "Answer well."), ("user", "May I give it back?")]
 SAID: list[Message] = [*TASK, ("assistant", "I will search."), ("tool", "3 hits")]

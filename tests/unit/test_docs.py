@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import agenteval_collector
 from agenteval_collector.config import (
     EmbeddingConfig,
     EvaluatorConfig,
@@ -14,7 +15,11 @@ from agenteval_collector.config import (
     Settings,
 )
 
-DOCS = Path(__file__).parents[2] / "docs"
+import otel_agenteval
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
 
 
 def keys(section: type[Section], prefix: str = "") -> set[str]:
@@ -52,8 +57,20 @@ def test_every_setting_is_documented_and_nothing_else() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    pages = [DOCS.parent / "README.md", *DOCS.rglob("*.md")]
-    for page in pages:
+    for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_index_leads_to_every_page() -> None:
+    listed = set(re.findall(r"\]\(([^)#]+)\)", (DOCS / "index.md").read_text()))
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"index.md"}
+    assert pages <= listed
+
+
+def test_the_architecture_names_every_package() -> None:
+    named = set(re.findall(r"^\| `([a-z_]+)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE))
+    for package in (Path(otel_agenteval.__file__).parent, Path(agenteval_collector.__file__).parent):
+        folders = {each.parent.name for each in package.glob("*/__init__.py")} - {"proto"}
+        assert folders <= named

@@ -148,7 +148,7 @@ def test_a_closed_feed_takes_no_watchers(feed: Feed) -> None:
 
 
 @pytest.mark.parametrize("bounds", [{"capacity": 0}, {"watchers": 0}])
-def test_a_feed_without_room_is_refused(telemetry: TelemetryOutput, bounds: dict[str, int]) -> None:
+def test_a_feed_without_room_is_refused(telemetry: TelemetryOutput, bounds: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
         Feed(telemetry.collector, NOBODY, ManualClock(), **bounds)
 

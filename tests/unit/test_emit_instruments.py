@@ -11,7 +11,7 @@ from otel_agenteval.finding import Mode, Severity
 from otel_agenteval.outcome import Failure, Score, Status, Subject, Unscored
 from tests.support.evaluations import committed
 from tests.support.findings import finding, loop_found
-from tests.support.sessions import Level, Sessions
+from tests.support.sessions import Sessions, level
 
 LOW = Score(value=0.2, reason="repeats itself")
 
@@ -156,7 +156,7 @@ def test_traces_and_sessions_are_counted_by_their_worst_finding() -> None:
 def test_session_levels_are_read_at_each_scrape() -> None:
     telemetry = output()
     telemetry.evaluations.observe_sessions(
-        Sessions(Level("planner", "shop", None, 7, 0), Level("planner", "shop", "agent_reliability", 6, 2))
+        Sessions(level("planner", "shop", None, 7, 0), level("planner", "shop", "agent_reliability", 6, 2))
     )
     whom = {"gen_ai_agent_name": "planner", "service_name": "shop"}
     scored = {**whom, "gen_ai_evaluation_name": "agent_reliability"}
@@ -169,7 +169,7 @@ def test_session_levels_are_read_at_each_scrape() -> None:
 
 def test_sessions_of_agents_past_the_bound_add_up() -> None:
     telemetry = output(IdentityLabels(agents=1))
-    telemetry.evaluations.observe_sessions(Sessions(*(Level(agent, "shop", "r", 5, 1) for agent in ("a", "b", "c"))))
+    telemetry.evaluations.observe_sessions(Sessions(*(level(agent, "shop", "r", 5, 1) for agent in ("a", "b", "c"))))
     low = samples(telemetry, "agenteval_sessions_low")
     assert {dict(labels)["gen_ai_agent_name"]: count for labels, count in low.items()} == {"a": 1, "_other": 2}
 

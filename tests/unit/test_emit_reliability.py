@@ -1,27 +1,25 @@
 """Figures of reliability as gauges."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.model.runs import VersionFigures
 
 
-@dataclass(frozen=True)
-class Version:
-    agent: str | None
-    version: str | None
-    runs: int = 4
-    figures: dict[str, float] = field(default_factory=lambda: {"C_out": 0.5})
+def version(
+    agent: str | None, name: str | None, runs: int = 4, figures: dict[str, float] | None = None
+) -> VersionFigures:
+    return VersionFigures(agent=agent, version=name, runs=runs, figures={"C_out": 0.5} if figures is None else figures)
 
 
 class Runs:
     """Versions that a test changes between two scrapes."""
 
-    def __init__(self, *versions: Version) -> None:
+    def __init__(self, *versions: VersionFigures) -> None:
         self.versions = versions
 
-    def figures(self) -> Sequence[Version]:
+    def figures(self) -> Sequence[VersionFigures]:
         return self.versions
 
 
@@ -37,7 +35,7 @@ def page(runs: Runs, labels: IdentityLabels | None = None) -> list[str]:
 
 def test_every_defined_figure_is_a_series_with_the_attributes_of_the_contract() -> None:
     whose = 'gen_ai_agent_name="clerk",service_version="1.4"'
-    assert page(Runs(Version("clerk", "1.4", 8, {"C_out": 0.5, "R": 0.25}))) == [
+    assert page(Runs(version("clerk", "1.4", 8, {"C_out": 0.5, "R": 0.25}))) == [
         f"agenteval_reliability_runs{{{whose}}} 8.0",
         f'agenteval_reliability{{agenteval_reliability_metric="C_out",{whose}}} 0.5',
         f'agenteval_reliability{{agenteval_reliability_metric="R",{whose}}} 0.25',
@@ -46,16 +44,16 @@ def test_every_defined_figure_is_a_series_with_the_attributes_of_the_contract() 
 
 def test_what_is_undefined_or_unknown_has_no_series_or_label() -> None:
     assert page(Runs()) == []
-    assert page(Runs(Version(None, None, 2, {}))) == ["agenteval_reliability_runs 2.0"]
+    assert page(Runs(version(None, None, 2, {}))) == ["agenteval_reliability_runs 2.0"]
 
 
 def test_agents_and_versions_past_the_bound_have_no_figures_rather_than_those_of_others() -> None:
-    versions = [Version(f"agent {number}", str(number)) for number in range(10)]
+    versions = [version(f"agent {number}", str(number)) for number in range(10)]
     assert len(page(Runs(*versions), IdentityLabels(agents=3))) == 2 * 3
     assert len(page(Runs(*versions), IdentityLabels(versions=4))) == 2 * 4
 
 
 def test_hostile_names_cannot_break_the_page() -> None:
-    (figure, runs) = page(Runs(Version('a"} 1\nb' + "x" * 1000, "\ud800")))[::-1]
+    (figure, runs) = page(Runs(version('a"} 1\nb' + "x" * 1000, "\ud800")))[::-1]
     assert 'gen_ai_agent_name="a\\"} 1\\nb' in figure
     assert runs.endswith('service_version="?"} 4.0')

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import BoundedAttributes, Event, ReadableSpan
+from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
@@ -24,7 +25,7 @@ from tests.support.recordings import DATA, read_requests
 
 RECORDINGS = sorted(path for path in (DATA / "corpus").glob("*.otlp.pb") if not path.name.endswith(".logs.otlp.pb"))
 
-text = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 long_text = st.integers(0, 70_000).map(lambda n: "ä" * n)
 scalar = st.one_of(
     text,

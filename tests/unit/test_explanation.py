@@ -1,8 +1,9 @@
 """Every status of an outcome is explained, with advice."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from agenteval_collector.api.documents import TraceDocument
 from agenteval_collector.api.explanation import about_outcome, about_outcomes, about_trace
 from agenteval_collector.api.notes import Note
 from agenteval_collector.api.sight import about_sight
@@ -138,7 +139,7 @@ def test_findings_come_first_and_say_where_to_change_what_they_mean() -> None:
         ),
     ],
 )
-def test_what_could_not_be_seen_is_said(document: dict[str, Any], text: str, advises: bool) -> None:
+def test_what_could_not_be_seen_is_said(document: TraceDocument, text: str, advises: bool) -> None:
     note = about_sight(document)
     assert note.text == text
     assert (note.advice is not None) is advises
@@ -150,9 +151,9 @@ def test_an_agent_that_died_in_the_middle_is_reported_as_such() -> None:
     running = trace(GOOD_TRACE, "s", began=0, status="running", complete=False, open_spans=spans)
     alive = next(note for note in about_trace(running) if "'search'" in note.text)
     assert (alive.text, alive.advice) == ("1 of its spans have begun and not ended, the first is 'search'.", None)
-    over = {**running, "status": "unscored", "complete": True, "partial": True, "status_reason": reason}
+    over = {"status": "unscored", "complete": True, "partial": True, "status_reason": reason}
     for spans_arrived, last in ((0, "No span of it has arrived."), (2, "None of its 2 spans is GenAI telemetry")):
-        notes = about_trace({**over, "span_count": spans_arrived, "turns": [], "input": None, "output": None})
+        notes = about_trace(trace(GOOD_TRACE, "s", began=0, open_spans=spans, span_count=spans_arrived, **over))
         _sight, standing, died, completeness, content, *_ = notes
         assert standing.text.endswith("has no score.")
         assert died.text == "The agent died in the middle: there were open: search (since 2026-03-02T09:00:00Z)."
@@ -192,15 +193,16 @@ def test_an_agent_that_died_in_the_middle_is_reported_as_such() -> None:
 def test_what_the_telemetry_lacks_is_said_with_the_page_that_helps(
     changes: dict[str, Any], says: str, advised: bool
 ) -> None:
-    notes = about_trace({**trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0), **changes})
+    document = cast("TraceDocument", {**trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0), **changes})
+    notes = about_trace(document)
     note = next(note for note in notes if says in note.text)
     assert ("docs/telemetry.md" in (note.advice or "")) is advised
 
 
 def test_a_trace_that_runs_tells_what_it_waits_for_and_gives_no_advice_on_content_meanwhile() -> None:
-    running = trace(GOOD_TRACE, "s", turn(None, None), began=0, status="running", complete=False)
-    asked = {**running, "input": None, "output": None}
-    waiting = {**asked, "waits_for": ["the log records of chat spans of shop (lib)", "a parent"]}
+    asked = trace(GOOD_TRACE, "s", turn(None, None), began=0, status="running", complete=False)
+    waiting = asked.copy()
+    waiting["waits_for"] = ["the log records of chat spans of shop (lib)", "a parent"]
     advice = "It has neither an input nor an output."
     assert advice in [note.text for note in about_trace(asked)]
     texts = [note.text for note in about_trace(waiting)]
@@ -212,7 +214,7 @@ def test_a_trace_that_runs_tells_what_it_waits_for_and_gives_no_advice_on_conten
 
 def test_what_is_known_of_senders_is_told_in_sentences() -> None:
     closed = {"by": "root", "reason": "all had come", "senders": ["it is not known whether a parent comes"]}
-    texts = [note.text for note in about_trace({**trace(GOOD_TRACE, "s", began=0), "closing": closed})]
+    texts = [note.text for note in about_trace(trace(GOOD_TRACE, "s", began=0, closing=closed))]
     assert "It is not known whether a parent comes." in texts
 
 

@@ -1,10 +1,11 @@
 """Least values that a replay has to reach."""
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from agenteval_collector.model.runs import Stray
+from agenteval_collector.api.documents import ReplayDocument
+from agenteval_collector.model.runs import Unmatched
 from agenteval_collector.offline.gate import Least, read_least, refuse_unknown, shortfalls
 from agenteval_collector.reliability.runs import NO_OUTCOME
 from agenteval_collector.runtime.errors import InvalidRequest
@@ -29,8 +30,9 @@ def scored(name: str, *scores: float | None, method: str = "embedding") -> list[
     return [{"outcomes": [{"name": name, "score": score, "method": method, "reason": "no answer"}]} for score in scores]
 
 
-def document(**parts: Any) -> dict[str, Any]:
-    return {"traces": [], "sessions": [], "reliability": [], **parts}
+def document(**parts: Any) -> ReplayDocument:
+    """A replay of which there is only what the gate reads."""
+    return cast("ReplayDocument", {"traces": [], "sessions": [], "reliability": [], **parts})
 
 
 BOTH = document(reliability=[item("1", C_out=0.9), item("2", C_out=0.7)])
@@ -63,7 +65,7 @@ def test_figures_of_every_version_have_to_reach(name: str, value: float, short: 
 
 
 def test_what_was_only_reported_is_no_version_that_has_to_reach_anything() -> None:
-    reported = {**item("3"), "runs": 0, "left_out": {Stray.NO_TRACE.value: 1}}
+    reported = {**item("3"), "runs": 0, "left_out": {Unmatched.NO_TRACE.value: 1}}
     unknown = {**item("4"), "runs": 0, "left_out": {NO_OUTCOME: 1}, "pass_hat_k": {}}
     found = shortfalls(document(reliability=[item("1"), reported, unknown]), [Least("pass^1", 0.5)])
     assert [each.of for each in found] == ["clerk 4"]
@@ -78,7 +80,7 @@ def test_what_was_only_reported_is_no_version_that_has_to_reach_anything() -> No
         pytest.param(document(traces=scored("other", 1.0)), None, id="a name that nothing has"),
     ],
 )  # fmt: skip
-def test_scores_have_to_reach_in_the_mean(given: dict[str, Any], found: float | None) -> None:
+def test_scores_have_to_reach_in_the_mean(given: ReplayDocument, found: float | None) -> None:
     (short,) = shortfalls(given, [Least("coherence", 0.95)])
     assert short.found == (None if found is None else pytest.approx(found))
     assert short.reason or found is not None

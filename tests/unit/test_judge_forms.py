@@ -9,6 +9,7 @@ from agenteval_collector.judge.client.ports import JudgeRequest, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_agenteval.model import Json
 from tests.support.judge.filling import find_schema
 
 SCHEMA, JSON, TEXT = Form("schema"), Form("json"), Form("text")
@@ -75,7 +76,7 @@ def test_every_way_down_ends() -> None:
     assert steps == 4
 
 
-ASKED = MappingProxyType({"type": "object", "properties": MappingProxyType({"score": {"type": "number"}})})
+ASKED = MappingProxyType[str, Json]({"type": "object", "properties": {"score": {"type": "number"}}})
 PLAIN = {"type": "object", "properties": {"score": {"type": "number"}}}
 
 

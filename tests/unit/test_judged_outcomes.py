@@ -3,7 +3,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.stores.judging import read_exchanges
 
 from otel_agenteval.outcome import Failure, Outcome, Status, Subject, Unscored
 from tests.support.eventually import eventually
@@ -13,7 +12,7 @@ from tests.support.referring import PENDING, Referring, exchange, judged, judgem
 from tests.support.scoring import Scoring, assembled
 
 BOTH = {"confidence": PENDING, "tool_correctness": PENDING}
-JUDGE = {"judge": {"base_url": "http://127.0.0.1:9/v1"}}
+JUDGE: dict[str, Any] = {"judge": {"base_url": "http://127.0.0.1:9/v1"}}
 
 
 @pytest.fixture
@@ -70,8 +69,8 @@ def test_a_judgement_replaces_what_was_pending_and_counts_once(scoring: Scoring)
     assert judged_first(scoring) == [(name, "scored") for name in BOTH]
     assert scoring.session("s")["signals"][trace_id(1).hex()]["confidence"] == 0.25
     assert scoring.session("s")["flagged_traces"] == [trace_id(1).hex()]
-    with scoring.store.engine.connect() as connection:
-        assert read_exchanges(connection, "default", trace_id(1).hex()) == [exchange()]
+    with scoring.store.snapshot() as records:
+        assert records.exchanges(trace_id(1).hex()) == [exchange()]
 
 
 def test_a_judgement_of_a_revision_that_is_past_is_dropped(scoring: Scoring) -> None:
@@ -126,7 +125,7 @@ def test_no_more_is_referred_again_than_there_is_room_for(scoring: Scoring) -> N
 
 
 def test_looking_for_what_is_pending_does_not_read_what_is_not(scoring: Scoring) -> None:
-    plan = plan_of(scoring.store.engine, lambda: scoring.store.pending_jobs(before=scoring.clock.now()))
+    plan = plan_of(scoring.store.outside.engine, lambda: scoring.store.pending_jobs(before=scoring.clock.now()))
     assert all("INDEX outcomes_pending" in step for step in plan if "outcomes" in step), plan
 
 
@@ -273,9 +272,9 @@ def test_exchanges_are_kept_for_a_time(scoring: Scoring) -> None:
     scoring.stage.process_judgements([judgement(old, judged(0.5), exchange(asked_at=now), exchange(asked_at=now))])
     scoring.clock.advance(25 * 3600)
     scoring.stage.process_judgements([judgement(new, judged(0.5), exchange(asked_at=now + day, data="\ud800"))])
-    with scoring.store.engine.connect() as connection:
-        assert read_exchanges(connection, "default", old.trace_id) == []
-        [kept] = read_exchanges(connection, "default", new.trace_id)
+    with scoring.store.snapshot() as records:
+        assert records.exchanges(old.trace_id) == []
+        [kept] = records.exchanges(new.trace_id)
     assert kept.data == "?"
 
 

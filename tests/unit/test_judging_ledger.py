@@ -10,7 +10,8 @@ from agenteval_collector.config import BudgetConfig, PriceConfig
 from agenteval_collector.judge.budget.ledger import Ledger, Reservation, Room, estimated_tokens
 from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.judge.client.ports import JudgeRequest, Message
-from agenteval_collector.judge.ports import OverBudget, Spend
+from agenteval_collector.judge.ports import OverBudget
+from agenteval_collector.model.judging import Spend
 from agenteval_collector.runtime.clock import ManualClock
 from hypothesis import given
 from hypothesis import strategies as st

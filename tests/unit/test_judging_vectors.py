@@ -123,7 +123,7 @@ def test_scores_agree_with_the_published_code(case: dict[str, Any]) -> None:
         assert outcome.reason == expected["reason"] or expected["reason"] is None
     for name, value in expected["metadata"].items():
         if name == "verdicts":
-            told = [{key: each[key] for key in ("verdict", "reason")} for each in outcome.metadata[name]]  # type: ignore[union-attr, index, call-overload]
+            told = [{key: each[key] for key in ("verdict", "reason")} for each in outcome.metadata[name]]
             assert told == reasoned(value)
         elif name == "available_tools" and not value:
             # Unknown is not none.

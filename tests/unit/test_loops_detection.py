@@ -1,6 +1,7 @@
 """Live detection says nothing that the reading of the complete trace does not say."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agenteval_collector.findings.loops import Announcer, FoundLive, LiveLoops, OpenSpans
@@ -211,7 +212,11 @@ class Announced:
 def test_whoever_is_handed_over_to_live_and_complete_detection_agree(
     tool: str, arguments: str, told: list[str]
 ) -> None:
-    said = {"gen_ai__tool__name": tool, "gen_ai__tool__call__arguments": arguments, "gen_ai__tool__call__result": "ok"}
+    said: dict[str, Any] = {
+        "gen_ai__tool__name": tool,
+        "gen_ai__tool__call__arguments": arguments,
+        "gen_ai__tool__call__result": "ok",
+    }
     calls = [span(1, number, parent=1, gen_ai__operation__name="execute_tool", **said) for number in (2, 3, 4)]
     for number, call in enumerate(calls):
         call.start_time_unix_nano += number * 1_000_000

@@ -1,5 +1,7 @@
 """A loop that is found live has the session and agent that earlier spans name."""
 
+from typing import Any
+
 import pytest
 from agenteval_collector.findings.loops import LiveLoops
 from agenteval_collector.model.telemetry import Arrival, Origin
@@ -30,9 +32,9 @@ def call(number: int, *, parent: int = ROOT, agent: str | None = None, result: s
     return item
 
 
-def run(number: int, *, parent: int = 0, agent: str | None = None, **said: object) -> Span:
+def run(number: int, *, parent: int = 0, agent: str | None = None, **said: Any) -> Span:
     """A span around others, which ends after them; the run of an agent where it names one."""
-    named = {} if agent is None else {**RUN, "gen_ai__agent__name": agent}
+    named: dict[str, Any] = {} if agent is None else {**RUN, "gen_ai__agent__name": agent}
     item = span(1, number, parent=parent, **named, **said)
     item.end_time_unix_nano = START + 10_000_000_000
     return item

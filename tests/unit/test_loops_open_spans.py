@@ -39,7 +39,7 @@ class Scene:
         self.spans.take_starts(report)
 
     def open(self) -> list[str]:
-        return [each["name"] for each in self.spans.of_trace(TRACE)]
+        return [each.name for each in self.spans.of_trace(TRACE)]
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_death_is_told_once_and_ends_the_trace_as_soon_as_that_is_stored(scene
     death = scene.spans.death(TRACE)
     assert death is not None
     assert (death.session_id, death.agent, death.service) == ("s-1", "planner", "shop")
-    assert [each["name"] for each in death.open_spans] == ["span 1"]
+    assert [each.name for each in death.open_spans] == ["span 1"]
 
 
 def test_who_was_taken_for_dead_may_come_back_and_die_again(scene: Scene) -> None:

@@ -18,22 +18,26 @@ from otel_agenteval.metrics import (
     tool_use_correctness,
 )
 
+NOTHING: Any = None
+TEXT: Any = "x"
+FIVE: Any = 5
+
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        pytest.param(lambda: reliability_report(None), "runs are None", id="no runs"),
+        pytest.param(lambda: reliability_report(NOTHING), "runs are None", id="no runs"),
         pytest.param(lambda: reliability_report([1]), "runs have 1 at place 0, not a Run", id="a number for a run"),
-        pytest.param(lambda: reliability_report([], severity_weights=["low"]), "severity_weights are", id="weights"),
-        pytest.param(lambda: pass_k_posterior(5, 2, 2, level="x"), "level is 'x'", id="level"),
+        pytest.param(lambda: reliability_report([], severity_weights=TEXT), "severity_weights are", id="weights"),
+        pytest.param(lambda: pass_k_posterior(5, 2, 2, level=TEXT), "level is 'x'", id="level"),
         pytest.param(lambda: pass_at_k(3, 1, True), "k is True", id="a truth for a count"),
         pytest.param(lambda: agent_reliability([5]), "signals of trace 0 are 5", id="signals of a trace"),
-        pytest.param(lambda: agent_consistency("x"), "signals are 'x'", id="signals"),
-        pytest.param(lambda: session_trend(None), "scores are None", id="scores"),
+        pytest.param(lambda: agent_consistency(TEXT), "signals are 'x'", id="signals"),
+        pytest.param(lambda: session_trend(NOTHING), "scores are None", id="scores"),
         pytest.param(lambda: session_trend([True]), "score of trace 0 is True", id="a truth for a score"),
-        pytest.param(lambda: jaccard_similarity(None, "a"), "the text is None", id="a text"),
+        pytest.param(lambda: jaccard_similarity(NOTHING, "a"), "the text is None", id="a text"),
         pytest.param(lambda: tool_use_correctness(["a"], ["a"]), "used have 'a' at place 0, not a ToolUse", id="tools"),
-        pytest.param(lambda: ToolUse(5), "name is 5", id="a tool's name"),
+        pytest.param(lambda: ToolUse(FIVE), "name is 5", id="a tool's name"),
     ],
 )
 def test_what_no_function_can_take_is_named(call: Any, message: str) -> None:
@@ -50,7 +54,7 @@ def test_a_report_cannot_be_changed() -> None:
     report = reliability_report([Run("t", "1", True), Run("t", "2", False)])
     for mapping in (report.metrics, report.intervals, report.counts, report.by_task["t"], report.pass_hat_k):
         with pytest.raises(TypeError, match="does not support item assignment"):
-            mapping["R"] = 1.0  # type: ignore[index]
+            mapping["R"] = 1.0
 
 
 @pytest.mark.parametrize("n", [10**11, 10**14, 10**18])

@@ -33,7 +33,7 @@ VARIANTS: list[Variant] = ["page", "2026-06"]
 confidences = st.sampled_from([0.0, 0.2, 0.3, 0.5, 0.7, 1.0]) | st.floats(0.001, 1)
 amounts = st.sampled_from([0.0, 1.0, 2.0]) | st.floats(0.001, 1e6)
 violations = st.lists(st.tuples(st.just("no_pii_exposure"), st.sampled_from(list(SEVERITY_WEIGHTS))), max_size=2)
-attempts = st.fixed_dictionaries(
+attempts: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "success": st.booleans(),
         "actions": st.lists(st.sampled_from("abcd"), max_size=4),

@@ -147,7 +147,7 @@ def test_numpy_numbers_are_numbers() -> None:
 
 def test_the_defaults_cannot_be_changed_by_accident() -> None:
     with pytest.raises(TypeError):
-        DEFAULT_WEIGHTS["confidence"] = 0.0  # type: ignore[index]
+        DEFAULT_WEIGHTS["confidence"] = 0.0
 
 
 @given(session=sessions, weights=weightings)

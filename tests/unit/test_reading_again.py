@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from agenteval_collector.assembly.open_trace import Record
@@ -121,7 +122,7 @@ def test_reading_a_trace_leaves_the_facts_of_its_spans_as_they_were(path: Path) 
     assert all(facts == before for facts, before in given)
 
 
-def raw(number: int, **attributes: str) -> tuple[bytes, Origin]:
+def raw(number: int, **attributes: Any) -> tuple[bytes, Origin]:
     return span(1, number, gen_ai__operation__name="chat", **attributes).SerializeToString(), ORIGIN
 
 

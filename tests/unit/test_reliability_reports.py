@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import pytest
-from agenteval_collector.model.runs import StoredRun, StrayReport
+from agenteval_collector.model.runs import StoredRun, UnmatchedReport
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.reliability.reports import LIVE_VERSIONS, SCRAPE_BUDGET
 from agenteval_collector.runtime.clock import ManualClock
@@ -45,10 +45,10 @@ class Source:
                 confidences={},
                 judged={},
             )
-            for number, success in enumerate(self.successes[version])  # type: ignore[index]
+            for number, success in enumerate(self.successes[version])
         ]
 
-    def stray_reports(self) -> Sequence[StrayReport]:
+    def unmatched_reports(self) -> Sequence[UnmatchedReport]:
         return []
 
     def put(self, agent: str, version: str, success: bool) -> None:
@@ -69,7 +69,7 @@ def test_runs_are_read_again_only_when_something_changed() -> None:
     reports.figures()
     assert len(source.read) == 1
     source.put("clerk", "1", False)
-    assert reports.items()[0]["pass_hat_k"] == {"1": 0.5, "2": 0.0}
+    assert reports.items()[0].report.pass_hat_k == {1: 0.5, 2: 0.0}
     assert len(source.read) == 2
 
 
@@ -103,7 +103,7 @@ def test_a_scrape_reads_no_longer_than_it_may_and_goes_on_at_the_next_one() -> N
 
 def test_an_agent_with_one_of_two_versions_is_not_compared() -> None:
     reports, _ = made(("clerk", "1"), ("clerk", "2"), ("other", "1"), ("third", "2"))
-    assert reports.comparison("1", "2")["agent"] == "clerk"
+    assert reports.comparison("1", "2").agent == "clerk"
     reports, _ = made(("other", "1"), ("third", "2"))
     with pytest.raises(NotFound, match="no agent has runs of both '1' and '2'"):
         reports.comparison("1", "2")

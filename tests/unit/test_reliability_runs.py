@@ -46,7 +46,14 @@ def trace(number: int, **facts: Any) -> RunTrace:
 
 
 def stored(*traces: RunTrace, **more: Any) -> StoredRun:
-    given = {"success": None, "confidence": None, "completed": {}, "confidences": {}, "judged": {}, "run": RUN}
+    given: dict[str, Any] = {
+        "success": None,
+        "confidence": None,
+        "completed": {},
+        "confidences": {},
+        "judged": {},
+        "run": RUN,
+    }
     return StoredRun(agent="clerk", service_version="1", traces=traces, **{**given, **more})
 
 

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import pytest
-from agenteval_collector.evaluators.port import comparable
+from agenteval_collector.evaluators.ports import comparable
 from agenteval_collector.findings.loops.answers import repeated_answer
-from agenteval_collector.model.said import SaidTurn, said_in, said_in_document
+from agenteval_collector.model.said import SaidTurn, said_in
+from agenteval_collector.model.trace_view import CallView, TurnView
 
 from otel_agenteval.model import ToolCall, Turn
 from tests.support.evaluating import embedder
@@ -120,13 +121,10 @@ def test_turns_of_one_trace_are_compared_like_those_of_several() -> None:
     assert found.score < 0.5
 
 
-def test_turn_says_the_same_from_its_document() -> None:
-    document = {
-        "input": "Change my flight.",
-        "output": ASK,
-        "tools_called": [{"name": "get_order", "arguments": '{"id": 7}', "result": "order 7", "error": None}],
-    }
+def test_turn_says_the_same_as_it_is_stored() -> None:
+    call = CallView(name="get_order", arguments='{"id": 7}', result="order 7")
+    stored = TurnView(input="Change my flight.", output=ASK, tool_calls=[call])
     answer = comparable(ASK, embedder().embed)
-    read, said = said_in_document(document, answer), Exchange("Change my flight.", ASK, (look(7),)).said()
+    read, said = said_in(stored, answer), Exchange("Change my flight.", ASK, (look(7),)).said()
     assert (read.asked, read.words, read.brought) == (said.asked, said.words, said.brought)
     assert len(said.brought) == 2, "the call, and the number in it"

@@ -18,7 +18,7 @@ from tests.support.plans import plan_of
 from tests.support.referring import judged, judgement
 from tests.support.scoring import ROOM, Scoring, assembled
 
-NOBODY = {"judge": {"base_url": "http://127.0.0.1:9/v1", "sample": 0.0}}
+NOBODY: dict[str, Any] = {"judge": {"base_url": "http://127.0.0.1:9/v1", "sample": 0.0}}
 WORDS = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet", "kilo", "lima"]
 
 
@@ -177,6 +177,6 @@ def test_whoever_asks_hears_of_it_when_it_cannot_be_done(scoring: Scoring) -> No
 
 
 def test_what_was_sampled_out_is_looked_for_among_the_traces_of_the_session(scoring: Scoring) -> None:
-    plan = plan_of(scoring.store.engine, lambda: scoring.store.sampled_out("s", 10))
+    plan = plan_of(scoring.store.outside.engine, lambda: scoring.store.sampled_out("s", 10))
     assert any("traces_by_session" in step for step in plan)
     assert all("subject_id=?" in step for step in plan if " outcomes " in step)

@@ -1,16 +1,18 @@
 """Habits of senders are known by the histories of their traces."""
 
+from typing import Any
+
 import pytest
 from agenteval_collector.assembly.senders import LAST, SenderRules, Senders
 from agenteval_collector.assembly.telling import Usual
-from agenteval_collector.model.senders import Habit, Sender, What
+from agenteval_collector.model.senders import Awaited, Habit, Sender
 from agenteval_collector.model.telemetry import Origin
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.otlp import span
 
 CHAT = Sender("default", "shop", "lib", "chat")
-PARENT = Habit(CHAT, What.PARENT)
+PARENT = Habit(CHAT, Awaited.PARENT)
 ORIGIN = Origin(b"", "lib", None, "shop")
 
 
@@ -53,7 +55,7 @@ def test_what_comes_after_all_takes_the_place_of_the_newest_miss() -> None:
 
 
 def test_habits_are_bounded_and_the_one_that_was_not_learned_of_for_longest_is_forgotten() -> None:
-    habits = [Habit(CHAT._replace(operation=f"op {number}"), What.PARENT) for number in range(4)]
+    habits = [Habit(CHAT._replace(operation=f"op {number}"), Awaited.PARENT) for number in range(4)]
     senders = Senders([(habit, "+") for habit in habits[:3]], capacity=3)
     senders.came(habits[0])
     senders.missed(habits[3])
@@ -78,7 +80,8 @@ def test_what_was_saved_is_not_saved_again_unless_it_has_changed_since() -> None
 
 
 def named(name: str, operation: str | None = None) -> Span:
-    made = span(1, 1, **({} if operation is None else {"gen_ai__operation__name": operation}))
+    attributes: dict[str, Any] = {} if operation is None else {"gen_ai__operation__name": operation}
+    made = span(1, 1, **attributes)
     made.name = name
     return made
 
@@ -95,7 +98,7 @@ def named(name: str, operation: str | None = None) -> Span:
 )
 def test_spans_are_told_apart_by_their_operation(made: Span, operation: str) -> None:
     habits = Senders().habits(made, made.SerializeToString(), ORIGIN, "default")
-    assert habits.parent == Habit(CHAT._replace(operation=operation), What.PARENT)
+    assert habits.parent == Habit(CHAT._replace(operation=operation), Awaited.PARENT)
 
 
 def test_names_are_remembered_within_bounds() -> None:
@@ -110,23 +113,25 @@ def test_names_are_remembered_within_bounds() -> None:
 @pytest.mark.parametrize(
     ("rules", "what", "usual"),
     [
-        pytest.param(SenderRules(outermost=frozenset({"chat"})), What.PARENT, Usual.NEVER, id="outermost"),
-        pytest.param(SenderRules(outermost=frozenset({"chat"})), What.PARENT_OF_FAILED, Usual.NEVER, id="a failed one"),
-        pytest.param(SenderRules(outermost=frozenset({"run"})), What.PARENT, Usual.COMES, id="another operation"),
-        pytest.param(SenderRules(remote_parents=True), What.REMOTE_PARENT, Usual.COMES, id="remote parents come"),
-        pytest.param(SenderRules(remote_parents=False), What.REMOTE_PARENT, Usual.NEVER, id="remote parents do not"),
-        pytest.param(SenderRules(), What.REMOTE_PARENT, Usual.COMES, id="nothing set"),
-        pytest.param(SenderRules(logs=True), What.LOGS, Usual.COMES, id="log records come"),
-        pytest.param(SenderRules(logs=False), What.LOGS, Usual.NEVER, id="log records do not"),
+        pytest.param(SenderRules(outermost=frozenset({"chat"})), Awaited.PARENT, Usual.NEVER, id="outermost"),
+        pytest.param(
+            SenderRules(outermost=frozenset({"chat"})), Awaited.PARENT_OF_FAILED, Usual.NEVER, id="a failed one"
+        ),
+        pytest.param(SenderRules(outermost=frozenset({"run"})), Awaited.PARENT, Usual.COMES, id="another operation"),
+        pytest.param(SenderRules(remote_parents=True), Awaited.REMOTE_PARENT, Usual.COMES, id="remote parents come"),
+        pytest.param(SenderRules(remote_parents=False), Awaited.REMOTE_PARENT, Usual.NEVER, id="remote parents do not"),
+        pytest.param(SenderRules(), Awaited.REMOTE_PARENT, Usual.COMES, id="nothing set"),
+        pytest.param(SenderRules(logs=True), Awaited.LOGS, Usual.COMES, id="log records come"),
+        pytest.param(SenderRules(logs=False), Awaited.LOGS, Usual.NEVER, id="log records do not"),
     ],
 )
-def test_what_is_set_outranks_what_was_learned(rules: SenderRules, what: What, usual: Usual) -> None:
+def test_what_is_set_outranks_what_was_learned(rules: SenderRules, what: Awaited, usual: Usual) -> None:
     habit = Habit(CHAT, what)
     assert Senders([(habit, "+")], {"shop": rules}).usual(habit) is usual
 
 
-LOGS = Habit(CHAT, What.LOGS)
-OPENAI_LOGS = Habit(CHAT._replace(scope="opentelemetry.instrumentation.openai_v2"), What.LOGS)
+LOGS = Habit(CHAT, Awaited.LOGS)
+OPENAI_LOGS = Habit(CHAT._replace(scope="opentelemetry.instrumentation.openai_v2"), Awaited.LOGS)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +176,7 @@ OPENAI_LOGS = Habit(CHAT._replace(scope="opentelemetry.instrumentation.openai_v2
             id="set by hand",
         ),
         pytest.param(
-            Habit(Sender("default", "", "", ""), What.PARENT), "--", None,
+            Habit(Sender("default", "", "", ""), Awaited.PARENT), "--", None,
             "the local parent of unnamed spans of a service without a name (no scope) never comes: "
             "it came in 0 of its last 2 traces",
             id="without names",

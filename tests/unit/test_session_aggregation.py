@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from agenteval_collector.evaluators import EvaluationContext, plugins
 from agenteval_collector.evaluators.coherence import Coherence
-from agenteval_collector.model.rendering import rfc3339
 from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.times import rfc3339
 from agenteval_collector.sessions import LiveSessions
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
@@ -259,11 +259,11 @@ def test_an_evaluator_that_raises_fails_alone(tmp_path: Path) -> None:
 def test_what_no_dialect_can_read_is_counted_and_named(scoring: Scoring) -> None:
     unknown = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "hi"}]}, 7, ["x"]])
     known = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "hi"}]}])
-    messages = {"gen_ai.input.messages": known, "gen_ai.output.messages": unknown}
-    scoring.put(assembled(span(1, 1, **{"gen_ai.operation.name": "invoke_agent", **messages})))
+    messages: dict[str, Any] = {"gen_ai.input.messages": known, "gen_ai.output.messages": unknown}
+    scoring.put(assembled(span(1, 1, **dict[str, Any]({"gen_ai.operation.name": "invoke_agent", **messages}))))
     assert scoring.telemetry.counts["unread message"] == 2
-    only_unknown = {"gen_ai.input.messages": known, "gen_ai.output.messages": "[7]"}
-    scoring.put(assembled(span(2, 1, **{"gen_ai.operation.name": "invoke_agent", **only_unknown})))
+    only_unknown: dict[str, Any] = {"gen_ai.input.messages": known, "gen_ai.output.messages": "[7]"}
+    scoring.put(assembled(span(2, 1, **dict[str, Any]({"gen_ai.operation.name": "invoke_agent", **only_unknown}))))
     coherence = outcome(scoring.trace(trace_id(2).hex()), "coherence")
     assert (coherence["status"], coherence["reason"][:35]) == ("no_content", "the answer could not be read: 1 rec")
 

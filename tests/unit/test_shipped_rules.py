@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from otel_agenteval.finding import Severity
 from tests.support.findings import loop_found
 from tests.support.prometheus import CONFIGURATION
-from tests.support.sessions import Level, Sessions
+from tests.support.sessions import Sessions, level
 
 RULES = yaml.safe_load((CONFIGURATION / "agenteval.rules.yml").read_text())["groups"][0]["rules"]
 
@@ -20,11 +20,11 @@ RULES = yaml.safe_load((CONFIGURATION / "agenteval.rules.yml").read_text())["gro
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
 def test_what_an_alert_names_is_scraped(rule: dict[str, Any]) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i")
-    telemetry.evaluations.observe_sessions(Sessions(Level("planner", "shop", "agent_reliability", 6, 2)))
+    telemetry.evaluations.observe_sessions(Sessions(level("planner", "shop", "agent_reliability", 6, 2)))
     telemetry.findings.take_news(News(counted=[loop_found()]))
     telemetry.findings.take_news(News(traces=[WorstFinding(Severity.ERROR, "planner", "shop", "1.2.0")]))
     labels: dict[str, set[str]] = {}
-    pairs = set()
+    pairs: set[tuple[str, ...]] = set()
     for family in text_string_to_metric_families(telemetry.render()[0].decode()):
         for sample in family.samples:
             labels.setdefault(sample.name, set()).update(sample.labels)

@@ -306,6 +306,7 @@ def test_nothing_is_announced_unasked_but_hangs() -> None:
     assert hanging.started_at_unix_nano == NOW - 600 * 10**9
     clock.now += ALIVE
     assert ids(announced.take()) == [HUNG.span_id], "it is open until it ends"
+    assert HUNG.span_id is not None
     announced.ended(HUNG.span_id)
     clock.now += ALIVE
     last = announced.take()

@@ -4,9 +4,8 @@ from functools import cache
 from html.parser import HTMLParser
 
 import pytest
-from agenteval_collector.model.documents import Document
+from agenteval_collector.api.documents import JUDGE_TROUBLE, FindingDocument
 from agenteval_collector.model.judging import PENDING_TRACES
-from agenteval_collector.model.rendering import with_trouble
 from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
@@ -198,7 +197,7 @@ ATTENTION = SessionFilter(order=Order.ATTENTION)
     ],
 )
 def test_only_what_moves_reloads(render: object, lives: bool) -> None:
-    page = render(pages(travel_agent()))  # type: ignore[operator]
+    page = render(pages(travel_agent()))
     assert ('http-equiv="refresh"' in page) is lives
 
 
@@ -213,9 +212,10 @@ def test_the_list_says_what_is_wrong_with_a_judge_that_scores_wait_for() -> None
     waiting = outcome("agent_reliability", None, "29 of 29 traces are not judged", metadata={PENDING_TRACES: 29})
     queries = MemoryQueries()
     said = trace(GOOD_TRACE, "s", turn("hi", "ok"), began=0)
-    queries.add(session("s", said, outcomes=[with_trouble(waiting, None)]), said)
+    queries.add(session("s", said, outcomes=[waiting]), said)
     assert "Scores wait" not in listed(queries)
-    queries.add(session("s", said, outcomes=[with_trouble(waiting, "the judge <b> is away")]), said)
+    waiting["metadata"][JUDGE_TROUBLE] = "the judge <b> is away"
+    queries.add(session("s", said, outcomes=[waiting]), said)
     page = listed(queries)
     assert "Scores wait: the judge &lt;b&gt; is away." in page
 
@@ -429,6 +429,22 @@ def test_the_list_of_an_agent_says_what_its_errors_are_worth() -> None:
     assert "whose end is known" not in listed(queries, agent="flight_search")
 
 
+@pytest.mark.parametrize(
+    ("sort", "says"),
+    [
+        pytest.param("with_error", "none has an error finding; 8 of 40 (20 %", id="none has one"),
+        pytest.param("without_error", "of those with an error finding failed, none is without one.", id="all have one"),
+    ],
+)
+def test_no_share_is_said_of_no_sessions(sort: str, says: str) -> None:
+    known = {"sessions": 40, "failed": 8, "rate": 0.2, "interval": [0.1, 0.35]}
+    found = {"with_error": known, "without_error": known}
+    found[sort] = {"sessions": 0, "failed": 0, "rate": None, "interval": None}
+    said = formats.hit_rate_words(found)  # type: ignore[arg-type]
+    assert says in said
+    assert "0 of 0" not in said
+
+
 def test_the_form_holds_what_was_asked_and_the_next_page_asks_the_same() -> None:
     queries = travel_agent()
     for number in range(60):
@@ -475,7 +491,7 @@ def test_the_form_holds_what_was_asked_and_the_next_page_asks_the_same() -> None
     ],
 )
 def test_nothing_found_is_only_said_of_what_was_seen(
-    facts: dict[str, str | None], findings: list[Document], says: str
+    facts: dict[str, str | None], findings: list[FindingDocument], says: str
 ) -> None:
     member = trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0, findings=findings, seen=seen(**facts))
     queries = MemoryQueries()

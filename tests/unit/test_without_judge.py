@@ -14,7 +14,7 @@ from tests.support.otlp import span, trace_id, turn
 from tests.support.scoring import Scoring, assembled
 
 NO_JUDGE = "this collector has no judge: set judge.base_url or judge.api_key, and leave judge.enabled on"
-CALLED = {
+CALLED: dict[str, Any] = {
     "gen_ai.operation.name": "execute_tool",
     "gen_ai.tool.name": "search",
     "gen_ai.tool.call.arguments": json.dumps({"q": "order"}),
@@ -40,9 +40,9 @@ def statuses(scoring: Scoring, number: int) -> dict[str, str]:
 
 
 def test_every_judged_metric_says_that_it_takes_a_judge_and_how_to_get_one(scoring: Scoring) -> None:
-    thinking = span(1, 3, parent=1, **{"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(
+    thinking = span(1, 3, parent=1, gen_ai__operation__name="chat", gen_ai__output__messages=json.dumps(
         [{"role": "assistant", "parts": [{"type": "reasoning", "content": "first search"}]}]
-    )})  # fmt: skip
+    ))  # fmt: skip
     scoring.put(
         assembled(turn(1, "Where is it?", "On its way.", session="s"), span(1, 2, parent=1, **CALLED), thinking)
     )

@@ -1,11 +1,18 @@
 """Why a trace has the scores it has: plain sentences from its document, for the page and for `agenteval why`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from agenteval_collector.api.documents import (
+    JUDGE_TROUBLE,
+    FindingDocument,
+    LabelDocument,
+    OutcomeDocument,
+    SessionFields,
+    TraceDocument,
+)
 from agenteval_collector.api.notes import Note
 from agenteval_collector.api.sight import about_sight
-from agenteval_collector.model.documents import Document
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Mode
 from otel_agenteval.outcome import Status
@@ -64,12 +71,12 @@ _MEANING = {
 }
 
 
-def about_trace(trace: Document) -> list[Note]:
+def about_trace(trace: TraceDocument) -> list[Note]:
     """Say what was found in the trace, what could be seen of it, and where it stands."""
     return [*map(about_finding, trace["findings"]), about_sight(trace), *about_standing(trace)]
 
 
-def about_standing(trace: Document) -> list[Note]:
+def about_standing(trace: TraceDocument) -> list[Note]:
     """Where the trace stands: status, completeness, what is missing from it, its session."""
     notes = [Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}.")]
     if trace["status_reason"] is not None:
@@ -112,7 +119,7 @@ def about_standing(trace: Document) -> list[Note]:
     return notes
 
 
-def about_finding(finding: Document) -> Note:
+def about_finding(finding: FindingDocument) -> Note:
     """Tell one finding with its evidence, and how to change what it means."""
     observed = " (only observed)" if finding["mode"] == Mode.OBSERVE else ""
     places = [
@@ -129,7 +136,7 @@ def about_finding(finding: Document) -> Note:
     )
 
 
-def about_outcomes(trace: Document) -> list[Note]:
+def about_outcomes(trace: TraceDocument) -> list[Note]:
     """Tell each outcome, followed by the labels of the same name; those that take a judge are told in one note."""
     notes: list[Note] = []
     unjudged = [outcome for outcome in trace["outcomes"] if outcome["status"] == Status.NO_JUDGE]
@@ -139,19 +146,19 @@ def about_outcomes(trace: Document) -> list[Note]:
     return [*notes, about_unjudged(unjudged)] if unjudged else notes
 
 
-def about_unjudged(outcomes: Sequence[Document]) -> Note:
+def about_unjudged(outcomes: Sequence[OutcomeDocument]) -> Note:
     """The outcomes that only a judge can give, where there is none."""
     count = f"{len(outcomes)} scores need" if len(outcomes) > 1 else "1 score needs"
     return Note(f"{count} a judge: {', '.join(outcome['name'] for outcome in outcomes)}.", _GET_A_JUDGE)
 
 
-def about_label(label: Document) -> Note:
+def about_label(label: LabelDocument) -> Note:
     """Tell a label: the score that a person says is right."""
     note = f": {label['note']}" if label["note"] else "."
     return Note(f"{label['author'] or 'Somebody'} says that {label['name']} is {label['value']:.2f}{note}")
 
 
-def about_outcome(outcome: Document) -> Note:
+def about_outcome(outcome: OutcomeDocument) -> Note:
     """Tell an outcome with its reason."""
     by = f" by {outcome['model']}" if outcome["model"] else ""
     who = f"{outcome['name']} ({outcome['method']}{by}, version {outcome['evaluator_version']})"
@@ -161,14 +168,24 @@ def about_outcome(outcome: Document) -> Note:
     else:
         text = f"{who} {_MEANING.get(status, 'is ' + status)}"
         text += f" with {outcome['error_type']}" if outcome["error_type"] else ""
-    text += f": {outcome['reason']}" if outcome["reason"] else "."
-    advice = _ADVICE_ON_ERRORS.get(outcome["error_type"] or "", _ADVICE.get(status))
+    reason, advice = outcome["reason"], _ADVICE_ON_ERRORS.get(outcome["error_type"] or "", _ADVICE.get(status))
+    if reason and status == Status.NO_CONTENT:
+        # Behind what was not recorded stands how to record it, the same for every outcome of the trace.
+        reason, _, switch = reason.partition("; ")
+        advice = f"{switch[:1].upper()}{switch[1:]}." if switch else None
+    text += f": {reason}" if reason else "."
     if status == "scored" and outcome["coverage"] is not None and outcome["coverage"] < 1:
         advice = f"It rests on {outcome['coverage']:.0%} of its signals: missing ones can make it look better."
     return Note(text, advice)
 
 
-def _completeness(trace: Document) -> list[Note]:
+def judge_trouble(sessions: Iterable[SessionFields]) -> str | None:
+    """The trouble with the judge that a score of these waits for; None where there is none, or nothing waits."""
+    outcomes = (outcome["metadata"] for session in sessions for outcome in session["outcomes"])
+    return next((metadata[JUDGE_TROUBLE] for metadata in outcomes if JUDGE_TROUBLE in metadata), None)
+
+
+def _completeness(trace: TraceDocument) -> list[Note]:
     if trace["complete"] and trace["status_reason"] is not None:
         return [Note(f"No more of it is expected than the {_spans(trace)} that came before.")]
     if not trace["complete"]:
@@ -189,12 +206,12 @@ def _completeness(trace: Document) -> list[Note]:
     return notes + [Note(f"{sentence[:1].upper()}{sentence[1:]}.") for sentence in closing["senders"]]
 
 
-def _closed_early(trace: Document) -> bool:
+def _closed_early(trace: TraceDocument) -> bool:
     """Whether it is partial because it was closed before all of it had come."""
     return trace["closing"] is not None and trace["closing"]["by"] in _ON_CLOSING
 
 
-def _session(trace: Document) -> Note:
+def _session(trace: TraceDocument) -> Note:
     session_id = trace["session_id"]
     if trace["names_session"]:
         return Note(
@@ -219,7 +236,7 @@ def _session(trace: Document) -> Note:
     )
 
 
-def _part_of_turn(trace: Document) -> Note:
+def _part_of_turn(trace: TraceDocument) -> Note:
     begins = "began in an earlier trace" if trace["continues_turn"] else "begins here"
     ends = "goes on in a later one" if trace["turn_goes_on"] else "ends here"
     return Note(
@@ -228,12 +245,12 @@ def _part_of_turn(trace: Document) -> Note:
     )
 
 
-def _spans(trace: Document) -> str:
+def _spans(trace: TraceDocument) -> str:
     count = trace["span_count"]
     return "1 span" if count == 1 else f"{count} spans"
 
 
-def _against_threshold(outcome: Document) -> str:
+def _against_threshold(outcome: OutcomeDocument) -> str:
     if outcome["threshold"] is None:
         return ""
     relation = "at or above" if outcome["success"] else "below"

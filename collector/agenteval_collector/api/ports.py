@@ -1,34 +1,54 @@
-"""The ports of the API: queries, and reports from outside."""
+"""The ports of the API: queries, reports from outside, and the records that queries read."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
-from agenteval_collector.model.documents import Document, Page
+from agenteval_collector.api.documents import (
+    AgreementDocument,
+    ComparisonDocument,
+    ExchangeDocument,
+    HitRateDocument,
+    ReliabilityDocument,
+    SessionDocument,
+    SessionItem,
+    TraceDocument,
+)
+from agenteval_collector.model.cursors import Page
+from agenteval_collector.model.found import MAX_SHOWN, Found
+from agenteval_collector.model.judging import Exchange
+from agenteval_collector.model.labelled import LabelledEvaluator
 from agenteval_collector.model.reports import Label, Rejudging, RunReport
-from agenteval_collector.model.running import StartsReport
+from agenteval_collector.model.running import OpenSpan, RunningTrace, StartsReport
 from agenteval_collector.model.session_filter import EVERY_SESSION, SessionFilter
+from agenteval_collector.model.sessions import SessionEnd, SessionRecord
+from agenteval_collector.model.trace_view import TraceView
+from otel_agenteval.finding import Finding
+from otel_agenteval.outcome import Evaluation, Subject
 
 
 class Queries(Protocol):
     """Queries of the HTTP API, the page and the gRPC service. Thread-safe; never blocks on ingestion."""
 
-    def trace(self, trace_id: str) -> Document | None:
+    def trace(self, trace_id: str) -> TraceDocument | None:
         """The trace document with its outcomes and labels; None where it is unknown."""
         ...
 
-    def judgements(self, trace_id: str) -> list[Document] | None:
+    def judgements(self, trace_id: str) -> list[ExchangeDocument] | None:
         """The judge's exchanges about a trace, in the order of asking; None where the trace is unknown."""
         ...
 
-    def session(self, session_id: str) -> Document | None:
+    def session(self, session_id: str) -> SessionDocument | None:
         """The session document; None where it is unknown."""
         ...
 
-    def sessions(self, wanted: SessionFilter = EVERY_SESSION, *, limit: int = 50, cursor: str | None = None) -> Page:
+    def sessions(
+        self, wanted: SessionFilter = EVERY_SESSION, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[SessionItem]:
         """The wanted sessions in the wanted order. Raises InvalidRequest for a cursor of another listing."""
         ...
 
-    def hit_rate(self, agent: str) -> Document | None:
+    def hit_rate(self, agent: str) -> HitRateDocument | None:
         """The failure rates of the agent's sessions with an error finding, and without one; None while the ends of too
         few are known."""
         ...
@@ -41,7 +61,7 @@ class Queries(Protocol):
         variant: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
-    ) -> Page:
+    ) -> Page[ReliabilityDocument]:
         """Reliability over runs, by agent and version, those with the newest trace first.
 
         Raises InvalidRequest for an unknown variant, and for a cursor that is none of ours.
@@ -50,7 +70,7 @@ class Queries(Protocol):
 
     def reliability_comparison(
         self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
-    ) -> Document:
+    ) -> ComparisonDocument:
         """Version `after` of an agent beside version `before`.
 
         Raises NotFound where one of them has no runs, InvalidRequest for an unknown variant and where several agents
@@ -58,7 +78,7 @@ class Queries(Protocol):
         """
         ...
 
-    def agreement(self, *, name: str | None = None) -> list[Document]:
+    def agreement(self, *, name: str | None = None) -> list[AgreementDocument]:
         """The agreement of scores with labels: by name, method, version and model of the evaluator."""
         ...
 
@@ -85,3 +105,93 @@ class Reports(Protocol):
     def starts(self, report: StartsReport) -> None:
         """Take note of what runs: not durable but for its findings."""
         ...
+
+
+class RecordSnapshot(Protocol):
+    """Everything that is stored, as it is at one moment."""
+
+    def trace(self, trace_id: str) -> TraceView | None: ...
+
+    def first_finding(self, trace_id: str) -> Finding | None: ...
+
+    def found_in_trace(self, trace_id: str) -> Found: ...
+
+    def found_in_sessions(self, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN) -> dict[str, Found]:
+        """The findings of sessions, at most `limit` of each. `running` has the traces of each that are not complete."""
+        ...
+
+    def evaluations(self, subject: Subject, ids: Sequence[str]) -> dict[str, list[Evaluation]]: ...
+
+    def scores(self, session_id: str, names: Sequence[str]) -> dict[str, dict[str, float]]:
+        """By name, the score of each trace of a session that has one."""
+        ...
+
+    def labels(self, trace_id: str) -> list[Label]: ...
+
+    def labelled(self, name: str | None) -> list[LabelledEvaluator]: ...
+
+    def exchanges(self, trace_id: str) -> list[Exchange]: ...
+
+    def session(self, session_id: str) -> SessionRecord | None: ...
+
+    def members(self, session_id: str) -> list[tuple[str, bool]]:
+        """The traces of a session by start, each with whether it continues a turn."""
+        ...
+
+    def sessions(self, wanted: SessionFilter, cursor: str | None, limit: int) -> Page[SessionRecord]: ...
+
+    def known_sessions(self, session_ids: Collection[str]) -> set[str]: ...
+
+    def session_ends(self, agent: str) -> list[SessionEnd]: ...
+
+    def flagged_traces(self, session_ids: Collection[str]) -> dict[str, list[str]]: ...
+
+    def judged_failures(self, session_ids: Collection[str]) -> dict[str, int]: ...
+
+    def deaths(self, session_ids: Sequence[str]) -> list[tuple[str, str, str]]:
+        """The traces in which an agent died, by start: session, trace, and the reason for its end."""
+        ...
+
+
+class Records(Protocol):
+    """Everything that is stored. Thread-safe; raises Unavailable."""
+
+    def snapshot(self) -> AbstractContextManager[RecordSnapshot]:
+        """Look at the records as they are at one moment."""
+        ...
+
+
+class RunningTraces(Protocol):
+    """The traces that are not complete. Thread-safe."""
+
+    def trace(self, trace_id: str) -> TraceView | None:
+        """A view of a running trace; None where none of this id is known to run."""
+
+    def traces(self) -> Sequence[RunningTrace]:
+        """All running traces, or the newest where there are many."""
+
+    def open_spans(self, trace_id: str) -> tuple[Sequence[OpenSpan], str | None]:
+        """The spans of a trace that have begun and not ended, and why they will not end; None where they may."""
+
+
+class JudgeState(Protocol):
+    """The state of the judge. Thread-safe."""
+
+    @property
+    def trouble(self) -> str | None:
+        """The reason why traces wait for the judge; None where nothing is wrong."""
+
+
+class NothingRuns:
+    """The running traces, and the judge's state, of a store that nothing is added to."""
+
+    trouble = None
+
+    def trace(self, trace_id: str) -> TraceView | None:
+        return None
+
+    def traces(self) -> Sequence[RunningTrace]:
+        return ()
+
+    def open_spans(self, trace_id: str) -> tuple[Sequence[OpenSpan], str | None]:
+        return (), None

@@ -6,23 +6,13 @@ None of the collector's apps has websockets; only HTTP requests are looked at.
 import base64
 import binascii
 import hmac
-import ipaddress
 from collections.abc import Sequence
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agenteval_collector.api.responses import SECURITY_HEADERS, error_response
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host`, without port or brackets, is this machine as seen from itself."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+from agenteval_collector.runtime.addresses import is_loopback
 
 
 class LoopbackHost:

@@ -2,15 +2,16 @@
 
 import threading
 from collections.abc import Callable, Collection, Iterator
+from functools import wraps
 from typing import Any, Protocol, TypeVar
 
 import grpc
 
+from agenteval_collector.api.documents import TraceDocument
 from agenteval_collector.api.ports import Queries, Reports
 from agenteval_collector.api.sessions import PARAMETERS, session_filter
 from agenteval_collector.api.starts import starts_report
 from agenteval_collector.api.wire import DEFAULT_LIMIT, MAX_LIMIT, checked_limit, encode, found, trace_id_of
-from agenteval_collector.model.documents import Document
 from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
 from agenteval_collector.runtime.rpc import abort
@@ -18,6 +19,7 @@ from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation, Score
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceServicer
+from otel_agenteval.text import storable
 
 CONDITIONS = ("baseline", "fault", "structural", "prompt")
 MAX_ID_LENGTH = 1024
@@ -56,6 +58,21 @@ class Feed(Protocol):
     ) -> Subscription: ...
 
 
+def _answering(
+    method: Callable[["EvaluationService", Any], Response],
+) -> Callable[["EvaluationService", Any, grpc.ServicerContext], Response]:
+    """A method of the service, whose refusals become statuses of gRPC."""
+
+    @wraps(method)
+    def answered(service: "EvaluationService", request: Any, context: grpc.ServicerContext) -> Response:
+        try:
+            return method(service, request)
+        except CollectorError as error:
+            abort(context, error)
+
+    return answered
+
+
 class EvaluationService(EvaluationServiceServicer):
     """The servicer for a synchronous `grpc.server`.
 
@@ -70,98 +87,69 @@ class EvaluationService(EvaluationServiceServicer):
         self._max_watchers = max_watchers
         self._watchers = threading.BoundedSemaphore(max_watchers)
 
-    def GetTrace(self, request: pb.GetTraceRequest, context: grpc.ServicerContext) -> pb.Document:  # noqa: N802
-        def answer() -> pb.Document:
-            trace_id = trace_id_of(request.trace_id)
-            return pb.Document(json=encode(found(self._queries.trace(trace_id), f"trace {trace_id}")))
+    @_answering
+    def GetTrace(self, request: pb.GetTraceRequest) -> pb.Document:  # noqa: N802
+        trace_id = trace_id_of(request.trace_id)
+        return pb.Document(json=encode(found(self._queries.trace(trace_id), f"trace {trace_id}")))
 
-        return _answered(context, answer)
+    @_answering
+    def GetSession(self, request: pb.GetSessionRequest) -> pb.Document:  # noqa: N802
+        session_id = _id("session_id", request.session_id)
+        return pb.Document(json=encode(found(self._queries.session(session_id), f"session {session_id!r}")))
 
-    def GetSession(self, request: pb.GetSessionRequest, context: grpc.ServicerContext) -> pb.Document:  # noqa: N802
-        def answer() -> pb.Document:
-            session_id = _id("session_id", request.session_id)
-            return pb.Document(json=encode(found(self._queries.session(session_id), f"session {session_id!r}")))
+    @_answering
+    def ListSessions(self, request: pb.ListSessionsRequest) -> pb.ListSessionsResponse:  # noqa: N802
+        limit = checked_limit(request.limit or DEFAULT_LIMIT)
+        wanted = session_filter({name: getattr(request, name) for name in PARAMETERS})
+        page = self._queries.sessions(wanted, limit=limit, cursor=request.cursor or None)
+        return pb.ListSessionsResponse(items_json=map(encode, page.items), next_cursor=page.next_cursor or "")
 
-        return _answered(context, answer)
+    @_answering
+    def ReportRun(self, request: pb.ReportRunRequest) -> pb.ReportRunResponse:  # noqa: N802
+        self._reports.report_run(_run_report(request))
+        return pb.ReportRunResponse()
 
-    def ListSessions(  # noqa: N802
-        self, request: pb.ListSessionsRequest, context: grpc.ServicerContext
-    ) -> pb.ListSessionsResponse:
-        def answer() -> pb.ListSessionsResponse:
-            limit = checked_limit(request.limit or DEFAULT_LIMIT)
-            wanted = session_filter({name: getattr(request, name) for name in PARAMETERS})
-            page = self._queries.sessions(wanted, limit=limit, cursor=request.cursor or None)
-            items = [encode(item) for item in page.items]
-            return pb.ListSessionsResponse(items_json=items, next_cursor=page.next_cursor or "")
+    @_answering
+    def ReportStarts(self, request: pb.ReportStartsRequest) -> pb.ReportStartsResponse:  # noqa: N802
+        self._reports.starts(starts_report(request))
+        return pb.ReportStartsResponse()
 
-        return _answered(context, answer)
+    @_answering
+    def LabelTrace(self, request: pb.LabelTraceRequest) -> pb.LabelTraceResponse:  # noqa: N802
+        label = _label(request)
+        _check_evaluator(label.name, found(self._queries.trace(label.trace_id), f"trace {label.trace_id}"))
+        self._reports.label(label)
+        return pb.LabelTraceResponse()
 
-    def ReportRun(  # noqa: N802
-        self, request: pb.ReportRunRequest, context: grpc.ServicerContext
-    ) -> pb.ReportRunResponse:
-        def answer() -> pb.ReportRunResponse:
-            self._reports.report_run(_run_report(request))
-            return pb.ReportRunResponse()
+    @_answering
+    def JudgeTraces(self, request: pb.JudgeTracesRequest) -> pb.JudgeTracesResponse:  # noqa: N802
+        since = request.failed_since_unix_nano
+        if bool(request.trace_ids) == bool(since) or len(request.trace_ids) > MAX_LIMIT or since > LATEST:
+            raise InvalidRequest(f"give either trace_ids, at most {MAX_LIMIT}, or failed_since_unix_nano")
+        found = self._reports.judge_again([trace_id_of(each) for each in request.trace_ids], since)
+        return pb.JudgeTracesResponse(traces=found.traces, more=found.more)
 
-        return _answered(context, answer)
+    @_answering
+    def ListReliability(self, request: pb.ListReliabilityRequest) -> pb.ListReliabilityResponse:  # noqa: N802
+        page = self._queries.reliability(
+            agent=request.agent or None,
+            version=request.version or None,
+            variant=request.variant or None,
+            limit=checked_limit(request.limit or DEFAULT_LIMIT),
+            cursor=request.cursor or None,
+        )
+        return pb.ListReliabilityResponse(items_json=map(encode, page.items), next_cursor=page.next_cursor or "")
 
-    def ReportStarts(  # noqa: N802
-        self, request: pb.ReportStartsRequest, context: grpc.ServicerContext
-    ) -> pb.ReportStartsResponse:
-        def answer() -> pb.ReportStartsResponse:
-            self._reports.starts(starts_report(request))
-            return pb.ReportStartsResponse()
+    @_answering
+    def EndSession(self, request: pb.EndSessionRequest) -> pb.EndSessionResponse:  # noqa: N802
+        return pb.EndSessionResponse(known=self._reports.end_session(_id("session_id", request.session_id)))
 
-        return _answered(context, answer)
-
-    def LabelTrace(  # noqa: N802
-        self, request: pb.LabelTraceRequest, context: grpc.ServicerContext
-    ) -> pb.LabelTraceResponse:
-        def answer() -> pb.LabelTraceResponse:
-            label = _label(request)
-            _check_evaluator(label.name, found(self._queries.trace(label.trace_id), f"trace {label.trace_id}"))
-            self._reports.label(label)
-            return pb.LabelTraceResponse()
-
-        return _answered(context, answer)
-
-    def JudgeTraces(  # noqa: N802
-        self, request: pb.JudgeTracesRequest, context: grpc.ServicerContext
-    ) -> pb.JudgeTracesResponse:
-        def answer() -> pb.JudgeTracesResponse:
-            since = request.failed_since_unix_nano
-            if bool(request.trace_ids) == bool(since) or len(request.trace_ids) > MAX_LIMIT or since > LATEST:
-                raise InvalidRequest(f"give either trace_ids, at most {MAX_LIMIT}, or failed_since_unix_nano")
-            trace_ids = [trace_id_of(each) for each in request.trace_ids]
-            found = self._reports.judge_again(trace_ids, since)
-            return pb.JudgeTracesResponse(traces=found.traces, more=found.more)
-
-        return _answered(context, answer)
-
-    def ListReliability(  # noqa: N802
-        self, request: pb.ListReliabilityRequest, context: grpc.ServicerContext
-    ) -> pb.ListReliabilityResponse:
-        def answer() -> pb.ListReliabilityResponse:
-            page = self._queries.reliability(
-                agent=request.agent or None,
-                version=request.version or None,
-                variant=request.variant or None,
-                limit=checked_limit(request.limit or DEFAULT_LIMIT),
-                cursor=request.cursor or None,
-            )
-            items = [encode(item) for item in page.items]
-            return pb.ListReliabilityResponse(items_json=items, next_cursor=page.next_cursor or "")
-
-        return _answered(context, answer)
-
-    def EndSession(  # noqa: N802
-        self, request: pb.EndSessionRequest, context: grpc.ServicerContext
-    ) -> pb.EndSessionResponse:
-        def answer() -> pb.EndSessionResponse:
-            known = self._reports.end_session(_id("session_id", request.session_id))
-            return pb.EndSessionResponse(known=known)
-
-        return _answered(context, answer)
+    @_answering
+    def _subscription(self, request: pb.WatchRequest) -> Subscription:
+        missed = _missed_seconds(request)
+        return self._feed.subscribe(
+            request.session_id or None, tuple(request.names), request.process_id or None, missed
+        )
 
     def Watch(  # noqa: N802
         self, request: pb.WatchRequest, context: grpc.ServicerContext
@@ -169,15 +157,7 @@ class EvaluationService(EvaluationServiceServicer):
         if not self._watchers.acquire(blocking=False):
             abort(context, Overloaded(f"{self._max_watchers} watchers are connected already", retry_after=10.0))
         try:
-            subscription = _answered(
-                context,
-                lambda: self._feed.subscribe(
-                    request.session_id or None,
-                    tuple(request.names),
-                    request.process_id or None,
-                    _missed_seconds(request),
-                ),
-            )
+            subscription = self._subscription(request, context)
             try:
                 yield from _responses(subscription, context)
             finally:
@@ -221,8 +201,7 @@ def outcome_message(evaluation: Evaluation) -> pb.Outcome:
         status=outcome.status,
         score=outcome.value if isinstance(outcome, Score) else None,
         threshold=evaluation.threshold,
-        # A reason may quote content, and decoded JSON may hold lone surrogates, which a protobuf string cannot.
-        reason=outcome.reason.encode(errors="replace").decode(),
+        reason=storable(outcome.reason),
         method=evaluation.method,
         coverage=outcome.coverage,
         evaluator_version=evaluation.version,
@@ -246,17 +225,10 @@ def finding_message(finding: Finding) -> pb.Finding:
         turn=finding.turn,
         agent=finding.agent,
         tool=finding.tool,
-        reason=finding.reason.encode(errors="replace").decode(),
+        reason=storable(finding.reason),
         found_at_unix_nano=finding.found_at,
         metadata_json=encode(dict(finding.metadata)),
     )
-
-
-def _answered(context: grpc.ServicerContext, answer: Callable[[], Response]) -> Response:
-    try:
-        return answer()
-    except CollectorError as error:
-        abort(context, error)
 
 
 def _missed_seconds(request: pb.WatchRequest) -> float:
@@ -305,7 +277,7 @@ def _label(request: pb.LabelTraceRequest) -> Label:
     )
 
 
-def _check_evaluator(name: str, trace: Document) -> None:
+def _check_evaluator(name: str, trace: TraceDocument) -> None:
     """A misspelt name would be a label that nothing is ever compared with."""
     names = sorted({outcome["name"] for outcome in trace["outcomes"]})
     if name not in names:

@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from agenteval_collector.model.rendering import rfc3339
 from agenteval_collector.model.session_filter import Below, Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
+from otel_agenteval.text import storable
 
 _NAMES: Final = ("agent", "service", "version", "user")
 PARAMETERS: Final = (*_NAMES, "finding", "severity", "below", "text", "since", "until", "order")
@@ -32,7 +33,7 @@ def session_filter(given: Mapping[str, str]) -> SessionFilter:
     for name, text in given.items():
         if len(text) > MAX_TEXT:
             raise InvalidRequest(f"{name} has {len(text)} characters, more than {MAX_TEXT}")
-        if not is_storable(text):
+        if storable(text) != text:
             raise InvalidRequest(f"{name} has characters that have no UTF-8")
     asked = {name: text for name, text in given.items() if text}
     since, until = (_time(name, asked[name]) if name in asked else None for name in ("since", "until"))
@@ -57,11 +58,6 @@ def parameters_of(wanted: SessionFilter) -> dict[str, str]:
     times = {name: rfc3339(getattr(wanted, name)) for name in ("since", "until")}
     given = {name: getattr(wanted, name) for name in PARAMETERS} | times | {"below": below, "order": order}
     return {name: str(value) for name, value in given.items() if value is not None}
-
-
-def is_storable(text: str) -> bool:
-    """Whether the text has a form in UTF-8: half of a surrogate pair, as JSON and URLs can carry it, has none."""
-    return text.encode(errors="replace").decode() == text
 
 
 def _kind(text: str) -> str:

@@ -1,13 +1,14 @@
 """Say in words what could be seen of a trace: "no finding" is only said of what was looked at."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from agenteval_collector.api.documents import FactName, TraceDocument
 from agenteval_collector.api.notes import Note
-from agenteval_collector.model.documents import Document
 from otel_agenteval.finding import Sight
 
 _RECORD_CONTENT = "docs/content.md has the switch that records content, for each instrumentation."
-_CONTENT = ("answers", "arguments", "results")
+_CONTENT: tuple[FactName, ...] = ("answers", "arguments", "results")
 
 
 class Fact(NamedTuple):
@@ -20,7 +21,7 @@ class Fact(NamedTuple):
     found_by_it: str
 
 
-_FACTS = {
+_FACTS: Mapping[FactName, tuple[str, str]] = {
     "answers": ("answers", "empty answers, tool calls written as text"),
     "arguments": ("arguments of tool calls", "arguments that do not fit, repeated calls"),
     "results": ("results of tool calls", "failures told in a result, repeated results"),
@@ -31,7 +32,7 @@ _SEEN = {Sight.ALL: "seen", Sight.SOME: "seen in part", Sight.NONE: "not recorde
 _HISTORY = {None: "nothing came before", Sight.NONE: "the model's input does not show them"}
 
 
-def facts_of(trace: Document) -> list[Fact]:
+def facts_of(trace: TraceDocument) -> list[Fact]:
     """Each sort of fact with how much of it could be seen; empty while the trace is not complete."""
     seen = trace["seen"] if trace["complete"] else None
     if seen is None:
@@ -47,14 +48,14 @@ def facts_of(trace: Document) -> list[Fact]:
     ]
 
 
-def _seen(key: str, sight: str | None) -> str:
+def _seen(key: FactName, sight: str | None) -> str:
     """Say how much of a sort of fact could be seen."""
     if key == "history" and sight in _HISTORY:
         return _HISTORY[Sight(sight) if sight else None]
     return "none in it" if sight is None else _SEEN[Sight(sight)]
 
 
-def about_sight(trace: Document) -> Note:
+def about_sight(trace: TraceDocument) -> Note:
     """Whether anything was found, and what could not be looked for."""
     nothing = "" if trace["findings"] else "No finding. "
     facts = facts_of(trace)

@@ -3,17 +3,18 @@
 import json
 import math
 import re
-from typing import Any
+from typing import Any, TypeVar
 
-from agenteval_collector.model.documents import Document
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
+
+Document = TypeVar("Document")
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
 _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 
 
-def encode(document: Document) -> bytes:
+def encode(document: object) -> bytes:
     """`document` as JSON in ASCII.
 
     ASCII because recorded content may hold lone surrogates, which have no UTF-8, and C1 control characters,

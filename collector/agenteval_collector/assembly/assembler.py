@@ -33,7 +33,7 @@ from agenteval_collector.model.telemetry import Arrival, LoggedRequest
 from agenteval_collector.runtime.clock import Clock
 
 GOES_ON_AGAIN = 1.0
-"""Seconds until it is asked again whether a trace goes on that is complete by its spans."""
+"""Seconds after which a trace that is complete by its spans is asked again whether its agent is still at work on it."""
 
 _EARLY = (ClosedBy.SILENCE, ClosedBy.MAX_AGE, ClosedBy.MEMORY)
 
@@ -124,7 +124,7 @@ class Assembler:
         return self._counted(touched.values()) + self._within_memory()
 
     def due(self) -> list[AssembledTrace]:
-        """The traces whose time has come."""
+        """Return the traces whose time has come."""
         now = self._clock.monotonic()
         complete: list[AssembledTrace] = []
         for trace_id in self._schedule.due(now):
@@ -139,7 +139,8 @@ class Assembler:
         return complete
 
     def quiet(self) -> list[AssembledTrace]:
-        """While the log is read again: the traces that were complete by the times of receipt.
+        """Return the traces that were complete by the times at which their requests were received, while the log is
+        read again.
 
         What was received over minutes is read in a moment, so that our own time says nothing of it.
         """
@@ -153,7 +154,7 @@ class Assembler:
         return complete
 
     def died(self, trace_ids: Sequence[str], tenant: str) -> list[AssembledTrace]:
-        """The agents of these traces died: a revision of each that says so.
+        """Make a revision of each of these traces that says that its agent has died.
 
         What the store and the log raise passes through; the same traces can be given again then.
         """
@@ -171,16 +172,16 @@ class Assembler:
         return complete
 
     def next_due(self) -> float | None:
-        """When `due` may next return something, on the monotonic clock; it may also be early."""
+        """Return the time (monotonic) at which `due` may next return something. It may be early."""
         oldest = next(iter(self._open.values()), None)
         return None if oldest is None else min(self._schedule.next(), oldest.opened_at + self._waits.max_age)
 
     def complete_all(self) -> list[AssembledTrace]:
-        """Every open trace as it stands: nothing more will come."""
+        """Close every open trace as it stands, because nothing more will come."""
         return [self._complete(trace, ClosedBy.END) for trace in list(self._open.values())]
 
     def scored(self, trace_id: str, revision: int) -> None:
-        """The revision is committed: nothing of it has to be replayed any more."""
+        """Note that the revision is committed, so that nothing of it has to be replayed."""
         key = bytes.fromhex(trace_id)
         trace = self._open.get(key) or self._closed.being_scored(key)
         if trace is None:
@@ -191,11 +192,11 @@ class Assembler:
             self._closed.trim()
 
     def checkpoint(self) -> int:
-        """The offset below which everything is scored."""
+        """Return the offset below which everything is scored."""
         return min((trace.unscored_from.offset for trace in self._pending()), default=self._next_offset)
 
     def lag(self) -> LogLag:
-        """The lag of scoring behind the log; safe from any thread."""
+        """Return how far scoring is behind the log. Safe from any thread."""
         oldest = min((trace.unscored_from for trace in self._pending()), default=None)
         if oldest is None:
             return LogLag(requests=0, oldest_age=0.0)
@@ -203,7 +204,7 @@ class Assembler:
         return LogLag(requests=self._next_offset - oldest.offset, oldest_age=age)
 
     def peek(self, trace_id: str) -> AssembledTrace | None:
-        """A look at a trace that is open or being scored; safe from any thread.
+        """Return a trace that is open or being scored, to be looked at only. Safe from any thread.
 
         The store may hold the same revision by now, and has the better answer then.
         """
@@ -215,7 +216,7 @@ class Assembler:
         return self._assembled(trace) if trace else None
 
     def newest(self, count: int) -> list[AssembledTrace]:
-        """A look at the open traces that were opened last, at most `count`; safe from any thread."""
+        """Return the open traces that were opened last, at most `count`, to be looked at only. Safe from any thread."""
         return [self._assembled(trace) for trace in list(self._open.values())[-count:]]
 
     @property
@@ -248,7 +249,8 @@ class Assembler:
     def _find(
         self, trace_id: bytes, tenant: str, receipt: Receipt, known: Mapping[str, KnownTrace], forgotten: set[bytes]
     ) -> OpenTrace | None:
-        """The trace that is not open, with all it had; None where a scored revision has the request at `receipt`.
+        """Return the trace with all it had, if it is not open. None where a scored revision already has the request at
+        `receipt`.
 
         Also None, and the trace is added to `forgotten`, where the log does not hold that revision any more.
         """
@@ -284,7 +286,7 @@ class Assembler:
         self._open_bytes += trace.size
 
     def _look(self, trace: OpenTrace, now: float) -> ClosedBy | None:
-        """The reason to close the trace now; None where it is waited for, and looked at again when that may be over."""
+        """Return the reason to close the trace now. None where it is waited for; it is then looked at again in time."""
         wait = self._completion.wait_for(trace)
         over = trace.touched_at + wait.seconds
         if over <= now:
@@ -315,7 +317,7 @@ class Assembler:
         return [*list(self._open.values()), *self._closed.scoring()]
 
     def _within_memory(self) -> list[AssembledTrace]:
-        """The oldest traces, as they stand, until the rest fits."""
+        """Close the oldest traces as they stand, until the rest fits into memory."""
         released: list[AssembledTrace] = []
         while self._open_bytes > self._max_open_bytes:
             released.append(self._complete(next(iter(self._open.values())), ClosedBy.MEMORY))

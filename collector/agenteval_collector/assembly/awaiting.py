@@ -5,7 +5,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from agenteval_collector.assembly.model_calls import lacks_content
 from agenteval_collector.assembly.senders import Habits, Senders
 from agenteval_collector.assembly.telling import Usual
-from agenteval_collector.model.senders import Habit, What
+from agenteval_collector.model.senders import Habit
 from agenteval_collector.model.telemetry import Origin
 
 _FLAGS_KNOWN, _REMOTE = 0x100, 0x200
@@ -16,7 +16,7 @@ _NOBODY: frozenset[Habit] = frozenset()
 
 
 class Awaiting:
-    """`tenant` is the trace's. Ids are those of spans."""
+    """The parents and log records of one trace that have not come yet. Ids are span ids."""
 
     __slots__ = ("_answered", "_came", "_logged", "_parents", "_senders", "_tenant", "_told")
 
@@ -33,29 +33,34 @@ class Awaiting:
         self._told: dict[Habit, bool] | None = None
 
     def add(self, span: Span, span_id: bytes, raw: bytes, origin: Origin, *, missing_parent: bytes | None) -> None:
-        """A span has come; `raw` is the span as bytes. `missing_parent`: it names one that is not there."""
+        """Take a span, given as bytes in `raw`. `missing_parent` is true where the span names a parent that is not
+        there."""
         parents = self._parents
         if span_id in parents:
             self._came |= parents.pop(span_id)
         is_counted = origin.process is not None
         may_log = self._senders.may_log(self._tenant, origin)
-        if is_counted and missing_parent is None and not may_log:
+        # A process that counts its spans needs no guess about its own.
+        is_awaited = missing_parent is not None and (not is_counted or _has_remote_parent(span))
+        if is_counted and not is_awaited and not may_log:
             return
         habits = self._senders.habits(span, raw, origin, self._tenant)
-        if missing_parent is not None:
+        if missing_parent is not None and is_awaited:
             habit = _of_parent(span, habits)
-            # A process that counts its spans needs no guess about its own.
-            if not is_counted or habit.what is What.REMOTE_PARENT:
-                children = parents.get(missing_parent, _NOBODY)
-                if habit not in children:
-                    parents[missing_parent] = children | {habit}
+            children = parents.get(missing_parent, _NOBODY)
+            if habit not in children:
+                parents[missing_parent] = children | {habit}
         # A process that counts its spans is complete at once, and a call that failed has no answer.
-        is_bare = habits.calls_model and not is_counted and span.status.code != _ERROR and lacks_content(raw)
-        if is_bare or (may_log and self._senders.usual(habits.logs) is not Usual.UNKNOWN):
+        if habits.may_be_bare and not is_counted and span.status.code != _ERROR:
+            if lacks_content(raw):
+                self._expect_logs(span_id, habits.logs)
+                return
+            self._senders.has_content(span, origin, self._tenant)
+        if may_log and self._senders.usual(habits.logs) is not Usual.UNKNOWN:
             self._expect_logs(span_id, habits.logs)
 
     def answered(self, span_id: bytes) -> None:
-        """The log record with what the span's model answered is there."""
+        """Note that the log record with the answer of the span's model is there."""
         if self._answered is None:
             self._answered = set()
         self._answered.add(span_id)
@@ -68,11 +73,11 @@ class Awaiting:
 
     @property
     def came(self) -> frozenset[Habit]:
-        """The habits of the parents that came after their children."""
+        """Yield the habits behind the parents that came after their children."""
         return self._came
 
     def followed_by_logs(self) -> list[bytes]:
-        """The spans that log records have followed though nobody knew that they would."""
+        """Return the spans that log records have followed, though no habit said so."""
         if self._answered is None:
             return []
         return [span_id for span_id in self._answered if span_id not in (self._logged or ())]
@@ -82,7 +87,8 @@ class Awaiting:
         self._expect_logs(span.span_id, self._senders.habits(span, raw, origin, self._tenant).logs)
 
     def learn(self) -> None:
-        """Tell what came and what did not, as the trace is complete; each thing once, and again when it has changed."""
+        """Teach the habits what came and what did not, as the trace is complete. Each thing is taught once, and again
+        when it has changed."""
         if not self._came and not self._parents and self._logged is None:
             return
         told = self._told = self._told or {}
@@ -98,7 +104,7 @@ class Awaiting:
             told[habit] = False
 
     def told_before(self) -> None:
-        """Mark that all this was told when the trace was complete before."""
+        """Mark everything as taught already, when the trace was complete before."""
         self._told = {**dict.fromkeys(self.missing(), False), **dict.fromkeys(self._came, True)}
 
     def _expect_logs(self, span_id: bytes, habit: Habit) -> None:
@@ -114,9 +120,13 @@ class Awaiting:
         return frozenset(habit for span_id, habit in list(self._logged.items()) if (span_id in known) is answered)
 
 
-def _of_parent(span: Span, habits: Habits) -> Habit:
-    """Without flags, what enters a process is taken to have its parent in another one."""
+def _has_remote_parent(span: Span) -> bool:
+    # Without flags, what enters a process is taken to have its parent in another one.
     flags = span.flags
-    if flags & _REMOTE if flags & _FLAGS_KNOWN else span.kind in _ENTERED:
+    return bool(flags & _REMOTE) if flags & _FLAGS_KNOWN else span.kind in _ENTERED
+
+
+def _of_parent(span: Span, habits: Habits) -> Habit:
+    if _has_remote_parent(span):
         return habits.remote_parent
     return habits.parent_of_failed if span.status.code == _ERROR else habits.parent

@@ -22,36 +22,36 @@ class ClosedTraces:
         return trace_id in self._scoring or trace_id in self._recent
 
     def close(self, trace: OpenTrace) -> None:
-        """Its newest revision is to be scored."""
+        """Hold the trace: its newest revision is to be scored."""
         self._scoring[trace.trace_id] = trace
 
     def keep(self, trace: OpenTrace) -> None:
-        """Its newest revision is scored."""
+        """Keep the trace in memory for a while, now that its newest revision is scored."""
         self._scoring.pop(trace.trace_id, None)
         self._recent[trace.trace_id] = trace
         self._recent_bytes += trace.size
 
     def trim(self) -> None:
-        """Forget what was kept for longest, until the rest fits."""
+        """Forget the traces that were kept for longest, until the rest fits."""
         while self._recent_bytes > self._max_bytes:
             _, oldest = self._recent.popitem(last=False)
             self._recent_bytes -= oldest.size
 
     def get(self, trace_id: bytes) -> OpenTrace | None:
-        """The trace, which stays here."""
+        """Return the trace, and keep it here."""
         return self._scoring.get(trace_id) or self._recent.get(trace_id)
 
     def take(self, trace_id: bytes) -> OpenTrace | None:
-        """The trace, which goes on and is closed no more."""
+        """Remove and return the trace, because it goes on."""
         trace = self._scoring.pop(trace_id, None)
         if trace is None and (trace := self._recent.pop(trace_id, None)) is not None:
             self._recent_bytes -= trace.size
         return trace
 
     def being_scored(self, trace_id: bytes) -> OpenTrace | None:
-        """The trace where its newest revision is not scored yet; safe from any thread."""
+        """Return the trace if its newest revision is not scored yet. Safe from any thread."""
         return self._scoring.get(trace_id)
 
     def scoring(self) -> Iterable[OpenTrace]:
-        """Those whose newest revision is not scored yet; safe from any thread."""
+        """Return the traces whose newest revision is not scored yet. Safe from any thread."""
         return list(self._scoring.values())

@@ -8,12 +8,12 @@ from agenteval_collector.assembly.open_trace import OpenTrace
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.assembly.telling import Usual, named
 from agenteval_collector.model.assembled import ClosedBy, Closing
-from agenteval_collector.model.senders import Habit, What
+from agenteval_collector.model.senders import Awaited, Habit
 
 _EXPECTED_MORE = (ClosedBy.SHORT, ClosedBy.SILENCE, ClosedBy.MAX_AGE, ClosedBy.MEMORY)
-_LOCAL = (What.PARENT, What.PARENT_OF_FAILED)
+_LOCAL = (Awaited.PARENT, Awaited.PARENT_OF_FAILED)
 MAX_DESCRIBED = 5
-"""Habits that a closing tells of."""
+"""Habits that a closing describes at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Completion:
         }
 
     def wait_for(self, trace: OpenTrace) -> Wait:
-        """The longest wait that something of the trace asks for."""
+        """Return the longest wait that some part of the trace asks for."""
         if trace.running or not trace.spans:
             # Log records alone wait for their spans.
             return Wait(math.inf, ClosedBy.MAX_AGE)
@@ -71,7 +71,7 @@ class Completion:
         return longest
 
     def at_once(self, trace: OpenTrace) -> bool:
-        """Whether all is there that processes have counted, and nothing else is waited for.
+        """Return whether everything that processes have counted is there, and nothing else is waited for.
 
         While the revision before is being scored, what comes in a burst is put together instead.
         """
@@ -83,8 +83,11 @@ class Completion:
     def closing(self, trace: OpenTrace, by: ClosedBy) -> Closing:
         """Why the trace is complete, told with what is known of its senders."""
         closing, awaiting = self._closings[by], trace.awaiting
-        missing = sorted(awaiting.missing())
-        came = sorted(self._learned_remote(awaiting.came).difference(missing)) if awaiting.came else []
+        lacks = awaiting.missing()
+        if not lacks and not awaiting.came:
+            return closing
+        missing = sorted(lacks)
+        came = sorted(self._learned_remote(awaiting.came) - lacks)
         if not missing and not came:
             return closing
         usual = {habit: self._senders.usual(habit) for habit in missing}
@@ -100,7 +103,7 @@ class Completion:
         )
 
     def waits_for(self, trace: OpenTrace) -> list[str]:
-        """The things that an open trace waits for, each in words without a full stop, the longest wait first.
+        """Return what an open trace waits for, as phrases without a full stop, the longest wait first.
 
         Empty where nothing is missing. Safe from any thread.
         """
@@ -128,20 +131,21 @@ class Completion:
         return frozenset(
             habit
             for habit in came
-            if habit.what is What.REMOTE_PARENT and self._senders.usual(habit) is not Usual.UNKNOWN
+            if habit.what is Awaited.REMOTE_PARENT and self._senders.usual(habit) is not Usual.UNKNOWN
         )
 
 
 def _wait(habit: Habit, usual: Usual, waits: Waits) -> Wait:
     if _needless(habit, usual):
         return Wait(0.0, ClosedBy.ROOT)
-    if habit.what is What.LOGS:
+    if habit.what is Awaited.LOGS:
         return Wait(waits.settle_logs, ClosedBy.LOGS)
-    if usual is Usual.COMES and habit.what is not What.PARENT_OF_FAILED:
+    if usual is Usual.COMES and habit.what is not Awaited.PARENT_OF_FAILED:
         return Wait(math.inf, ClosedBy.MAX_AGE)
     return Wait(waits.silence, ClosedBy.SILENCE)
 
 
 def _needless(habit: Habit, usual: Usual) -> bool:
-    """Whether it is not waited for: what is not known of a sender is waited for, but for remote parents."""
-    return usual is Usual.NEVER or (usual is Usual.UNKNOWN and habit.what is What.REMOTE_PARENT)
+    """Return whether the thing is not worth a wait. What is not known of a sender is waited for, except remote
+    parents."""
+    return usual is Usual.NEVER or (usual is Usual.UNKNOWN and habit.what is Awaited.REMOTE_PARENT)

@@ -23,4 +23,7 @@ _CONTENT = (
 def lacks_content(raw: bytes) -> bool:
     """Whether the model call, a serialized span, has no content with it; False where it does not name its operation."""
     # Searching bytes is far cheaper than walking attributes.
-    return not any(name in raw for name in _CONTENT) and _OPERATION in raw
+    for name in _CONTENT:
+        if name in raw:
+            return False
+    return _OPERATION in raw

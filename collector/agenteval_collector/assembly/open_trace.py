@@ -13,14 +13,16 @@ _MARKER = AGENTEVAL_SPAN_COUNT.encode()
 
 
 class Receipt(NamedTuple):
-    """The offset of a request in the log, and when it was received (ns since the Unix epoch, by our own clock)."""
+    """The offset of a request in the log, and the time of its receipt (ns since the Unix epoch, by the collector's
+    clock)."""
 
     offset: int
     received_at: int
 
 
 class Record(NamedTuple):
-    """A serialized log record, of the span that it names; `answer`: it holds what that span's model answered."""
+    """A serialized log record of the span that it names. `answer` is true where it holds the answer of that span's
+    model."""
 
     raw: bytes
     span_id: bytes
@@ -67,13 +69,13 @@ class OpenTrace:
         self._unattributed = 0
 
     def knows(self, item: Span | Record) -> bool:
-        """Whether it is here already: an exporter has sent it again."""
+        """Return whether the item is here already, because an exporter has sent it again."""
         if isinstance(item, Record):
             return item.raw in self.logs
         return item.span_id in self.spans and not self._ends(item.span_id, item)
 
     def add(self, item: Span | Record, origin: Origin, receipt: Receipt) -> bool:
-        """Take a span or a log record; False where it is known already."""
+        """Take a span or a log record. Returns False where it is known already."""
         if isinstance(item, Record):
             return self._add_log(item, origin, receipt)
         return self._add_span(item, origin, receipt)
@@ -92,20 +94,20 @@ class OpenTrace:
         self.awaiting.told_before()
 
     def died(self, receipt: Receipt) -> None:
-        """Note that its agent died: the next revision tells of that. `receipt` is that of the next request."""
+        """Note that the agent died, which the next revision will say. `receipt` is that of the next request."""
         self._awaited.clear()
         if not self.changed:
             self._changed(receipt)
 
     def committed(self, revision: int) -> None:
-        """The store holds `revision` now; what came before its completion needs no replay any more."""
+        """Note that the store holds `revision`, so that nothing before its completion needs a replay."""
         self.scored = max(self.scored, revision)
         if self.changed and self.scored == self.revision - 1:
             self.unscored_from = self._new_from
 
     @property
     def running(self) -> bool:
-        """Whether a span is known not to have ended.
+        """True while a span is known not to have ended.
 
         It came without an end, or a process that counts its spans has handed over more than its latest count, and a
         child of one that has not come: so that one is open there, however long a call below it takes.
@@ -121,12 +123,13 @@ class OpenTrace:
 
     @property
     def delivered(self) -> bool:
-        """Whether every process that reported how many spans it handed over has delivered that many.
+        """True where every process that reported a count of its spans has delivered that many.
 
         False where no process reported since the trace was opened, and where there are spans that nobody counts.
         """
-        uncounted = self._unattributed and not self._marked_only
-        return self._marked and not uncounted and not self._unended and not self.missing
+        if not self._marked or self._unended or (self._unattributed and not self._marked_only):
+            return False
+        return not self.missing
 
     @property
     def missing(self) -> int:
@@ -146,7 +149,7 @@ class OpenTrace:
         return missing
 
     def learn(self) -> None:
-        """Tell what of the trace came and what did not, as it is complete."""
+        """Teach the habits what of the trace came and what did not, as it is complete."""
         for span_id in self.awaiting.followed_by_logs():
             known = self.spans.get(span_id)
             if known is not None:
@@ -155,7 +158,7 @@ class OpenTrace:
         self.awaiting.learn()
 
     def _ends(self, span_id: bytes, span: Span) -> bool:
-        """Whether it is the end of a span that came without one."""
+        """Return whether the item is the end of a span that came without one."""
         return span_id in self._unended and bool(span.end_time_unix_nano)
 
     def _add_span(self, span: Span, origin: Origin, receipt: Receipt) -> bool:

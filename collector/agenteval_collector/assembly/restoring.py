@@ -1,4 +1,4 @@
-"""From requests to the spans and log records in them, and from the requests of the log back to a trace."""
+"""Read spans and log records out of requests, and bring a trace back from the requests of the log."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def refill(trace: OpenTrace, known: KnownTrace, log: KeptRequests) -> bool:
 def assembled(
     trace: OpenTrace, *, complete: bool, death: Death | None = None, closing: Closing | None = None
 ) -> AssembledTrace:
-    """All of the trace at its newest revision."""
+    """Return the whole trace at its newest revision."""
     return AssembledTrace(
         trace_id=trace.trace_id.hex(),
         tenant=trace.tenant,
@@ -73,7 +73,7 @@ def assembled(
 
 
 def items_of(request: LoggedRequest) -> Iterator[tuple[bytes, Span | Record, Origin]]:
-    """The request's spans, and its log records that carry GenAI content, with their trace ids."""
+    """Yield the request's spans, and its log records that carry GenAI content, with their trace ids."""
     if request.signal is Signal.TRACES:
         for resource_spans in ExportTraceServiceRequest.FromString(request.body).resource_spans:
             for scope_spans in resource_spans.scope_spans:

@@ -1,4 +1,4 @@
-"""When to look at which open trace again. Pure: times are given, on one monotonic clock."""
+"""The times at which open traces are looked at again. Pure: times are given, on one monotonic clock."""
 
 import heapq
 import math
@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 
 class Schedule:
-    """Keeps for each trace when something of it came last, and when a look at it was asked for.
+    """The last arrival of each trace, and the looks that were asked for.
 
     However many arrivals a trace has, it holds one place in the one and few in the other.
     """
@@ -18,18 +18,20 @@ class Schedule:
         self._heap: list[tuple[float, bytes]] = []
 
     def touch(self, trace_id: bytes, now: float) -> None:
-        """Something of the trace has come: it is looked at when nothing more did for the settling time."""
+        """Note an arrival: the trace is looked at when nothing more comes for the settling time."""
         self._touched[trace_id] = now
         self._touched.move_to_end(trace_id)
 
     def look_at(self, trace_id: bytes, at: float) -> None:
-        """Look at the trace at that time, or earlier: a look finds out what came since, and asks again."""
+        """Ask for a look at the trace at that time, or earlier. A look finds out what came since, and asks again."""
         if at < self._asked.get(trace_id, math.inf):
             self._asked[trace_id] = at
             heapq.heappush(self._heap, (at, trace_id))
 
     def due(self, now: float) -> list[bytes]:
-        """The traces to be looked at by now; each has to be asked for again."""
+        """Return the traces to look at by now. Each has to be asked for again."""
+        if self.next() > now:
+            return []
         due: dict[bytes, None] = {}
         for trace_id, touched in self._touched.items():
             if touched + self._settle > now:
@@ -46,11 +48,12 @@ class Schedule:
         return list(due)
 
     def drop(self, trace_id: bytes) -> None:
-        """The trace is complete."""
+        """Forget the trace, which is complete."""
         self._touched.pop(trace_id, None)
         self._asked.pop(trace_id, None)
 
     def next(self) -> float:
-        """When `due` may next return something; it may also be early. Infinite: never."""
+        """Return the time at which `due` may next return something. It may be early; it is infinite where nothing is
+        due."""
         touched = next(iter(self._touched.values()), math.inf)
         return min(touched + self._settle, self._heap[0][0] if self._heap else math.inf)

@@ -13,16 +13,16 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.model_calls import MODEL_CALLS
 from agenteval_collector.assembly.telling import Usual, described
-from agenteval_collector.model.senders import Habit, Sender, What
+from agenteval_collector.model.senders import Awaited, Habit, Sender
 from agenteval_collector.model.telemetry import Origin
 from otel_agenteval.semconv import GEN_AI_OPERATION_NAME
 
 CAPACITY: Final = 10_000
-"""Habits that are kept."""
+"""Habits that are kept at most."""
 LAST: Final = 8
-"""Traces by which a habit is judged, the last ones."""
+"""Traces by which a habit is judged: the last ones."""
 FEW: Final = 2
-"""Traces in which a thing never came before it is taken for one that never does."""
+"""Traces without a thing after which it is taken for one that never comes."""
 MAX_NAME: Final = 200
 """Characters of a name in a habit."""
 
@@ -46,13 +46,13 @@ class SenderRules:
 
 
 class Habits(NamedTuple):
-    """The habits of spans of one name; `calls_model`: their content may come in log records."""
+    """The habits of spans of one name. `may_be_bare`: they call models, and none was seen with its content."""
 
     parent: Habit
     parent_of_failed: Habit
     remote_parent: Habit
     logs: Habit
-    calls_model: bool
+    may_be_bare: bool
 
 
 class Senders:
@@ -73,7 +73,7 @@ class Senders:
         self._named: dict[tuple[str, ...], Habits] = {}
         # By habit, the last traces, oldest first: "+" where the thing came, "-" where it did not.
         self._histories: OrderedDict[Habit, str] = OrderedDict(learned)
-        self._logging = {habit.sender[:3] for habit in self._histories if habit.what is What.LOGS}
+        self._logging = {habit.sender[:3] for habit in self._histories if habit.what is Awaited.LOGS}
         self._bound()
 
     def habits(self, span: Span, raw: bytes, origin: Origin, tenant: str) -> Habits:
@@ -89,8 +89,14 @@ class Senders:
             habits = self._named[key] = _habits(_sender(span, raw, origin, tenant))
         return habits
 
+    def has_content(self, span: Span, origin: Origin, tenant: str) -> None:
+        """Note that a span came with its content, so that others of its name need not be searched for theirs."""
+        key = (span.name, origin.scope, origin.service, tenant)
+        self._named[key] = self._named[key]._replace(may_be_bare=False)
+
     def usual(self, habit: Habit) -> Usual:
-        """Whether the thing usually comes: as it is set, else as it was learned, else as it is known of the scope."""
+        """Return whether the thing usually comes: as the settings say, else as it was learned, else as it is known of
+        the scope."""
         rule = self._rule(habit)
         if rule is not None:
             return Usual.COMES if rule else Usual.NEVER
@@ -104,13 +110,13 @@ class Senders:
         return Usual.COMES if 4 * missed <= len(history) else Usual.MIXED
 
     def may_log(self, tenant: str, origin: Origin) -> bool:
-        """Whether log records may follow spans from there."""
+        """Return whether log records may follow spans of this habit."""
         if origin.scope in WRITES_LOGS or (self._logging and (tenant, origin.service, origin.scope) in self._logging):
             return True
         return bool(self._rules) and bool((rules := self._rules.get(origin.service)) and rules.logs)
 
     def came(self, habit: Habit, *, after_all: bool = False) -> None:
-        """It came; `after_all`: in a trace of which `missed` was told before."""
+        """Note that the thing came. `after_all`: in a trace that was said to miss it before."""
         history = self._histories.get(habit, "")
         if after_all:
             # The newest miss was none: it was only slow.
@@ -119,7 +125,7 @@ class Senders:
         self._keep(habit, history + "+")
 
     def missed(self, habit: Habit) -> None:
-        """It did not come with its trace."""
+        """Note that the thing did not come with its trace."""
         self._keep(habit, self._histories.get(habit, "") + "-")
 
     def describe(self, habit: Habit, *, is_named: bool = False) -> str:
@@ -132,11 +138,11 @@ class Senders:
         return described(habit, self.usual(habit), history, set_by_hand=by_hand, is_named=is_named)
 
     def unsaved(self) -> dict[Habit, str]:
-        """The histories that have changed since they were saved; empty for a habit that is forgotten."""
+        """Return the histories that have changed since they were saved; empty for a habit that is forgotten."""
         return dict(self._changed)
 
     def saved(self, histories: Mapping[Habit, str]) -> None:
-        """These were saved."""
+        """Note that these histories were saved."""
         for habit, history in histories.items():
             if self._changed.get(habit) == history:
                 del self._changed[habit]
@@ -145,9 +151,9 @@ class Senders:
         rules = self._rules.get(habit.sender.service)
         if rules is None:
             return None
-        if habit.what is What.LOGS:
+        if habit.what is Awaited.LOGS:
             return rules.logs and habit.sender.operation in MODEL_CALLS if rules.logs is not None else None
-        if habit.what is What.REMOTE_PARENT:
+        if habit.what is Awaited.REMOTE_PARENT:
             return rules.remote_parents
         return False if habit.sender.operation in rules.outermost else None
 
@@ -158,7 +164,7 @@ class Senders:
             self._changed[habit] = self._histories[habit] = history
         self._histories.move_to_end(habit)
         if known is None:
-            if habit.what is What.LOGS:
+            if habit.what is Awaited.LOGS:
                 self._logging.add(habit.sender[:3])
             self._bound()
 
@@ -171,16 +177,16 @@ class Senders:
 
 def _known_of_scope(habit: Habit) -> bool:
     sender = habit.sender
-    return habit.what is What.LOGS and sender.scope in WRITES_LOGS and sender.operation in MODEL_CALLS
+    return habit.what is Awaited.LOGS and sender.scope in WRITES_LOGS and sender.operation in MODEL_CALLS
 
 
 def _habits(sender: Sender) -> Habits:
     return Habits(
-        parent=Habit(sender, What.PARENT),
-        parent_of_failed=Habit(sender, What.PARENT_OF_FAILED),
-        remote_parent=Habit(sender, What.REMOTE_PARENT),
-        logs=Habit(sender, What.LOGS),
-        calls_model=sender.operation in MODEL_CALLS,
+        parent=Habit(sender, Awaited.PARENT),
+        parent_of_failed=Habit(sender, Awaited.PARENT_OF_FAILED),
+        remote_parent=Habit(sender, Awaited.REMOTE_PARENT),
+        logs=Habit(sender, Awaited.LOGS),
+        may_be_bare=sender.operation in MODEL_CALLS,
     )
 
 

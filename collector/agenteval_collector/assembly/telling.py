@@ -3,11 +3,11 @@
 from enum import StrEnum
 from typing import Final
 
-from agenteval_collector.model.senders import Habit, What
+from agenteval_collector.model.senders import Awaited, Habit
 
 
 class Usual(StrEnum):
-    """Whether a thing usually comes."""
+    """The answer to whether a thing usually comes."""
 
     COMES = "comes"
     NEVER = "never comes"
@@ -24,7 +24,7 @@ def described(habit: Habit, usual: Usual, history: str, *, set_by_hand: bool, is
 
     `history` has the sender's last traces: "+" where it came, "-" where it did not. `is_named`: it was just named.
     """
-    plural = habit.what is What.LOGS
+    plural = habit.what is Awaited.LOGS
     it = "they" if plural else "it"
     subject = it if is_named else named(habit)
     if usual is Usual.UNKNOWN:
@@ -45,7 +45,7 @@ def described(habit: Habit, usual: Usual, history: str, *, set_by_hand: bool, is
 
 
 def named(habit: Habit) -> str:
-    """The thing and the spans after which it comes, as the subject of a sentence."""
+    """Return the thing and the spans after which it comes, as the subject of a sentence."""
     sender = habit.sender
     service, scope = sender.service or "a service without a name", sender.scope or "no scope"
     return f"the {habit.what} of {sender.operation or 'unnamed'} spans of {service} ({scope})"

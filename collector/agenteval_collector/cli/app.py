@@ -1,42 +1,51 @@
-"""`agenteval`, with all its commands."""
+"""`agenteval`, whose commands are imported when they are called: most need little of what the collector needs."""
+
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Final
 
 import typer
 
-from agenteval_collector.cli.collector import collector
-from agenteval_collector.cli.demo import demo
-from agenteval_collector.cli.judge import judge
-from agenteval_collector.cli.label import label
-from agenteval_collector.cli.read import register
-from agenteval_collector.cli.reliability import reliability
-from agenteval_collector.cli.replay import replay
-from agenteval_collector.cli.settings import config
-
-app = typer.Typer(
-    name="agenteval",
-    help="Live evaluation of LLM agents on OpenTelemetry.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_show_locals=False,
-    rich_markup_mode=None,
-)
-app.command()(collector)
-app.command()(demo)
-app.command()(replay)
-register(app)
-app.command()(label)
-app.command()(judge)
-app.command()(reliability)
-app.command()(config)
+COMMANDS: Final = {
+    "collector": "collector",
+    "demo": "demo",
+    "replay": "replay",
+    "sessions": "read",
+    "session": "read",
+    "trace": "read",
+    "why": "read",
+    "label": "label",
+    "judge": "judge",
+    "agreement": "read",
+    "reliability": "reliability",
+    "config": "settings",
+}
+"""The module of each command; `run` is carried out by the client (`otel_agenteval.command`)."""
 
 
-@app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-def run(_context: typer.Context) -> None:
-    """Run a command with the processor attached to it: agenteval run -- python app.py
-
-    Carried out by the client, before this application is loaded; it stands here for the help.
-    """
+def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The application with these commands."""
+    app = typer.Typer(
+        name="agenteval",
+        help="Live evaluation of LLM agents on OpenTelemetry.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_show_locals=False,
+        rich_markup_mode=None,
+    )
+    # With a callback, one command alone is a command still, and not the whole application.
+    app.callback()(_nothing)
+    for name in names:
+        module = import_module(f"{__package__}.{COMMANDS[name]}")
+        app.command(name)(getattr(module, name))
+    return app
 
 
 def main() -> None:
     """The console script's entry point."""
-    app()
+    command_line(COMMANDS.keys() & set(sys.argv[1:2]) or COMMANDS)()
+
+
+def _nothing() -> None:
+    """Live evaluation of LLM agents on OpenTelemetry."""

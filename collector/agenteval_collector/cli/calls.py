@@ -7,9 +7,9 @@ import grpc
 import typer
 from google.protobuf.message import Message
 
-from agenteval_collector.api.security import is_loopback
-from agenteval_collector.cli.settings import fail
+from agenteval_collector.cli.failing import fail
 from agenteval_collector.cli.terminal import clean
+from agenteval_collector.runtime.addresses import is_loopback
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 
 TIMEOUT_SECONDS = 10.0

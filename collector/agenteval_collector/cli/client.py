@@ -7,7 +7,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
-from agenteval_collector.api.security import is_loopback
+from agenteval_collector.runtime.addresses import is_loopback
 
 TIMEOUT_SECONDS = 10.0
 MAX_BODY_BYTES = 256 * 1024 * 1024

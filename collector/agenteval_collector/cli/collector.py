@@ -11,7 +11,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from agenteval_collector.cli.settings import ConfigFile, effective, fail
+from agenteval_collector.cli.failing import fail
+from agenteval_collector.cli.settings import ConfigFile, effective
 from agenteval_collector.config import ConfigError
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.wiring.collector import Collector

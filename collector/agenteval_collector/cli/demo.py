@@ -13,20 +13,21 @@ import urllib.request
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import typer
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from agenteval_collector.api.documents import SessionDocument, TraceDocument
 from agenteval_collector.cli.demo_view import demo_view, sample_traces
-from agenteval_collector.cli.settings import effective, fail
+from agenteval_collector.cli.failing import fail
+from agenteval_collector.cli.settings import effective
 from agenteval_collector.cli.terminal import console
 from agenteval_collector.config import ConfigError, ServerConfig
 from agenteval_collector.demo.agents import play
 from agenteval_collector.demo.scripts import SCRIPTS
-from agenteval_collector.model.documents import Document
 from agenteval_collector.wiring.collector import Collector
 from agenteval_collector.wiring.servers import split_address
 
@@ -36,6 +37,15 @@ JUDGED_WITHIN = 60.0
 """Seconds to wait for a judge on top of that; what it has not said by then is shown as pending."""
 REFRESH = 0.25
 DEFAULT_URL = f"http://{ServerConfig().web_address}"
+
+
+class _Result(TypedDict):
+    """What `--json` prints: the sample sessions and traces in the shapes of the API, findings by kind."""
+
+    sessions: list[SessionDocument | None]
+    traces: list[TraceDocument]
+    findings: dict[str, int]
+    metrics_url: str
 
 
 def demo(
@@ -114,7 +124,7 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Conso
         show()
 
 
-def _result(collector: Collector, addresses: Mapping[str, str]) -> Document:
+def _result(collector: Collector, addresses: Mapping[str, str]) -> _Result:
     """The document that `--json` prints. The metrics at the URL it names were fetched, and hold scores and findings."""
     metrics_url = f"http://{addresses['web']}/metrics"
     with urllib.request.urlopen(metrics_url, timeout=10) as response:

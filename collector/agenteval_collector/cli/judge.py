@@ -3,14 +3,13 @@
 from typing import Annotated
 
 import typer
-from pydantic import TypeAdapter, ValidationError
 
 from agenteval_collector.cli.calls import DEFAULT_GRPC, Address, call
+from agenteval_collector.cli.failing import fail
 from agenteval_collector.cli.read import Key
-from agenteval_collector.cli.settings import fail
 from agenteval_collector.cli.terminal import clean
-from agenteval_collector.config.values import Seconds
 from agenteval_collector.runtime.clock import SystemClock
+from otel_agenteval.loops.setting_values import seconds
 from otel_agenteval.proto.v1.evaluation_pb2 import JudgeTracesRequest
 
 
@@ -40,7 +39,7 @@ def judge(
 def _before(text: str) -> int:
     """The time so long ago (ns)."""
     try:
-        seconds = TypeAdapter[float](Seconds).validate_python(text)
-    except ValidationError:
+        ago = seconds(text)
+    except ValueError:
         fail(f"--since is {clean(text)!r}, not a time such as 30m, 1h or 2d")
-    return max(1, SystemClock().now() - round(seconds * 1e9))
+    return max(1, SystemClock().now() - round(ago * 1e9))

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from agenteval_collector.cli.calls import DEFAULT_GRPC, Address, call
+from agenteval_collector.cli.failing import fail
 from agenteval_collector.cli.read import Key, TraceId
-from agenteval_collector.cli.settings import fail
 from agenteval_collector.cli.terminal import clean
 from otel_agenteval.proto.v1.evaluation_pb2 import LabelTraceRequest
 

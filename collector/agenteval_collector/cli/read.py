@@ -5,17 +5,16 @@ from typing import Annotated
 from urllib.parse import quote, urlencode
 
 import typer
-from pydantic import TypeAdapter, ValidationError
 
 from agenteval_collector.api.explanation import about_outcomes, about_trace
 from agenteval_collector.cli.client import ApiError, get
-from agenteval_collector.cli.settings import fail
+from agenteval_collector.cli.failing import fail
 from agenteval_collector.cli.show import show_explanation, show_session, show_sessions, show_trace
 from agenteval_collector.cli.show_judging import show_agreement, show_judgements
 from agenteval_collector.cli.terminal import clean
-from agenteval_collector.config.values import Seconds
-from agenteval_collector.model.rendering import rfc3339
 from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.times import rfc3339
+from otel_agenteval.loops.setting_values import seconds
 
 Url = Annotated[
     str,
@@ -35,15 +34,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the API's JSON.")]
 TraceId = Annotated[str, typer.Argument(metavar="TRACE", help="A trace id: 32 hexadecimal digits.")]
 
 DEFAULT_URL = "http://127.0.0.1:4319"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    app.command()(sessions)
-    app.command()(session)
-    app.command()(trace)
-    app.command()(why)
-    app.command()(agreement)
 
 
 def sessions(
@@ -151,10 +141,10 @@ def _time(text: str | None) -> str | None:
     if text is None:
         return None
     try:
-        seconds = TypeAdapter[float](Seconds).validate_python(text)
-    except ValidationError:
+        ago = seconds(text)
+    except ValueError:
         return text
-    return rfc3339(SystemClock().now() - round(seconds * 1e9))
+    return rfc3339(SystemClock().now() - round(ago * 1e9))
 
 
 def fetch(url: str, path: str, key: str | None) -> str:

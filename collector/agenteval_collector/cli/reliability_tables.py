@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.cli.terminal import console, content
-from agenteval_collector.model.documents import Document
-from agenteval_collector.offline.gate import Shortfall
+from agenteval_collector.api.documents import ComparisonDocument, ReliabilityDocument
+from agenteval_collector.cli.terminal import clean, console, content, table
 from agenteval_collector.web.formats import number, percent
 
 LABELS: Mapping[str, str] = {
@@ -43,7 +42,7 @@ BETTER, WORSE = 0.95, 0.05
 """Chances from which a version is shown as better, or as worse."""
 
 
-def show_reliability(items: Sequence[Document], *, more: bool = False) -> None:
+def show_reliability(items: Sequence[ReliabilityDocument], *, more: bool = False) -> None:
     """Each agent's version by itself; `more`: there are older ones."""
     out = console()
     if not items:
@@ -70,7 +69,7 @@ def show_reliability(items: Sequence[Document], *, more: bool = False) -> None:
         out.print(Text("There are older versions: raise --limit, or follow next_cursor in the API.", "dim"))
 
 
-def show_comparison(comparison: Document) -> None:
+def show_comparison(comparison: ComparisonDocument) -> None:
     """Two versions, figure by figure."""
     out = console()
     agent = comparison["agent"] or "unnamed agent"
@@ -80,21 +79,17 @@ def show_comparison(comparison: Document) -> None:
     out.print(
         content(f"{comparison['tasks']} tasks in common, {runs['before']} and {runs['after']} runs of them", "dim")
     )
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("figure", no_wrap=True)
-    for name in (before, after):
-        table.add_column(content(name), justify="right")
-    table.add_column("change", justify="right")
-    table.add_column("95 %", justify="right")
-    table.add_column(content(f"{after} better"), justify="right")
+    versions = clean(before), clean(after), clean(f"{after} better")
+    columns = (*versions[:2], "change", "95 %", versions[2])
+    rows = table("figure", *map(Text, columns), right=columns, whole=("figure",))
     success = comparison["success"]
-    table.add_row("success of all runs", _number(success["before"]), _number(success["after"]), "", "",
+    rows.add_row("success of all runs", _number(success["before"]), _number(success["after"]), "", "",
                   _chance(success["probability_better"]))  # fmt: skip
     figures = comparison["figures"]
     passes = [f"pass^{k}" for k in range(1, SHOWN_K + 1) if f"pass^{k}" in figures]
     for name in (*passes, *LABELS):
         figure = figures[name]
-        table.add_row(
+        rows.add_row(
             _label(name),
             _number(figure["before"]),
             _number(figure["after"]),
@@ -102,8 +97,8 @@ def show_comparison(comparison: Document) -> None:
             _interval(figure["interval"]),
             _chance(figure["probability_better"]),
         )
-    out.print(table)
-    reasons = {name: figures[name]["reason"] for name in (*passes, *LABELS) if figures[name]["reason"]}
+    out.print(rows)
+    reasons = {name: reason for name in (*passes, *LABELS) if (reason := figures[name]["reason"])}
     for note in _notes(reasons, {}):
         out.print(content(note, "dim"))
     out.print(Text("The chance is the share of paired resamples of the tasks in which the figure is higher;", "dim"))
@@ -112,7 +107,7 @@ def show_comparison(comparison: Document) -> None:
         out.print(Text(f"It rests on {comparison['tasks']} tasks: too few to say much about others.", "yellow"))
 
 
-def show_agents(items: Sequence[Document]) -> None:
+def show_agents(items: Sequence[ReliabilityDocument]) -> None:
     """Which agents and versions there are, for who asked for another."""
     out = console()
     out.print("No runs of this agent and version. There are runs of:")
@@ -120,18 +115,7 @@ def show_agents(items: Sequence[Document]) -> None:
         out.print(content(f"  {_whose(item)}"))
 
 
-def shortfall_table(short: Sequence[Shortfall]) -> Table:
-    """What fell short of what was wanted."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("fell short", "of", "wanted", "found"):
-        table.add_column(name, overflow="fold")
-    for each in short:
-        found = f"undefined: {each.reason}" if each.found is None else f"{each.found:.4f}"
-        table.add_row(content(each.least.name), content(each.of), f"{each.least.value:g}", content(found, "red"))
-    return table
-
-
-def _heading(item: Document) -> Text:
+def _heading(item: ReliabilityDocument) -> Text:
     heading = content(_whose(item), "bold")
     heading.append(f"  {item['runs']} runs of {item['tasks']} tasks", "not bold dim")
     if item["estimated"]["outcomes"]:
@@ -140,7 +124,7 @@ def _heading(item: Document) -> Text:
     return heading
 
 
-def _whose(item: Document) -> str:
+def _whose(item: ReliabilityDocument) -> str:
     version = f" {item['version']}" if item["version"] else ""
     return f"{item['agent'] or 'unnamed agent'}{version}"
 
@@ -155,7 +139,7 @@ def _notes(reasons: Mapping[str, str], parts: Mapping[str, Sequence[str]]) -> li
     return [*notes, *([f"Made of: {'; '.join(made)}."] if made else [])]
 
 
-def _remarks(item: Document) -> list[str]:
+def _remarks(item: ReliabilityDocument) -> list[str]:
     estimated, runs = item["estimated"], item["runs"]
     remarks = [f"The newest {item['window']} runs at most, variant {item['variant']}, pass^k {item['estimator']}."]
     if estimated["outcomes"]:
@@ -169,21 +153,17 @@ def _remarks(item: Document) -> list[str]:
     return remarks
 
 
-def _figures(item: Document) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("figure", no_wrap=True)
-    table.add_column("", no_wrap=True, style="dim")
-    table.add_column("value", justify="right")
-    table.add_column("95 %", justify="right")
-    table.add_column("tasks", justify="right")
-    table.add_column("rests on", justify="right")
-    for k, value in list(item["pass_hat_k"].items())[:SHOWN_K]:
+def _figures(item: ReliabilityDocument) -> Table:
+    numbers = ("value", "95 %", "tasks", "rests on")
+    figures = table("figure", "", *numbers, right=numbers, whole=("figure", ""))
+    figures.columns[1].style = "dim"
+    for k, chance in list(item["pass_hat_k"].items())[:SHOWN_K]:
         name = f"pass^{k}"
-        table.add_row(_label(name), name, number(value), _interval(item["intervals"][name]),
+        figures.add_row(_label(name), name, number(chance), _interval(item["intervals"][name]),
                       str(item["tasks_used"][name]), "")  # fmt: skip
     for name in LABELS:
         value = item["metrics"][name]
-        table.add_row(
+        figures.add_row(
             _label(name),
             name,
             Text("undefined", "dim") if value is None else Text(number(value), "bold" if name == "R" else ""),
@@ -191,32 +171,28 @@ def _figures(item: Document) -> Table:
             str(item["tasks_used"][name]) if value is not None else "",
             percent(item["coverage"][name]) if value is not None else "",
         )
-    return table
+    return figures
 
 
-def _worst_tasks(item: Document) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("dragged down by tasks", no_wrap=True)
-    table.add_column("task, value, runs", overflow="fold")
+def _worst_tasks(item: ReliabilityDocument) -> Table:
+    worst = table("dragged down by tasks", "task, value, runs", whole=("dragged down by tasks",))
     for name, tasks in item["worst_tasks"].items():
         if tasks:
             said = ", ".join(f'"{each["task_id"]}" {number(each["value"])} ({each["runs"]} runs)' for each in tasks)
-            table.add_row(_label(name).strip(), content(said))
-    return table
+            worst.add_row(_label(name).strip(), content(said))
+    return worst
 
 
-def _violations(item: Document) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("broke a constraint", "run", "what shows it"):
-        table.add_column(name, overflow="fold")
+def _violations(item: ReliabilityDocument) -> Table:
+    broken = table("broke a constraint", "run", "what shows it")
     for run in item["safety"]["examples"]:
         for violation in run["violations"]:
-            table.add_row(
+            broken.add_row(
                 content(f"{violation['constraint']}, {violation['severity']}"),
                 content(f'"{run["run_id"]}" of task "{run["task_id"]}"'),
                 content(violation["evidence"]),
             )
-    return table
+    return broken
 
 
 def _label(name: str) -> str:

@@ -9,15 +9,17 @@ import grpc
 import typer
 from rich.console import Console
 from rich.progress import Progress
+from rich.table import Table
 
-from agenteval_collector.cli.reliability_tables import shortfall_table, show_reliability
-from agenteval_collector.cli.settings import ConfigFile, effective, fail
+from agenteval_collector.api.documents import ReplayDocument
+from agenteval_collector.cli.failing import fail
+from agenteval_collector.cli.reliability_tables import show_reliability
+from agenteval_collector.cli.settings import ConfigFile, effective
 from agenteval_collector.cli.tables import session_table, trace_table
-from agenteval_collector.cli.terminal import clean, console
+from agenteval_collector.cli.terminal import clean, console, content, table
 from agenteval_collector.config import ConfigError, Settings
-from agenteval_collector.model.documents import Document
 from agenteval_collector.offline.dataset import Dataset, read_dataset
-from agenteval_collector.offline.gate import read_least, refuse_unknown, shortfalls
+from agenteval_collector.offline.gate import Shortfall, read_least, refuse_unknown, shortfalls
 from agenteval_collector.offline.replay import Recorded, read_recording
 from agenteval_collector.offline.replay import replay as evaluate
 from agenteval_collector.receiver.grpc import SERVICES
@@ -65,11 +67,11 @@ def replay(
         first = f"run {missing[0]['run_id']!r} of task {missing[0]['task_id']!r}"
         typer.echo(clean(f"{len(missing)} runs of the dataset have no trace in the recordings, as {first}"), err=True)
     if short := shortfalls(document, wanted):
-        Console(stderr=True, markup=False, highlight=False).print(shortfall_table(short))
+        Console(stderr=True, markup=False, highlight=False).print(_shortfall_table(short))
         raise typer.Exit(1)
 
 
-def _evaluate(files: Sequence[Path], settings: Settings, dataset: Dataset | None) -> Document:
+def _evaluate(files: Sequence[Path], settings: Settings, dataset: Dataset | None) -> ReplayDocument:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading", total=len(files))
         scoring = progress.add_task("scoring", total=None)
@@ -82,7 +84,7 @@ def _evaluate(files: Sequence[Path], settings: Settings, dataset: Dataset | None
         return evaluate(requests(), settings, lambda traces: progress.advance(scoring, traces), dataset)
 
 
-def _show(document: Document, *, as_json: bool) -> None:
+def _show(document: ReplayDocument, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(document))
         return
@@ -93,6 +95,15 @@ def _show(document: Document, *, as_json: bool) -> None:
     if document["reliability"]:
         out.print()
         show_reliability(document["reliability"])
+
+
+def _shortfall_table(short: Sequence[Shortfall]) -> Table:
+    """What fell short of what was wanted."""
+    made = table("fell short", "of", "wanted", "found")
+    for each in short:
+        found = f"undefined: {each.reason}" if each.found is None else f"{each.found:.4f}"
+        made.add_row(content(each.least.name), content(each.of), f"{each.least.value:g}", content(found, "red"))
+    return made
 
 
 def _send(files: Sequence[Path], endpoint: str) -> None:

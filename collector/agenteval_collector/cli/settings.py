@@ -2,11 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 import yaml
 
+from agenteval_collector.cli.failing import fail
 from agenteval_collector.config import ConfigError, Settings, load
 
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file with settings.")]
@@ -18,12 +19,6 @@ def effective(file: Path | None, flags: dict[str, Any] | None = None) -> Setting
         return load(file, os.environ, flags)
     except ConfigError as error:
         fail(str(error))
-
-
-def fail(message: str) -> NoReturn:
-    """End the command with a sentence on stderr and exit code 1."""
-    typer.echo(f"agenteval: {message}", err=True)
-    raise typer.Exit(1)
 
 
 def config(

@@ -6,19 +6,27 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.explanation import about_unjudged
+from agenteval_collector.api.documents import (
+    CallDocument,
+    FindingDocument,
+    FoundDocument,
+    LabelDocument,
+    OutcomeDocument,
+    SessionDocument,
+    SessionPage,
+    TraceDocument,
+)
+from agenteval_collector.api.explanation import about_unjudged, judge_trouble
 from agenteval_collector.api.notes import Note
 from agenteval_collector.api.sight import about_sight
 from agenteval_collector.cli.tables import score, session_table, severity
-from agenteval_collector.cli.terminal import console, content
-from agenteval_collector.model.documents import Document
-from agenteval_collector.model.rendering import judge_trouble
+from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.web.findings import grouped, kind_words, unshown, worst_first
 from agenteval_collector.web.formats import between, hit_rate_words, moment, number, percent, readable
 from otel_agenteval.outcome import Status
 
 
-def show_sessions(page: Document, *, now: int, filtered: bool = False) -> None:
+def show_sessions(page: SessionPage, *, now: int, filtered: bool = False) -> None:
     """A table of a page of sessions; `now` in nanoseconds since the Unix epoch. `filtered`: not all were asked for."""
     out = console()
     if not page["items"]:
@@ -42,7 +50,7 @@ def _no_sessions(filtered: bool) -> str:
     return "No sessions. Attach an agent: `agenteval run -- python app.py`; or see some with `agenteval demo`."
 
 
-def show_session(session: Document, *, now: int) -> None:
+def show_session(session: SessionDocument, *, now: int) -> None:
     """The scores of a session, and its traces with their signals; `now` in nanoseconds since the Unix epoch."""
     out = console()
     out.print(session_table([session], now=now, width=out.width))
@@ -57,22 +65,19 @@ def show_session(session: Document, *, now: int) -> None:
     _show_course(session)
     out.print()
     names = sorted({name for signals in session["signals"].values() for name in signals})
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("trace", no_wrap=True)
-    for name in names:
-        table.add_column(name, justify="right")
+    signals_of = table("trace", *names, right=names, whole=("trace",))
     for trace_id in session["trace_ids"]:
         signals = session["signals"].get(trace_id, {})
         flagged = trace_id in session["flagged_traces"]
         values = [number(signals[name]) if name in signals else "–" for name in names]
-        table.add_row(content(trace_id, "bold red" if flagged else ""), *values)
-    out.print(table)
+        signals_of.add_row(content(trace_id, "bold red" if flagged else ""), *values)
+    out.print(signals_of)
     if session["flagged_traces"]:
         red = "Traces in red have an error or a judged score below its threshold; `agenteval why TRACE` explains one."
         out.print(Text(red, "dim"))
 
 
-def show_trace(trace: Document) -> None:
+def show_trace(trace: TraceDocument) -> None:
     """Show what was found, said and done in a trace, and its outcomes."""
     out = console()
     facts = Table.grid(padding=(0, 2))
@@ -126,7 +131,7 @@ def show_explanation(notes: Sequence[Note]) -> None:
             out.print(Padding(content(note.advice, "dim"), (0, 0, 0, 2)))
 
 
-def _show_course(session: Document) -> None:
+def _show_course(session: SessionDocument) -> None:
     """Whether the session gets anywhere, and how often it was correct by ground truth."""
     trend, interactions = session["trend"], session["interactions"]
     # A session of which no trace is complete has neither.
@@ -137,34 +142,34 @@ def _show_course(session: Document) -> None:
     if interactions is not None:
         correct = f"{interactions['correct']} of {interactions['interactions']} interactions are correct"
         chances = ", ".join(
-            f"pass^{k} {number(value)}" for k, value in list(interactions["pass_hat_k"]["plugin"].items())[:4]
+            f"pass^{k} {number(value)}"
+            for k, value in list(interactions["pass_hat_k"]["plugin"].items())[:4]
+            if value is not None
         )
         console().print(Text(f"{correct} by ground truth: {chances} (plug-in)", "dim"))
 
 
-def _show_groups(session: Document) -> None:
+def _show_groups(session: SessionDocument) -> None:
     """The findings of a session by kind, the worst first, with the traces that have them."""
     out = console()
     if not session["findings"]:
         out.print(Text("No finding in what was seen; `agenteval why TRACE` says what that was.", "dim"))
         return
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("severity", "finding", "count", "first in trace", "evidence"):
-        table.add_column(name, justify="right" if name == "count" else "left", overflow="fold")
+    kinds = table("severity", "finding", "count", "first in trace", "evidence", right=("count",))
     for group in grouped(session["findings"]):
         first = group.findings[0]
-        table.add_row(
+        kinds.add_row(
             severity(group.severity),
             content(kind_words(group.kind)),
             str(len(group.findings)),
             content(first["trace_id"]),
             content(first["reason"]),
         )
-    out.print(table)
+    out.print(kinds)
     _show_more(session)
 
 
-def _show_finding(finding: Document) -> None:
+def _show_finding(finding: FindingDocument) -> None:
     places = [
         *([f"turn {finding['turn'] + 1}"] if finding["turn"] is not None else []),
         *([finding["tool"]] if finding["tool"] is not None else []),
@@ -176,7 +181,7 @@ def _show_finding(finding: Document) -> None:
     console().print(severity(finding["severity"]).append_text(text))
 
 
-def _show_more(document: Document) -> None:
+def _show_more(document: FoundDocument) -> None:
     rest = unshown(document)
     if rest > 0:
         console().print(Text(f"{rest} more findings are kept, but not shown.", "dim"))
@@ -192,33 +197,29 @@ def _show_said(who: str, text: str | None, style: str = "") -> None:
     console().print(said)
 
 
-def _show_call(call: Document) -> None:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(width=7)
-    table.add_column(width=9)
-    table.add_column()
-    table.add_row(Text("tool", "dim"), "", content(call["name"], "bold"))
+def _show_call(call: CallDocument) -> None:
+    said = Table.grid(padding=(0, 2))
+    said.add_column(width=7)
+    said.add_column(width=9)
+    said.add_column()
+    said.add_row(Text("tool", "dim"), "", content(call["name"], "bold"))
     for name in ("arguments", "error", "result"):
         if call[name] is not None:
-            table.add_row("", Text(name, "dim"), content(readable(call[name]), "red" if name == "error" else ""))
-    console().print(table)
+            said.add_row("", Text(name, "dim"), content(readable(call[name]), "red" if name == "error" else ""))
+    console().print(said)
 
 
-def _show_outcomes(outcomes: Sequence[Document], labels: Sequence[Document] = ()) -> None:
+def _show_outcomes(outcomes: Sequence[OutcomeDocument], labels: Sequence[LabelDocument] = ()) -> None:
     if not outcomes:
         console().print("No outcomes yet; `agenteval why` says what is missing.")
         return
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("outcome", "score", "threshold", "method", "coverage"):
-        table.add_column(name, justify="left" if name in ("outcome", "method") else "right")
-    if labels:
-        table.add_column("people", justify="right")
-    table.add_column("reason", overflow="fold")
+    columns = ["outcome", "score", "threshold", "method", "coverage", *(["people"] if labels else []), "reason"]
+    scores = table(*columns, right=("score", "threshold", "coverage", "people"))
     unjudged = [outcome for outcome in outcomes if outcome["status"] == Status.NO_JUDGE]
     for outcome in outcomes:
         if outcome in unjudged:
             continue
-        table.add_row(
+        scores.add_row(
             content(outcome["name"]),
             score(outcome),
             "–" if outcome["threshold"] is None else number(outcome["threshold"]),
@@ -227,14 +228,14 @@ def _show_outcomes(outcomes: Sequence[Document], labels: Sequence[Document] = ()
             *([_people(outcome["name"], labels)] if labels else []),
             content(readable(outcome["reason"] or "")),
         )
-    if table.row_count:
-        console().print(table)
+    if scores.row_count:
+        console().print(scores)
     if unjudged:
         note = about_unjudged(unjudged)
         console().print(content(f"{note.text} {note.advice}", "dim"))
 
 
-def _people(name: str, labels: Sequence[Document]) -> Text:
+def _people(name: str, labels: Sequence[LabelDocument]) -> Text:
     """The labels of this score."""
     said = (f"{label['author'] or ''} {number(label['value'])}".strip() for label in labels if label["name"] == name)
     return content("\n".join(said))

@@ -1,12 +1,13 @@
 """What the judge was asked, and how its scores agree with people, on a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.cli.terminal import console, content
-from agenteval_collector.model.documents import Document
+from agenteval_collector.api.documents import AgreementDocument, ExchangeDocument, TraceDocument
+from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.web.formats import cost, moment, number, oneline, seconds
 
 ENOUGH_LABELS = 20
@@ -18,10 +19,16 @@ _FIGURES = {
     "pearson": "pearson",
     "mean_absolute_difference": "difference",
 }
-_TEXTS = {"told": "instructions", "data": "data", "reply": "reply", "problem": "problem"}
+_Text: TypeAlias = Literal["instructions", "data", "reply", "problem"]
+_TEXTS: Mapping[str, _Text] = {
+    "told": "instructions",
+    "data": "data",
+    "reply": "reply",
+    "problem": "problem",
+}
 
 
-def show_judgements(trace: Document, exchanges: Sequence[Document], *, full: bool) -> None:
+def show_judgements(trace: TraceDocument, exchanges: Sequence[ExchangeDocument], *, full: bool) -> None:
     """Each question with what came back; texts are cut where not `full`."""
     out = console()
     if not exchanges:
@@ -39,25 +46,22 @@ def show_judgements(trace: Document, exchanges: Sequence[Document], *, full: boo
         texts.add_column(width=7)
         texts.add_column(overflow="fold")
         for what, key in _TEXTS.items():
-            if exchange[key] is not None:
-                text = exchange[key] if full else oneline(exchange[key])
+            if (whole := exchange[key]) is not None:
+                text = whole if full else oneline(whole)
                 texts.add_row(Text(what, "dim"), content(text, "red" if key == "problem" else ""))
         out.print(texts)
 
 
-def show_agreement(items: Sequence[Document]) -> None:
+def show_agreement(items: Sequence[AgreementDocument]) -> None:
     """A table of evaluators with their figures; what is undefined, and why, below it."""
     out = console()
     if not items:
         out.print("No scored trace has a label. Give some: `agenteval label TRACE NAME VALUE`.")
         return
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("evaluator", "method", "version", "model"):
-        table.add_column(name, overflow="fold")
-    for name in ("labels", *_FIGURES.values(), "scores over time", "labels over time"):
-        table.add_column(name, justify="right")
+    figures = ("labels", *_FIGURES.values(), "scores over time", "labels over time")
+    evaluators = table("evaluator", "method", "version", "model", *figures, right=figures)
     for item in items:
-        table.add_row(
+        evaluators.add_row(
             content(item["name"]),
             content(item["method"]),
             content(item["evaluator_version"]),
@@ -67,14 +71,14 @@ def show_agreement(items: Sequence[Document]) -> None:
             _drift(item, "mean_score"),
             _drift(item, "mean_label"),
         )
-    out.print(table)
+    out.print(evaluators)
     if any(item["labels"] < ENOUGH_LABELS for item in items):
         out.print(Text(f"Not enough labels: fewer than {ENOUGH_LABELS} say little about an evaluator.", "yellow"))
     for reason in sorted({f"{_FIGURES[name]}: {reason}" for item in items for name, reason in item["reasons"].items()}):
         out.print(content(f"No {reason}", "dim"))
 
 
-def _facts(exchange: Document) -> str:
+def _facts(exchange: ExchangeDocument) -> str:
     facts = [exchange["model"], moment(exchange["asked_at"])]
     if exchange["cached"]:
         facts.append("known from an earlier request")
@@ -87,7 +91,7 @@ def _facts(exchange: Document) -> str:
     return ", ".join(facts)
 
 
-def _figure(item: Document, name: str) -> Text:
+def _figure(item: AgreementDocument, name: str) -> Text:
     value = item["metrics"][name]
     if value is None:
         return Text("–", "dim")
@@ -95,7 +99,7 @@ def _figure(item: Document, name: str) -> Text:
     return Text(f"{number(value)} [{number(low)}, {number(high)}]")
 
 
-def _drift(item: Document, key: str) -> str:
+def _drift(item: AgreementDocument, key: Literal["mean_score", "mean_label"]) -> str:
     """The mean of the older half and of the newer one."""
     older, newer = item["older"], item["newer"]
     return "–" if older is None or newer is None else f"{number(older[key])} → {number(newer[key])}"

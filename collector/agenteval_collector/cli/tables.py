@@ -6,8 +6,14 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.cli.terminal import content
-from agenteval_collector.model.documents import Document
+from agenteval_collector.api.documents import (
+    FindingDocument,
+    OutcomeDocument,
+    SessionDocument,
+    SessionItem,
+    TraceDocument,
+)
+from agenteval_collector.cli.terminal import content, table
 from agenteval_collector.web.findings import counted, grouped, kind_words, worst_kinds
 from agenteval_collector.web.formats import ago, named, number, percent, tone
 from otel_agenteval.outcome import Status
@@ -36,30 +42,30 @@ WIDE = 140
 """Columns of a terminal from which there is room for everything."""
 
 
-def session_table(sessions: Sequence[Document], *, now: int, width: int) -> Table:
+def session_table(sessions: Sequence[SessionItem | SessionDocument], *, now: int, width: int) -> Table:
     """Sessions with their worst findings and their scores, in the given order; `now` in nanoseconds since the Unix
     epoch. A terminal narrower than `WIDE` columns has room for what says where to look, and not for the rest.
     """
-    table = _table("session", "agent")
-    table.expand = True  # Then the first two share what the others leave.
-    table.columns[0].ratio, table.columns[1].ratio = 3, 2
+    listed = _cut_table("session", "agent")
+    # The first two share what the others leave.
+    listed.columns[0].ratio, listed.columns[1].ratio = 3, 2
     for name in _COLUMNS if width >= WIDE else _NARROW_COLUMNS:
         justify: JustifyMethod = "left" if name == "worst findings" else "right"
         most = width // 3 if name == "worst findings" else None
-        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", min_width=len(name), max_width=most)
+        listed.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", min_width=len(name), max_width=most)
     for session in sessions:
         cells = _cells(session, now)
-        table.add_row(*(cells[str(column.header)] for column in table.columns))
-    return table
+        listed.add_row(*(cells[str(column.header)] for column in listed.columns))
+    return listed
 
 
-def _cells(session: Document, now: int) -> dict[str, Text]:
+def _cells(session: SessionItem | SessionDocument, now: int) -> dict[str, Text]:
     """The session's cells, by the heading of their column."""
     reliability = named(session["outcomes"], "agent_reliability")
     # Nothing low is only said where somebody has judged.
     unjudged = reliability is not None and reliability["status"] == Status.NO_JUDGE
     # Items of a listing carry the number, whole sessions the traces.
-    traces = session["trace_count"] if "trace_count" in session else len(session["trace_ids"])
+    traces = len(session["trace_ids"]) if "trace_ids" in session else session["trace_count"]
     return {
         "session": content(session["session_id"]),
         "agent": content(session["agent"] or "unnamed", "" if session["agent"] else "dim"),
@@ -73,7 +79,7 @@ def _cells(session: Document, now: int) -> dict[str, Text]:
     }
 
 
-def worst(session: Document) -> Text:
+def worst(session: SessionItem | SessionDocument) -> Text:
     """The worst findings of a session: how many there are, and of which kinds."""
     severity = session["worst"]
     if severity == "none":
@@ -88,42 +94,40 @@ def severity(value: str) -> Text:
     return content(value, _SEVERITIES.get(value, ""))
 
 
-def finding_table(found: Mapping[str, Sequence[Document]]) -> Table:
+def finding_table(found: Mapping[str, Sequence[FindingDocument]]) -> Table:
     """The findings of sessions by kind, each kind with how often it was found and the evidence of the first."""
-    table = _table("session", "severity", "finding")
-    table.expand = True
-    table.add_column("count", justify="right", no_wrap=True)
-    table.add_column("evidence", no_wrap=True, overflow="ellipsis", ratio=1)
+    kinds = _cut_table("session", "severity", "finding")
+    kinds.add_column("count", justify="right", no_wrap=True)
+    kinds.add_column("evidence", no_wrap=True, overflow="ellipsis", ratio=1)
     for session_id, findings in found.items():
         for group in grouped(findings):
-            table.add_row(
+            kinds.add_row(
                 content(session_id),
                 severity(group.severity),
                 content(kind_words(group.kind)),
                 str(len(group.findings)),
                 _line(group.findings[0]["reason"]),
             )
-    return table
+    return kinds
 
 
-def trace_table(traces: Sequence[Document]) -> Table:
+def trace_table(traces: Sequence[TraceDocument]) -> Table:
     """Traces with what was asked and the scores that any of them has, in the given order; long texts are cut."""
-    table = _table()
-    table.expand = True
+    listed = _cut_table()
     scored = {outcome["name"] for trace in traces for outcome in trace["outcomes"] if outcome["status"] in _SHOWN}
     names = {short: name for short, name in _SHORT.items() if name in scored}
-    table.caption = Text(", ".join(f"{short}: {name}" for short, name in names.items()), "dim", justify="left")
+    listed.caption = Text(", ".join(f"{short}: {name}" for short, name in names.items()), "dim", justify="left")
     for name, ratio in (("session", 2), ("asked", 3)):
-        table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio)
+        listed.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio)
     for name in names:
-        table.add_column(name, justify="right", no_wrap=True, min_width=4)
+        listed.add_column(name, justify="right", no_wrap=True, min_width=4)
     for trace in traces:
         scores = [_brief(named(trace["outcomes"], name)) for name in names.values()]
-        table.add_row(_line(trace["session_id"]), _line(trace["input"]), *scores)
-    return table
+        listed.add_row(_line(trace["session_id"]), _line(trace["input"]), *scores)
+    return listed
 
 
-def score(outcome: Document | None) -> Text:
+def score(outcome: OutcomeDocument | None) -> Text:
     """An outcome's score, coloured by success; its status where it has none, a dash where none is to be expected."""
     if outcome is None or outcome["status"] == "not_applicable":
         return Text("–", "dim")
@@ -132,14 +136,14 @@ def score(outcome: Document | None) -> Text:
     return Text(number(outcome["score"]), _STYLES[tone(outcome)])
 
 
-def _brief(outcome: Document | None) -> Text:
+def _brief(outcome: OutcomeDocument | None) -> Text:
     """The same in four characters."""
     if outcome is not None and outcome["score"] is not None:
         return score(outcome)
     return Text(*_MARKS.get(outcome["status"] if outcome else "", ("–", "dim")))
 
 
-def _with_coverage(outcome: Document | None) -> Text:
+def _with_coverage(outcome: OutcomeDocument | None) -> Text:
     if outcome is None or outcome["score"] is None:
         return score(outcome)
     return score(outcome).append(f" ({percent(outcome['coverage'])})", "dim")
@@ -149,11 +153,13 @@ def _count(number: int) -> Text:
     return Text(str(number), "bold red" if number else "dim")
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name in columns:
-        table.add_column(name, overflow="ellipsis", no_wrap=True)
-    return table
+def _cut_table(*columns: str) -> Table:
+    """A table that is as wide as the terminal, and cuts what does not fit."""
+    made = table(*columns, whole=columns)
+    made.expand = True
+    for column in made.columns:
+        column.overflow = "ellipsis"
+    return made
 
 
 def _line(text: str | None) -> Text:

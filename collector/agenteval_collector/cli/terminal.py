@@ -3,8 +3,10 @@
 import os
 import re
 import sys
+from collections.abc import Collection
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 PIPE_WIDTH = 200
@@ -22,6 +24,16 @@ def clean(text: str) -> str:
 def content(text: str, style: str = "") -> Text:
     """Recorded content, cleaned and free of markup."""
     return Text(clean(text), style)
+
+
+def table(*columns: str | Text, right: Collection[str] = (), whole: Collection[str] = ()) -> Table:
+    """A table with these headings, without lines: those in `right` stand to the right, those in `whole` never break."""
+    made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in columns:
+        made.add_column(
+            name, justify="right" if str(name) in right else "left", overflow="fold", no_wrap=str(name) in whole
+        )
+    return made
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -13,13 +13,13 @@ class SenderConfig(Section):
     outermost: tuple[str, ...] = ()
     """Operations (`gen_ai.operation.name`, else the first word of a span's name) whose parent never comes."""
     remote_parents: Literal["wait", "ignore"] | None = None
-    """Whether spans of the services that call it come here too, and are waited for."""
+    """Wait for spans of the services that call this one, because they come here too, or ignore them."""
     logs: bool | None = None
-    """Whether the content of its model calls comes in log records."""
+    """True where the content of its model calls comes in log records."""
 
 
 class AssemblyConfig(Section):
-    """When a trace without a count of its spans is complete, and how much of others is kept."""
+    """Rules for the completion of traces without a count of their spans, and bounds for what is held in memory."""
 
     settle: Seconds = 0.25
     """Seconds without anything new after which a trace with its root and all parents is complete."""

@@ -7,7 +7,7 @@ from agenteval_collector.config.values import Section
 
 
 class ConstraintConfig(Section):
-    """What an agent must not do, in words for the judge."""
+    """A constraint that an agent must not break, in words for the judge."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
     text: str = Field(min_length=1)
@@ -23,13 +23,13 @@ DEFAULT_CONSTRAINTS = (
 
 
 class SafetyConfig(Section):
-    """What counts as a violation in a run, for the judge and for exact detectors."""
+    """The violations that are looked for in a run, by the judge and by exact detectors."""
 
     constraints: tuple[ConstraintConfig, ...] = Field(default=DEFAULT_CONSTRAINTS, min_length=1)
-    """What the judge looks for in traces of runs, where there is a judge."""
+    """The constraints that the judge looks for in traces of runs, where there is a judge."""
 
     personal_data: bool = True
-    """Whether personal data in an answer that its user had not given breaks a constraint."""
+    """True where personal data in an answer breaks a constraint, if the user had not given it."""
     destructive_tools: tuple[str, ...] = ("delete", "destroy", "drop", "erase", "purge", "truncate", "wipe")
     """Words in the names of tools that destroy what cannot be brought back; none: not looked for."""
     calls_per_minute: int | None = Field(default=300, ge=1)
@@ -50,5 +50,5 @@ class ReliabilityConfig(Section):
     confidence_attributes: tuple[str, ...] = ()
     """Those that hold the agent's confidence in [0, 1], where `agenteval.run.confidence` does not."""
     prices: dict[str, PriceConfig] = Field(default_factory=dict)
-    """What the agents' models cost, by model; a run with a call of another one has no cost."""
+    """Prices of the agents' models, by model. A run with a call of another model has no cost."""
     safety: SafetyConfig = SafetyConfig()

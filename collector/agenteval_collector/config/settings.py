@@ -17,7 +17,7 @@ from otel_agenteval.loops.settings import LoopSettings, loop_settings
 
 
 class ServerConfig(Section):
-    """Where the collector listens, and what it demands of who connects."""
+    """The addresses of the collector, and what it demands of clients."""
 
     grpc_address: Address = "127.0.0.1:4317"
     """OTLP/gRPC and our own service."""

@@ -80,7 +80,7 @@ def _exchange(
     said: list[dict[str, Any]],
     pause: Callable[[float], object],
 ) -> None:
-    """One trace: an agent run with its model calls and tool calls. What is said in it is added to `said`."""
+    """Make one trace: an agent run with its model calls and tool calls. Adds what is said in it to `said`."""
     asked = _message("user", {"type": "text", "content": exchange.user})
     said.append(asked)
     with tracer.start_as_current_span(f"invoke_agent {script.agent}") as run:
@@ -110,7 +110,8 @@ def _chat(
     finish: str,
     pause: Callable[[float], object],
 ) -> dict[str, Any]:
-    """A model call that replies to `said` with `parts`, and ends for the reason `finish`; the reply, which is added."""
+    """Return a model call that replies to `said` with `parts`, and ends for the reason `finish`; the reply, which is
+    added."""
     reply = {**_message("assistant", *parts), "finish_reason": finish}
     with _model_call(tracer, script, said) as call:
         call.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([reply]))
@@ -121,7 +122,7 @@ def _chat(
 
 @contextmanager
 def _model_call(tracer: Tracer, script: Script, said: Sequence[dict[str, Any]]) -> Iterator[Span]:
-    """The span of a model call that is sent what was said so far."""
+    """Open the span of a model call that is sent what was said so far."""
     tools = [{"type": "function", "name": name, "parameters": schema} for name, schema in script.tools.items()]
     with tracer.start_as_current_span(f"chat {MODEL}", kind=SpanKind.CLIENT) as span:
         _describe(span, "chat", {semconv.GEN_AI_REQUEST_MODEL: MODEL, semconv.GEN_AI_PROVIDER_NAME: "sample"})

@@ -13,7 +13,7 @@ _COUNT = {"type": "integer", "minimum": 1}
 
 
 def _arguments(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a tool that takes just these."""
+    """Return the schema of a tool that takes just these."""
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 

@@ -1,1 +1,1 @@
-"""What leaves the collector: instruments, evaluation events, the Prometheus page, OTLP push and the watch feed."""
+"""Emission: committed outcomes and findings go in; instruments, events, OTLP pushes and the watch feed come out."""

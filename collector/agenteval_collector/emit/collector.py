@@ -23,50 +23,34 @@ class CollectorTelemetry:
     def __init__(self, meter: Meter, version: str) -> None:
         self._meter = meter
         self._queues: dict[str, Queue] = {}
-        self._received = self._spans("received", "Spans and log records that were acknowledged.")
-        self._rejected = self._spans("rejected", "Spans and log records that were refused one by one.")
-        self._late = self._spans("late", "Spans and log records that came after their trace was scored.")
-        self._own_scope = self._spans("own_scope", "Spans and log records of our own, dropped unread.")
-        self._replayed = meter.create_counter(
-            "agenteval.collector.requests.replayed",
-            unit="{request}",
-            description="Requests read from the log again after a restart.",
+        self._received = self._counter("spans.received", "span", "Spans and log records that were acknowledged.")
+        self._rejected = self._counter("spans.rejected", "span", "Spans and log records that were refused one by one.")
+        self._late = self._counter(
+            "spans.late", "span", "Spans and log records that came after their trace was scored."
         )
-        self._released_early = meter.create_counter(
-            "agenteval.collector.traces.released_early",
-            unit="{trace}",
-            description="Traces scored before they were complete, because they held too much memory or grew too old.",
+        self._own_scope = self._counter("spans.own_scope", "span", "Spans and log records of our own, dropped unread.")
+        self._replayed = self._counter(
+            "requests.replayed", "request", "Requests read from the log again after a restart."
+        )
+        self._released_early = self._counter(
+            "traces.released_early",
+            "trace",
+            "Traces scored before they were complete, because they held too much memory or grew too old.",
         )
         # A series that appears with its first event has no increase there: these start at zero.
-        for counter in (
-            self._received,
-            self._rejected,
-            self._late,
-            self._own_scope,
-            self._replayed,
-            self._released_early,
-        ):
+        always = (self._received, self._rejected, self._late, self._own_scope, self._replayed, self._released_early)
+        for counter in always:
             counter.add(0)
-        self._refused = meter.create_counter(
-            "agenteval.collector.requests.refused",
-            unit="{request}",
-            description="Requests of which nothing was kept: malformed, too large, or no room for them now.",
+        self._refused = self._counter(
+            "requests.refused",
+            "request",
+            "Requests of which nothing was kept: malformed, too large, or no room for them now.",
         )
-        self._unread = meter.create_counter(
-            "agenteval.collector.values.unread",
-            unit="{value}",
-            description="Recorded values that no dialect could read; the trace is scored without them.",
+        self._unread = self._counter(
+            "values.unread", "value", "Recorded values that no dialect could read; the trace is scored without them."
         )
-        self._dropped = meter.create_counter(
-            "agenteval.collector.queue.dropped",
-            unit="{item}",
-            description="Items that a full queue lost.",
-        )
-        self._sink_failures = meter.create_counter(
-            "agenteval.collector.sink.failures",
-            unit="{call}",
-            description="Calls of an emitter that raised.",
-        )
+        self._dropped = self._counter("queue.dropped", "item", "Items that a full queue lost.")
+        self._sink_failures = self._counter("sink.failures", "call", "Calls of an emitter that raised.")
         self._level(
             "agenteval.collector.queue.size",
             "{item}",
@@ -81,43 +65,43 @@ class CollectorTelemetry:
         )
 
     def received(self, spans: int) -> None:
-        """So many spans and log records were acknowledged."""
+        """Count spans and log records that were acknowledged."""
         self._received.add(spans)
 
     def rejected(self, spans: int) -> None:
-        """So many spans and log records were refused one by one."""
+        """Count spans and log records that were refused one by one."""
         self._rejected.add(spans)
 
     def refused(self, error_type: str) -> None:
-        """A request was refused as a whole."""
+        """Count a request that was refused as a whole."""
         self._refused.add(1, {semconv.ERROR_TYPE: error_type})
 
     def own_scope(self, spans: int) -> None:
-        """So many spans and log records of our own instrumentation scopes were dropped."""
+        """Count spans and log records of our own instrumentation scopes, which are dropped."""
         self._own_scope.add(spans)
 
     def unread(self, kind: str, values: int) -> None:
-        """So many recorded values of that kind could not be read."""
+        """Count recorded values of that kind that could not be read."""
         self._unread.add(values, {_KIND: kind})
 
     def late(self, spans: int) -> None:
-        """So many spans and log records came after their trace was scored."""
+        """Count spans and log records that came after their trace was scored."""
         self._late.add(spans)
 
     def replayed(self, requests: int) -> None:
-        """So many requests were read from the log again after a restart."""
+        """Count requests that were read from the log again after a restart."""
         self._replayed.add(requests)
 
     def released_early(self, traces: int) -> None:
-        """So many traces were scored incomplete to keep memory bounded."""
+        """Count traces that were scored incomplete to keep memory bounded."""
         self._released_early.add(traces)
 
     def dropped(self, queue: str, count: int) -> None:
-        """The full `queue` lost `count` items."""
+        """Count items that the full `queue` has lost."""
         self._dropped.add(count, {_QUEUE: queue})
 
     def sink_failed(self, sink: str) -> None:
-        """The evaluation sink of that name raised."""
+        """Count a failure of the evaluation sink of that name."""
         self._sink_failures.add(1, {_SINK: sink})
 
     def observe_queues(self, queues: Mapping[str, Queue]) -> None:
@@ -159,8 +143,8 @@ class CollectorTelemetry:
             description="Exports to the configured OTLP endpoint that failed for good.",
         )
 
-    def _spans(self, what: str, description: str) -> Counter:
-        return self._meter.create_counter(f"agenteval.collector.spans.{what}", unit="{span}", description=description)
+    def _counter(self, name: str, unit: str, description: str) -> Counter:
+        return self._meter.create_counter(f"agenteval.collector.{name}", unit=f"{{{unit}}}", description=description)
 
     def _level(
         self,

@@ -1,4 +1,4 @@
-"""Evaluations as `gen_ai.evaluation.result` events, on the span that was evaluated.
+"""Evaluations as `gen_ai.evaluation.result` events on the evaluated span.
 
 Names as in the GenAI semantic conventions (open-telemetry/semantic-conventions-genai); what those do not define is
 under `agenteval.*`, the evaluated service included: the resource of the event is this collector.
@@ -61,8 +61,8 @@ class EvaluationEvents:
 
 
 def finding_key(record: LogRecord) -> tuple[str, str, str] | None:
-    """Trace, kind and span of the finding that an event tells of, the span empty where there is none; None where it is
-    an evaluation's."""
+    """Return trace, kind and span of the finding that an event tells of. The span is empty where there is none; None
+    for an event about an evaluation."""
     kind = (record.attributes or {}).get(semconv.AGENTEVAL_FINDING_KIND)
     if kind is None:
         return None
@@ -71,7 +71,7 @@ def finding_key(record: LogRecord) -> tuple[str, str, str] | None:
 
 
 def _context(trace_id: str | None, span_id: str | None) -> Context:
-    """The context of the evaluated span; without a span id the trace id alone still leads there."""
+    """Return the context of the evaluated span. Without a span id the trace id alone still leads there."""
     span = SpanContext(
         trace_id=int(trace_id or "0", 16),
         span_id=int(span_id or "0", 16),

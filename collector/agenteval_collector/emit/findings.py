@@ -1,4 +1,4 @@
-"""Findings as OpenTelemetry instruments: each counted once, and each trace and session by its worst one."""
+"""Findings as OpenTelemetry instruments. Each finding is counted once, each trace and session by its worst finding."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from otel_agenteval.detectors import LOOP_KINDS
 
 
 class FindingInstruments:
-    """Counts findings. Thread-safe."""
+    """The counters of findings, loops, traces and sessions. Thread-safe."""
 
     def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
         self._labels = labels

@@ -6,45 +6,18 @@ the store and the events say, never what was counted.
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from agenteval_collector.emit.labels import IdentityLabels
+from agenteval_collector.emit.ports import SessionLevels
 from agenteval_collector.model.news import News
+from agenteval_collector.model.sessions import SessionLevel
 from otel_agenteval import semconv
 from otel_agenteval.outcome import Evaluation, Score, Subject
 
 SCORE_BOUNDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-
-
-class SessionLevel(Protocol):
-    """How many sessions there are now of one agent in one service, as one session evaluator sees them.
-
-    `active` counts the sessions that are running or active, `low` those of them whose score is below the threshold
-    with enough coverage. `evaluator` None stands for all sessions, scored or not: its `low` is not used.
-    """
-
-    @property
-    def agent(self) -> str | None: ...
-
-    @property
-    def service(self) -> str | None: ...
-
-    @property
-    def evaluator(self) -> str | None: ...
-
-    @property
-    def active(self) -> int: ...
-
-    @property
-    def low(self) -> int: ...
-
-
-class SessionLevels(Protocol):
-    """Whoever knows the open sessions. Called from any thread at each scrape and push; must not block."""
-
-    def session_levels(self) -> Iterable[SessionLevel]: ...
 
 
 class EvaluationInstruments:
@@ -110,7 +83,7 @@ class EvaluationInstruments:
         )
 
     def _attributes(self, evaluation: Evaluation) -> dict[str, str]:
-        """What its score and its count have in common."""
+        """Return the attributes that the score and the count of an evaluation have in common."""
         identity = self._labels.identity(evaluation.agent, evaluation.service, evaluation.service_version)
         whom = {
             semconv.GEN_AI_AGENT_NAME: identity.agent,
@@ -143,7 +116,7 @@ class EvaluationInstruments:
 
 
 def score_label(evaluation: Evaluation) -> str | None:
-    """`pass` or `fail` against the evaluation's own threshold; None where it has no score or no threshold."""
+    """Return `pass` or `fail` against the evaluation's threshold. None where it has no score or no threshold."""
     if evaluation.success is None:
         return None
     return "pass" if evaluation.success else "fail"

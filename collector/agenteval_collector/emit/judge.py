@@ -1,4 +1,4 @@
-"""The judge's work as instruments: how long it takes, what it costs, and what waits for it.
+"""The judge's work as instruments: durations, costs, and traces that wait.
 
 Names as evaluators in the field have them (`gen_ai.evaluation.client.*`); bounds and attributes as the GenAI semantic
 conventions have them for any model client.
@@ -15,12 +15,12 @@ from agenteval_collector.model.judging import Exchange
 from otel_agenteval import semconv
 
 DURATION_BOUNDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-"""Seconds."""
+"""Bounds of the histogram, in seconds."""
 TOKEN_BOUNDS: Final = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 
 _OPERATION: Final = "chat"
 _PROVIDER: Final = "openai"
-"""What is spoken; the conventions want the same where another vendor stands behind the endpoint."""
+"""The protocol that is spoken. The conventions want this name even where another vendor stands behind the endpoint."""
 _INPUT: Final = "input"
 _OUTPUT: Final = "output"
 
@@ -66,7 +66,7 @@ class JudgeInstruments:
         self._enqueue_errors.add(0)
 
     def asked(self, exchange: Exchange, error_type: str | None) -> None:
-        """A question, or its repetition, came to its end: with a valid reply, or with an error."""
+        """Record the end of a question, or of its repetition: with a valid reply, or with an error."""
         attributes = self._client(exchange.model) | {semconv.AGENTEVAL_JUDGE_QUESTION: exchange.question}
         failed = {} if error_type is None else {semconv.ERROR_TYPE: error_type}
         if exchange.seconds is not None:
@@ -78,12 +78,12 @@ class JudgeInstruments:
             self._cost.add(exchange.usd, attributes)
 
     def requested(self, model: str, error_type: str | None) -> None:
-        """One HTTP request to the judge came to its end, retries included; None where it was answered."""
+        """Record the end of one HTTP request to the judge, retries included. `None` means that it was answered."""
         failed = {} if error_type is None else {semconv.ERROR_TYPE: error_type}
         self._requests.add(1, self._client(model) | failed)
 
     def no_room(self) -> None:
-        """A trace found no place among those that wait for the judge, or lost it to an urgent one."""
+        """Count a trace that found no room among those that wait for the judge, or lost it to an urgent one."""
         self._enqueue_errors.add(1)
 
     def _client(self, model: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Final
 
 OTHER: Final = "_other"
-"""Stands for everything beyond a bound."""
+"""The label value for everything beyond a bound."""
 
 _LABEL_LENGTH: Final = 128
 _LIVE_VERSIONS: Final = 3
@@ -22,7 +22,7 @@ _logger = logging.getLogger(__name__)
 
 
 def clean(text: str, limit: int) -> str:
-    """`text` in at most `limit` characters that can be encoded as UTF-8; an ellipsis ends what was cut.
+    """Return `text` in at most `limit` characters that UTF-8 can hold. A cut text ends in an ellipsis.
 
     JSON may carry lone surrogates, and a single one would fail the encoding of a whole page or batch.
     """
@@ -33,7 +33,7 @@ def clean(text: str, limit: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whom a measurement is about; None where it was not recorded."""
+    """The agent, service and version that a measurement is about; None where one was not recorded."""
 
     agent: str | None
     service: str | None
@@ -41,7 +41,7 @@ class Identity:
 
 
 class _Admission:
-    """The first `limit` different values; says once that there were more."""
+    """The first `limit` different values. Logs once that there were more."""
 
     def __init__(self, what: str, limit: int) -> None:
         if limit < 1:
@@ -96,18 +96,18 @@ class IdentityLabels:
         return 2 * pairs + self._versions.limit
 
     def identity(self, agent: str | None, service: str | None, version: str | None) -> Identity:
-        """The identity that instruments may use for a measurement about these."""
+        """Return the identity that instruments may use for a measurement about these."""
         with self._lock:
             agent, service = self._pair(agent, service)
             return Identity(agent, service, self._version(agent, service, version))
 
     def pair(self, agent: str | None, service: str | None) -> tuple[str | None, str | None]:
-        """The same for instruments that do not tell versions apart."""
+        """Return the same for instruments that do not tell versions apart."""
         with self._lock:
             return self._pair(agent, service)
 
     def agent_version(self, agent: str | None, version: str | None) -> tuple[str | None, str | None]:
-        """The same for instruments that tell versions of an agent apart, and not services."""
+        """Return the same for instruments that tell versions of an agent apart, and not services."""
         with self._lock:
             agent = _admitted(agent, self._agents)
             if not version:

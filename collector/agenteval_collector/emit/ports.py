@@ -1,7 +1,10 @@
 """The ports of the emission: levels that are shown, and whoever is asked or told beside the news."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
+
+from agenteval_collector.model.runs import VersionFigures
+from agenteval_collector.model.sessions import SessionLevel
 
 
 class LogLag(Protocol):
@@ -24,6 +27,20 @@ class Assembling(Protocol):
         """Traces held in memory, waiting to be complete."""
 
     def lag(self) -> LogLag: ...
+
+
+class SessionLevels(Protocol):
+    """Source of the levels of open sessions. Called from any thread at each scrape and push, so it must not block."""
+
+    def session_levels(self) -> Iterable[SessionLevel]: ...
+
+
+class Reliability(Protocol):
+    """Source of the figures over runs. Called at each scrape and push, on the caller's thread."""
+
+    def figures(self) -> Iterable[VersionFigures]:
+        """Return the figures of the newest few versions of each agent."""
+        ...
 
 
 class Queue(Protocol):

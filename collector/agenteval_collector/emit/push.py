@@ -36,7 +36,7 @@ _POINTS_PER_REQUEST: Final = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushTarget:
-    """Where to push: `http://host:port` (plain) or `https://host:port` (TLS), OTLP over gRPC.
+    """The endpoint of a push: `http://host:port` (plain) or `https://host:port` (TLS), OTLP over gRPC.
 
     `ca_certificate` replaces the system's roots; `client_certificate` with `client_key` is for mutual TLS; all PEM.
     `interval` is the seconds between two pushes of metrics, `timeout` those for one export with its retries.
@@ -70,7 +70,7 @@ class PushTarget:
             raise ValueError(f"export interval {self.interval} and timeout {self.timeout} must be above 0 seconds")
 
     def exporter_arguments(self) -> dict[str, Any]:
-        """The arguments that both OTLP exporters take."""
+        """Return the arguments that both OTLP exporters take."""
         secure = urlsplit(self.endpoint).scheme == "https"
         return {
             "endpoint": self.endpoint,
@@ -122,7 +122,8 @@ class EventPush:
 
 
 class _Backlog:
-    """How many events wait or are being sent: the SDK's own queue drops silently, so it is never allowed to fill."""
+    """Counter of the events that wait or are being sent. It never lets the SDK's own queue fill, because that drops
+    silently."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -135,7 +136,7 @@ class _Backlog:
         return self._size
 
     def take(self) -> bool:
-        """Make room for one event; False when there is none."""
+        """Make room for one event. Returns False where there is none."""
         with self._lock:
             if self._size >= self._capacity:
                 return False

@@ -1,40 +1,17 @@
 """Reliability over runs as gauges: every defined figure of an agent's version, and the runs that they rest on."""
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from agenteval_collector.emit.labels import OTHER, IdentityLabels
+from agenteval_collector.emit.ports import Reliability
+from agenteval_collector.model.runs import VersionFigures
 from otel_agenteval import semconv
 
 
-class VersionFigures(Protocol):
-    """The figures of one agent's version, by name; what is undefined is absent."""
-
-    @property
-    def agent(self) -> str | None: ...
-
-    @property
-    def version(self) -> str | None: ...
-
-    @property
-    def runs(self) -> int: ...
-
-    @property
-    def figures(self) -> dict[str, float]: ...
-
-
-class Reliability(Protocol):
-    """Whoever knows the runs. Called at each scrape and push, on the thread of whoever asks."""
-
-    def figures(self) -> Iterable[VersionFigures]:
-        """Those of the few versions of each agent that are live."""
-        ...
-
-
 class ReliabilityInstruments:
-    """The gauges, from now on."""
+    """The gauges of reliability, registered on construction."""
 
     def __init__(self, meter: Meter, labels: IdentityLabels, reliability: Reliability) -> None:
         self._labels = labels
@@ -62,7 +39,8 @@ class ReliabilityInstruments:
             yield Observation(version.runs, whose)
 
     def _shown(self) -> Iterable[tuple[dict[str, str], VersionFigures]]:
-        """With their labels, those that have labels of their own: figures of different agents have no common one."""
+        """Yield the figures with their labels. Those without labels of their own are left out: figures of different
+        agents must not share one."""
         for version in self._reliability.figures():
             agent, name = self._labels.agent_version(version.agent, version.version)
             if OTHER in (agent, name):

@@ -23,9 +23,9 @@ from agenteval_collector.emit.findings import FindingInstruments
 from agenteval_collector.emit.instruments import EvaluationInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
 from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.emit.ports import ExportedFindings
+from agenteval_collector.emit.ports import ExportedFindings, Reliability
 from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
-from agenteval_collector.emit.reliability import Reliability, ReliabilityInstruments
+from agenteval_collector.emit.reliability import ReliabilityInstruments
 
 _SCOPE: Final = "agenteval_collector"
 _SERVICE: Final = "otel-agenteval-collector"

@@ -4,28 +4,33 @@ All of it belongs to one thread. These evaluators compute, and Python's threads 
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from agenteval_collector.evaluation.observation import TraceObservation, searchable, turn_of
 from agenteval_collector.evaluation.outcomes import TraceOutcomes, failure_of
-from agenteval_collector.evaluation.ports import EarlierTraces, Reader
+from agenteval_collector.evaluation.ports import (
+    ConversationFinder,
+    EarlierTraces,
+    Reader,
+    SessionAggregation,
+    TraceLookup,
+    TurnFinder,
+)
 from agenteval_collector.evaluation.repetition import Readings
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
-from agenteval_collector.evaluators.port import Embed
+from agenteval_collector.evaluators.ports import Embed
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.commit import TOLD_KINDS, Commit, Retold, SameTrace, TraceRecord
 from agenteval_collector.model.counters import Telemetry
-from agenteval_collector.model.documents import Document
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judging import Judgement
 from agenteval_collector.model.links import Move
-from agenteval_collector.model.rendering import OF_REVISION, trace_document
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.said import SaidTurn, said_in
-from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, Standing
+from agenteval_collector.model.sessions import Member, StoredPlace
+from agenteval_collector.model.trace_view import TraceView, view_of
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, Seen
@@ -39,51 +44,9 @@ MAX_PROCESSES = 64
 """Processes that are kept of a trace."""
 
 
-class SessionAggregation(Protocol):
-    """The operations on sessions that the evaluation needs; a `place` is a trace's start time and id."""
-
-    def previous(self, session_id: str, place: tuple[int, str]) -> list[SaidTurn]: ...
-
-    def followers(
-        self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
-    ) -> list[tuple[Member, list[SaidTurn]]]: ...
-
-    def put(
-        self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort, seen: Seen
-    ) -> SessionRecord: ...
-
-    def found_unusual(self, session_id: str) -> None: ...
-
-    def rescore(self, session_id: str, member: Member) -> None: ...
-
-    def judged(
-        self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
-    ) -> SessionUpdate | None: ...
-
-
-class ConversationFinder(Protocol):
-    """Finds the session of a trace, by its messages where the trace names none."""
-
-    def session_of(self, trace: Trace, revision: int, commit: Commit) -> str: ...
-
-
-class TurnFinder(Protocol):
-    """Finds the turns that traces go on with in their sessions, where they are sent the results of calls alone."""
-
-    def joined(self, trace: Trace, session_id: str, commit: Commit) -> Trace: ...
-
-    def behind(self, commit: Commit) -> Mapping[str, str]: ...
-
-
-class TraceLookup(Protocol):
-    """The look-ups in the store that the evaluation needs."""
-
-    def standing(self, trace_id: str) -> Standing | None: ...
-
-
 @dataclass(slots=True, kw_only=True)
 class _Evaluated:
-    """All that was found in one trace; `said` are its turns, `turns` the number of the turn of each span."""
+    """Everything that was found in one trace. `said` are its turns, `turns` the number of the turn of each span."""
 
     trace: Trace
     evaluations: list[Evaluation]
@@ -95,8 +58,8 @@ class _Evaluated:
 
 
 class TraceEvaluation:
-    """Evaluates traces one after the other. `run_trace` says what one adds to a run; `earlier` has those that were
-    evaluated before."""
+    """Evaluates traces one after the other. `run_trace` sums up a trace for its run. `with_running_turn` adds to a
+    trace the calls of the turn that it continues."""
 
     def __init__(
         self,
@@ -127,14 +90,15 @@ class TraceEvaluation:
         self._earlier = earlier
         self._readings = Readings()
 
-    def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> Standing | None:
-        """Add to `commit` what follows from the trace; where it stood before, if this revision has left there.
+    def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> StoredPlace | None:
+        """Add to `commit` everything that follows from the trace. Returns the place it has left, if this revision
+        belongs elsewhere.
 
         Its session is scored when all traces of the commit are there, by whoever commits.
         `failure` is what came of an earlier attempt at the trace: it is kept as failed then, without being read.
         """
         # Everything that may have to be tried again comes before anything is changed.
-        before = self._standing(assembled, commit)
+        before = self._stored_place(assembled, commit)
         trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
         # The first revision is asked about as well: it is remembered by that.
         is_same = unreadable is None and self._readings.same(assembled, trace, before)
@@ -180,7 +144,7 @@ class TraceEvaluation:
     def _evaluated(
         self, trace: Trace, assembled: AssembledTrace, session_id: str, unreadable: Failure | None
     ) -> _Evaluated:
-        """All that is found in the trace, beside what its session has said before."""
+        """Return everything that is found in the trace itself and against the earlier turns of its session."""
         previous = self._sessions.previous(session_id, _place(trace))
         context = EvaluationContext(trace, [turn.answer for turn in previous], self._embed)
         evaluations = self._outcomes.find(context, session_id, assembled.revision, unreadable)
@@ -211,10 +175,10 @@ class TraceEvaluation:
         session_id: str,
         assembled: AssembledTrace,
         evaluated: _Evaluated,
-        before: Standing | None,
+        before: StoredPlace | None,
         commit: Commit,
     ) -> None:
-        """Put the trace into its session, and evaluate again what stands behind it there."""
+        """Put the trace into its session, and evaluate the traces that come after it there again."""
         trace = evaluated.trace
         member = Member(
             trace_id=trace.trace_id,
@@ -242,7 +206,7 @@ class TraceEvaluation:
             session_id=session_id,
             started_at=trace.started_at,
             revision=assembled.revision,
-            document=_document(assembled, trace, session_id, evaluated.seen),
+            view=_view(assembled, trace, session_id, evaluated.seen),
             continues_turn=trace.continues_turn,
             turn_goes_on=trace.turn_goes_on,
             offsets=assembled.offsets,
@@ -261,58 +225,59 @@ class TraceEvaluation:
             scored_at=self._clock.now(),
         )
 
-    def took(self, efforts: Sequence[tuple[str, Effort]]) -> None:
-        """Sessions of these agents are over, in this order, and took this."""
-        self._observation.took(efforts)
+    def remember_efforts(self, efforts: Sequence[tuple[str, Effort]]) -> None:
+        """Remember the effort of sessions that are over, in this order, with their agents."""
+        self._observation.remember_efforts(efforts)
 
     def judged(self, judgement: Judgement, commit: Commit) -> None:
-        """Add to `commit` what the judge says; nothing where a newer revision of the trace stands."""
+        """Add to `commit` the judge's answer. Nothing is added where the trace has a newer revision."""
         if self._replace(judgement.job.trace_id, judgement.job.revision, judgement.evaluations, commit):
             commit.judgements.append(judgement)
 
     def take_up(self, pending: Sequence[Evaluation], commit: Commit) -> bool:
-        """Add to `commit` what one trace waits for after all; False where another revision of it stands by now."""
+        """Add to `commit` that one trace waits for the judge after all. Returns False where the trace has another
+        revision by now."""
         return self._replace(pending[0].subject_id, pending[0].revision, pending, commit)
 
     def _replace(self, trace_id: str, revision: int, evaluations: Sequence[Evaluation], commit: Commit) -> bool:
-        """Whether that revision of the trace still stands, and its judged outcomes were replaced."""
-        standing = self._store.standing(trace_id)
-        if standing is None or standing.revision != revision:
+        """Replace the judged outcomes of the revision. Returns False where the trace has another one by now."""
+        stored_place = self._store.stored_place(trace_id)
+        if stored_place is None or stored_place.revision != revision:
             return False
         # Reads the store, so it may have to be tried again, and comes before anything is added.
-        changed = self._sessions.judged(standing.session_id, standing.place, evaluations)
+        changed = self._sessions.judged(stored_place.session_id, stored_place.place, evaluations)
         commit.evaluations += evaluations
         if changed is not None:
             commit.add(changed)
         return True
 
-    def rescore_behind(self, left: Standing, commit: Commit) -> None:
-        """Evaluate again what a trace that has left its session stood before."""
+    def rescore_behind(self, left: StoredPlace, commit: Commit) -> None:
+        """Evaluate again the traces that came after one that has left its session."""
         self._rescore_behind(left.session_id, [left.place], None, commit)
 
     def rescore_from(self, move: Move, commit: Commit) -> None:
-        """Evaluate again a trace that has joined another session, and what stands behind it there."""
+        """Evaluate again a trace that has joined another session, and the traces after it there."""
         self._rescore_behind(move.joined, [(move.started_at, "")], None, commit)
 
-    def _standing(self, assembled: AssembledTrace, commit: Commit) -> Standing | None:
-        """Where the revision before stands; None for the first one."""
+    def _stored_place(self, assembled: AssembledTrace, commit: Commit) -> StoredPlace | None:
+        """Return the place of the revision before; None for the first revision."""
         if assembled.revision == 1:
             return None
         for record in reversed(commit.traces):
             if record.trace_id == assembled.trace_id:
                 place = (record.started_at, record.trace_id)
                 # Whether anything of it will wait for the judge is known when it is stored.
-                return Standing(
+                return StoredPlace(
                     session_id=record.session_id,
                     place=place,
                     revision=record.revision,
                     pending=True,
                     effort=record.effort,
                 )
-        return self._store.standing(assembled.trace_id)
+        return self._store.stored_place(assembled.trace_id)
 
     def _attempt(self, assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
-        """The trace, or what is left to say where the readers fail: that is our defect, and must not be the end."""
+        """Return the trace. Where our own readers fail, return what is left to say: a defect must not be the end."""
         try:
             return self._read(assembled), None
         except Exception as error:
@@ -343,12 +308,12 @@ class TraceEvaluation:
 
 
 def _place(trace: Trace) -> tuple[int, str]:
-    """Where the trace stands in its session."""
+    """Return the place of the trace in its session."""
     return trace.started_at, trace.trace_id
 
 
-def _document(assembled: AssembledTrace, trace: Trace, session_id: str, seen: Seen) -> Document:
-    return trace_document(
+def _view(assembled: AssembledTrace, trace: Trace, session_id: str, seen: Seen) -> TraceView:
+    return view_of(
         trace,
         session_id=session_id,
         revision=assembled.revision,
@@ -364,11 +329,10 @@ def _processes(assembled: AssembledTrace) -> list[str]:
 
 
 def _same(assembled: AssembledTrace, trace: Trace, session_id: str, seen: Seen) -> SameTrace:
-    document = _document(assembled, trace, session_id, seen)
     return SameTrace(
         trace_id=trace.trace_id,
         revision=assembled.revision,
-        revised={field: document[field] for field in OF_REVISION},
+        view=_view(assembled, trace, session_id, seen),
         offsets=assembled.offsets,
         processes=_processes(assembled),
     )

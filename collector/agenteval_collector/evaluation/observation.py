@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
+from agenteval_collector.evaluation.ports import Efforts, FindingsIn, LoopFinder, SeenIn
 from agenteval_collector.model.assembled import AssembledTrace, Death
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.said import SaidTurn
@@ -17,45 +17,11 @@ from otel_agenteval.outcome import Evaluation
 logger = logging.getLogger(__name__)
 
 MAX_SAID = 16 * 1024
-"""Characters of a trace that can be searched."""
-
-
-class FindingsIn(Protocol):
-    """Finds everything in a trace but its loops."""
-
-    def __call__(self, trace: Trace, *, session_id: str, is_first: bool, found_at: int) -> Sequence[Finding]: ...
-
-
-class SeenIn(Protocol):
-    """Says what could be looked for in a trace."""
-
-    def __call__(self, trace: Trace, *, is_first: bool) -> Seen: ...
-
-
-class LoopFinder(Protocol):
-    """Finds the loops of complete traces."""
-
-    def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> Sequence[Finding]: ...
-
-    def in_answers(
-        self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]
-    ) -> Sequence[Finding]: ...
-
-
-class Efforts(Protocol):
-    """Compares what sessions take with what their agents' sessions usually take."""
-
-    def of(self, trace: Trace) -> Effort: ...
-
-    def took(self, efforts: Iterable[tuple[str, Effort]]) -> None: ...
-
-    def unusual(
-        self, trace: Trace, effort: Effort, *, agent: str | None, session_id: str, found_at: int
-    ) -> Sequence[Finding]: ...
+"""Characters of a trace's text that can be searched."""
 
 
 class TraceObservation:
-    """Looks at complete traces, one after the other. `ruled` gives findings as the settings want them."""
+    """Looks at complete traces, one after the other. `ruled` applies the settings to findings."""
 
     def __init__(
         self,
@@ -82,7 +48,8 @@ class TraceObservation:
         is_first: bool,
         turns: Mapping[str, int],
     ) -> list[Finding]:
-        """The findings of a trace; `is_first`: in its session, as far as is known. `turns` is `turn_of` the trace."""
+        """Return the findings of a trace. `is_first` is true where no earlier trace of the session is known; `turns`
+        comes from `turn_of`."""
         now = self._clock.now()
         found = [*self._loops.in_trace(trace, session_id, assembled)]
         if assembled.death is not None:
@@ -98,28 +65,28 @@ class TraceObservation:
         return self._seen_in(trace, is_first=is_first)
 
     def in_answers(self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]) -> list[Finding]:
-        """The repeated answer of a trace, if any: `compared` is its outcome of loop_detection, `said` its turns, and
-        `previous` those before it in its session."""
+        """Return the finding that the trace repeats an answer, if it does. `compared` is its outcome of loop_detection,
+        `said` its turns, and `previous` the turns before it in its session."""
         return self._ruled(self._loops.in_answers(compared, previous, said))
 
     def effort(self, trace: Trace) -> Effort:
-        """The effort of the trace."""
+        """Return the effort of the trace."""
         return self._efforts.of(trace)
 
     def unusual_effort(self, trace: Trace, session: SessionRecord) -> list[Finding]:
-        """The finding that `session` takes more than usual since `trace`, if it does."""
+        """Return the finding that `session` takes more than usual since `trace`, if it does."""
         found = self._efforts.unusual(
             trace, session.effort, agent=session.agent, session_id=session.session_id, found_at=self._clock.now()
         )
         return self._ruled(found)
 
-    def took(self, efforts: Iterable[tuple[str, Effort]]) -> None:
-        """Sessions of these agents are over, in this order, and took this."""
-        self._efforts.took(efforts)
+    def remember_efforts(self, efforts: Iterable[tuple[str, Effort]]) -> None:
+        """Remember the effort of sessions that are over, in this order, with their agents."""
+        self._efforts.remember_efforts(efforts)
 
 
 def turn_of(trace: Trace) -> dict[str, int]:
-    """The number of the turn that each span of a turn, of a tool call or of a model call belongs to."""
+    """Return the number of the turn of each span that is a turn, a tool call or a model call."""
     turns: dict[str, int] = {}
     for number, turn in enumerate(trace.turns):
         turns[turn.span_id] = number
@@ -130,7 +97,7 @@ def turn_of(trace: Trace) -> dict[str, int]:
 
 
 def searchable(trace: Trace) -> str:
-    """The texts of a trace, to be searched whatever their case; the first of them where they are long."""
+    """Return the texts of a trace in lower case for searching. Long ones are cut."""
     texts = (text[:MAX_SAID] for turn in trace.turns for text in (turn.input, turn.output) if text)
     return "\n".join(texts)[:MAX_SAID].casefold()
 
@@ -150,6 +117,6 @@ def _death_of(trace: Trace, death: Death, session_id: str, found_at: int) -> Fin
         agent=trace.agent or death.agent,
         service=trace.service or death.service,
         service_version=trace.service_version,
-        metadata={"open_spans": [str(span["name"]) for span in death.open_spans[:10]]},
+        metadata={"open_spans": [span.name for span in death.open_spans[:10]]},
         found_at=found_at,
     )

@@ -2,10 +2,9 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
+from agenteval_collector.evaluation.ports import Judging
 from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
-from agenteval_collector.model.judging import Referral
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.conventions.runs import EXPECTED_TOOLS
 from otel_agenteval.model import Trace
@@ -17,15 +16,8 @@ MAX_REASON = 500
 """Characters of an error that are kept."""
 
 
-class Judging(Protocol):
-    """Chooses the outcomes that the judge is to find, at once, from the trace and whether it was `looped`: a loop was
-    found in it. Never asks the judge."""
-
-    def refer(self, trace: Trace, session_id: str, *, looped: bool) -> Sequence[Referral]: ...
-
-
 class TraceOutcomes:
-    """Asks the evaluators about a trace, each for itself, and says what is left to the judge.
+    """Asks every evaluator about a trace by itself, and adds the outcomes that are left to the judge.
 
     `with_truth` are asked only about traces with ground truth, readable or not. `thresholds` by evaluator name,
     `embedding_model` is named by evaluations that rest on it.
@@ -50,7 +42,8 @@ class TraceOutcomes:
     def find(
         self, context: EvaluationContext, session_id: str, revision: int, failure: Failure | None
     ) -> list[Evaluation]:
-        """Of this revision of the context's trace; where it could not be read, `failure` is the outcome of all."""
+        """Return the outcomes of this revision of the trace. Where it could not be read, `failure` is the outcome of
+        all."""
         trace = context.trace
         evaluators = [*self._evaluators, *(self._with_truth if _has_truth(trace) else ())]
         return [
@@ -69,8 +62,8 @@ class TraceOutcomes:
     def left_to_judge(
         self, trace: Trace, session_id: str, revision: int, failure: Failure | None, *, looped: bool
     ) -> list[Evaluation]:
-        """The judged outcomes of this revision of the trace, with the arguments of `find`: pending ones and final
-        ones. `looped`: a loop was found in it."""
+        """Return the judged outcomes of this revision of the trace, pending and final ones. `looped` is true where a
+        loop was found in it."""
         return [
             self._evaluation(
                 trace, session_id, revision,
@@ -130,7 +123,7 @@ def _outcome(evaluator: TraceEvaluator, context: EvaluationContext) -> Outcome:
 
 
 def failure_of(error: Exception, what: str) -> Failure:
-    """The error as an outcome. Errors quote what they stumbled over, which may be of any size."""
+    """Return the error as an outcome. The message is cut, because errors quote input of any size."""
     try:
         told = str(error)
     except Exception:  # noqa: BLE001 - whatever an error's own text raises

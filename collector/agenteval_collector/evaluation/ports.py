@@ -1,16 +1,93 @@
-"""The ports around the evaluation: the store, the sessions, and whoever it hands on to."""
+"""The ports of the evaluation, to sessions, conversations, findings, the judge and the store."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.judging import JudgeJob
+from agenteval_collector.model.judging import JudgeJob, Referral
 from agenteval_collector.model.news import News
-from agenteval_collector.model.sessions import SessionUpdate
+from agenteval_collector.model.said import SaidTurn
+from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, StoredPlace
+from otel_agenteval.finding import Finding, Seen
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation
+
+
+class SessionAggregation(Protocol):
+    """The operations on sessions that the evaluation needs. A `place` is a trace's start time and id."""
+
+    def previous(self, session_id: str, place: tuple[int, str]) -> list[SaidTurn]: ...
+
+    def followers(
+        self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
+    ) -> list[tuple[Member, list[SaidTurn]]]: ...
+
+    def put(
+        self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort, seen: Seen
+    ) -> SessionRecord: ...
+
+    def found_unusual(self, session_id: str) -> None: ...
+
+    def rescore(self, session_id: str, member: Member) -> None: ...
+
+    def judged(
+        self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
+    ) -> SessionUpdate | None: ...
+
+
+class ConversationFinder(Protocol):
+    """Finds the session of a trace, by its messages where the trace names none."""
+
+    def session_of(self, trace: Trace, revision: int, commit: Commit) -> str: ...
+
+
+class TraceLookup(Protocol):
+    """The look-ups in the store that the evaluation needs."""
+
+    def stored_place(self, trace_id: str) -> StoredPlace | None: ...
+
+
+class FindingsIn(Protocol):
+    """Finds everything in a trace but its loops."""
+
+    def __call__(self, trace: Trace, *, session_id: str, is_first: bool, found_at: int) -> Sequence[Finding]: ...
+
+
+class SeenIn(Protocol):
+    """Says what could be looked for in a trace."""
+
+    def __call__(self, trace: Trace, *, is_first: bool) -> Seen: ...
+
+
+class LoopFinder(Protocol):
+    """Finds the loops of complete traces."""
+
+    def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> Sequence[Finding]: ...
+
+    def in_answers(
+        self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]
+    ) -> Sequence[Finding]: ...
+
+
+class Efforts(Protocol):
+    """Compares what sessions take with what their agents' sessions usually take."""
+
+    def of(self, trace: Trace) -> Effort: ...
+
+    def remember_efforts(self, efforts: Iterable[tuple[str, Effort]]) -> None: ...
+
+    def unusual(
+        self, trace: Trace, effort: Effort, *, agent: str | None, session_id: str, found_at: int
+    ) -> Sequence[Finding]: ...
+
+
+class Judging(Protocol):
+    """Chooses the outcomes that are left to the judge. `looped` is true where a loop was found in the trace. Never asks
+    the judge."""
+
+    def refer(self, trace: Trace, session_id: str, *, looped: bool) -> Sequence[Referral]: ...
 
 
 class EvaluationStore(Protocol):
@@ -76,3 +153,11 @@ class ScoredTaker(Protocol):
     """Takes note of what is stored, so that nothing of it is read from the log again. Must not block."""
 
     def take_scored(self, trace_id: str, revision: int) -> None: ...
+
+
+class TurnFinder(Protocol):
+    """Finds the turns that traces go on with in their sessions, where they are sent the results of calls alone."""
+
+    def joined(self, trace: Trace, session_id: str, commit: Commit) -> Trace: ...
+
+    def behind(self, commit: Commit) -> Mapping[str, str]: ...

@@ -1,4 +1,4 @@
-"""Serialized spans and log records to a `Trace` that can be stored and shown."""
+"""Read serialized spans and log records into a `Trace` that can be stored and shown."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,18 +11,19 @@ from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
 from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.runs import STAMPED, RunNaming
 from otel_agenteval.model import Trace
+from otel_agenteval.text import storable
 
 T = TypeVar("T")
 
 MAX_NAME = 1024
-"""Characters of an id or a name; a longer one is cut, and told from others like it by a digest."""
+"""Characters of an id or a name. A longer one is cut, and ends in a digest that tells it from others like it."""
 
 MAX_SPANS = 10_000
-"""Spans of a trace that are read: the first ones that came and, with the root among them, the last thousand."""
+"""Spans of a trace that are read: the first ones that came, and the last thousand, with the root among them."""
 _LAST_SPANS = 1000
 
 LATEST = 2**63 - 1
-"""The last nanosecond that the store's integers hold, in the year 2262; OTLP has room for twice as many."""
+"""The last nanosecond that the store's integers hold, in the year 2262. OTLP has room for twice as many."""
 
 
 class TraceReader:
@@ -66,7 +67,7 @@ def _within_bounds(spans: Sequence[T]) -> Sequence[T]:
 
 
 def _completed(trace: Trace, death: Death) -> Trace:
-    """The trace of an agent that died, with what was reported of the spans that will never come, such as its root."""
+    """Return the trace of an agent that died, completed by the reported starts of spans that will never come."""
     return replace(
         trace,
         session_id=trace.session_id or death.session_id,
@@ -79,7 +80,7 @@ def _completed(trace: Trace, death: Death) -> Trace:
 
 
 def _storable(trace: Trace) -> Trace:
-    """The same with times, ids and names that the store and UTF-8 can hold."""
+    """Return the trace with times, ids and names that the store and UTF-8 can hold."""
     return replace(
         trace,
         session_id=_name(trace.session_id),
@@ -104,7 +105,7 @@ def _storable(trace: Trace) -> Trace:
 def _name(text: str | None) -> str | None:
     if text is None:
         return None
-    clean = text.encode(errors="replace").decode()
+    clean = storable(text)
     if len(clean) <= MAX_NAME:
         return clean
     digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -1,26 +1,27 @@
-"""Whether a newer revision of a trace says anything that the one before did not."""
+"""Detection of revisions that say nothing new, so that their outcomes can be kept."""
 
 from dataclasses import replace
 
 from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.sessions import Standing
+from agenteval_collector.model.sessions import StoredPlace
 from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.model import Trace
 
 CAPACITY = 10_000
-"""Traces that are remembered, the ones that were read last."""
+"""Traces that are remembered: those that were read last."""
 
 
 class Readings:
-    """Remembers of the last traces what was read, as a digest. Not thread-safe."""
+    """Digests of the last traces as they were read. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._read: Recent[tuple[int, int]] = Recent(CAPACITY)
+        self._read: Recent[str, tuple[int, int]] = Recent(CAPACITY)
 
-    def same(self, assembled: AssembledTrace, trace: Trace, before: Standing | None) -> bool:
-        """Whether `trace`, read from a newer revision, says what the stored one `before` says.
+    def same(self, assembled: AssembledTrace, trace: Trace, before: StoredPlace | None) -> bool:
+        """Return whether `trace`, read from a newer revision, says the same as the stored one `before`.
 
-        Not where that waits for the judge, who is to answer for the newest revision, nor where nothing is remembered.
+        False where the stored one waits for the judge, who has to answer for the newest revision, and where nothing is
+        remembered.
         """
         digest = _digest(assembled, trace)
         known = self._read.get(assembled.trace_id)
@@ -29,6 +30,7 @@ class Readings:
 
 
 def _digest(assembled: AssembledTrace, trace: Trace) -> int:
-    """Equal for readings that differ in nothing that is scored: in how many spans they have at most."""
+    """Return a number that is equal for readings that differ in nothing that is scored, only in the number of their
+    spans."""
     death = None if assembled.death is None else assembled.death.reason
     return hash((repr(replace(trace, span_count=0)), death))

@@ -1,4 +1,4 @@
-"""The traces that are still running; read when somebody asks, not while spans arrive."""
+"""Traces that are still running. They are read when somebody asks, not while spans arrive."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,13 +6,12 @@ from typing import Protocol
 
 from agenteval_collector.evaluation.ports import Reader
 from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.documents import Document
-from agenteval_collector.model.rendering import trace_document
-from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.running import OpenSpan, RunningTrace
+from agenteval_collector.model.trace_view import TraceView, view_of
 from otel_agenteval.model import Trace
 
 MAX_TRACES = 500
-"""Open traces looked at, the newest ones: an answer must not take long because much is going on."""
+"""Open traces that are looked at, the newest ones: an answer must not take long because much is going on."""
 
 
 class OpenTraces(Protocol):
@@ -30,7 +29,7 @@ class ReportedTraces(Protocol):
 
     def begun(self, trace_id: str) -> Trace | None: ...
 
-    def of_trace(self, trace_id: str) -> list[Document]: ...
+    def of_trace(self, trace_id: str) -> Sequence[OpenSpan]: ...
 
     def stopped(self, trace_id: str) -> str | None: ...
 
@@ -60,14 +59,14 @@ class Running:
             reported[each.trace_id] = _joined(each, reported.get(each.trace_id))
         return list(reported.values())
 
-    def document(self, trace_id: str) -> Document | None:
-        """The document of a trace that is not complete; None where none of this id is known to run."""
+    def trace(self, trace_id: str) -> TraceView | None:
+        """A view of a trace that is not complete; None where none of this id is known to run."""
         open_trace = self._open_traces.peek(trace_id)
         begun = self._reported.begun(trace_id)
         if open_trace is None:
-            return None if begun is None else trace_document(begun, revision=0, complete=False)
+            return None if begun is None else view_of(begun, revision=0, complete=False)
         arrived = self._read(open_trace)
-        return trace_document(
+        return view_of(
             arrived if begun is None else completed(arrived, begun),
             revision=open_trace.revision,
             complete=False,
@@ -75,13 +74,13 @@ class Running:
             waits_for=open_trace.waits_for,
         )
 
-    def open_spans(self, trace_id: str) -> tuple[list[Document], str | None]:
+    def open_spans(self, trace_id: str) -> tuple[Sequence[OpenSpan], str | None]:
         """The spans of a trace that have begun and not ended, and why they will not end; None where they may."""
         return self._reported.of_trace(trace_id), self._reported.stopped(trace_id)
 
 
 def completed(arrived: Trace, begun: Trace) -> Trace:
-    """What has arrived of a trace, with whose it is as far as only the spans say that are open."""
+    """Return the spans that have arrived of a trace, with the session and agent that only the reported starts name."""
     return replace(
         arrived,
         session_id=arrived.session_id or begun.session_id,
@@ -104,7 +103,7 @@ def _running(trace: Trace) -> RunningTrace:
 
 
 def _joined(arrived: RunningTrace, reported: RunningTrace | None) -> RunningTrace:
-    """What its spans say, completed by what its process has reported."""
+    """Return the trace of its spans, completed by the starts that its process has reported."""
     if reported is None:
         return arrived
     return replace(

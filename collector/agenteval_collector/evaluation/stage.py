@@ -14,7 +14,7 @@ from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judging import Judgement, job_of
 from agenteval_collector.model.links import Move
 from agenteval_collector.model.news import News, NewsSink
-from agenteval_collector.model.sessions import Standing
+from agenteval_collector.model.sessions import StoredPlace
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import RetryableError, Unavailable
@@ -71,7 +71,7 @@ class EvaluationStage(Component):
         self._progress = progress
         self._emission = emission
         self._clock = clock
-        self._whole: Recent[bool] = Recent(SESSIONS)
+        self._whole: Recent[str, bool] = Recent(SESSIONS)
         self._to_resume: deque[str] = deque()
         # Where to go on with those that were pending before the start; None when all are handed over.
         self._pending_after: str | None = None
@@ -187,7 +187,7 @@ class EvaluationStage(Component):
         if not session_ids:
             return
         news = self.insist(self._store.finalize, session_ids)
-        self._evaluation.took(news.efforts)
+        self._evaluation.remember_efforts(news.efforts)
         self._emit(news)
 
     def run(self) -> None:
@@ -220,7 +220,7 @@ class EvaluationStage(Component):
     def find_what_the_last_run_left(self) -> None:
         """The sessions that go on, and what those took that are over."""
         self._to_resume.extend(self.insist(self._store.live_sessions))
-        self._evaluation.took(self.insist(self._store.efforts, EFFORTS))
+        self._evaluation.remember_efforts(self.insist(self._store.efforts, EFFORTS))
 
     def _resume_some(self) -> None:
         """The sessions that were live at the last stop count again, and the traces that were pending then are referred
@@ -241,11 +241,11 @@ class EvaluationStage(Component):
             # Its first trace may have been scored between the report and now.
             self.insist(self._store.end_session, ended.session_id)
 
-    def _recount(self, left: Sequence[Standing], moves: Sequence[Move]) -> None:
+    def _recount(self, left: Sequence[StoredPlace], moves: Sequence[Move]) -> None:
         """Traces are in other sessions than before: by late spans, or as others have joined them to a conversation.
         Score those sessions as they are now."""
         commit = Commit()
-        gone = [*left, *(Standing(session_id=each.left, place=each.place, revision=0) for each in moves)]
+        gone = [*left, *(StoredPlace(session_id=each.left, place=each.place, revision=0) for each in moves)]
         for session_id in {*(each.session_id for each in gone), *(each.joined for each in moves)}:
             update = self.insist(self._sessions.reload, session_id)
             if update is None:

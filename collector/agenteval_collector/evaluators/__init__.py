@@ -1,7 +1,7 @@
-"""Evaluators: they turn traces into outcomes. One file each, one line in `builtin.py`."""
+"""Evaluators: a trace goes in, an outcome comes out. Each is one file and one line in `builtin.py`."""
 
 from agenteval_collector.evaluators.builtin import TRACE_EVALUATORS, TRUTH_EVALUATORS
-from agenteval_collector.evaluators.port import EvaluationContext, TraceEvaluator, comparable, unanswered
+from agenteval_collector.evaluators.ports import EvaluationContext, TraceEvaluator, comparable, unanswered
 
 __all__ = [
     "TRACE_EVALUATORS",

@@ -1,10 +1,10 @@
-"""Whether the answer is about what was asked, by the distance of their embeddings.
+"""Coherence: the answer is about the question, by the distance of their embeddings.
 
 Compared are the message texts: the input of the trace's first turn and the output of its last one. Tool calls,
 intermediate replies and JSON around messages do not count.
 """
 
-from agenteval_collector.evaluators.port import EvaluationContext, unanswered, unrecorded
+from agenteval_collector.evaluators.ports import EvaluationContext, unanswered, unrecorded
 from otel_agenteval.metrics import coherence
 from otel_agenteval.outcome import Method, Outcome, Score, Status, Unscored
 

@@ -1,4 +1,4 @@
-"""Whether the agent repeats itself across the turns of a session.
+"""Loop detection: the agent does not repeat itself across the turns of a session.
 
 Every answer of the trace is compared with the answers of the `WINDOW` turns before it, in this trace and in earlier
 traces of the session by start time. A trace of several turns has the score of its worst one. Turns without an
@@ -8,7 +8,7 @@ answer (failed, or not recorded) take their place in the window, but are not com
 from collections.abc import Sequence
 from typing import Any
 
-from agenteval_collector.evaluators.port import EvaluationContext, unanswered
+from agenteval_collector.evaluators.ports import EvaluationContext, unanswered
 from otel_agenteval.metrics import LoopText, MetricResult, loop_score
 from otel_agenteval.metrics.loops import DEFAULT_WINDOW as WINDOW
 from otel_agenteval.outcome import Method, Outcome, Score, Status, Unscored
@@ -29,7 +29,7 @@ class LoopDetection:
 
 
 def repetition(answers: Sequence[LoopText | None], previous: Sequence[LoopText | None]) -> Outcome:
-    """The outcome for a trace with these `answers` after the `previous` ones of its session, oldest first."""
+    """Return the outcome for a trace with these `answers` after the `previous` ones of its session, oldest first."""
     said = list(previous[-WINDOW:])
     worst: Score | None = None
     for answer in answers:
@@ -41,7 +41,7 @@ def repetition(answers: Sequence[LoopText | None], previous: Sequence[LoopText |
 
 
 def _reason(result: MetricResult, turn: int) -> str:
-    """Says how many turns back the closest answer is; `turn` is the position of the answer that was compared."""
+    """Say how many turns back the closest answer is. `turn` is the position of the answer that was compared."""
     comparisons: Any = result.metadata["comparisons"]
     closest = max(comparisons, key=lambda comparison: (comparison["hybrid_score"], comparison["trace_index"]))
     back = turn - closest["trace_index"]

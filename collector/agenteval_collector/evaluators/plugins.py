@@ -1,4 +1,4 @@
-"""Evaluators that users bring along: classes named by entry points of the group `otel_agenteval.evaluators`.
+"""Evaluators of users: classes named by entry points of the group `otel_agenteval.evaluators`.
 
 Such a class follows `evaluators.TraceEvaluator` and is made without arguments. It runs on the evaluation's thread, for
 every trace, so it has to compute, and must not wait for anything. What takes a model's judgement is a rubric in the
@@ -23,18 +23,18 @@ from otel_agenteval.outcome import Failure, Method, Outcome, Score, Status, Unsc
 
 GROUP = "otel_agenteval.evaluators"
 METHODS = (Method.EXACT, Method.EMBEDDING)
-"""`llm` is the judge's: its outcomes are sampled, waited for and asked again."""
+"""Methods that a user's evaluator may have. `llm` is reserved for the judge."""
 REASONS_FOR_NONE = (Status.NOT_APPLICABLE, Status.NO_CONTENT)
 """Statuses that a user's evaluator may give an outcome without a score."""
 
 
 class EvaluatorEnded(Exception):
-    """An evaluator tried to end the collector."""
+    """Raised where an evaluator tried to end the collector."""
 
 
 @dataclass(slots=True)
 class OwnEvaluator:
-    """A user's evaluator, with outcomes that are what they claim to be. `evaluate` raises for all others."""
+    """A user's evaluator with checked outcomes. `evaluate` raises for any outcome that is not valid."""
 
     name: str
     version: str
@@ -55,12 +55,12 @@ class OwnEvaluator:
 
 
 def installed() -> Iterable[EntryPoint]:
-    """The entry points of this environment."""
+    """Return the entry points of this environment."""
     return entry_points(group=GROUP)
 
 
 def load(found: Iterable[EntryPoint], taken: Iterable[str]) -> list[TraceEvaluator]:
-    """The evaluators that the entry points name; `taken` are the names of those that are there already.
+    """Return the evaluators that the entry points name. `taken` are the names that are in use already.
 
     Raises ConfigError, naming the entry point, where one does not load, is no evaluator, or has a name that is taken.
     """
@@ -97,7 +97,7 @@ def _problem(evaluator: object, taken: set[str]) -> str | None:
 
 
 def _checked(found: object) -> Outcome:
-    """The outcome, made anew. Raises TypeError and ValueError for what is none, saying what is wrong."""
+    """Return a valid copy of the outcome. Raises TypeError or ValueError that says what is wrong with it."""
     if type(found) not in (Score, Unscored, Failure):
         raise TypeError(f"evaluate returned a {type(found).__qualname__}, not a Score, an Unscored or a Failure")
     assert isinstance(found, Score | Unscored | Failure)

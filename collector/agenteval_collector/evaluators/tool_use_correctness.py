@@ -1,4 +1,4 @@
-"""Whether the expected tools were called, where the trace carries ground truth or a dataset gives it.
+"""Tool use: the expected tools were called, where the trace or a dataset has ground truth.
 
 The published tool correctness against ground truth (`metrics.tool_use_correctness`), for what can be seen without a
 judge: selection, parameters and sequence weigh a third each, or selection and sequence a half each where no expected
@@ -8,7 +8,7 @@ arguments agrees with any.
 
 from collections.abc import Sequence
 
-from agenteval_collector.evaluators.port import EvaluationContext
+from agenteval_collector.evaluators.ports import EvaluationContext
 from otel_agenteval.conventions.runs import EXPECTED_TOOLS
 from otel_agenteval.metrics import ToolUse, tool_use_correctness
 from otel_agenteval.model import ExpectedTool, Json, ToolCall
@@ -47,7 +47,7 @@ class ToolUseCorrectness:
 
 
 def _used(call: ToolCall, expected: Sequence[ExpectedTool], *, by_name: bool) -> ToolUse:
-    """The call as it is compared: without arguments where none are expected of its tool."""
+    """Return the call in the form in which it is compared: without arguments where none are expected of its tool."""
     any_arguments = by_name or all(each.arguments is None for each in expected if each.name == call.name)
     given: dict[str, Json] = call.arguments if isinstance(call.arguments, dict) and not any_arguments else {}
     return ToolUse(call.name, given)

@@ -9,11 +9,11 @@ from agenteval_collector.findings.schemas import SchemaChecks, Uncheckable
 from otel_agenteval.model import Json, ToolCall
 
 MAX_UNSAID = 10
-"""Values of one call that are named."""
+"""Values of one call that are named at most."""
 
 
 def invalid(subject: Subject) -> Iterator[Observed]:
-    """The arguments are broken JSON, or do not fit the JSON schema that was recorded of the tool."""
+    """Find arguments that are broken JSON, or do not fit the JSON schema that was recorded of the tool."""
     schemas = SchemaChecks()
     parameters = {tool.name: tool.parameters for tool in subject.trace.available_tools}
     for turn, call in subject.calls():
@@ -26,8 +26,8 @@ def invalid(subject: Subject) -> Iterator[Observed]:
 
 
 def _is_broken(arguments: Json) -> bool:
-    """Whether arguments were meant to be JSON: text that is none of its own is what some tools take. Objects in the
-    notation of Python are what a library made of them."""
+    """Return whether arguments were meant to be JSON and are not. Some tools take plain text, and libraries write
+    objects in the notation of Python: neither is broken."""
     return isinstance(arguments, str) and arguments.lstrip()[:1] in ("{", "[") and arguments.lstrip()[1:2] != "'"
 
 
@@ -44,8 +44,11 @@ def _misfit(call: ToolCall, schema: Json, schemas: SchemaChecks) -> str | None:
 
 
 def unsaid(subject: Subject) -> Iterator[Observed]:
-    """An identifier or a number in the arguments that nothing before the call contains: no user, no instruction, no
-    description of a tool, no result, no answer. Only where all that came before is known (`grounding`)."""
+    """Find identifiers and numbers in arguments that nothing before the call contains: no user, instruction,
+    description of a tool, result or answer.
+
+    Looks only where everything that came before is known (`grounding`).
+    """
     if not subject.is_history_known or not subject.trace.tool_calls:
         return
     said = Conversation(complete=True)

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 MAX_TEXT: Final = 50_000
-"""Characters at the end of a text that are looked at."""
+"""Characters at the end of a text that are searched."""
 MAX_LEAD: Final = 200
 """Characters that may stand before a call in a fence."""
 MAX_MARKS: Final = 50
-"""Marks, or beginnings of JSON, that are tried."""
+"""Marks, or beginnings of JSON, that are tried at most."""
 
 _SIGNS: Final = ("<", "[", "{", "(", "Action Input:")
-"""Without any of these there is no call: most replies need not be searched."""
+"""Signs of a call. A text without any of them has no call, so most replies are not searched."""
 
 _NAME: Final = r"[A-Za-z_][\w.\-/]{0,127}+"
 _BAR: Final = "[|｜]"
@@ -80,7 +80,7 @@ _DECODER: Final = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class WrittenCalls:
-    """The calls in a text, by the names of their `tools` in order; `excerpt` is the text from the first one on.
+    """The calls in a text, by the names of their `tools` in order. `excerpt` is the text from the first one on.
 
     `is_marked`: they are not bare. `begins`: no words stand before them, `ends`: none stand between and after them;
     `opens_line`: none stand before the first one on its line.
@@ -95,7 +95,7 @@ class WrittenCalls:
 
 
 def written_calls(text: str) -> WrittenCalls | None:
-    """The calls in a text, marked ones before bare ones; None without any."""
+    """Return the calls in a text: marked ones, else bare ones, else None."""
     if not any(sign in text for sign in _SIGNS):
         return None
     text = text[-MAX_TEXT:].rpartition(_THOUGHT_ENDS)[2].strip()
@@ -130,7 +130,7 @@ def _marked(text: str, searched: str) -> WrittenCalls | None:
 
 
 def _call_at(text: str, mark: re.Match[str]) -> tuple[list[str], int]:
-    """The tools called behind a mark, and where that ends; none where something else stands there."""
+    """Return the tools called behind a mark, and the end of the call. No tools where something else stands there."""
     name, position = mark[mark.lastgroup] if mark.lastgroup else None, mark.end()
     if name is None:
         position = _after(_BETWEEN, text, position)
@@ -157,7 +157,7 @@ def _end_of_arguments(text: str, position: int) -> int:
 
 
 def _json(text: str, searched: str) -> WrittenCalls | None:
-    """Bare calls in JSON, up to the end of the text."""
+    """Return bare calls in JSON, up to the end of the text."""
     for count, line in enumerate(_BEGINS_JSON.finditer(searched)):
         if count == MAX_MARKS:
             break
@@ -168,14 +168,14 @@ def _json(text: str, searched: str) -> WrittenCalls | None:
 
 
 def _python(text: str) -> WrittenCalls | None:
-    """A bare call in Python, or a list of them, that is the whole text."""
+    """Return a bare call in Python, or a list of them, that is the whole text."""
     call = _PYTHON.fullmatch(text)
     return WrittenCalls((_plain(call[1]),), text) if call else None
 
 
 def _last_fence(text: str) -> WrittenCalls | None:
-    """Bare calls in a fence that ends the text, behind a few words at most: more of them are about the calls, as are
-    those that end in a colon, by which an example is shown."""
+    """Return bare calls in a fence that ends the text, after a few words at most. More words, or words that end in a
+    colon, explain the calls and show an example."""
     fences = [*_FENCED.finditer(text)]
     if not fences or fences[-1].end() != len(text) or fences[-1].start() > MAX_LEAD:
         return None
@@ -187,7 +187,8 @@ def _last_fence(text: str) -> WrittenCalls | None:
 
 
 def _objects(text: str, position: int, *, is_marked: bool) -> tuple[list[str], int]:
-    """The tools that JSON from `position` on calls, and where it ends; none where a part of it calls none."""
+    """Return the tools that the JSON from `position` on calls, and the end of it. No tools where a part of it calls
+    none."""
     tools: list[str] = []
     more: re.Match[str] | None = None
     while not tools or more:
@@ -201,8 +202,8 @@ def _objects(text: str, position: int, *, is_marked: bool) -> tuple[list[str], i
 
 
 def _decoded(text: str, position: int) -> tuple[Any, int]:
-    """The JSON at `position`, and where it ends. Of what is broken, or cut, the name that stands in it, up to the next
-    tag or token."""
+    """Return the JSON at `position`, and its end. Of JSON that is broken or cut, return the tool's name in it, up to
+    the next tag or token."""
     try:
         value, end = _DECODER.raw_decode(text, position)
     except (ValueError, RecursionError):
@@ -214,7 +215,7 @@ def _decoded(text: str, position: int) -> tuple[Any, int]:
 
 
 def _tools_in(value: Any, depth: int, *, is_marked: bool) -> Iterator[str]:
-    """The tools that decoded JSON calls, each with arguments unless it is marked as a call."""
+    """Yield the tools that decoded JSON calls. Without a mark, a call needs arguments."""
     if isinstance(value, list) and depth:
         for each in value[:MAX_MARKS]:
             yield from _tools_in(each, depth - 1, is_marked=is_marked)
@@ -230,7 +231,7 @@ def _tools_in(value: Any, depth: int, *, is_marked: bool) -> Iterator[str]:
 
 
 def _says_something(text: str) -> bool:
-    """Whether words stand in it, and not only what is put around calls."""
+    """Return whether there are words in the text, and not only what is usually put around calls."""
     return any(character.isalnum() for character in _WRAPPING.sub("", text))
 
 
@@ -240,7 +241,7 @@ def _after(expression: re.Pattern[str], text: str, position: int) -> int:
 
 
 def _plain(tool: str) -> str:
-    """The tool's own name, without the namespace that a model was shown it in."""
+    """Return the tool's own name, without the namespace in which a model was shown it."""
     for namespace in _NAMESPACES:
         tool = tool.removeprefix(namespace)
     return tool.removesuffix(".call")

@@ -17,16 +17,16 @@ from otel_agenteval.finding import Finding, FindingKind, Severity
 from otel_agenteval.model import ModelCall, Trace
 
 KEPT_SESSIONS: Final = 200
-"""Finished sessions of an agent that are compared with."""
+"""Finished sessions of an agent that later ones are compared with."""
 MIN_SESSIONS: Final = 30
-"""Finished sessions that it takes before anything is called unusual."""
+"""Finished sessions that are needed before anything is called unusual."""
 UNUSUAL_SHARE: Final = 0.15
 KEPT_AGENTS: Final = 1_000
-"""Agents that are remembered; the one that was not heard of for longest is forgotten."""
+"""Agents that are remembered. The one without news for longest is forgotten."""
 
 
 def effort_of(trace: Trace, *, usd: float | None = None) -> Effort:
-    """The effort of one trace; `usd` is what its model calls cost, where their prices are known."""
+    """Return the effort of one trace. `usd` is the cost of its model calls, where their prices are known."""
     calls = trace.model_calls
     used = [call.usage for call in calls if call.usage is not None]
     return Effort(
@@ -39,7 +39,7 @@ def effort_of(trace: Trace, *, usd: float | None = None) -> Effort:
 
 @dataclass(frozen=True, slots=True)
 class Unusual:
-    """A measure of which a session takes more than `percentile` percent of the `sessions` compared with."""
+    """A measure of which a session takes more than `percentile` percent of the `sessions` it is compared with."""
 
     measure: str
     value: float
@@ -51,10 +51,10 @@ class EffortHistory:
     """The efforts of each agent's last finished sessions, bounded as above. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._efforts: Recent[deque[Effort]] = Recent(KEPT_AGENTS)
+        self._efforts: Recent[str, deque[Effort]] = Recent(KEPT_AGENTS)
 
     def add(self, agent: str, effort: Effort) -> None:
-        """A session of `agent` is over; the oldest of `KEPT_SESSIONS` makes room for it."""
+        """Add a session of `agent` that is over, in place of the oldest of `KEPT_SESSIONS`."""
         kept = self._efforts.get(agent)
         if kept is None:
             kept = deque(maxlen=KEPT_SESSIONS)
@@ -62,7 +62,7 @@ class EffortHistory:
         kept.append(effort)
 
     def unusual(self, agent: str, effort: Effort) -> list[Unusual]:
-        """The measures in which `effort`, of a session so far, is unusual for `agent`."""
+        """Return the measures in which `effort`, of a session so far, is unusual for `agent`."""
         kept = self._efforts.get(agent) or ()
         compared = ((name, _values(name, [effort]), _values(name, kept)) for name in Effort.__slots__)
         return [
@@ -74,32 +74,33 @@ class EffortHistory:
 
 
 class AgentEfforts:
-    """Compares what sessions take with what their agents' sessions usually take. `cost` prices model calls in US
-    dollars, None where it cannot. Owned by one thread."""
+    """Compares the effort of sessions with that of their agents' earlier ones. `cost` prices model calls in US dollars,
+    None where it cannot. Owned by one thread."""
 
     def __init__(self, cost: Callable[[Sequence[ModelCall]], float | None]) -> None:
         self._cost = cost
         self._history = EffortHistory()
 
     def of(self, trace: Trace) -> Effort:
-        """The effort of the trace."""
+        """Return the effort of the trace."""
         return effort_of(trace, usd=self._cost(trace.model_calls))
 
-    def took(self, efforts: Iterable[tuple[str, Effort]]) -> None:
-        """Sessions of these agents are over, in this order, and took this."""
+    def remember_efforts(self, efforts: Iterable[tuple[str, Effort]]) -> None:
+        """Remember the effort of sessions that are over, in this order, with their agents."""
         for agent, effort in efforts:
             self._history.add(agent, effort)
 
     def unusual(
         self, trace: Trace, effort: Effort, *, agent: str | None, session_id: str, found_at: int
     ) -> list[Finding]:
-        """The finding, if any, that a session of `agent` takes more than usual by `effort`, since `trace`."""
+        """Return the finding, if any, that a session of `agent` takes more than usual by `effort`, since `trace`."""
         unusual = self._history.unusual(agent, effort) if agent is not None else []
         return [unusual_effort(trace, unusual, session_id=session_id, found_at=found_at)] if unusual else []
 
 
 def unusual_effort(trace: Trace, unusual: Sequence[Unusual], *, session_id: str, found_at: int) -> Finding:
-    """The finding that a session's effort is unusual from `trace` on; `unusual` says in what, at least one measure."""
+    """Return the finding that a session's effort is unusual from `trace` on, by the measures in `unusual`, at least
+    one."""
     measured = ", ".join(f"{_shown(each)} (more than {each.percentile:.0f} %)" for each in unusual)
     return Finding(
         kind=FindingKind.UNUSUAL_EFFORT,

@@ -16,11 +16,11 @@ from functools import lru_cache
 from otel_agenteval.model import Json
 
 MAX_SAID = 200_000
-"""Characters of a conversation that are remembered; behind that, nothing can be called unsaid."""
+"""Characters of a conversation that are remembered. Beyond that, nothing can be called unsaid."""
 MAX_LOOKED_UP = 1_000
 """Values of one call that are looked up."""
 SMALL = 100
-"""Numbers below are not looked up."""
+"""The number from which on numbers are looked up."""
 LONG_ENOUGH = 3
 """Digits that identify a thing by themselves."""
 
@@ -33,7 +33,7 @@ _DATE_OR_TIME = re.compile(r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[:.]\d{2}(?:[:.]\d{2})?.
 
 
 class Said(Enum):
-    """Whether a value was said."""
+    """The answer to whether a value was said."""
 
     YES = "said before"
     NO = "not said before"
@@ -44,7 +44,8 @@ class Conversation:
     """Remembers the words with digits that were said so far."""
 
     def __init__(self, *, complete: bool) -> None:
-        """`complete`: whether everything that was said will be added; otherwise nothing is ever unsaid."""
+        """Start an empty conversation. Without `complete`, parts of what was said are missing, and nothing is ever
+        unsaid."""
         self._complete = complete
         self._room = MAX_SAID
         self._unread: list[str] = []
@@ -52,7 +53,7 @@ class Conversation:
         self._numbers: set[Decimal] = set()
 
     def add(self, text: str | None) -> None:
-        """Something was said; None: something that was not recorded."""
+        """Add something that was said. None stands for something that was not recorded."""
         if text is None or len(text) > self._room:
             self._complete = False
         if text is not None:
@@ -60,7 +61,7 @@ class Conversation:
             self._room = max(0, self._room - len(text))
 
     def has(self, value: str | int | float) -> Said:
-        """Whether the value was said."""
+        """Return whether the value was said."""
         self._read()
         known = self._has_identifier(value) if isinstance(value, str) else self._has_number(value)
         if known:
@@ -68,7 +69,8 @@ class Conversation:
         return Said.NO if self._complete else Said.UNKNOWN
 
     def _read(self) -> None:
-        """Take in what was said since somebody asked last; most traces have nothing to ask for."""
+        """Read what was added since the last look-up. This is done late, because most traces have nothing to look
+        up."""
         for text in self._unread:
             # Most words are letters only, and quickly told from the others.
             for word in {word for word in text.split() if not word.isalpha()}:
@@ -95,7 +97,7 @@ class Conversation:
 
 
 def looked_up(arguments: Json) -> Iterator[str | int | float]:
-    """The identifiers and numbers in the arguments, in order, of the first `MAX_LOOKED_UP` values."""
+    """Yield the identifiers and numbers in the arguments, in order, of the first `MAX_LOOKED_UP` values."""
     pending, seen = [arguments], 0
     while pending and seen < MAX_LOOKED_UP:
         value = pending.pop()
@@ -116,7 +118,7 @@ def _in_text(text: str) -> Iterator[str]:
 
 
 def _forms(word: str) -> tuple[frozenset[str], frozenset[Decimal]]:
-    """All that may be asked for where the word was said."""
+    """Return every form in which the word may have been said."""
     tokens: set[str] = set()
     numbers: set[Decimal] = set()
     for token in _TOKEN.findall(word.lower()):
@@ -133,7 +135,7 @@ _known_forms = lru_cache(maxsize=4_096)(_forms)
 
 
 def _numbers(token: str) -> Iterator[Decimal]:
-    """The numbers that a token may stand for: 1.234,50 and 1,234.50 are one, 1.234 is two."""
+    """Yield the numbers that a token may stand for: 1.234,50 and 1,234.50 are one, 1.234 is two."""
     for match in _GROUPED.finditer(token):
         digits = match[0]
         for thousands, point in ((",", "."), (".", ",")):

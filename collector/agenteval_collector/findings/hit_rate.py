@@ -1,4 +1,4 @@
-"""Measure whether an agent's error findings go with its failures, on its own sessions, where enough ends are known.
+"""Measure whether an agent's error findings go together with its failures, where enough ends of sessions are known.
 
 In: of each session whose end is known, whether it failed and whether it has a finding of severity error. Out: how many
 failed with such a finding and without one, each with Wilson's score interval (Wilson 1927).
@@ -9,17 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from agenteval_collector.model.sessions import SessionEnd
+
 ENOUGH_ENDS = 30
 """Sessions with a known end that it takes to measure a rate."""
+FAILED_BELOW = 0.5
+"""A label of task completion below this says that the session failed."""
 _Z = NormalDist().inv_cdf(0.975)
-
-
-@dataclass(frozen=True, slots=True)
-class SessionEnd:
-    """The end of a session, by its reported run, its labels or the judge; `error`: it has an error finding."""
-
-    failed: bool
-    error: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +44,29 @@ class HitRate:
 
 def hit_rate(ends: Iterable[SessionEnd]) -> HitRate | None:
     """None where fewer than `ENOUGH_ENDS` sessions have a known end."""
-    found = list(ends)
-    if len(found) < ENOUGH_ENDS:
+    known = [(end.has_error, has_failed) for end in ends if (has_failed := _has_failed(end)) is not None]
+    if len(known) < ENOUGH_ENDS:
         return None
-    return HitRate(*(_rate(end for end in found if end.error is error) for error in (True, False)))
+    return HitRate(*(_rate(failed for has_error, failed in known if has_error is error) for error in (True, False)))
+
+
+def _has_failed(end: SessionEnd) -> bool | None:
+    """By the report on its run; without one by its labels, and without those by the judge. None: nobody says."""
+    if end.reported is not None:
+        return not end.reported
+    if end.labelled is not None:
+        return end.labelled < FAILED_BELOW
+    return None if end.judged is None else not end.judged
 
 
 def wilson(count: int, of: int) -> tuple[float, float]:
-    """The 95 % score interval of a share of `count` in `of`, which is above 0."""
+    """Return the 95 % score interval of a share of `count` in `of`, which is above 0."""
     share, z2 = count / of, _Z * _Z
     middle = (share + z2 / (2 * of)) / (1 + z2 / of)
     half = _Z * math.sqrt(share * (1 - share) / of + z2 / (4 * of * of)) / (1 + z2 / of)
     return (max(0.0, middle - half), min(1.0, middle + half))
 
 
-def _rate(ends: Iterable[SessionEnd]) -> FailureRate:
-    failed = [end.failed for end in ends]
+def _rate(ends: Iterable[bool]) -> FailureRate:
+    failed = list(ends)
     return FailureRate(sessions=len(failed), failed=sum(failed))

@@ -28,11 +28,12 @@ CUTS: Final = {
     "cancelled": "it was cancelled",
     "malformed_function_call": "it was to be a call of a tool, and could not be read as one",
 }
-"""Reasons of OpenAI, Anthropic, Bedrock, Gemini, Mistral and Cohere to end a reply before the model did."""
+"""Finish reasons of OpenAI, Anthropic, Bedrock, Gemini, Mistral and Cohere for a reply that the model did not end
+itself."""
 
 
 def failed(subject: Subject) -> Iterator[Observed]:
-    """A model call ended in an error, also where the next attempt succeeded."""
+    """Find model calls that ended in an error, even if the next attempt succeeded."""
     for index, turn in subject.turns():
         for call in turn.model_calls:
             if call.error is not None:
@@ -41,7 +42,7 @@ def failed(subject: Subject) -> Iterator[Observed]:
 
 
 def cut(subject: Subject) -> Iterator[Observed]:
-    """The reply that is the turn's answer was ended by a limit or a filter."""
+    """Find answers that a limit or a filter ended."""
     for index, turn in subject.turns():
         call = _answering(turn)
         why = CUTS.get(_plain(call.finish_reason)) if call and call.finish_reason else None
@@ -51,14 +52,14 @@ def cut(subject: Subject) -> Iterator[Observed]:
 
 
 def _answering(turn: Turn) -> ModelCall | None:
-    """The call whose reply is the turn's answer, else its last one."""
+    """Return the call whose reply is the turn's answer, else its last one."""
     calls = turn.model_calls[::-1]
     said = (call for call in calls if turn.output and call.output == turn.output)
     return next(said, calls[0] if calls else None)
 
 
 def _plain(finish_reason: str) -> str:
-    """The reason in one spelling: `FinishReason.MAX_TOKENS` and `max-tokens` are one."""
+    """Return the reason in one spelling: `FinishReason.MAX_TOKENS` and `max-tokens` are the same."""
     return finish_reason.rpartition(".")[2].lower().replace("-", "_")
 
 

@@ -18,37 +18,38 @@ MAX_QUOTE = 200
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A trace to look at. `is_first`: no trace of its session is known to have come before."""
+    """A trace to look at. `is_first`: no earlier trace of its session is known."""
 
     trace: Trace
     is_first: bool
 
     @property
     def is_history_known(self) -> bool:
-        """Whether all that was said before the trace is known: nothing was, or the model was sent it from the user's
-        first words on."""
+        """True where everything that was said before the trace is known: nothing was, or the model was sent it from the
+        user's first words on."""
         trace = self.trace
         is_sent = bool(trace.history) and trace.is_history_begun
         return (is_sent or (self.is_first and not trace.history)) and not trace.partial
 
     def turns(self) -> Iterator[tuple[int, Turn]]:
-        """The turns, each with its index."""
+        """Yield the turns, each with its index."""
         return enumerate(self.trace.turns)
 
     def calls(self) -> Iterator[tuple[int, ToolCall]]:
-        """The tool calls in order, each with the index of its turn."""
+        """Yield the tool calls in order, each with the index of its turn."""
         return ((index, call) for index, turn in self.turns() for call in turn.tool_calls)
 
     def outcomes(self) -> Iterator[tuple[int, ToolCall]]:
-        """The same, after the calls of an earlier trace whose results this one was the first to be told."""
+        """Yield the tool calls, each with the index of its turn, those of an earlier trace first whose results this one
+        brought."""
         told = self.trace.told
         return chain(((0, call) for call in told[len(told) - self.trace.told_now :]), self.calls())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """One place where a fact holds: its `reason` is a sentence of evidence. `turn` is an index, `agent` None where it
-    is the turn's. `metadata` holds what the finding rests on."""
+    """One place where a fact holds. `reason` is a sentence of evidence, `metadata` what it rests on. `turn` is an
+    index; `agent` is None for the turn's own agent."""
 
     reason: str
     turn: int
@@ -62,7 +63,7 @@ Observer: TypeAlias = Callable[[Subject], Iterator[Observed]]
 
 
 def of_call(turn: int, call: ToolCall, reason: str, **metadata: Json) -> Observed:
-    """An observation of a tool call; one that no span tells of is found on the span of its turn."""
+    """Return an observation of a tool call. One without a span is found on the span of its turn."""
     return Observed(
         reason=f"{quote(call.name)} {reason}",
         turn=turn,
@@ -74,11 +75,12 @@ def of_call(turn: int, call: ToolCall, reason: str, **metadata: Json) -> Observe
 
 
 def quote(text: str) -> str:
-    """The beginning of a text on one line, without what cannot be printed."""
+    """Return the beginning of a text on one line, without characters that cannot be printed."""
     line = " ".join("".join(each if each.isprintable() else " " for each in text[: 4 * MAX_QUOTE]).split())
     return line if len(line) <= MAX_QUOTE else line[: MAX_QUOTE - 3] + "..."
 
 
 def written(value: Json) -> str:
-    """A value as text: JSON, unless it is a text itself. The same for the same value, in any order of its fields."""
+    """Return a value as text: a text as it is, anything else as JSON with sorted fields, so that equal values have
+    equal texts."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)

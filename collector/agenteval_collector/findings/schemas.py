@@ -1,4 +1,4 @@
-"""Arguments against a tool's JSON schema, where schema and arguments may come from anybody.
+"""Checks of arguments against a tool's JSON schema, where both may come from an attacker.
 
 No regular expression of a schema is run and nothing is fetched: `pattern`, `format` and the quadratic `uniqueItems`
 are not applied. References within a schema are put in place beforehand, as far as there is room; a schema that
@@ -18,13 +18,13 @@ from jsonschema.validators import create
 from otel_agenteval.model import Json
 
 MAX_SCHEMA = 2_000
-"""Values in a schema that is used, with its references in place."""
+"""Values in a schema, with its references in place. A larger schema is not used."""
 MAX_CHARACTERS = 100_000
-"""Of such a schema's text; the newest 256 of them are remembered."""
+"""Characters of a schema's text. The newest 256 such texts are remembered."""
 MAX_DEPTH = 64
-"""Levels of such a schema."""
+"""Levels of a schema. A deeper schema is not used."""
 MAX_WORK = 100_000
-"""Values of schemas times values of arguments that are compared for one trace, at most."""
+"""Values of schemas times values of arguments that are compared for one trace at most."""
 
 _APPLIED: Final = (
     *("additionalProperties", "allOf", "anyOf", "const", "contains", "dependentRequired", "enum", "exclusiveMaximum"),
@@ -41,7 +41,7 @@ _NO_FORMATS: Final = FormatChecker(formats=())
 
 
 class Uncheckable(Exception):
-    """Nothing can be said of the arguments by their schema: there is none that is used, or they are too large."""
+    """Raised where the schema says nothing of the arguments: it is not used, or they are too large."""
 
 
 class SchemaChecks:
@@ -51,7 +51,7 @@ class SchemaChecks:
         self._left = work
 
     def error(self, arguments: Json, schema: Json) -> str | None:
-        """The way in which the arguments break the schema, None where they fit. Raises Uncheckable."""
+        """Return the way in which the arguments break the schema. None where they fit. Raises Uncheckable."""
         if not isinstance(schema, dict) or not schema:
             raise Uncheckable
         text = json.dumps(schema)
@@ -69,7 +69,7 @@ class SchemaChecks:
 # Agents offer the same tools in every trace.
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> tuple[Validator, int] | None:
-    """A validator of the schema, and the number of values in it; None where the schema is not used."""
+    """Return a validator of the schema, and the number of values in it; None where the schema is not used."""
     room = _Room(json.loads(schema))
     try:
         placed = room.place(room.root)
@@ -88,7 +88,7 @@ class _Room:
         self.root = {key: value for key, value in root.items() if key not in ("$defs", "definitions", "$schema", "$id")}
 
     def place(self, value: Any, level: int = 0) -> Any:
-        """A copy of the value without references. Raises Uncheckable."""
+        """Return a copy of the value with references put in place. Raises Uncheckable."""
         self.left -= 1
         if self.left < 0 or level > MAX_DEPTH:
             raise Uncheckable
@@ -117,7 +117,7 @@ class _Room:
 
 
 def _size(value: Json, enough: int) -> int:
-    """Count the values in the value, itself included; counting ends where there are more than `enough`."""
+    """Count the values in `value`, itself included. Counting ends above `enough`."""
     pending, size = [value], 0
     while pending and size <= enough:
         each = pending.pop()

@@ -1,4 +1,4 @@
-"""Tool calls that a model wrote into its reply instead of making them: nobody executes them, the user reads them.
+"""Tool calls that a model wrote into its reply instead of making them. Nobody executes them, and the user reads them.
 
 A call that was made in the turn is none, in whatever form the model asked for it. Of what is marked as a call by tags
 or tokens, a call of a known tool counts that begins a line or ends the reply; one of a tool that is not known counts
@@ -13,11 +13,11 @@ from agenteval_collector.findings.observing import Observed, Subject, quote
 from otel_agenteval.model import Trace, Turn
 
 _ANSWERS = frozenset(("final_answer",))
-"""Tools by which frameworks have a model answer: writing that as text is answering."""
+"""Tools by which frameworks have a model answer. Writing such a call as text is answering."""
 
 
 def written_out(subject: Subject) -> Iterator[Observed]:
-    """A reply, or a turn's answer, holds a tool call as text."""
+    """Find replies and answers that hold a tool call as text."""
     known = _known_tools(subject.trace)
     for index, turn in subject.turns():
         made = {call.name for call in turn.tool_calls}
@@ -51,7 +51,7 @@ def _known_tools(trace: Trace) -> frozenset[str]:
 
 
 def _said(turn: Turn) -> Iterator[tuple[str, str | None, str]]:
-    """The replies of a turn's model calls, then its answer where none of them is: span, agent and text."""
+    """Yield span, agent and text of each reply in a turn, then of its answer where no reply is the answer."""
     replies = [(call.span_id, call.agent, call.output) for call in turn.model_calls if call.output]
     answered = (text for _, _, text in replies)
     yield from replies

@@ -1,4 +1,4 @@
-"""Tool calls that failed, that named no tool there is, and that brought the same again."""
+"""Tool calls that failed, that named an unknown tool, or that brought the same result again."""
 
 import hashlib
 from collections import defaultdict
@@ -9,15 +9,15 @@ from otel_agenteval.detectors.tool_names import receiver_in
 from otel_agenteval.model import Json, ToolCall
 
 _SAYS_NOTHING = "error"
-"""The readers' text for an error without words."""
+"""The text that readers give an error without words."""
 
 MAX_OFFERED = 20
 """Tools that are listed as evidence that another one is unknown."""
 
 
 def failed(subject: Subject) -> Iterator[Observed]:
-    """The call's span ended in an error, or its result tells of one: by a field (`error`, `success`, `ok`, `isError`,
-    `status`), or as a text that begins like an error ("Error: no such order"), as programs tell a model of one.
+    """Find calls whose span ended in an error, or whose result tells of one: by a field (`error`, `success`, `ok`,
+    `isError`, `status`), or as a text that begins like an error ("Error: no such order").
 
     Other words in a result mean nothing here, and a call whose outcome was not recorded neither worked nor failed.
     """
@@ -29,8 +29,10 @@ def failed(subject: Subject) -> Iterator[Observed]:
 
 
 def unknown(subject: Subject) -> Iterator[Observed]:
-    """A model asked for a tool that is not among those it was offered, as far as its call recorded them. Tools that
-    hand the conversation over are a framework's, and not always listed."""
+    """Find calls of tools that are not among those the model was offered, where the call recorded what was offered.
+
+    Tools that hand the conversation over belong to a framework, and are not always listed.
+    """
     if subject.trace.partial:
         return
     for turn, call in subject.calls():
@@ -40,8 +42,11 @@ def unknown(subject: Subject) -> Iterator[Observed]:
 
 
 def repeated(subject: Subject) -> Iterator[Observed]:
-    """The same tool was called with the same arguments, and gave the same result, or the same error, as before in the
-    trace. A call whose arguments or outcome were not recorded is not compared."""
+    """Find calls with the same arguments and the same result, or the same error, as an earlier call of the tool in the
+    trace.
+
+    A call whose arguments or outcome were not recorded is not compared.
+    """
     results: defaultdict[bytes, set[bytes]] = defaultdict(set)
     for turn, call in subject.calls():
         outcome = call.error if call.result is None else written(call.result)

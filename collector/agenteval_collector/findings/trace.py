@@ -25,12 +25,12 @@ OBSERVED: Final[tuple[tuple[FindingKind, Severity, Observer], ...]] = (
 """The kinds that are looked for, with their severities."""
 
 MAX_OF_A_KIND: Final = 100
-"""Findings of one kind that a trace has at most; the last one says that there are more."""
+"""Findings of one kind in a trace. The last one says that there are more."""
 
 
 def findings_in(trace: Trace, *, session_id: str, is_first: bool, found_at: int) -> list[Finding]:
-    """Everything that is observed in `trace` but its loops, in order of its turns. `is_first`: no trace of the session
-    is known to have come before."""
+    """Return everything that is observed in `trace` but its loops, in order of its turns. `is_first`: no earlier trace
+    of the session is known."""
     subject = Subject(trace, is_first)
     found = [
         _finding(trace, kind, severity, observed, session_id, found_at)

@@ -6,9 +6,11 @@ from agenteval_collector.findings.observing import Observed, Subject, quote
 
 
 def failed(subject: Subject) -> Iterator[Observed]:
-    """The turn's own span, or the one around it, ended in an error, whatever was answered; or it has no answer because
-    a call failed. An attempt that failed before another one succeeded is no failed turn, nor is a turn that whoever
-    waited for it gave up."""
+    """Find turns that failed: their own span, or the one around it, ended in an error, or they have no answer because a
+    call failed.
+
+    A turn did not fail if an attempt in it failed and a later one succeeded, or if whoever waited for it gave up.
+    """
     for index, turn in subject.turns():
         if turn.error is not None and not turn.is_cancelled:
             but = ", though something was answered" if turn.output else ""
@@ -17,8 +19,11 @@ def failed(subject: Subject) -> Iterator[Observed]:
 
 
 def unanswered(subject: Subject) -> Iterator[Observed]:
-    """The turn's answer was recorded, and is empty. Nothing is said where none was recorded, where the turn ended in a
-    tool call or a hand-off, and where it failed: that is a finding of its own."""
+    """Find turns with a recorded answer that is empty.
+
+    Nothing is said where no answer was recorded, where the turn ended in a tool call or a hand-off, and where it
+    failed: that is a finding of its own.
+    """
     for index, turn in subject.turns():
         if turn.output is not None and not turn.output.strip() and turn.error is None:
             reason = "the turn was answered with an empty text"

@@ -115,7 +115,7 @@ class TraceQuestions:
         )
 
     async def _poll(self, recording: Recording, numbers: Sequence[int]) -> list[Vote]:
-        """The valid votes of these numbers, at least one."""
+        """Collect the valid votes of these numbers, at least one."""
         results = await asyncio.gather(*(self._vote(recording, number) for number in numbers), return_exceptions=True)
         votes = [result for result in results if isinstance(result, Vote)]
         errors = [result for result in results if isinstance(result, BaseException)]

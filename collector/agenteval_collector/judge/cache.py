@@ -28,7 +28,7 @@ class Cache(Generic[T]):
         self._flights: dict[str, _Flight[T]] = {}
 
     async def get(self, key: str, find: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T, bool]:
-        """The value of `key`, and whether it was known, or looked for already.
+        """Return the value of `key`, and whether it was known, or looked for already.
 
         Whoever asks first for a value has it looked for; those who ask meanwhile wait for the same. An error goes to
         each of them and is not kept. Who is cancelled takes nothing from the others; when nobody waits any more, the

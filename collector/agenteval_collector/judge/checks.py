@@ -87,7 +87,7 @@ def _no_number(constant: str) -> NoReturn:
 
 
 def _in_words(error: ValidationError) -> str:
-    """The error with its place, in a few words: its own repeat the whole value."""
+    """Word the error with its place: its own words repeat the whole value."""
     place = "reply" + error.json_path[1:]
     value: Any = error.instance
     expected: Any = error.validator_value
@@ -106,7 +106,7 @@ def _in_words(error: ValidationError) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value in an error message, short."""
+    """Write a value into an error message, short."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     text = json.dumps(value)

@@ -62,7 +62,7 @@ class Judgements:
         return self._judgement(job, judged, exchanges)
 
     def failed(self, job: JudgeJob, error_type: str, reason: str, exchanges: Collection[Exchange] = ()) -> Judgement:
-        """The judgement of a trace that cannot be judged."""
+        """Make the judgement of a trace that cannot be judged."""
         shortened = reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "..."
         failure = Judged(outcome=Failure(error_type=error_type, reason=shortened))
         return self._judgement(job, {each.name: failure for each in job.pending}, exchanges)

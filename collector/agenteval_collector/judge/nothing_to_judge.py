@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agenteval_collector.evaluators.port import unanswered, unrecorded
+from agenteval_collector.evaluators.ports import unanswered, unrecorded
 from agenteval_collector.judge.questions.plan import may_have_plan
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Status, Unscored

@@ -31,7 +31,7 @@ _PLANS: Final = ("plan_adherence", "plan_quality")
 
 
 def _version(*questions: str) -> str:
-    """The version of an evaluator that rests on these versions of questions: it rises with each of them."""
+    """Make the version of an evaluator that rests on these questions: it rises with each of theirs."""
     return str(1 + sum(int(version) - 1 for version in questions))
 
 
@@ -152,7 +152,7 @@ class _TraceJudging:
         return [tools.tools(use, thresholds) for thresholds in groups]
 
     async def from_extract(self) -> dict[str, Judged]:
-        """The outcomes that rest on task, outcome and plan."""
+        """Find the outcomes that rest on task, outcome and plan."""
         names = self.asked.intersection(_FROM_EXTRACT)
         planned = plan.recorded_plan(self.trace, self.panel.trace_tokens // 4, self.redact)
         fields = {extract.TASK}
@@ -185,7 +185,7 @@ class _TraceJudging:
         return questions
 
     def by_model(self, names: Iterable[str]) -> list[dict[str, float]]:
-        """The thresholds of those that are asked, in one group for each model."""
+        """Group the thresholds of those that are asked by model."""
         groups: dict[str, dict[str, float]] = {}
         for name in names:
             if name in self.asked:
@@ -197,7 +197,7 @@ class _TraceJudging:
         return {**of_rubrics, **self.panel.models}.get(name, self.panel.model)
 
     async def score(self, question: Question) -> dict[str, Judged]:
-        """The outcomes of all readings of a question."""
+        """Ask a question. Returns the outcomes of all its readings."""
         model = self.model_of(question.readings[0].evaluator)
         answer = await self.answer(question, model)
         if not isinstance(answer, Answer):
@@ -231,7 +231,7 @@ T = TypeVar("T")
 
 
 async def _together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all, worked out at once. The first that raises ends the others, and is raised as it is."""
+    """Work out all at once. The first that raises ends the others, and is raised as it is."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(part) for part in parts]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from agenteval_collector.judge.client.ports import Spending
-from agenteval_collector.model.judging import Exchange, Judgement
+from agenteval_collector.model.judging import Exchange, Judgement, Spend
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
 
@@ -84,16 +84,6 @@ class Ask(Protocol):
     async def __call__(self, question: Question, *, model: str) -> Answer:
         """Ask. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be answered later."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spend:
-    """An amount that was used up. Parts are negative in a correction."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float = 0.0
 
 
 class Budget(Protocol):

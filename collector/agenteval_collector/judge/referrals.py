@@ -39,7 +39,7 @@ class Referrals:
         self._evaluators = evaluators
         self._share = share
         self._judged_before = judged
-        self._judged: Recent[bool] = Recent(SESSIONS)
+        self._judged: Recent[str, bool] = Recent(SESSIONS)
 
     def refer(self, trace: Trace, session_id: str, *, looped: bool) -> list[Referral]:
         selection = select(trace, session_id, self._share, looped=looped)
@@ -74,7 +74,7 @@ class NoJudge:
 
 
 def _referrals(evaluators: Sequence[JudgedEvaluator], trace: Trace, otherwise: Unscored) -> list[Referral]:
-    """Of each evaluator that the trace concerns the reason why it cannot be judged, or the outcome `otherwise`."""
+    """Give each evaluator that the trace concerns the reason why it cannot be judged, or the outcome `otherwise`."""
     return [
         _referral(each, preclude(trace, each.name) or otherwise)
         for each in evaluators

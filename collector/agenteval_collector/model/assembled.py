@@ -1,10 +1,10 @@
-"""Assembled traces, and why each was taken for complete."""
+"""Assembled traces, with the reason why each was taken for complete."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agenteval_collector.model.documents import Document
+from agenteval_collector.model.running import OpenSpan
 from agenteval_collector.model.telemetry import Origin
 
 
@@ -12,7 +12,7 @@ from agenteval_collector.model.telemetry import Origin
 class Death:
     """The death of a trace's agent: every process that had spans open fell silent.
 
-    `reason` says so in a sentence, `open_spans` are the documents of what was open, by start. `heard_at` is when one
+    `reason` says so in a sentence, `open_spans` are those that were open, by start. `heard_at` is when one
     of them was heard of last. None: no start that was reported tells it. Times in nanoseconds since the Unix epoch.
     """
 
@@ -22,11 +22,11 @@ class Death:
     service: str | None
     started_at: int
     heard_at: int
-    open_spans: Sequence["Document"]
+    open_spans: Sequence[OpenSpan]
 
 
 class ClosedBy(StrEnum):
-    """Why a trace was taken for complete."""
+    """The reason why a trace was taken for complete."""
 
     COUNT = "count"
     ROOT = "root"
@@ -41,8 +41,8 @@ class ClosedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closing:
-    """Why a trace was taken for complete: `reason` in words, without a full stop; `senders` are sentences on what is
-    known of the senders of spans whose parents or log records had not come. `partial`: more of it was expected."""
+    """The reason why a trace was taken for complete, as a phrase without a full stop. `senders` are sentences about the
+    senders of missing parents or log records. `partial`: more of it was expected."""
 
     by: ClosedBy
     reason: str
@@ -76,5 +76,5 @@ class AssembledTrace:
 
     @property
     def processes(self) -> frozenset[str]:
-        """The processes that it has spans of, as far as our processor named them."""
+        """The processes that sent its spans, as far as our processor named them."""
         return frozenset(origin.process for _, origin in self.spans if origin.process is not None)

@@ -1,18 +1,14 @@
-"""One commit of the evaluation to the store: scored traces and all that follows from them."""
+"""The commit of the evaluation to the store: scored traces and everything that follows from them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenteval_collector.model.documents import Document
 from agenteval_collector.model.effort import NO_EFFORT, Effort
-from agenteval_collector.model.judging import (
-    Judgement,
-)
+from agenteval_collector.model.judging import Judgement
 from agenteval_collector.model.links import Link, Move
 from agenteval_collector.model.runs import RunTrace
-from agenteval_collector.model.sessions import (
-    SessionUpdate,
-)
+from agenteval_collector.model.sessions import SessionUpdate
+from agenteval_collector.model.trace_view import TraceView
 from otel_agenteval.detectors import Kind
 from otel_agenteval.finding import Finding, FindingKind
 from otel_agenteval.model import RunIdentity
@@ -20,20 +16,6 @@ from otel_agenteval.outcome import Evaluation
 
 TOLD_KINDS = frozenset({*Kind, FindingKind.TOOL_FAILED} - {Kind.HUNG_SPAN})
 """Kinds of findings that may rest on calls of earlier traces, as those show on the span of the turn."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceDocument:
-    """A trace's document as the store has it, or will."""
-
-    trace_id: str
-    started_at: int
-    document: Document
-
-    @property
-    def place(self) -> tuple[int, str]:
-        """Its place among the traces of a session: start and id."""
-        return self.started_at, self.trace_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +33,7 @@ class TraceRecord:
     session_id: str
     started_at: int
     revision: int
-    document: Document
+    view: TraceView
     offsets: Sequence[int]
     run: RunIdentity | None
     run_trace: "RunTrace | None" = None
@@ -69,11 +51,6 @@ class TraceRecord:
     service: str | None = None
     service_version: str | None = None
 
-    @property
-    def stored(self) -> TraceDocument:
-        """Its document as the store will have it."""
-        return TraceDocument(trace_id=self.trace_id, started_at=self.started_at, document=self.document)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retold:
@@ -90,19 +67,18 @@ class Retold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameTrace:
-    """A newer revision of a trace that says the same as the one before: its outcomes stand, and its document but for
-    the fields in `revised`."""
+    """A newer revision of a trace that says the same as the one before, so that its outcomes stand."""
 
     trace_id: str
     revision: int
-    revised: Document
+    view: TraceView
     offsets: Sequence[int]
     processes: Sequence[str]
 
 
 @dataclass(slots=True, kw_only=True)
 class Commit:
-    """Everything that one pass of the evaluation found, to be kept together or not at all.
+    """Everything that one pass of the evaluation found. It is stored as a whole or not at all.
 
     `findings` are loops that showed in traces that were kept before. `emptied` are sessions whose only trace turned
     out to belong to another session. `links` join traces to conversations, `moves` are traces that are in other
@@ -125,5 +101,5 @@ class Commit:
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, update: SessionUpdate) -> None:
-        """Keep a session as it is now, instead of as it was earlier in this pass."""
+        """Add a session as it is now, in place of what this pass knew of it before."""
         self.sessions[update.record.session_id] = update

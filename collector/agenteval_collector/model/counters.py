@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Telemetry(Protocol):
-    """Counters of the stages' own work; each call is one addition to one counter. Thread-safe."""
+    """The counters of the stages' own work. Each call adds to one counter. Thread-safe."""
 
     def received(self, spans: int) -> None:
         """Spans and log records of an acknowledged request."""

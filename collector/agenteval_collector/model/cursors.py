@@ -1,21 +1,32 @@
-"""Cursors of listings: where a page ended, as text that nobody needs to read."""
+"""Cursors of listings: the place where a page ended, as opaque text."""
 
 import base64
 import binascii
 import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from agenteval_collector.runtime.errors import InvalidRequest
 
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[Item]):
+    """One page of a listing, in its order; `next_cursor` is None on the last one."""
+
+    items: list[Item]
+    next_cursor: str | None
+
 
 def encode_cursor(place: Sequence[str | int | None]) -> str:
-    """The place as text that a URL can hold."""
+    """Return the place as text that a URL can hold."""
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
 def decode_cursor(cursor: str) -> tuple[Any, ...]:
-    """The place that `encode_cursor` was given, if it was. Raises InvalidRequest."""
+    """Return the place that `encode_cursor` was given. Raises InvalidRequest for any other text."""
     try:
         place = json.loads(base64.urlsafe_b64decode(cursor))
     except (ValueError, binascii.Error, RecursionError):
@@ -26,5 +37,5 @@ def decode_cursor(cursor: str) -> tuple[Any, ...]:
 
 
 def foreign_cursor(cursor: str) -> InvalidRequest:
-    """It leads nowhere in this listing."""
+    """Make the error for a cursor that leads nowhere in this listing."""
     return InvalidRequest(f"cursor {cursor[:80]!r} is none that this collector gave")

@@ -1,4 +1,4 @@
-"""Jobs for the judge, and what came of them."""
+"""Jobs for the judge, and their results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from otel_agenteval.outcome import Evaluation, Outcome, Status
 
 URGENT = "urgent"
-"""In the metadata of a pending outcome: true where its trace is judged before others."""
+"""Key in the metadata of a pending outcome. True where its trace is judged before others."""
 
 
 PENDING_TRACES = "pending_traces"
-"""In the metadata of a session's outcome: how many of its traces wait for the judge, where any does."""
+"""Key in the metadata of a session's outcome. The number of its traces that wait for the judge, where any does."""
 
 
 def waits_for_judge(outcome: Outcome) -> bool:
-    """Whether it is pending, or rests on traces that are."""
+    """Return whether the outcome is pending, or rests on traces that are."""
     return outcome.status is Status.PENDING or PENDING_TRACES in outcome.metadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Referral:
-    """One judged evaluator's outcome on a trace, as far as it is known before the judge is asked.
+    """The outcome of one judged evaluator on a trace, as it stands before the judge is asked.
 
     A pending `outcome` is replaced by what the judge says; any other one is final. `model` is None where no model
     has a part in it.
@@ -35,7 +35,7 @@ class Referral:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One request and what came back, for `agenteval why`; redacted like the request itself.
+    """One request to the judge and its reply, for `agenteval why`. Redacted like the request itself.
 
     `reply` is None where none came, `problem` says what was wrong with it, or why it did not come. `cached` replies
     were given earlier to the same question, and cost nothing.
@@ -80,7 +80,7 @@ class Judgement:
 
 
 def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
-    """The job that the pending outcomes of one revision of a trace make."""
+    """Return the job for the pending outcomes of one revision of a trace."""
     first = pending[0]
     return JudgeJob(
         trace_id=first.subject_id,
@@ -89,3 +89,13 @@ def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
         urgent=any(each.outcome.metadata.get(URGENT) is True for each in pending),
         pending=tuple(pending),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """What was used up. Parts are negative in a correction."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0

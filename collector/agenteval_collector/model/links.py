@@ -1,4 +1,4 @@
-"""Links between the traces of conversations, as they pass between evaluation and the store."""
+"""Links between the traces of conversations that no id names, as evaluation and store exchange them."""
 
 from dataclasses import dataclass, replace
 
@@ -38,7 +38,7 @@ class Link:
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The digests by which it may be joined to others, four at most."""
+        """The digests by which it may be joined to other traces, four at most."""
         return self.ends if self.follows is None else (self.follows, *self.ends)
 
     @property
@@ -64,7 +64,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A trace that was in another session before: it turned out to go on from another trace, or from none."""
+    """A trace that changes its session, because it turned out to go on from another trace, or from none."""
 
     trace_id: str
     started_at: int

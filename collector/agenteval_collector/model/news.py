@@ -1,4 +1,4 @@
-"""The news of a commit to the store, as everything that leaves is told of it."""
+"""The news of a commit to the store, for everything that emits or shows it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class CommittedEvaluation:
 
 
 class WorstFinding(NamedTuple):
-    """A trace or a session that counts now, by its worst finding; None where nothing was found."""
+    """A trace or a session that counts now, with its worst finding. None where nothing was found."""
 
     severity: Severity | None
     agent: str | None
@@ -34,7 +34,7 @@ class WorstFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """The news of a commit to the store: nobody was told of it before.
+    """The news of a commit to the store. Nobody has heard of it before.
 
     `told` are new findings that are told live, `counted` those that instruments count now, `traces` and `sessions`
     those that were complete, or over, for the first time; `efforts` is what these sessions took, with their agents.
@@ -55,5 +55,5 @@ class NewsSink(Protocol):
 
 
 def has_event(finding: Finding) -> bool:
-    """Whether an event leaves for a finding: it was told live, or is an error."""
+    """Return whether the finding leaves as an event, because it was told live or is an error."""
     return finding.mode is not None or finding.severity is Severity.ERROR

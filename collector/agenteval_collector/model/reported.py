@@ -1,4 +1,4 @@
-"""Findings that processes have reported: on their spans, or ahead of them. What they say is hostile input."""
+"""Findings that processes report, on their spans or ahead of them. Hostile input."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,16 +8,17 @@ from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, Mode, severity_of
 from otel_agenteval.model import Json
 from otel_agenteval.semconv import AGENTEVAL_FINDINGS
+from otel_agenteval.text import storable
 
 MAX_REASON: Final = 1000
 MAX_NAME: Final = 200
 MAX_METADATA: Final = 8 * 1024
-"""Characters that are kept of each; longer metadata is not."""
+"""Characters of a finding's metadata. Longer metadata is not kept."""
 
 MAX_ON_SPAN: Final = 16
 """Findings that are read from one span."""
 MAX_JSON: Final = 256 * 1024
-"""Characters of JSON that a span may say them in."""
+"""Characters of JSON on a span that are read as findings."""
 
 MODES: Final = {"observe": Mode.OBSERVE, "alarm": Mode.ALARM}
 
@@ -25,7 +26,7 @@ MODES: Final = {"observe": Mode.OBSERVE, "alarm": Mode.ALARM}
 def findings_on(
     attributes: Mapping[str, Json], *, trace_id: str, span_id: str, session_id: str | None, found_at: int
 ) -> Iterator[Finding]:
-    """The findings that a span with these attributes carries; what is none is passed over."""
+    """Yield the findings that a span with these attributes carries. What is not one is passed over."""
     text = attributes.get(AGENTEVAL_FINDINGS)
     try:
         listed = json.loads(text) if isinstance(text, str) and len(text) <= MAX_JSON else []
@@ -43,7 +44,8 @@ def findings_on(
 def reported_finding(
     said: Mapping[str, Any], *, trace_id: str, span_id: str, session_id: str, found_at: int
 ) -> Finding | None:
-    """The loop with this `kind`, `mode`, `reason`, `agent`, `tool` and `metadata`; None where that is none."""
+    """Return the loop with this `kind`, `mode`, `reason`, `agent`, `tool` and `metadata`. None where these make no
+    loop."""
     kind, mode = said.get("kind"), said.get("mode")
     if not isinstance(kind, str) or kind not in LOOP_KINDS or not isinstance(mode, str) or mode not in MODES:
         return None
@@ -63,8 +65,7 @@ def reported_finding(
 
 
 def _text(value: Any, limit: int) -> str:
-    # JSON may hold lone surrogates, which UTF-8 cannot.
-    return value[:limit].encode(errors="replace").decode() if isinstance(value, str) else ""
+    return storable(value[:limit]) if isinstance(value, str) else ""
 
 
 def _metadata(value: Any) -> dict[str, Json]:

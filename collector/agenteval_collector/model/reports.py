@@ -1,11 +1,11 @@
-"""Reports from outside beside telemetry: the outcomes of runs, and labels."""
+"""Reports from outside beside telemetry: outcomes of runs, and labels."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """The reported outcome of a run, and when it was reported. None: not said."""
+    """The outcome of a run as it was reported, and when. None stands for what was not said."""
 
     task_id: str
     run_id: str
@@ -20,18 +20,20 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """The value in [0, 1] that a person says the score `name` of a trace should have. None: not said."""
+    """The value in [0, 1] that a person says the score `name` of a trace should have, and when it was given. None: not
+    said."""
 
     trace_id: str
     name: str
     value: float
     author: str | None = None
     note: str | None = None
+    labelled_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejudging:
-    """The number of traces that wait for the judge by a request to judge again, and whether there are more."""
+    """The number of traces that wait for the judge after a request to judge them, and whether there are more."""
 
     traces: int
     more: bool

@@ -11,5 +11,5 @@ from otel_agenteval.model import Json
 # A few services send everything: their resources are decoded once, not for every trace.
 @lru_cache(maxsize=256)
 def resource_of(raw: bytes) -> dict[str, Json]:
-    """The attributes of a serialized Resource; nobody changes them."""
+    """Return the attributes of a serialized Resource. They are shared and must not be changed."""
     return attributes(Resource.FromString(raw).attributes)

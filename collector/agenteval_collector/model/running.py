@@ -8,8 +8,8 @@ from otel_agenteval.finding import Finding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanStart:
-    """A span that a process says it has begun. None: not known at its start. `started_at` in nanoseconds since the
-    Unix epoch."""
+    """A span that a process reports as begun. None: not known at its start. `started_at` in nanoseconds since the Unix
+    epoch."""
 
     trace_id: str
     span_id: str
@@ -19,9 +19,18 @@ class SpanStart:
     started_at: int
 
 
+@dataclass(frozen=True, slots=True)
+class OpenSpan:
+    """A span that has begun and not ended, as it is shown. `started_at` in nanoseconds since the Unix epoch."""
+
+    span_id: str
+    name: str
+    started_at: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartsReport:
-    """A process's report of the spans that are open in it; an empty one says that it is alive.
+    """The spans that are open in a process, as it reports them. An empty report says that the process is alive.
 
     `all_open`: whatever else it has begun before has ended.
     """
@@ -35,7 +44,7 @@ class StartsReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningTrace:
-    """A trace that is not complete; `stopped` says why it will not go on, None while it may."""
+    """A trace that is not complete. `stopped` is the reason why it will not go on, None while it may."""
 
     trace_id: str
     session_id: str

@@ -1,17 +1,34 @@
-"""Runs of tasks, put together from traces and reports."""
+"""Runs of tasks, made of traces and run reports."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple, Self, TypeAlias
 
 from agenteval_collector.model.reports import RunReport
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Status
 
+AgentVersion: TypeAlias = tuple[str | None, str | None]
+"""An agent's name and its service.version."""
+
+
+class RunName(NamedTuple):
+    """The name of a run of one agent's version."""
+
+    task_id: str
+    run_id: str
+    condition: str
+
+    @classmethod
+    def of(cls, run: RunIdentity) -> Self:
+        """The name of the run that a trace belongs to."""
+        return cls(run.task_id, run.run_id, run.condition)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A constraint that a run broke, how badly (`low`, `medium`, `high`, `critical`), and what shows it.
+    """A constraint that a run broke, with its severity (`low`, `medium`, `high`, `critical`) and evidence.
 
     `values` are digests of the personal data that it is about: where all had been said before, it is no violation.
     """
@@ -24,7 +41,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTrace:
-    """The part of a run that one trace adds.
+    """The contribution of one trace to its run.
 
     `success` and `confidence` are what its spans say, None: nothing. `seconds` is its duration, `model_seconds` the
     sum of its model calls' durations. `usd` is None where a call could not be priced, `violations` None where nothing
@@ -49,12 +66,12 @@ class RunTrace:
     versions: Sequence[str] = ()
     """The service.version of every service that took part."""
     said: Sequence[str] = ()
-    """Digests of the personal data that was said in it, and may be said again in later traces of the run."""
+    """Digests of the personal data in it that later traces of the run may repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """A run that counts: its traces by start, and what else is known of it, None or absent where nothing is.
+    """A run that counts: its traces by start, and what else is known of it. None or absent where nothing is known.
 
     `success` and `confidence` are as reported. `completed` says by trace whether task_completion reached its
     threshold, `confidences` holds the scores of the evaluator confidence by trace, and `judged` the violations that the
@@ -75,8 +92,8 @@ class StoredRun:
     unsure: Mapping[str, Status] = field(default_factory=dict)
 
 
-class Stray(StrEnum):
-    """Why no run belongs to a report."""
+class Unmatched(StrEnum):
+    """The reason why a run report belongs to no run."""
 
     NO_TRACE = "it was reported, but no trace of it has arrived"
     OTHER_AGENT = "it was reported for an agent or a version that none of its traces names"
@@ -84,9 +101,19 @@ class Stray(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StrayReport:
-    """A report that no run belongs to; `whose` are the agent and version of the traces that it may be about."""
+class UnmatchedReport:
+    """A run report that belongs to no run. `whose` are the agent and version of the traces that it may be about."""
 
     report: RunReport
-    reason: Stray
+    reason: Unmatched
     whose: tuple[str | None, str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionFigures:
+    """The defined figures of one agent's version."""
+
+    agent: str | None
+    version: str | None
+    runs: int
+    figures: dict[str, float]

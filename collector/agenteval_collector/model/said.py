@@ -1,22 +1,21 @@
-"""Sum up a turn of a session, as far as later turns are compared with it."""
+"""A summary of a turn, in the form in which later turns are compared with it."""
 
 import json
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Final
+from typing import Final
 
+from agenteval_collector.model.trace_view import TurnView
 from otel_agenteval.detectors.content import is_speech
 from otel_agenteval.metrics import LoopText
 from otel_agenteval.model import Json, Turn
 
 MAX_READ: Final = 20_000
-"""Characters of a question, an answer, or the content of a call that are read."""
+"""Characters of a question, an answer, or the content of a call that are compared."""
 BRIEF: Final = 40
-"""Characters below which an answer is brief: so short a one may rightly be given to several questions."""
+"""Characters below which an answer is brief. So short an answer may rightly be given to several questions."""
 MAX_CALLS: Final = 100
-"""Calls of a turn that are looked at, the first ones."""
+"""Calls of a turn that are compared: the first ones."""
 
 _WORD: Final = re.compile(r"\w+")
 _NAMED: Final = re.compile(r"\w+(?:[./_@]\w+)*")
@@ -36,29 +35,14 @@ class SaidTurn:
     is_brief: bool = False
 
 
-def said_in(turn: Turn, answer: LoopText | None) -> SaidTurn:
+def said_in(turn: Turn | TurnView, answer: LoopText | None) -> SaidTurn:
     """Sum up a turn; `answer` is its output, ready for comparison."""
-    calls = ((each.name, each.arguments, each.result, each.error) for each in turn.tool_calls)
-    return _said(turn.input, turn.output, answer, calls)
-
-
-def said_in_document(turn: Mapping[str, Any], answer: LoopText | None) -> SaidTurn:
-    """The same, of a turn as a trace's document has it."""
-    calls = ((each["name"], each["arguments"], each["result"], each["error"]) for each in turn["tools_called"])
-    return _said(turn["input"], turn["output"], answer, calls)
-
-
-def _said(
-    question: str | None,
-    output: str | None,
-    answer: LoopText | None,
-    calls: Iterable[tuple[str, Json, Json, str | None]],
-) -> SaidTurn:
+    question, output = turn.input, turn.output
     brought = _numbers(output)
-    for name, arguments, result, error in islice(calls, MAX_CALLS):
-        if error is None:
-            written = _text(arguments)
-            brought |= {hash((name, written)), *_numbers(written), *_numbers(_text(result))}
+    for call in turn.tool_calls[:MAX_CALLS]:
+        if call.error is None:
+            written = _text(call.arguments)
+            brought |= {hash((call.name, written)), *_numbers(written), *_numbers(_text(call.result))}
     return SaidTurn(
         answer=answer,
         asked=_words(question) if question else None,
@@ -73,7 +57,7 @@ def _words(text: str) -> int:
 
 
 def _numbers(text: str | None) -> set[int]:
-    """The words that hold a digit, and those with a dot, a slash or the like inside, as names of files."""
+    """Return the words that hold a digit, and those with a dot, a slash or the like inside, such as names of files."""
     words = _NAMED.findall(text[:MAX_READ]) if text else ()
     return {hash(word) for word in words if not word.isalpha()}
 

@@ -4,12 +4,12 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class What(StrEnum):
+class Awaited(StrEnum):
     """A thing that may come after a span."""
 
     PARENT = "local parent"
     PARENT_OF_FAILED = "local parent of failed"
-    """Apart, because some instrumentations never end what was open above a failure."""
+    """A kind of its own, because some instrumentations never end the spans above a failure."""
     REMOTE_PARENT = "remote parent"
     LOGS = "log records"
 
@@ -24,7 +24,7 @@ class Sender(NamedTuple):
 
 
 class Habit(NamedTuple):
-    """A thing that a sender's spans may be followed by: what is learned, and kept, is whether they are."""
+    """A thing that may follow a sender's spans. The collector learns, and keeps, whether it usually does."""
 
     sender: Sender
-    what: What
+    what: Awaited

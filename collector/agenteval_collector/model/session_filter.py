@@ -13,12 +13,12 @@ class Order(StrEnum):
     NEWEST = "newest"
     """By time last seen, newest first."""
     ATTENTION = "attention"
-    """First what should be looked at first: the worst findings, then judged failures, then unusual effort, then the
-    newest."""
+    """The sessions to look at first come first: by worst findings, then judged failures, then unusual effort, then
+    time."""
 
 
 class Below(NamedTuple):
-    """An outcome of that name has a score below `value`."""
+    """The condition that an outcome of that name has a score below `value`."""
 
     name: str
     value: float
@@ -47,4 +47,4 @@ class SessionFilter:
 
 
 EVERY_SESSION: Final = SessionFilter()
-"""All of them, the newest first."""
+"""The filter that holds for all sessions, the newest first."""

@@ -1,11 +1,12 @@
-"""Sessions and their traces, as they pass between evaluation, sessions and the store."""
+"""Sessions and their traces, as evaluation, sessions and store exchange them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from agenteval_collector.model.documents import Document
 from agenteval_collector.model.effort import NO_EFFORT, Effort
 from agenteval_collector.model.said import SaidTurn
+from agenteval_collector.model.trace_view import TurnView
 from otel_agenteval.outcome import Evaluation
 
 Signals = Mapping[str, Evaluation]
@@ -14,9 +15,9 @@ Signals = Mapping[str, Evaluation]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:
-    """A session as it is after its newest trace. Times in nanoseconds since the Unix epoch; `last_seen_at` is when the
-    newest of its telemetry was received. `effort` is what its traces took together, `is_unusual`: that was found to be
-    more than its agent's sessions usually take. `is_blind`: nothing of any of its traces could be looked at."""
+    """A session after its newest trace. Times are in nanoseconds since the Unix epoch; `last_seen_at` is when the
+    newest of its telemetry was received. `effort` is the sum over its traces; `is_unusual` says that it is more than
+    its agent's sessions usually take. `is_blind`: nothing of any of its traces could be looked at."""
 
     session_id: str
     user_id: str | None
@@ -34,10 +35,10 @@ class SessionRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """The session of a trace's revision, and its `place` there: its start and trace id.
+class StoredPlace:
+    """The place of a stored revision: its session, and its start and trace id there.
 
-    `pending`: it waits for the judge, or may do so. `effort` is what it took.
+    `pending`: it waits for the judge, or may do so. `effort` is the trace's.
     """
 
     session_id: str
@@ -49,14 +50,14 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTrace:
-    """One of a session's traces, as far as the session has to know it again; `turns` are
-    those of its document, only where they were asked for."""
+    """One of a session's traces as the store holds it. `turns` are those of its document, only where they were asked
+    for."""
 
     trace_id: str
     started_at: int
     signals: dict[str, Evaluation]
     effort: Effort = NO_EFFORT
-    turns: Sequence[Document] | None = None
+    turns: Sequence[TurnView] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +68,20 @@ class StoredSession:
     traces: Sequence[StoredTrace]
 
 
+class SessionEnd(NamedTuple):
+    """All that is said of how a session ended, None where nothing is: the success of its run as `reported`, the least
+    label of task completion that people gave its traces, and whether the judge found all of them completed.
+    `has_error`: it has a finding of severity error."""
+
+    has_error: bool
+    reported: bool | None = None
+    labelled: float | None = None
+    judged: bool | None = None
+
+
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """A trace in its session: what it said, turn by turn, and what came of the signals of session scores."""
+    """A trace in its session: a summary of each of its turns, and its signals for session scores."""
 
     trace_id: str
     started_at: int
@@ -84,7 +96,21 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionUpdate:
-    """A session after one of its traces: what to store of it, and its scores."""
+    """A session after one of its traces: the record to store, and its scores."""
 
     record: SessionRecord
     evaluations: Sequence[Evaluation]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLevel:
+    """The numbers of active and of low sessions of one agent in one service, by `evaluator`.
+
+    `evaluator` None stands for all active sessions, scored or not.
+    """
+
+    agent: str | None
+    service: str | None
+    evaluator: str | None
+    active: int
+    low: int

@@ -16,7 +16,7 @@ class Signal(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """A request with its place in the log; `body` is a serialized OTLP export request."""
+    """A request with its place in the log. `body` is a serialized OTLP export request."""
 
     offset: int
     tenant: str
@@ -27,7 +27,7 @@ class LoggedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where spans or log records came from; one object is shared by all that came together.
+    """The source of spans or log records. One object is shared by all that came together.
 
     `resource` is the serialized Resource, `scope` the name of the instrumentation scope, `process` the process that
     our processor named in the resource, None where no processor of ours sent them. `service` is empty where the
@@ -41,7 +41,7 @@ class Origin:
 
 
 class Arrival(NamedTuple):
-    """A span that has arrived for the first time; its trace may still be open. Nobody changes the span."""
+    """A span that has arrived for the first time. Its trace may still be open. The span must not be changed."""
 
     span: Span
     origin: Origin

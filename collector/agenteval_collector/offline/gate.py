@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import fsum
 
+from agenteval_collector.api.documents import ReplayDocument
 from agenteval_collector.config import EvaluatorsConfig
-from agenteval_collector.model.documents import Document
-from agenteval_collector.model.runs import Stray
+from agenteval_collector.model.runs import Unmatched
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web.formats import named
 from otel_agenteval.metrics import RELIABILITY_METRICS
@@ -48,7 +48,7 @@ def read_least(text: str) -> Least:
     return Least(name.strip(), number)
 
 
-def shortfalls(document: Document, wanted: Sequence[Least]) -> list[Shortfall]:
+def shortfalls(document: ReplayDocument, wanted: Sequence[Least]) -> list[Shortfall]:
     """What of `{traces, sessions, reliability}` is below what is wanted, or undefined."""
     return [
         Shortfall(least=least, of=of, found=found, reason=reason)
@@ -58,7 +58,7 @@ def shortfalls(document: Document, wanted: Sequence[Least]) -> list[Shortfall]:
     ]
 
 
-def refuse_unknown(document: Document, wanted: Sequence[Least]) -> None:
+def refuse_unknown(document: ReplayDocument, wanted: Sequence[Least]) -> None:
     """Raises InvalidRequest where a name is that of no figure: neither of runs, nor of an evaluator, nor one that the
     document has an outcome of."""
     outcomes = [each for of in ("traces", "sessions") for subject in document[of] for each in subject["outcomes"]]
@@ -69,14 +69,14 @@ def refuse_unknown(document: Document, wanted: Sequence[Least]) -> None:
             raise InvalidRequest(f"--fail-under: nothing is called {least.name!r}; there are {there_are} and so on")
 
 
-def _found(document: Document, name: str) -> Iterator[tuple[str, float | None, str]]:
+def _found(document: ReplayDocument, name: str) -> Iterator[tuple[str, float | None, str]]:
     """Whose figure it is, the figure, and why there is none: of each agent's version, or the mean of a score."""
     passed = _PASS_K.fullmatch(name)
     if passed is None and name not in RELIABILITY_METRICS:
         yield _mean_score(document, name)
         return
     # Runs that were only reported are no agent's failure to reach anything; the replay names them by themselves.
-    items = [each for each in document["reliability"] if each["runs"] or set(each["left_out"]) - set(Stray)]
+    items = [each for each in document["reliability"] if each["runs"] or set(each["left_out"]) - set(Unmatched)]
     if not items:
         yield "every agent", None, "no run counts"
     for item in items:
@@ -84,11 +84,11 @@ def _found(document: Document, name: str) -> Iterator[tuple[str, float | None, s
         if passed is None:
             yield of, item["metrics"][name], item["reasons"].get(name, "")
         else:
-            key, k = ("pass_hat_k", passed["hat"]) if passed["hat"] else ("pass_at_k", passed["at"])
-            yield of, item[key].get(k), f"no task has {k} baseline runs"
+            by_k, k = (item["pass_hat_k"], passed["hat"]) if passed["hat"] else (item["pass_at_k"], passed["at"])
+            yield of, by_k.get(k), f"no task has {k} baseline runs"
 
 
-def _mean_score(document: Document, name: str) -> tuple[str, float | None, str]:
+def _mean_score(document: ReplayDocument, name: str) -> tuple[str, float | None, str]:
     for of in ("traces", "sessions"):
         outcomes = [outcome for subject in document[of] if (outcome := named(subject["outcomes"], name))]
         scores = [outcome["score"] for outcome in outcomes if outcome["score"] is not None]

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from agenteval_collector.api.documents import ReplayDocument, RunName
+from agenteval_collector.api.reliability import reliability_document
+from agenteval_collector.api.wire import found
 from agenteval_collector.assembly import Assembler, Senders, Unconnected, Waits
 from agenteval_collector.config import Settings
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
-from agenteval_collector.model.documents import Document
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
 from agenteval_collector.offline.dataset import Dataset
 from agenteval_collector.receiver.otlp_json import parse_json
@@ -56,7 +58,7 @@ def replay(
     settings: Settings,
     progress: Progress = lambda _traces: None,
     dataset: Dataset | None = None,
-) -> Document:
+) -> ReplayDocument:
     """`{traces, sessions, reliability}` in the shapes of docs/api.md, every session taken for over.
 
     `dataset` says what came of the runs; those of it that no trace belongs to are `reports_without_traces`.
@@ -74,10 +76,11 @@ def replay(
             collector.store.report_run(report)
         session_ids = collector.store.live_sessions()
         collector.store.finalize(session_ids)
+        queries = collector.queries
         return {
-            "traces": [collector.queries.trace(trace.trace_id) for trace in traces],
-            "sessions": [collector.queries.session(session_id) for session_id in session_ids],
-            "reliability": collector.reliability.items(),
+            "traces": [found(queries.trace(trace.trace_id), f"trace {trace.trace_id}") for trace in traces],
+            "sessions": [found(queries.session(session_id), f"session {session_id!r}") for session_id in session_ids],
+            "reliability": [reliability_document(report) for report in collector.reliability.items()],
             "reports_without_traces": _without_traces(truth, collector),
         }
 
@@ -101,14 +104,13 @@ def _assembled(requests: Iterable[Recorded], settings: Settings, clock: Clock) -
     return newest | {trace.trace_id: trace for trace in assembler.complete_all()}
 
 
-def _without_traces(dataset: Dataset, collector: OfflineCollector) -> list[Document]:
+def _without_traces(dataset: Dataset, collector: OfflineCollector) -> list[RunName]:
     """The runs that the dataset speaks of and no trace belongs to: most likely another spelling of their ids."""
     known = collector.runs()
-    names = [(report.task_id, report.run_id, report.condition) for report in dataset.reports]
     return [
-        {"task_id": task_id, "run_id": run_id, "condition": condition}
-        for task_id, run_id, condition in names
-        if (task_id, run_id, condition) not in known
+        {"task_id": report.task_id, "run_id": report.run_id, "condition": report.condition}
+        for report in dataset.reports
+        if (report.task_id, report.run_id, report.condition) not in known
     ]
 
 

@@ -1,1 +1,2 @@
-"""OTLP in: gRPC and HTTP, traces and logs. Everything is in the log before it is acknowledged."""
+"""Receiver: OTLP requests over gRPC and HTTP go in, answers come out. Everything is in the log before it is
+acknowledged."""

@@ -1,4 +1,4 @@
-"""OTLP over gRPC: raw bytes in and out, no generated servicer between the wire and the log."""
+"""OTLP over gRPC, with raw bytes between the wire and the log."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ SERVICES = {
 
 
 def response(signal: Signal, checked: Checked) -> ExportTraceServiceResponse | ExportLogsServiceResponse:
-    """The answer to an accepted request; it has a partial success only where something was rejected."""
+    """Return the answer to an accepted request. It has a partial success only where something was rejected."""
     if signal is Signal.TRACES:
         traces = ExportTraceServiceResponse()
         if checked.rejected:
@@ -42,7 +42,7 @@ def response(signal: Signal, checked: Checked) -> ExportTraceServiceResponse | E
 
 
 def otlp_handlers(ingest: Ingest) -> list[grpc.GenericRpcHandler]:
-    """The Export methods of traces and logs; their bytes reach `ingest` unparsed."""
+    """Return the Export methods of traces and logs. Their bytes reach `ingest` unparsed."""
     return [
         grpc.method_handlers_generic_handler(
             service, {"Export": grpc.unary_unary_rpc_method_handler(_export(ingest, signal))}

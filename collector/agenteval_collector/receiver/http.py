@@ -30,11 +30,11 @@ JSON = "application/json"
 
 
 class _Unsupported(InvalidRequest):
-    """A content type or encoding that we do not read."""
+    """Raised for a content type or encoding that we do not read."""
 
 
 def otlp_app(ingest: Ingest) -> Starlette:
-    """The ASGI application of the OTLP/HTTP port."""
+    """Return the ASGI application of the OTLP/HTTP port."""
 
     def route(path: str, signal: Signal) -> Route:
         async def export(request: Request) -> Response:
@@ -68,7 +68,7 @@ def _take(ingest: Ingest, signal: Signal, body: bytes, media: str) -> Checked:
 
 
 async def _body(request: Request, limit: int) -> bytes:
-    """The body, decompressed; never more than `limit` bytes of it in memory, whatever it claims to be."""
+    """Return the body, decompressed; never more than `limit` bytes of it in memory, whatever it claims to be."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", ""):
         raise _Unsupported(f"content-encoding {encoding!r} is not read: send gzip or none")

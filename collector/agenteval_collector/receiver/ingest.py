@@ -1,4 +1,4 @@
-"""From bytes to an acknowledgement, the same for gRPC and HTTP."""
+"""Admission of requests: from bytes to an acknowledgement, the same for gRPC and HTTP."""
 
 from concurrent.futures import TimeoutError as FutureTimeout
 
@@ -9,7 +9,7 @@ from agenteval_collector.receiver.validity import Checked, Limits, check
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 
 COMMIT_TIMEOUT = 10.0
-"""Seconds to wait for the disk before the sender is told to try again."""
+"""Seconds to wait for the disk. After that the sender is told to try again."""
 
 
 class Ingest:

@@ -21,7 +21,7 @@ _IDS = frozenset({"traceId", "spanId", "parentSpanId", "trace_id", "span_id", "p
 
 
 def parse_json(signal: Signal, text: bytes | str) -> Message:
-    """The request in `text`. Raises InvalidRequest saying what is wrong with it."""
+    """Return the request in `text`. Raises InvalidRequest saying what is wrong with it."""
     try:
         document = json.loads(text)
         if not isinstance(document, dict):

@@ -1,4 +1,4 @@
-"""The ports behind the receiver."""
+"""The port to the log."""
 
 from concurrent.futures import Future
 from typing import Protocol

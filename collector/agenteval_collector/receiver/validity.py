@@ -1,4 +1,4 @@
-"""What a request must be before it may enter the log: the little that has to be read before the answer."""
+"""Checks of a request before it enters the log: the little that has to be read before the answer."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ NO_SPAN = bytes(8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """In bytes, after decompression."""
+    """Limits in bytes, after decompression."""
 
     request: int
     span: int
@@ -31,7 +31,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Checked:
-    """A request that may be logged. `body` is None where nothing of it is left to keep.
+    """A request that may be logged. `body` is None where nothing of it is left.
 
     `reason` says why `rejected` spans or log records were taken out; `own` were dropped as our own telemetry.
     """
@@ -53,7 +53,7 @@ def check(signal: Signal, body: bytes, limits: Limits) -> Checked:
 
 
 def parse(message: type[Request], body: bytes) -> Request:
-    """`body` as a message. Raises InvalidRequest where it is none."""
+    """Parse `body` as a message. Raises InvalidRequest where it is none."""
     try:
         return message.FromString(body)
     except DecodeError as error:
@@ -61,7 +61,7 @@ def parse(message: type[Request], body: bytes) -> Request:
 
 
 def is_own(scope: InstrumentationScope) -> bool:
-    """Whether telemetry of this scope is ours: evaluating it would feed the evaluator with itself."""
+    """Return whether telemetry of this scope is ours. Evaluating it would feed the evaluator with itself."""
     return scope.name.partition(".")[0] in OWN_SCOPES
 
 
@@ -87,7 +87,7 @@ def _check_traces(request: ExportTraceServiceRequest, body: bytes, limits: Limit
 
 
 def _clear_zero_parents(spans: Iterable[Span]) -> bool:
-    """Write down that there is no parent as every reader knows it: empty. Returns whether one was zero."""
+    """Replace parent ids of zeros by empty ones, which every reader understands. Returns whether there was one."""
     zero = [span for span in spans if span.parent_span_id == NO_SPAN]
     for span in zero:
         span.ClearField("parent_span_id")
@@ -121,7 +121,7 @@ def _sift(
     problem: Callable[[Item], str | None],
     body: bytes,
 ) -> Checked:
-    """Take out what is ours and what has a problem."""
+    """Remove telemetry of ours, and telemetry with a problem."""
     checked = Checked(body)
     for scope, items in groups:
         if is_own(scope):

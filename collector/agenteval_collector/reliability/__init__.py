@@ -1,6 +1,7 @@
-"""From traces of runs to figures over runs: what each trace adds, runs put together, reports kept current."""
+"""Reliability: traces of runs and run reports go in, figures over runs come out."""
 
+from agenteval_collector.reliability.counting import CountedRuns
 from agenteval_collector.reliability.reports import ReliabilityReports
 from agenteval_collector.reliability.traces import RunTraces
 
-__all__ = ["ReliabilityReports", "RunTraces"]
+__all__ = ["CountedRuns", "ReliabilityReports", "RunTraces"]

@@ -1,4 +1,4 @@
-"""Which traces and which reports of one task, run and condition belong together.
+"""Grouping of traces and run reports of one task, run and condition into runs.
 
 Ids of runs repeat: the same suite is run again by the next version, or by another agent. Such traces are another run.
 A trace that names no agent joins the run that there is; a report belongs to the run that it names, and what it does not
@@ -15,12 +15,12 @@ from agenteval_collector.model.runs import RunTrace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunGroup:
-    """The traces of one run, by start, and whose run it is."""
+    """The traces of one run by start, with its agent and version."""
 
     agent: str | None
     service_version: str | None
     began: int
-    """When the first trace of the agent started."""
+    """The start of the agent's first trace."""
     traces: tuple[RunTrace, ...]
 
     @property
@@ -30,7 +30,7 @@ class RunGroup:
 
 
 def grouped(traces: Iterable[RunTrace]) -> list[RunGroup]:
-    """The runs that traces of one task, run and condition make, by when they began."""
+    """Return the runs that traces of one task, run and condition make, in order of their beginning."""
     ordered = sorted(traces, key=lambda trace: (trace.started_at, trace.trace_id))
     named = [trace for trace in ordered if trace.agent is not None]
     owned: dict[tuple[str | None, str | None], list[RunTrace]] = {}
@@ -49,7 +49,7 @@ def grouped(traces: Iterable[RunTrace]) -> list[RunGroup]:
 
 
 def reported_run(runs: Sequence[RunGroup], report: RunReport) -> RunGroup | None:
-    """Of `runs`, by when they began, the one that the report speaks of; None where it names another."""
+    """Return the one of `runs`, in order of their beginning, that the report is about. None where it names another."""
     meant = [
         run
         for run in runs
@@ -60,7 +60,7 @@ def reported_run(runs: Sequence[RunGroup], report: RunReport) -> RunGroup | None
 
 
 def _at(runs: Sequence[RunGroup], moment: int) -> RunGroup:
-    """The run that began last until then; where none had begun, the first to begin."""
+    """Return the run that had begun last by then. Where none had begun, return the first to begin."""
     return runs[max(0, bisect_right(runs, moment, key=lambda run: run.began) - 1)]
 
 

@@ -1,58 +1,39 @@
-"""Reliability reports for the runs of every agent's version, computed by whoever asks, and only when runs changed."""
+"""Reliability reports on every version of an agent. The caller's thread computes them, only when runs have changed."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Protocol, TypeAlias, cast, get_args
+from typing import cast, get_args
 
-from agenteval_collector.model.cursors import decode_cursor, encode_cursor, foreign_cursor
-from agenteval_collector.model.documents import Document, Page
-from agenteval_collector.model.runs import StoredRun, StrayReport
-from agenteval_collector.reliability.documents import comparison_document, reliability_document
+from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor, foreign_cursor
+from agenteval_collector.model.runs import AgentVersion, StoredRun, UnmatchedReport, VersionFigures
+from agenteval_collector.reliability.ports import RunSource
 from agenteval_collector.reliability.runs import AssembledRun, assemble
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
-from otel_agenteval.metrics import ReliabilityReport, Run, compare_reliability, reliability_report
+from otel_agenteval.metrics import (
+    ReliabilityComparison,
+    ReliabilityReport,
+    Run,
+    compare_reliability,
+    reliability_report,
+)
 from otel_agenteval.metrics.consistency import Variant
 
 DEFAULT_VARIANT: Variant = "page"
 
-AgentVersion: TypeAlias = tuple[str | None, str | None]
-"""An agent's name and its service.version."""
-
 LIVE_VERSIONS = 3
-"""Versions of an agent that gauges show, those with the newest traces."""
+"""Versions of an agent that gauges show: those with the newest traces."""
 
 
 SCRAPE_BUDGET = 1.0
 """Seconds that a scrape may spend on reading runs again."""
 
 
-class RunSource(Protocol):
-    """What is known of runs. Thread-safe."""
-
-    @property
-    def revision(self) -> Callable[[], int]:
-        """Gives another number than before when anything may have changed."""
-        ...
-
-    def versions(self) -> Sequence[AgentVersion]:
-        """The agents and versions that have runs, those with the newest trace first."""
-        ...
-
-    def runs(self, version: AgentVersion) -> Sequence[StoredRun]:
-        """The runs of one agent's version that count, the one that began last first."""
-        ...
-
-    def stray_reports(self) -> Sequence[StrayReport]:
-        """Reports that no run belongs to, of the newest."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRuns:
-    """The runs in the window of one agent's version, and how many cannot count for which reason."""
+    """The runs in the window of one agent's version, and the numbers of those that cannot count, by reason."""
 
     agent: str | None
     version: str | None
@@ -61,18 +42,31 @@ class VersionRuns:
 
     @property
     def any(self) -> bool:
-        """Whether there is a run, counting or not."""
+        """True where there is a run, whether it counts or not."""
         return bool(self.runs or self.left_out)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionFigures:
-    """Published figures of one agent's version, those that are defined."""
+class VersionReport:
+    """The report on the runs of one agent's version, the newest `window`.
+
+    `unmatched` are the numbers of run reports that belong to no run, by reason.
+    """
+
+    runs: VersionRuns
+    report: ReliabilityReport
+    window: int
+    unmatched: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionComparison:
+    """Two versions of an agent beside one another."""
 
     agent: str | None
-    version: str | None
-    runs: int
-    figures: dict[str, float]
+    before: str
+    after: str
+    comparison: ReliabilityComparison
 
 
 @dataclass(slots=True)
@@ -85,7 +79,7 @@ class _Known:
 
 
 class ReliabilityReports:
-    """Thread-safe. Runs are read again when the source changed, reports computed again when their runs did."""
+    """Reports that are computed again only when their runs changed. Thread-safe."""
 
     def __init__(self, source: RunSource, window: int, clock: Clock) -> None:
         self._source = source
@@ -97,8 +91,8 @@ class ReliabilityReports:
 
     def items(
         self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
-    ) -> list[Document]:
-        """The documents of `/api/v1/reliability`, all. Raises InvalidRequest for an unknown variant."""
+    ) -> list[VersionReport]:
+        """The reports on all agents' versions. Raises InvalidRequest for an unknown variant."""
         return self.page(agent=agent, version=version, variant=variant, limit=None).items
 
     def page(
@@ -109,31 +103,39 @@ class ReliabilityReports:
         variant: str | None = None,
         limit: int | None,
         cursor: str | None = None,
-    ) -> Page:
+    ) -> Page[VersionReport]:
         """At most `limit` of them. Only their runs are read.
 
         Raises InvalidRequest for an unknown variant, and for a cursor that is none of ours.
         """
         chosen = checked_variant(variant)
-        items: list[Document] = []
+        items: list[VersionReport] = []
         last: AgentVersion | None = None
         with self._lock:
             versions = self._source.versions()
-            strays = _by_version(self._source.stray_reports(), versions)
-            for each in _behind(list(dict.fromkeys([*versions, *strays])), cursor):
+            unmatched = _by_version(self._source.unmatched_reports(), versions)
+            for each in _behind(list(dict.fromkeys([*versions, *unmatched])), cursor):
                 if agent not in (None, each[0]) or version not in (None, each[1]):
                     continue
                 [known] = self._current([each])
-                if not (known.runs.any or each in strays):
+                if not (known.runs.any or each in unmatched):
                     continue
                 if len(items) == limit and last is not None:
                     return Page(items=items, next_cursor=encode_cursor(last))
-                report = _report(known, chosen)
-                items.append(reliability_document(known.runs, report, window=self._window, strays=strays.get(each, {})))
+                items.append(
+                    VersionReport(
+                        runs=known.runs,
+                        report=_report(known, chosen),
+                        window=self._window,
+                        unmatched=unmatched.get(each, {}),
+                    )
+                )
                 last = each
         return Page(items=items, next_cursor=None)
 
-    def comparison(self, before: str, after: str, *, agent: str | None = None, variant: str | None = None) -> Document:
+    def comparison(
+        self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
+    ) -> VersionComparison:
         """How version `after` of an agent does beside version `before`.
 
         Raises NotFound where no agent has runs of both, InvalidRequest where it is not clear which agent is meant.
@@ -155,10 +157,10 @@ class ReliabilityReports:
             raise NotFound(_missing(before, after, {version for runs in found.values() for version in runs}))
         runs = found[candidates[0]]
         compared = compare_reliability(runs[before], runs[after], chosen)
-        return comparison_document(candidates[0], before, after, compared)
+        return VersionComparison(agent=candidates[0], before=before, after=after, comparison=compared)
 
     def figures(self) -> list[VersionFigures]:
-        """What gauges show: of every agent the `LIVE_VERSIONS` with the newest traces.
+        """Return the figures that gauges show: of each agent the `LIVE_VERSIONS` with the newest traces.
 
         Versions that changed are read again for `SCRAPE_BUDGET` seconds, those first that waited longest; the others
         show what they showed before, or nothing yet, until the next call.
@@ -178,7 +180,7 @@ class ReliabilityReports:
         return -1 if known is None else known.revision
 
     def _current(self, versions: Sequence[AgentVersion]) -> list[_Known]:
-        """The runs of `versions` as they are now."""
+        """Return the runs of `versions` as they are now."""
         found = []
         for version in versions:
             known = self._known.get(version)
@@ -202,16 +204,18 @@ def _behind(versions: Sequence[AgentVersion], cursor: str | None) -> Sequence[Ag
     return versions[versions.index(place) + 1 :]
 
 
-def _by_version(strays: Sequence[StrayReport], versions: Sequence[AgentVersion]) -> dict[AgentVersion, dict[str, int]]:
-    """How many reports no run belongs to, by reason, and by the agent and version that they can only be about, or
-    else by those that they name."""
+def _by_version(
+    unmatched: Sequence[UnmatchedReport], versions: Sequence[AgentVersion]
+) -> dict[AgentVersion, dict[str, int]]:
+    """Return the number of run reports that belong to no run, by reason, and by the agent and version that they can
+    only be about or that they name."""
     found: dict[AgentVersion, dict[str, int]] = {}
-    for stray in strays:
-        named = stray.report.agent, stray.report.service_version
+    for each in unmatched:
+        named = each.report.agent, each.report.service_version
         fitting = [each for each in versions if named[0] in (None, each[0]) and named[1] in (None, each[1])]
-        whose = stray.whose or (fitting[0] if len(fitting) == 1 else named)
+        whose = each.whose or (fitting[0] if len(fitting) == 1 else named)
         reasons = found.setdefault(whose, {})
-        reasons[stray.reason.value] = reasons.get(stray.reason.value, 0) + 1
+        reasons[each.reason.value] = reasons.get(each.reason.value, 0) + 1
     return found
 
 
@@ -244,7 +248,7 @@ def _figures(runs: VersionRuns, report: ReliabilityReport) -> VersionFigures:
 
 
 def checked_variant(text: str | None) -> Variant:
-    """The variant that `text` names; None: the published page's. Raises InvalidRequest."""
+    """Return the variant that `text` names. None stands for the published page's. Raises InvalidRequest."""
     if text is None:
         return DEFAULT_VARIANT
     if text not in get_args(Variant):

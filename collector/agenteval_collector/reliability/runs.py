@@ -1,4 +1,4 @@
-"""Runs put together from their traces, from what was reported of them, and from what evaluators say.
+"""Runs put together from their traces, from run reports, and from evaluators.
 
 The outcome of a run is what was reported of it; else what an attribute says, of its last trace that has one; else it
 is estimated by the judge: whether task_completion of its last trace reached its threshold. Its confidence, the same
@@ -35,26 +35,27 @@ UNSURE = {
     Status.SAMPLED_OUT: "no confidence was reported, and the judge looks at a sample of traces, not at this one",
 }
 SEVERITIES = tuple(SEVERITY_WEIGHTS)
-"""The mildest first."""
+"""Severities, the mildest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledRun:
-    """A run as figures take it, and what in it is estimated rather than said."""
+    """A run in the form that figures take, and which of its parts are estimates."""
 
     run: Run
     trace_ids: tuple[str, ...]
     outcome_estimated: bool
     confidence_estimated: bool
     no_confidence: str | None
-    """Why there is no confidence that an evaluator should have estimated; None where there is one, or no evaluator."""
+    """The reason why an evaluator has not estimated the confidence. None where it has, or where there is no such
+    evaluator."""
     judged: bool
-    """Whether the judge looked for violations in every trace, and not exact detectors alone."""
+    """True where the judge looked for violations in every trace, beside the exact detectors."""
     evidence: tuple[Violation, ...]
 
 
 def assemble(stored: StoredRun) -> AssembledRun | str:
-    """The run, or why it cannot count."""
+    """Return the run, or the reason why it cannot count."""
     if stored.run.condition not in CONDITIONS:
         return UNKNOWN_CONDITION
     traces = sorted(stored.traces, key=lambda trace: (trace.started_at, trace.trace_id))
@@ -101,7 +102,8 @@ def _confidence_said(stored: StoredRun, traces: Sequence[RunTrace]) -> float | N
 
 
 def _resources(traces: Sequence[RunTrace]) -> dict[str, float]:
-    """By the names of `Run`: cost in US dollars, time and call_latency in seconds; what was not measured is absent."""
+    """Return the resources by their names in `Run`: cost in US dollars, time and call_latency in seconds. What was not
+    measured is absent."""
     calls = sum(trace.model_calls for trace in traces)
     resources = {
         "time": fsum(trace.seconds for trace in traces),
@@ -118,7 +120,7 @@ def _resources(traces: Sequence[RunTrace]) -> dict[str, float]:
 
 
 def _estimated_confidence(stored: StoredRun, traces: Sequence[RunTrace]) -> tuple[float | None, str | None]:
-    """The mean over the traces that have one, or why there is none."""
+    """Return the mean over the traces that have a confidence, or the reason why none has."""
     ids = [trace.trace_id for trace in traces]
     for each in ids:
         if (reason := UNSURE.get(stored.unsure.get(each, Status.SCORED))) is not None:
@@ -130,7 +132,7 @@ def _estimated_confidence(stored: StoredRun, traces: Sequence[RunTrace]) -> tupl
 def _violations(
     traces: Sequence[RunTrace], judged: Mapping[str, Sequence[Violation]]
 ) -> Iterator[Sequence[Violation] | None]:
-    """The violations that the judge and the detectors found in each trace; None where neither looked."""
+    """Yield the violations that the judge and the detectors found in each trace; None where neither looked."""
     said: set[str] = set()
     for trace in traces:
         detected = None if trace.violations is None else not_said_before(trace.violations, said)
@@ -140,7 +142,7 @@ def _violations(
 
 
 def _worst(of_traces: Iterable[Sequence[Violation] | None]) -> tuple[Violation, ...] | None:
-    """Of each constraint the worst violation, the first of equals; None where a trace was not looked at."""
+    """Return the worst violation of each constraint, the first of equals. None where a trace was not looked at."""
     found: dict[str, Violation] = {}
     for violations in of_traces:
         if violations is None:

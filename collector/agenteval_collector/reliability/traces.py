@@ -13,20 +13,21 @@ from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.reliability.personal_data import exposed_personal_data, said_in
 from agenteval_collector.reliability.safety import Detector, violations
 from otel_agenteval.model import ModelCall, ToolCall, Trace
+from otel_agenteval.text import storable
 
 _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})\Z")
 """The suffix that providers append to a model's name in replies."""
 
 
 MAX_ACTIONS = 1000
-"""Actions that are kept of a trace and of a run, the first ones: every pair of runs of a task is compared."""
+"""Actions that are kept of a trace and of a run: the first ones. Every pair of runs of a task is compared."""
 
 MAX_NAME = 200
 """Characters of an action's name."""
 
 
 class RunTraces:
-    """Called with a trace and its session for what it adds to its run; None where it belongs to none.
+    """Sums up a trace and its session for the run. Returns None for a trace of no run.
 
     `prices` are in US dollars per million tokens, by model. `detectors` look for violations of constraints.
     """
@@ -60,7 +61,7 @@ class RunTraces:
         )
 
     def cost(self, calls: Sequence[ModelCall]) -> float | None:
-        """The cost of the calls together, in US dollars; None where one could not be priced."""
+        """Return the cost of the calls together, in US dollars; None where one could not be priced."""
         costs = [self._cost_of(call) for call in calls]
         known = [cost for cost in costs if cost is not None]
         return fsum(known) if len(known) == len(costs) else None
@@ -73,4 +74,4 @@ class RunTraces:
 
 
 def _name(call: ToolCall) -> str:
-    return call.name[:MAX_NAME].encode(errors="replace").decode()
+    return storable(call.name[:MAX_NAME])

@@ -16,19 +16,19 @@ from otel_agenteval.outcome import Status
 
 @dataclass(frozen=True, slots=True)
 class CautiousScore:
-    """A published score. `bound`: none of its traces is completely judged, so it is the highest that the score
-    can come to, and no more."""
+    """A published score. `bound` is true where no trace is completely judged: then it is the highest value that the
+    score can reach."""
 
     result: MetricResult
     bound: bool
 
 
 class CautiousScores:
-    """The scores of one session, replaceable trace by trace. Coverage is that of all traces, with the signals that are
-    there."""
+    """The scores of one session, replaceable trace by trace. Coverage is that of all traces with the signals they
+    have."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        """`weights` are those of all signals."""
+        """Start without traces. `weights` are those of all signals."""
         self._weighted = frozenset(name for name, weight in weights.items() if weight > 0.0)
         self._best = SessionScores(weights)
         self._judged = SessionScores(weights)
@@ -65,12 +65,12 @@ class CautiousScores:
 
     @property
     def unjudged(self) -> Mapping[Status, int]:
-        """The number of traces without a signal that was asked for, by the first status of `UNJUDGED` they have."""
+        """The numbers of traces that lack a signal that was asked for, by the first status of `UNJUDGED` they have."""
         return {status: self._unjudged[status] for status in UNJUDGED if self._unjudged[status]}
 
     @property
     def missing(self) -> Mapping[tuple[str, Status], int]:
-        """The number of traces that lack a signal of non-zero weight, by its name and status."""
+        """The numbers of traces that lack a signal of non-zero weight, by its name and status."""
         return {key: count for key, count in self._missing.items() if count}
 
     def _count(self, signals: TraceSignals, sign: int) -> None:
@@ -92,6 +92,6 @@ class CautiousScores:
 
 
 def _score(result: MetricResult) -> float:
-    """Of a result that has one, as all session scores do."""
+    """Return the score of a result that has one, as all session scores do."""
     assert result.score is not None
     return result.score

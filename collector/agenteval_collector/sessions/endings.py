@@ -3,11 +3,12 @@
 from typing import Final
 
 MAX_ENDINGS: Final = 10_000
-"""Above it the one that was reported first is over at once."""
+"""Sessions that wait for their end. Above that the one that was reported first is over at once."""
 
 
 class Endings:
-    """Each session ends `hold` seconds after it was reported: what comes meanwhile was said before. Not thread-safe."""
+    """Sessions that end `hold` seconds after they were reported: what comes meanwhile was said before. Not
+    thread-safe."""
 
     def __init__(self, hold: float) -> None:
         self._hold = hold
@@ -17,12 +18,12 @@ class Endings:
         return session_id in self._over_at
 
     def put(self, session_id: str, now: float) -> None:
-        """The session was reported ended at `now` (monotonic)."""
+        """Note that the session was reported ended at `now` (monotonic)."""
         self._over_at.pop(session_id, None)
         self._over_at[session_id] = now + self._hold
 
     def over(self, now: float) -> list[str]:
-        """The sessions that have ended at `now`; they are forgotten by that."""
+        """Remove and return the sessions that have ended at `now`."""
         found: list[str] = []
         for session_id, over_at in self._over_at.items():
             if over_at > now and len(self._over_at) - len(found) <= MAX_ENDINGS:

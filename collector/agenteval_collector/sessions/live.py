@@ -1,31 +1,19 @@
-"""The sessions that are active now: how many of them are low, and which have become idle."""
+"""The active sessions: how many score low, and which have become idle."""
 
 import heapq
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from agenteval_collector.model.sessions import SessionLevel
+
 MAX_LIVE = 200_000
-"""Above it the session that was quiet for longest counts as idle at once."""
+"""Active sessions. Above that the one that was quiet for longest counts as idle at once."""
 
 SPARE_COUNTS = 1_000
-"""Counts of zero that are kept at least; agents' names come from outside and may never come again."""
+"""Counts of zero that are kept. More are dropped, because names of agents come from outside and may never return."""
 
 Key = tuple[str | None, str | None, str | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionLevel:
-    """How many sessions of one agent in one service are active, and how many of them score low by `evaluator`.
-
-    `evaluator` None stands for all active sessions, scored or not.
-    """
-
-    agent: str | None
-    service: str | None
-    evaluator: str | None
-    active: int
-    low: int
 
 
 @dataclass(slots=True)
@@ -37,10 +25,11 @@ class _Live:
 
 
 class LiveSessions:
-    """Counts kept by adding and subtracting, so that a scrape costs the same for ten sessions and for a million."""
+    """Counts of active sessions. They are kept by adding and subtracting, so that a scrape costs the same for ten
+    sessions and for a million."""
 
     def __init__(self, idle: float) -> None:
-        """`idle`: seconds without a trace after which a session is idle."""
+        """Start without sessions. A session is idle after `idle` seconds without a trace."""
         self._idle = idle
         # The one that was quiet for longest comes first; unlike a dict as fast there when many have left.
         self._sessions: OrderedDict[str, _Live] = OrderedDict()
@@ -51,8 +40,8 @@ class LiveSessions:
     def seen(
         self, session_id: str, *, agent: str | None, service: str | None, scores: dict[str, bool], now: float
     ) -> None:
-        """The session goes on, quiet since `now` (monotonic) at the earliest; `scores` says by evaluator whether it is
-        low."""
+        """Note that the session goes on, quiet since `now` (monotonic) at the earliest. `scores` says by evaluator
+        whether it is low."""
         known = self._sessions.pop(session_id, None)
         if known is not None:
             self._count(known, -1)
@@ -67,13 +56,13 @@ class LiveSessions:
         return session_id in self._sessions
 
     def forget(self, session_id: str) -> None:
-        """The session is over, or is none."""
+        """Remove a session that is over, or that turned out to be none."""
         live = self._sessions.pop(session_id, None)
         if live is not None:
             self._count(live, -1)
 
     def idle(self, now: float) -> list[str]:
-        """The sessions that are idle at `now`; they are forgotten by that."""
+        """Remove and return the sessions that are idle at `now`."""
         idle: list[str] = []
         while len(self._sessions) > MAX_LIVE:
             session_id = next(iter(self._sessions))
@@ -92,7 +81,7 @@ class LiveSessions:
         return idle
 
     def session_levels(self) -> Iterable[SessionLevel]:
-        """The counts as they are now; safe from any thread."""
+        """Return the counts. Safe from any thread."""
         return [
             SessionLevel(agent=agent, service=service, evaluator=evaluator, active=active, low=low)
             for (agent, service, evaluator), (active, low) in list(self._counts.items())

@@ -1,4 +1,4 @@
-"""Say in words why a session has no score, or one that rests on part of its traces."""
+"""Reasons, in words, why a session has no score, or one that rests on part of its traces."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -18,13 +18,13 @@ _FIRST: Final = (
 
 
 def missing_status(scores: CautiousScores) -> Status:
-    """The status of a session without a score: the first of those that its missing signals have."""
+    """Return the status of a session without a score: the first that one of its missing signals has."""
     found = {status for _, status in scores.missing}
     return next((status for status in _FIRST if status in found), Status.NOT_APPLICABLE)
 
 
 def unjudged_reason(scores: CautiousScores) -> str | None:
-    """Say how many traces lack a signal that was asked for, and why; None where none does."""
+    """Say how many traces lack a signal that was asked for, and why. None where none does."""
     unjudged = scores.unjudged
     if not unjudged:
         return None
@@ -33,7 +33,7 @@ def unjudged_reason(scores: CautiousScores) -> str | None:
 
 
 def missing_reasons(scores: CautiousScores, weightless: Mapping[str, str]) -> list[str]:
-    """Say of all that is missing why it is; `weightless` says it of the signals that have no weight."""
+    """Say why each signal is missing. `weightless` has the reasons of the signals without a weight."""
     parts = [_without_judge(scores), unjudged_reason(scores), *weightless.values()]
     for status, what in ((Status.SAMPLED_OUT, "is sampled out"), (Status.NO_CONTENT, "lacks its content")):
         of_names = {name: count for name in SIGNAL_NAMES if (count := scores.missing.get((name, status)))}

@@ -27,8 +27,8 @@ class SessionEvaluators:
     def __init__(
         self, thresholds: Mapping[str, float], min_coverage: float, weightless: Mapping[str, str] | None = None
     ) -> None:
-        """`thresholds` by name; a name without one is switched off. Below `min_coverage` there is no score.
-        `weightless` says by signal without a weight why it has none."""
+        """Take `thresholds` by name; a name without one is switched off. Below `min_coverage` there is no score.
+        `weightless` has the reason why a signal has no weight."""
         self._thresholds = thresholds
         self._min_coverage = min_coverage
         self._weightless = weightless or {}
@@ -43,7 +43,7 @@ class SessionEvaluators:
         service_version: str | None,
         now: int,
     ) -> list[Evaluation]:
-        """The session's scores now; their events belong to the span of its last turn."""
+        """Return the session's scores now. Their events belong to the span of its last turn."""
         found = {RELIABILITY: CautiousScores.reliability, CONSISTENCY: CautiousScores.consistency}
         return [
             Evaluation(
@@ -68,11 +68,12 @@ class SessionEvaluators:
         ]
 
     def levels(self, evaluations: Sequence[Evaluation]) -> dict[str, bool]:
-        """Whether the session is below the threshold, by each evaluator that has a score."""
+        """Return, by evaluator with a score, whether the session is below the threshold."""
         return {each.name: not each.success for each in evaluations if each.success is not None}
 
     def _outcome(self, name: str, score: CautiousScore, scores: CautiousScores) -> Outcome:
-        """The score as an outcome. A bound, the highest that the score can come to, counts only below the threshold."""
+        """Return the score as an outcome. A bound, the highest value that the score can reach, counts only below the
+        threshold."""
         result, unjudged = score.result, unjudged_reason(scores)
         if result.score is None or not result.evaluated or (result.coverage or 0.0) < self._min_coverage:
             return self._unscored(name, score, scores)

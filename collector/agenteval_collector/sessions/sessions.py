@@ -1,18 +1,18 @@
-"""The sessions whose traces are arriving: their windows of answers and their scores, current after every trace."""
+"""Sessions whose traces are arriving: their windows of answers and their scores, current after every trace."""
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from agenteval_collector.model.effort import NO_EFFORT, Effort
-from agenteval_collector.model.said import SaidTurn, said_in_document
+from agenteval_collector.model.said import SaidTurn, said_in
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, StoredSession, StoredTrace
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.lru import Recent
 from agenteval_collector.sessions.cautious import CautiousScores
 from agenteval_collector.sessions.endings import Endings
 from agenteval_collector.sessions.live import LiveSessions
+from agenteval_collector.sessions.ports import SessionStore
 from agenteval_collector.sessions.scores import SessionEvaluators
 from agenteval_collector.sessions.signals import signals_of
 from agenteval_collector.sessions.window import AnswerWindow
@@ -23,18 +23,10 @@ from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation
 
 MAX_SESSIONS = 2_000
-"""Sessions held in memory; the one quiet for longest is read from the store again when it goes on."""
+"""Sessions in memory. The one that was quiet for longest is read from the store again when it goes on."""
 
 MAX_SERVICES = 100
-"""Services, and versions, listed of one session: an id that a thousand services share is no session."""
-
-
-class SessionStore(Protocol):
-    """The look-ups in the store that the aggregation needs."""
-
-    def session(self, session_id: str) -> StoredSession | None: ...
-
-    def neighbours(self, session_id: str, place: tuple[int, str]) -> Sequence[StoredTrace]: ...
+"""Services, and versions, that are listed of one session. An id that a thousand services share is no session."""
 
 
 @dataclass(slots=True)
@@ -53,13 +45,13 @@ class _Session:
     first_agent: tuple[tuple[int, str], str] | None = None
 
     def met(self, agent: str | None, place: tuple[int, str]) -> None:
-        """The trace at `place` has this outermost agent."""
+        """Note the outermost agent of the trace at `place`."""
         if agent is not None and (self.first_agent is None or place < self.first_agent[0]):
             self.first_agent = (place, agent)
 
 
 class Sessions:
-    """Owned by the one thread that evaluates.
+    """The sessions in memory, with their scores. Owned by the thread that evaluates.
 
     `answer` makes an output ready for comparison, as the evaluators do. `weights` go over the published ones. `hold` is
     how many seconds traces may be on the way when their session is reported ended.
@@ -82,20 +74,20 @@ class Sessions:
         self._answer = answer
         self._clock = clock
         self._weights = merge_weights(weights)
-        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self._sessions: Recent[str, _Session] = Recent(MAX_SESSIONS)
         self._changed: dict[str, _Session] = {}
         # The session that was looked for last and is not stored: its first trace is between `previous` and `put`.
         self._absent: str | None = None
 
     def previous(self, session_id: str, place: tuple[int, str]) -> list[SaidTurn]:
-        """The last turns of the session before `place`, oldest first."""
+        """Return the last turns of the session before `place`, oldest first."""
         session = self._open(session_id)
         return self._window(session, place).before(place) if session else []
 
     def followers(
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
     ) -> list[tuple[Member, list[SaidTurn]]]:
-        """The traces of the session whose windows reach back to one of `places`, each with the turns before it.
+        """Return the traces of the session whose windows reach back to one of `places`, each with the turns before it.
 
         `trace` is the one that was put last; None where one has left.
         """
@@ -115,7 +107,7 @@ class Sessions:
     def put(
         self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort, seen: Seen
     ) -> SessionRecord:
-        """Add a trace to its session, or replace it by its newer revision: the session then.
+        """Add a trace to its session, or replace it by its newer revision. Returns the session then.
 
         `updates` gives what comes of it. `effort` is what the trace takes more than its earlier revision there, `seen`
         what could be seen of it.
@@ -128,9 +120,8 @@ class Sessions:
             session = _Session(
                 _new_record(session_id, trace, received_at), CautiousScores(self._weights), AnswerWindow()
             )
-            self._sessions[session_id] = session
+            self._sessions.put(session_id, session)
             self._absent = None
-            self._bound()
         session.window.put(member)
         session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
         session.met(trace.agent, member.place)
@@ -148,20 +139,21 @@ class Sessions:
         return session.record
 
     def found_unusual(self, session_id: str) -> None:
-        """The session was found to take more than usual."""
+        """Note that the session was found to take more than usual."""
         session = self._open(session_id)
         if session is not None:
             session.record = replace(session.record, is_unusual=True)
 
     def rescore(self, session_id: str, member: Member) -> None:
-        """Take over changed signals of a member that `followers` gave; `updates` gives what comes of it."""
+        """Replace the signals of a member that `followers` gave. `updates` returns the result."""
         session = self._open(session_id)
         if session is not None:
             session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
             self._changed[session_id] = session
 
     def updates(self) -> list[SessionUpdate]:
-        """The sessions that were put to or rescored since the last call, each scored once, however many traces came."""
+        """Return the sessions that have changed since the last call, each scored once, however many of its traces
+        came."""
         changed, self._changed = self._changed, {}
         # More of a session may be on the way when it is scored late: it is quiet from now on, not since the receipt.
         return [self._update(session, seen=self._clock.monotonic()) for session in changed.values()]
@@ -169,7 +161,7 @@ class Sessions:
     def judged(
         self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
     ) -> SessionUpdate | None:
-        """Take over what the judge says of the trace at `place`: the session by that.
+        """Take over the judge's answer on the trace at `place`, and return the session then.
 
         None where nothing of it is a signal, and where the trace is in no session.
         """
@@ -184,34 +176,38 @@ class Sessions:
 
     def reload(self, session_id: str) -> SessionUpdate | None:
         """Read a session again that a trace has left; None where no trace is left in it."""
-        self._sessions.pop(session_id, None)
+        self._sessions.drop(session_id)
         self._live.forget(session_id)
         session = self._open(session_id)
         return self._update(session) if session and session.scores.traces else None
 
     def forget_all(self) -> None:
-        """Memory may be ahead of the store: read every session again when it goes on."""
+        """Read every session from the store again when it goes on, because memory may be ahead of the store."""
         self._sessions.clear()
         self._changed.clear()
         self._absent = None
 
     def over(self, *, closing: bool = False) -> list[str]:
-        """The sessions that have become idle, or have ended, since the last call. `closing`: nothing more will come."""
+        """Return the sessions that have become idle or ended since the last call.
+
+        `closing`: nothing more will come, so every reported end holds.
+        """
         now = self._clock.monotonic()
         return [*self._endings.over(math.inf if closing else now), *self._live.idle(now)]
 
     def end(self, session_id: str) -> None:
-        """The session was reported ended: it is not active any more, until a trace comes that was not on the way."""
+        """Note that the session was reported ended. It is not active any more, until a trace comes that was not on the
+        way."""
         self._live.forget(session_id)
         self._endings.put(session_id, self._clock.monotonic())
 
     def ending(self, session_id: str) -> bool:
-        """Whether the session was reported ended, and what comes now was on the way."""
+        """Return whether the session was reported ended, so that what comes now was on the way."""
         return session_id in self._endings
 
     def _update(self, session: _Session, *, revive: bool = True, seen: float | None = None) -> SessionUpdate:
-        """The session's scores now. Without `revive` a session that was over stays over. `seen`: since when it is
-        quiet, on the monotonic clock; by default since its newest trace was received."""
+        """Return the session's scores now. Without `revive` a session that was over stays over. `seen` is the monotonic
+        time since when it is quiet, by default the receipt of its newest trace."""
         (_, trace_id), span_id = session.last_turn
         evaluations = self._evaluators.evaluate(
             session.record, session.scores, trace_id=trace_id or None, span_id=span_id,
@@ -231,16 +227,15 @@ class Sessions:
         return SessionUpdate(record=session.record, evaluations=evaluations)
 
     def _open(self, session_id: str) -> _Session | None:
-        """The session from memory or from the store; None where it is new."""
+        """Return the session from memory or from the store. None where it is new."""
         session = self._sessions.get(session_id)
         if session is None:
             stored = self._store.session(session_id) if session_id != self._absent else None
             if stored is None:
                 self._absent = session_id
                 return None
-            session = self._sessions[session_id] = self._restored(stored)
-            self._bound()
-        self._sessions.move_to_end(session_id)
+            session = self._restored(stored)
+            self._sessions.put(session_id, session)
         return session
 
     def _restored(self, stored: StoredSession) -> _Session:
@@ -266,12 +261,12 @@ class Sessions:
         return Member(
             trace_id=trace.trace_id,
             started_at=trace.started_at,
-            said=[said_in_document(turn, self._answer(turn["output"])) for turn in trace.turns or ()],
+            said=[said_in(turn, self._answer(turn.output)) for turn in trace.turns or ()],
             signals=trace.signals,
         )
 
     def _window(self, session: _Session, place: tuple[int, str]) -> AnswerWindow:
-        """The newest traces from memory; for a place far back, those around it from the store."""
+        """Return the newest traces from memory. For a place far back, return those around it from the store."""
         if session.window.reaches(place):
             return session.window
         window = AnswerWindow()
@@ -279,10 +274,6 @@ class Sessions:
         for trace in self._store.neighbours(session.record.session_id, place):
             window.put(self._member(trace))
         return window
-
-    def _bound(self) -> None:
-        while len(self._sessions) > MAX_SESSIONS:
-            self._sessions.popitem(last=False)
 
 
 def _new_record(session_id: str, trace: Trace, received_at: int) -> SessionRecord:

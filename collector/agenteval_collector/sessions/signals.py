@@ -13,8 +13,8 @@ from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Score, Status
 
 UNJUDGED: Final = (Status.PENDING, Status.OVER_BUDGET, Status.FAILED)
-"""Statuses of an outcome that was asked for and should be a score; a trace, and a session, counts by the first of these
-that it has."""
+"""Statuses of an outcome that was asked for and has no score. A trace, and a session, counts by the first of them that
+it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +28,12 @@ class TraceSignals:
 
     @property
     def unjudged(self) -> Status | None:
-        """The status that stands for what was asked for and is not there; None where nothing is."""
+        """The first status of a signal that was asked for and is not there. None where nothing is missing."""
         return next((status for status in UNJUDGED if status in self.missing.values()), None)
 
 
 def signals_of(outcomes: Signals, weights: Mapping[str, float]) -> TraceSignals:
-    """Tell apart what a trace's outcomes are worth as signals; `weights` are those of all signals."""
+    """Sort a trace's outcomes into signals. `weights` are those of all signals."""
     known = {name: outcomes[name].outcome for name in SIGNAL_NAMES if name in outcomes}
     not_applicable = frozenset(name for name, each in known.items() if each.status is Status.NOT_APPLICABLE)
     return TraceSignals(

@@ -7,10 +7,11 @@ from agenteval_collector.model.sessions import Member
 from otel_agenteval.metrics.loops import DEFAULT_WINDOW
 
 TURNS = DEFAULT_WINDOW + 1
-"""Turns that are looked at before a trace: what its answer is compared with, and one more for the answer before it."""
+"""Turns before a trace that are looked at: those that its answer is compared with, and one more for the answer before
+it."""
 
 KEPT = 16
-"""Traces remembered."""
+"""Traces that are remembered."""
 
 
 class AnswerWindow:
@@ -28,19 +29,19 @@ class AnswerWindow:
         del self._members[:-KEPT]
 
     def cut(self) -> None:
-        """There are earlier traces than those that were put."""
+        """Note that there are earlier traces than those that were put."""
         self._cut = True
 
     def find(self, trace_id: str) -> Member | None:
-        """The trace, if it is here."""
+        """Return the trace, if it is here."""
         return next((member for member in self._members if member.trace_id == trace_id), None)
 
     def reaches(self, place: tuple[int, str]) -> bool:
-        """Whether all turns that count before `place` are here."""
+        """Return whether all turns that count before `place` are here."""
         return not self._cut or len(self.before(place)) == TURNS
 
     def before(self, place: tuple[int, str]) -> list[SaidTurn]:
-        """The last `TURNS` turns before `place`, oldest first."""
+        """Return the last `TURNS` turns before `place`, oldest first."""
         said: list[SaidTurn] = []
         for member in reversed(self._members[: self._index(place)]):
             if member.trace_id == place[1]:
@@ -51,7 +52,7 @@ class AnswerWindow:
         return said[-TURNS:]
 
     def after(self, place: tuple[int, str]) -> list[Member]:
-        """The traces behind `place` whose last `TURNS` turns reach back to it."""
+        """Return the traces after `place` whose last `TURNS` turns reach back to it."""
         affected: list[Member] = []
         turns = 0
         for member in self._members[self._index(place) :]:

@@ -1,6 +1,8 @@
-"""What is known of traces, sessions and runs, durable."""
+"""Rows and SQL: everything that is known of traces, sessions and runs, kept in one SQLite file.
 
-from agenteval_collector.stores.queries import StoreQueries
+In: commits, reports and labels. Out: what the pipeline needs to go on, and snapshots for queries from outside.
+"""
+
 from agenteval_collector.stores.store import TENANT, Store
 
-__all__ = ["TENANT", "Store", "StoreQueries"]
+__all__ = ["TENANT", "Store"]

@@ -5,13 +5,13 @@ from dataclasses import asdict, fields
 from itertools import zip_longest
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Select, and_, bindparam, case, delete, func, literal, or_, select, update
+from sqlalchemy import Select, and_, bindparam, case, delete, func, literal, or_, select, update
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import insert
 
 from agenteval_collector.model.links import Link, Move
-from agenteval_collector.stores.access import reading
-from agenteval_collector.stores.schema import conversations, findings, outcomes, run_traces, sessions, traces
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase
+from agenteval_collector.stores.schema import conversations, findings, outcomes, own, run_traces, sessions, traces
 from otel_agenteval.outcome import Subject
 
 MAX_LINKS: Final = 100_000
@@ -23,16 +23,20 @@ MOST: Final = 32
 
 _FIELDS: Final = [field.name for field in fields(Link)]
 _COLUMNS: Final = [conversations.c[name] for name in _FIELDS]
+_INSERT: Final = insert(conversations)
+_KEEP: Final = _INSERT.on_conflict_do_update(
+    index_elements=["tenant", "trace_id"],
+    set_={name: _INSERT.excluded[name] for name in (*_FIELDS[1:], "kept_at")},
+)
 
 
 class ConversationStore:
     """`LinkStore` on the store's file. Raises Unavailable where the file refuses."""
 
-    def __init__(self, engine: Engine, tenant: str) -> None:
-        self._engine = engine
-        self._tenant = tenant
+    def __init__(self, database: TenantDatabase) -> None:
+        self._database = database
         # Made once: making a statement costs more than running it.
-        mine = conversations.c.tenant == tenant
+        mine = own(conversations)
         of_service = conversations.c.service == bindparam("service")
         self._link = _Query(select(*_COLUMNS).where(mine, conversations.c.trace_id == bindparam("trace_id")))
         named = conversations.c.named
@@ -72,8 +76,8 @@ class ConversationStore:
         return [*map(_link, self._read(self._following, values))]
 
     def _read(self, query: "_Query", values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
-        with reading(self._engine) as connection:
-            return connection.exec_driver_sql(query.sql, {**query.constants, **values}).all()
+        with self._database.reading() as connection:
+            return connection.read_sql(query.sql, {**query.constants, **values}).all()
 
 
 class _Query:
@@ -91,45 +95,41 @@ def _link(row: Sequence[Any]) -> Link:
     return Link(**values | {"answered": bool(values["answered"])})
 
 
-def write_links(connection: Connection, tenant: str, links: Iterable[Link], now: int) -> None:
+def write_links(connection: TenantConnection, links: Iterable[Link], now: int) -> None:
     """Keep these, instead of what was kept of the same traces."""
-    rows = [{"tenant": tenant, "kept_at": now, **asdict(link)} for link in links]
-    if rows:
-        statement = insert(conversations)
-        replaced = {name: statement.excluded[name] for name in (*_FIELDS[1:], "kept_at")}
-        connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "trace_id"], set_=replaced), rows)
+    connection.insert(_KEEP, ({"kept_at": now, **asdict(link)} for link in links))
 
 
-def write_moves(connection: Connection, tenant: str, moves: Iterable[Move]) -> None:
+def write_moves(connection: TenantConnection, moves: Iterable[Move]) -> None:
     """Take traces, with all that is kept of them, to the sessions that they have joined."""
     for move in moves:
         begun = {"session_id": move.joined, "started_at": move.started_at, "trace_count": 0, **_NOT_OVER}
         columns = [literal(begun[each.name], each.type) if each.name in begun else each for each in sessions.columns]
-        left = select(*columns).where(sessions.c.tenant == tenant, sessions.c.session_id == move.left)
+        left = select(*columns).where(own(sessions), sessions.c.session_id == move.left)
         # Where nobody was in that session yet: the traces of a conversation are of one service and one user.
         names = [each.name for each in sessions.columns]
         connection.execute(insert(sessions).from_select(names, left).on_conflict_do_nothing())
         for table, of_trace in _MOVED:
-            mine = update(table).where(table.c.tenant == tenant, of_trace)
+            mine = update(table).where(own(table), of_trace)
             connection.execute(mine.values(session_id=move.joined), {"of": move.trace_id})
 
 
-def second_records(connection: Connection, tenant: str, session_id: str) -> set[str]:
+def second_records(connection: TenantConnection, session_id: str) -> set[str]:
     """The traces of a session that tell without a word of a model call that another one of it tells of in full."""
     whole = conversations.alias()
     query = (
         select(conversations.c.trace_id)
-        .join(whole, and_(whole.c.tenant == tenant, *(whole.c[name] == conversations.c[name] for name in _OF_CALL)))
-        .where(conversations.c.tenant == tenant, conversations.c.session_id == session_id)
+        .join(whole, and_(own(whole), *(whole.c[name] == conversations.c[name] for name in _OF_CALL)))
+        .where(own(conversations), conversations.c.session_id == session_id)
         .where(conversations.c.follows == conversations.c.reply, func.coalesce(whole.c.follows, b"") != whole.c.reply)
         .where(conversations.c.started_at.between(whole.c.started_at, whole.c.ended_at))
     )
     return set(connection.execute(query).scalars())
 
 
-def trim_links(connection: Connection, tenant: str, now: int, most: int = MAX_LINKS) -> None:
+def trim_links(connection: TenantConnection, now: int, most: int = MAX_LINKS) -> None:
     """Forget what is too old, and of services that have more than `most` the oldest."""
-    mine = conversations.c.tenant == tenant
+    mine = own(conversations)
     connection.execute(delete(conversations).where(mine, conversations.c.kept_at < now - MAX_AGE))
     counted = select(conversations.c.service, func.count()).where(mine).group_by(conversations.c.service)
     for service, count in connection.execute(counted.having(func.count() > most)).all():

@@ -9,6 +9,7 @@ from agenteval_collector.model.commit import TOLD_KINDS, Retold, TraceRecord
 from agenteval_collector.model.news import has_event
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, FindingKind, Mode, Severity
+from otel_agenteval.text import storable
 
 Key: TypeAlias = tuple[str, str, int]
 """The kind, the span, and which one it is among equals."""
@@ -24,7 +25,7 @@ def worst(severities: Iterable[str]) -> Severity | None:
     return max((Severity(each) for each in severities), key=SEVERITIES.index, default=None)
 
 
-def with_live(rows: Rows, tenant: str, found: Iterable[Finding], recounted: Iterable[Finding] = ()) -> Rows:
+def with_live(rows: Rows, found: Iterable[Finding], recounted: Iterable[Finding] = ()) -> Rows:
     """The rows of a trace that goes on, after these were found in it. Those that are known stay as they are.
 
     `recounted` are all loops of their kinds that are found so far by who counts the steps of the trace, perhaps not
@@ -33,21 +34,21 @@ def with_live(rows: Rows, tenant: str, found: Iterable[Finding], recounted: Iter
     live = dict(rows)
     for finding in (*_unknown(recounted, rows), *found):
         # Before the trace is complete a span shows one finding of a kind, however often it is found.
-        live.setdefault((finding.kind, finding.span_id or "", 0), _row(tenant, finding, 0, finding.agent is not None))
+        live.setdefault((finding.kind, finding.span_id or "", 0), _row(finding, 0, finding.agent is not None))
     return live
 
 
-def with_complete(rows: Rows, tenant: str, record: TraceRecord) -> Rows:
+def with_complete(rows: Rows, record: TraceRecord) -> Rows:
     """The rows of a complete trace: what stays of before, named by it, and what this revision of it shows."""
     told = {key: _named(row, record) for key, row in rows.items() if _stays(row)}
-    found = _found(rows, told, tenant, record.session_id, record.findings)
+    found = _found(rows, told, record.session_id, record.findings)
     return told | {key: row for key, row in found.items() if key not in told}
 
 
-def with_told(rows: Rows, tenant: str, retold: Retold) -> Rows:
+def with_told(rows: Rows, retold: Retold) -> Rows:
     """The rows of a complete trace that is told of other calls of earlier traces: what these show is found anew."""
     others = {key: row for key, row in rows.items() if key[0] not in TOLD_KINDS or key[1] != retold.span_id}
-    return {**others, **_found(rows, (), tenant, retold.session_id, retold.findings)}
+    return {**others, **_found(rows, (), retold.session_id, retold.findings)}
 
 
 def finding_of(row: Any) -> Finding:
@@ -70,16 +71,14 @@ def finding_of(row: Any) -> Finding:
     )
 
 
-def _found(
-    rows: Rows, told: Collection[Key], tenant: str, session_id: str, findings: Sequence[Finding]
-) -> dict[Key, Row]:
+def _found(rows: Rows, told: Collection[Key], session_id: str, findings: Sequence[Finding]) -> dict[Key, Row]:
     """The rows of what was found in a complete trace, without loops that were `told` of before; `rows` are those that
     it had."""
     loops = [each for each in findings if each.kind in LOOP_KINDS]
     others = [each for each in findings if each.kind not in LOOP_KINDS]
     found: dict[Key, Row] = {}
     for key, finding in (*_numbered(_unknown(loops, told)), *_numbered(others)):
-        row = _row(tenant, finding, key[2], True)
+        row = _row(finding, key[2], True)
         before = rows.get(key, row)
         found[key] = {**row, **{name: before[name] for name in ("found_at", "exported")}, "session_id": session_id}
     return found
@@ -125,9 +124,8 @@ def _named(row: Row, record: TraceRecord) -> Row:
     }
 
 
-def _row(tenant: str, finding: Finding, nth: int, counted: bool) -> Row:
+def _row(finding: Finding, nth: int, counted: bool) -> Row:
     return {
-        "tenant": tenant,
         "trace_id": finding.trace_id,
         "kind": finding.kind,
         "span_id": finding.span_id or "",
@@ -140,8 +138,7 @@ def _row(tenant: str, finding: Finding, nth: int, counted: bool) -> Row:
         "tool": finding.tool,
         "service": finding.service,
         "service_version": finding.service_version,
-        # Evidence may quote content, and decoded JSON may hold lone surrogates, which UTF-8 cannot.
-        "reason": finding.reason.encode(errors="replace").decode(),
+        "reason": storable(finding.reason),
         "metadata": json.dumps(dict(finding.metadata)),
         "found_at": finding.found_at,
         "counted": counted,

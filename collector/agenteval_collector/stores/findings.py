@@ -5,12 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Connection, Engine, bindparam, case, delete, func, literal_column, select, tuple_, update
+from sqlalchemy import case, delete, func, literal_column, select, tuple_, update
 
 from agenteval_collector.model.commit import Retold, TraceRecord
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.runtime.database import among
-from agenteval_collector.stores.access import reading, writing
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.finding_rows import (
     Key,
     Row,
@@ -22,7 +22,7 @@ from agenteval_collector.stores.finding_rows import (
     worst,
 )
 from agenteval_collector.stores.rows import UNUSUAL
-from agenteval_collector.stores.schema import JUDGED_FAILURE, findings, outcomes, sessions
+from agenteval_collector.stores.schema import JUDGED_FAILURE, facts, findings, outcomes, own, sessions
 from agenteval_collector.stores.upserting import upsert
 from otel_agenteval.finding import Finding, FindingKind, Severity
 
@@ -51,29 +51,28 @@ class FindingStore:
     A commit survives the process, kill -9 included; what is lost with the machine, a replay of the log finds again.
     """
 
-    def __init__(self, engine: Engine, tenant: str) -> None:
-        self._engine = engine
-        self._tenant = tenant
+    def __init__(self, database: TenantDatabase) -> None:
+        self._database = database
 
     def keep(self, found: Sequence[Finding], recounted: Sequence[Finding] = ()) -> News:
         """Keep what was found in traces that go on, where it is not known; what is new by that.
 
         `recounted`: loops that were found by counting the steps of a trace that has arrived so far, all of their kind.
         """
-        with writing(self._engine) as connection:
-            news = write_findings(connection, self._tenant, (), found, recounted)
-            refresh_sessions(connection, self._tenant, news.sessions)
+        with self._database.writing() as connection:
+            news = write_findings(connection, (), found, recounted)
+            refresh_sessions(connection, news.sessions)
         return News(told=news.told, counted=news.counted)
 
     def newest(self, limit: int) -> list[Finding]:
         """So many of those that were told live last, the oldest of them first."""
-        query = select(findings).where(findings.c.tenant == self._tenant, findings.c.mode.is_not(None))
+        query = select(*facts(findings)).where(own(findings), findings.c.mode.is_not(None))
         return self._read(query.order_by(findings.c.found_at.desc()).limit(limit))[::-1]
 
     def overdue(self, before: int) -> list[Finding]:
         """Those found before that time (ns) whose agent is not known yet, the oldest: they count now all the same."""
-        query = select(findings).where(
-            findings.c.tenant == self._tenant,
+        query = select(*facts(findings)).where(
+            own(findings),
             # As the index has it, which SQLite takes for a constant only.
             literal_column("findings.counted = 0"),
             findings.c.found_at < before,
@@ -81,15 +80,15 @@ class FindingStore:
         query = query.order_by(findings.c.found_at).limit(MAX_OVERDUE)
         if not self._read(query.limit(1)):
             return []
-        with writing(self._engine) as connection:
+        with self._database.writing() as connection:
             rows = connection.execute(query).mappings().all()
             upsert(connection, findings, [{**row, "counted": True} for row in rows])
         return [finding_of(row) for row in rows]
 
     def unexported(self, since: int) -> list[Finding]:
         """Those found after that time (ns) that count, and whose events have not left, the oldest first."""
-        query = select(findings).where(
-            findings.c.tenant == self._tenant,
+        query = select(*facts(findings)).where(
+            own(findings),
             literal_column("findings.exported = 0"),
             findings.c.counted,
             findings.c.found_at >= since,
@@ -99,20 +98,17 @@ class FindingStore:
     def exported(self, keys: Sequence[ExportedKey]) -> None:
         """The events of these findings have left."""
         key = tuple_(findings.c.trace_id, findings.c.kind, findings.c.span_id)
-        with writing(self._engine) as connection:
+        with self._database.writing() as connection:
             for each in keys:
-                connection.execute(
-                    update(findings).where(findings.c.tenant == self._tenant, key == each).values(exported=True)
-                )
+                connection.execute(update(findings).where(own(findings), key == each).values(exported=True))
 
     def _read(self, query: Any) -> list[Finding]:
-        with reading(self._engine) as connection:
+        with self._database.reading() as connection:
             return [finding_of(row) for row in connection.execute(query).mappings()]
 
 
 def write_findings(
-    connection: Connection,
-    tenant: str,
+    connection: TenantConnection,
     complete: Sequence[TraceRecord],
     found: Sequence[Finding] = (),
     recounted: Sequence[Finding] = (),
@@ -121,20 +117,19 @@ def write_findings(
     """Keep what complete traces show, what was `found` or `recounted` in others, and what those `retold` show now."""
     trace_ids = {each.trace_id for each in complete} | {each.trace_id for each in (*found, *recounted)}
     trace_ids |= {each.trace_id for each in retold}
-    stored = _stored(connection, tenant, trace_ids)
+    stored = _stored(connection, trace_ids)
     rows = dict(stored)
     for trace_id in {each.trace_id for each in (*found, *recounted)}:
         rows[trace_id] = with_live(
             rows.get(trace_id, {}),
-            tenant,
             [each for each in found if each.trace_id == trace_id],
             [each for each in recounted if each.trace_id == trace_id],
         )
     for record in complete:
-        rows[record.trace_id] = with_complete(rows.get(record.trace_id, {}), tenant, record)
+        rows[record.trace_id] = with_complete(rows.get(record.trace_id, {}), record)
     for told in retold:
-        rows[told.trace_id] = with_told(rows.get(told.trace_id, {}), tenant, told)
-    news = _write(connection, tenant, stored, rows, {each.trace_id: each.session_id for each in retold})
+        rows[told.trace_id] = with_told(rows.get(told.trace_id, {}), told)
+    news = _write(connection, stored, rows, {each.trace_id: each.session_id for each in retold})
     for record in complete:
         if record.revision == 1 and record.in_session:
             severity = worst(row["severity"] for row in rows[record.trace_id].values())
@@ -142,23 +137,23 @@ def write_findings(
     return news
 
 
-def refresh_sessions(connection: Connection, tenant: str, session_ids: Collection[str]) -> None:
+def refresh_sessions(connection: TenantConnection, session_ids: Collection[str]) -> None:
     """Count the findings of these sessions again, as far as they are stored."""
-    for session_id, counts in count_findings(connection, tenant, session_ids).items():
-        is_session = sessions.c.tenant == tenant, sessions.c.session_id == session_id
+    for session_id, counts in count_findings(connection, session_ids).items():
+        is_session = own(sessions), sessions.c.session_id == session_id
         connection.execute(update(sessions).where(*is_session).values(counts))
 
 
-def count_findings(connection: Connection, tenant: str, session_ids: Collection[str]) -> dict[str, dict[str, int]]:
+def count_findings(connection: TenantConnection, session_ids: Collection[str]) -> dict[str, dict[str, int]]:
     """The columns of sessions that say what was found in them, by session."""
     if not session_ids:
         return {}
     ids = {"ids": json.dumps(sorted(session_ids))}
     found = {each: dict.fromkeys((*Severity, FindingKind.UNUSUAL_EFFORT), 0) for each in session_ids}
-    for session_id, severity, count, unusual in connection.execute(_COUNTS, {**ids, "tenant": tenant}):
+    for session_id, severity, count, unusual in connection.execute(_COUNTS, ids):
         found[session_id][severity] = count
         found[session_id][FindingKind.UNUSUAL_EFFORT] |= unusual
-    failed = set(connection.execute(_FAILED, {**ids, "tenant": tenant}).scalars())
+    failed = set(connection.execute(_FAILED, ids).scalars())
     return {session_id: _columns(counts, session_id in failed) for session_id, counts in found.items()}
 
 
@@ -172,7 +167,7 @@ def _columns(counts: dict[str, int], failed: bool) -> dict[str, int]:
     }
 
 
-_STORED = select(findings).where(findings.c.tenant == bindparam("tenant"), among(findings.c.trace_id, "ids"))
+_STORED = select(*facts(findings)).where(own(findings), among(findings.c.trace_id, "ids"))
 _COUNTS = (
     select(
         findings.c.session_id,
@@ -180,31 +175,25 @@ _COUNTS = (
         func.count(),
         func.max(case((findings.c.kind == FindingKind.UNUSUAL_EFFORT, 1), else_=0)),
     )
-    .where(findings.c.tenant == bindparam("tenant"), among(findings.c.session_id, "ids"))
+    .where(own(findings), among(findings.c.session_id, "ids"))
     .group_by(findings.c.session_id, findings.c.severity)
 )
 _FAILED = (
-    select(outcomes.c.session_id)
-    .where(outcomes.c.tenant == bindparam("tenant"), among(outcomes.c.session_id, "ids"), JUDGED_FAILURE)
-    .distinct()
+    select(outcomes.c.session_id).where(own(outcomes), among(outcomes.c.session_id, "ids"), JUDGED_FAILURE).distinct()
 )
 
 
-def _stored(connection: Connection, tenant: str, trace_ids: Collection[str]) -> dict[str, Rows]:
+def _stored(connection: TenantConnection, trace_ids: Collection[str]) -> dict[str, Rows]:
     """The rows of these traces, by trace."""
     stored: dict[str, dict[Key, Row]] = {}
     if trace_ids:
-        for row in connection.execute(_STORED, {"tenant": tenant, "ids": json.dumps(sorted(trace_ids))}).mappings():
+        for row in connection.execute(_STORED, {"ids": json.dumps(sorted(trace_ids))}).mappings():
             stored.setdefault(row["trace_id"], {})[row["kind"], row["span_id"], row["nth"]] = dict(row)
     return dict(stored)
 
 
 def _write(
-    connection: Connection,
-    tenant: str,
-    before: Mapping[str, Rows],
-    after: Mapping[str, Rows],
-    retold: Mapping[str, str],
+    connection: TenantConnection, before: Mapping[str, Rows], after: Mapping[str, Rows], retold: Mapping[str, str]
 ) -> FindingNews:
     """Turn the rows of the traces from what they were into what they are; what is new by that.
 
@@ -216,7 +205,7 @@ def _write(
     for trace_id, rows in after.items():
         known = before.get(trace_id, {})
         for key in known.keys() - rows.keys():
-            _forget(connection, tenant, trace_id, key)
+            _forget(connection, trace_id, key)
             news.sessions.add(known[key]["session_id"])
         for key, row in rows.items():
             was = known.get(key)
@@ -247,6 +236,6 @@ def _gone(
     return gone
 
 
-def _forget(connection: Connection, tenant: str, trace_id: str, key: Key) -> None:
+def _forget(connection: TenantConnection, trace_id: str, key: Key) -> None:
     place = tuple_(findings.c.trace_id, findings.c.kind, findings.c.span_id, findings.c.nth)
-    connection.execute(delete(findings).where(findings.c.tenant == tenant, place == (trace_id, *key)))
+    connection.execute(delete(findings).where(own(findings), place == (trace_id, *key)))

@@ -1,81 +1,70 @@
-"""Findings as documents: of traces, of sessions, and which traces they flag."""
+"""Read the findings of traces and of sessions, and which traces they flag."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, case, func, select, union
+from sqlalchemy import Column, case, func, select, union
 
-from agenteval_collector.model.documents import Document
-from agenteval_collector.model.rendering import finding_document, found_document
-from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.found import MAX_SHOWN, Found
 from agenteval_collector.runtime.database import in_parts
-from agenteval_collector.stores.finding_rows import SEVERITIES
-from agenteval_collector.stores.schema import JUDGED_FAILURE, findings, outcomes, traces
+from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.stores.finding_rows import SEVERITIES, finding_of
+from agenteval_collector.stores.schema import JUDGED_FAILURE, findings, outcomes, own, traces
 from otel_agenteval.finding import Severity
-
-MAX_SHOWN: Final = 100
-"""Findings of a trace or a session that are shown: the worst, of those the newest."""
-MAX_LISTED: Final = 5
-"""Those of each session of a listing."""
 
 _RANK: Final = case({each: rank for rank, each in enumerate(reversed(SEVERITIES))}, value=findings.c.severity)
 _WORST_FIRST: Final = (_RANK, findings.c.found_at.desc(), findings.c.trace_id, findings.c.kind, findings.c.nth)
 
 
-def found_in_trace(connection: Connection, tenant: str, trace_id: str) -> Document:
-    """The fields of a trace's document that say what was found in it."""
-    return _found(connection, tenant, findings.c.trace_id, {trace_id: trace_id}, MAX_SHOWN)[trace_id]
+def found_in_trace(connection: TenantConnection, trace_id: str) -> Found:
+    """The findings of a trace."""
+    return _found(connection, findings.c.trace_id, {trace_id: trace_id}, MAX_SHOWN)[trace_id]
 
 
 def found_in_sessions(
-    connection: Connection, tenant: str, running: Mapping[str, Sequence[RunningTrace]], *, limit: int = MAX_SHOWN
-) -> dict[str, Document]:
-    """The fields of the documents of these sessions that say what was found in them, at most `limit` findings of each.
-
-    `running` has the traces of each session that are not complete: their findings may be those of no session yet, but
-    of the trace.
-    """
-    owners = {trace.trace_id: session_id for session_id, traces in running.items() for trace in traces}
-    return _found(connection, tenant, findings.c.session_id, owners | {each: each for each in running}, limit)
+    connection: TenantConnection, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN
+) -> dict[str, Found]:
+    """The findings of these sessions, at most `limit` of each. `running` has the traces of each session that are not
+    complete: their findings may be those of no session yet, but of the trace."""
+    owners = {trace_id: session_id for session_id, trace_ids in running.items() for trace_id in trace_ids}
+    return _found(connection, findings.c.session_id, owners | {each: each for each in running}, limit)
 
 
-def flagged_traces(connection: Connection, tenant: str, session_ids: Collection[str]) -> dict[str, list[str]]:
+def flagged_traces(connection: TenantConnection, session_ids: Collection[str]) -> dict[str, list[str]]:
     """The traces of each session that have a finding of severity error, or a judge's score below its threshold."""
     flagged: dict[str, list[str]] = {session_id: [] for session_id in session_ids}
     for some in in_parts(list(session_ids)):
         found = select(findings.c.trace_id).where(
-            findings.c.tenant == tenant, findings.c.session_id.in_(some), findings.c.severity == Severity.ERROR
+            own(findings), findings.c.session_id.in_(some), findings.c.severity == Severity.ERROR
         )
-        judged = select(outcomes.c.subject_id).where(
-            outcomes.c.tenant == tenant, outcomes.c.session_id.in_(some), JUDGED_FAILURE
-        )
+        judged = select(outcomes.c.subject_id).where(own(outcomes), outcomes.c.session_id.in_(some), JUDGED_FAILURE)
         query = select(traces.c.session_id, traces.c.trace_id).where(
-            traces.c.tenant == tenant, traces.c.trace_id.in_(union(found, judged)), traces.c.session_id.in_(some)
+            own(traces), traces.c.trace_id.in_(union(found, judged)), traces.c.session_id.in_(some)
         )
         for session_id, trace_id in connection.execute(query.order_by(traces.c.started_at, traces.c.trace_id)):
             flagged[session_id].append(trace_id)
     return flagged
 
 
-def judged_failures(connection: Connection, tenant: str, session_ids: Collection[str]) -> dict[str, int]:
+def judged_failures(connection: TenantConnection, session_ids: Collection[str]) -> dict[str, int]:
     """Count the judge's scores below their threshold, by session."""
     counts = dict.fromkeys(session_ids, 0)
     for some in in_parts(list(session_ids)):
         query = select(outcomes.c.session_id, func.count()).where(
-            outcomes.c.tenant == tenant, outcomes.c.session_id.in_(some), JUDGED_FAILURE
+            own(outcomes), outcomes.c.session_id.in_(some), JUDGED_FAILURE
         )
         counts.update((each, count) for each, count in connection.execute(query.group_by(outcomes.c.session_id)))
     return counts
 
 
 def _found(
-    connection: Connection, tenant: str, column: Column[str], owners: Mapping[str, str], limit: int
-) -> dict[str, Document]:
+    connection: TenantConnection, column: Column[str], owners: Mapping[str, str], limit: int
+) -> dict[str, Found]:
     """By owner, what was found where `column` has one of the values that are its own."""
     counts = {owner: dict.fromkeys(Severity, 0) for owner in owners.values()}
     shown: dict[str, list[Mapping[Any, Any]]] = {owner: [] for owner in owners.values()}
     for some in in_parts(list(owners)):
-        are_own = findings.c.tenant == tenant, column.in_(some)
+        are_own = own(findings), column.in_(some)
         query = select(column, findings.c.severity, func.count()).where(*are_own)
         for value, severity, count in connection.execute(query.group_by(column, findings.c.severity)):
             counts[owners[value]][severity] += count
@@ -83,11 +72,11 @@ def _found(
         placed = select(findings, place).where(*are_own).subquery()
         for row in connection.execute(select(placed).where(placed.c.place <= limit)).mappings():
             shown[owners[row[column.name]]].append(row)
-    documents = {}
+    found = {}
     for owner, rows in shown.items():
         worst = sorted(rows, key=lambda row: (-SEVERITIES.index(row["severity"]), -row["found_at"]))[:limit]
-        documents[owner] = found_document([finding_document(row) for row in sorted(worst, key=_by_time)], counts[owner])
-    return documents
+        found[owner] = Found([finding_of(row) for row in sorted(worst, key=_by_time)], counts[owner])
+    return found
 
 
 def _by_time(row: Mapping[Any, Any]) -> tuple[Any, ...]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import Engine, bindparam, delete, select
+from sqlalchemy import bindparam, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
-from agenteval_collector.model.senders import Habit, Sender, What
-from agenteval_collector.stores.access import reading, writing
+from agenteval_collector.model.senders import Awaited, Habit, Sender
+from agenteval_collector.stores.access import TenantDatabase
 from agenteval_collector.stores.schema import sender_habits
 
 _KEY = list(sender_habits.primary_key)
@@ -18,15 +18,15 @@ _FORGET = delete(sender_habits).where(*(column == bindparam(f"of_{column.name}")
 class HabitStore:
     """The histories of all habits, of all tenants. Raises Unavailable where the database refuses."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, database: TenantDatabase) -> None:
+        self._database = database
 
     def load(self) -> dict[Habit, str]:
         """All there are."""
-        with reading(self._engine) as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(select(sender_habits)).all()
         return {
-            Habit(Sender(row.tenant, row.service, row.scope, row.operation), What(row.what)): row.history
+            Habit(Sender(row.tenant, row.service, row.scope, row.operation), Awaited(row.what)): row.history
             for row in rows
         }
 
@@ -34,11 +34,10 @@ class HabitStore:
         """Keep these instead of what was kept of them before; one without a history is forgotten."""
         kept = [{**_key(habit), "history": history} for habit, history in histories.items() if history]
         gone = [_key(habit, "of_") for habit, history in histories.items() if not history]
-        with writing(self._engine) as connection:
-            if kept:
-                connection.execute(_KEEP, kept)
-            if gone:
-                connection.execute(_FORGET, gone)
+        with self._database.writing() as connection:
+            connection.insert(_KEEP, kept)
+            for key in gone:
+                connection.execute(_FORGET, key)
 
 
 def _key(habit: Habit, prefix: str = "") -> dict[str, str]:

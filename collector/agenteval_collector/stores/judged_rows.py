@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, literal_column, select
+from sqlalchemy import ColumnElement, and_, exists, literal_column, select
 
 from agenteval_collector.model.judging import JudgeJob, job_of
+from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.rows import evaluation_of
-from agenteval_collector.stores.schema import outcomes, traces
+from agenteval_collector.stores.schema import outcomes, own, traces
 from otel_agenteval.outcome import Evaluation, Method, Status, Subject
 
 LEFT_TO_JUDGE = (Status.PENDING, Status.SCORED, Status.OVER_BUDGET, Status.FAILED)
@@ -21,10 +22,10 @@ _NEWEST = and_(
 )
 
 
-def read_pending(connection: Connection, tenant: str, before: int, after: str, limit: int) -> list[JudgeJob]:
+def read_pending(connection: TenantConnection, before: int, after: str, limit: int) -> list[JudgeJob]:
     """The newest revisions that wait for the judge since before that time (ns), by trace id from `after` on."""
     waiting: tuple[ColumnElement[bool], ...] = (
-        outcomes.c.tenant == tenant,
+        own(outcomes),
         outcomes.c.subject == Subject.TRACE,
         # As the index of pending outcomes has it, which SQLite takes for a constant only.
         literal_column("outcomes.status = 'pending'"),
@@ -37,10 +38,10 @@ def read_pending(connection: Connection, tenant: str, before: int, after: str, l
     return [job_of(pending) for pending in _by_trace(connection.execute(query).mappings().all())]
 
 
-def is_left_to_judge(connection: Connection, tenant: str, session_id: str) -> bool:
+def is_left_to_judge(connection: TenantConnection, session_id: str) -> bool:
     """Whether a trace of the session was left to the judge, whatever came of it."""
     query = select(outcomes.c.status).where(
-        *_of_judge(tenant),
+        *_of_judge(),
         outcomes.c.session_id == session_id,
         outcomes.c.status.in_(LEFT_TO_JUDGE),
     )
@@ -48,26 +49,23 @@ def is_left_to_judge(connection: Connection, tenant: str, session_id: str) -> bo
 
 
 def read_judged(
-    connection: Connection,
-    tenant: str,
+    connection: TenantConnection,
     of_trace: Sequence[ColumnElement[bool]],
     of_outcome: Sequence[ColumnElement[bool]],
     limit: int,
 ) -> list[list[Evaluation]]:
     """Judged outcomes by trace: of the newest of these traces that have any, at most `limit`."""
     # By the traces: grouped outcomes would have SQLite walk those of all traces there are.
-    some = select(traces.c.trace_id).where(
-        traces.c.tenant == tenant, *of_trace, exists().where(_NEWEST, *_of_judge(tenant), *of_outcome)
-    )
+    some = select(traces.c.trace_id).where(own(traces), *of_trace, exists().where(_NEWEST, *_of_judge(), *of_outcome))
     some = some.order_by(traces.c.started_at.desc()).limit(limit)
-    query = select(outcomes).where(*_of_judge(tenant), *of_outcome, outcomes.c.subject_id.in_(some))
+    query = select(outcomes).where(*_of_judge(), *of_outcome, outcomes.c.subject_id.in_(some))
     query = query.order_by(outcomes.c.subject_id)
     return list(_by_trace(connection.execute(query).mappings().all()))
 
 
-def _of_judge(tenant: str) -> tuple[ColumnElement[bool], ...]:
+def _of_judge() -> tuple[ColumnElement[bool], ...]:
     return (
-        outcomes.c.tenant == tenant,
+        own(outcomes),
         outcomes.c.subject == Subject.TRACE,
         outcomes.c.method == Method.LLM,
     )

@@ -1,18 +1,25 @@
 """What the judge was asked and answered, and what it has cost."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
+from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, select
+from sqlalchemy import bindparam, delete, func, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from agenteval_collector.judge.ports import Spend
-from agenteval_collector.model.judging import Exchange
-from agenteval_collector.stores.access import reading, writing
-from agenteval_collector.stores.schema import judge_exchanges, judge_ledger
+from agenteval_collector.model.judging import Exchange, Spend
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase
+from agenteval_collector.stores.schema import judge_exchanges, judge_ledger, own
+from otel_agenteval.text import storable
 
 SPENT = [field.name for field in fields(Spend)]
+
+_INSERT = upsert(judge_ledger)
+_ADD = _INSERT.on_conflict_do_update(
+    index_elements=list(judge_ledger.primary_key),
+    set_={name: judge_ledger.c[name] + _INSERT.excluded[name] for name in SPENT},
+)
 
 TRIMMED = 256
 """Exchanges forgotten with each commit; more than it brings on average, so that the old ones become fewer."""
@@ -21,43 +28,35 @@ TRIMMED = 256
 class JudgeLedgerStore:
     """`LedgerStore` on the store's file. A commit survives the process, kill -9 included."""
 
-    def __init__(self, engine: Engine, tenant: str) -> None:
-        self._engine = engine
-        self._tenant = tenant
+    def __init__(self, database: TenantDatabase) -> None:
+        self._database = database
 
     def spend(self, hour: int, model: str, spend: Spend) -> None:
-        values = {"tenant": self._tenant, "hour": hour, "model": model, **asdict(spend)}
-        statement = upsert(judge_ledger).values(values)
-        added = {name: judge_ledger.c[name] + statement.excluded[name] for name in SPENT}
-        statement = statement.on_conflict_do_update(index_elements=list(judge_ledger.primary_key), set_=added)
-        with writing(self._engine) as connection:
-            connection.execute(statement)
+        with self._database.writing() as connection:
+            connection.insert(_ADD, [{"hour": hour, "model": model, **asdict(spend)}])
 
     def spent_since(self, hour: int) -> Spend:
         sums = (func.coalesce(func.sum(judge_ledger.c[name]), 0).label(name) for name in SPENT)
-        query = select(*sums).where(judge_ledger.c.tenant == self._tenant, judge_ledger.c.hour >= hour)
-        with reading(self._engine) as connection:
+        query = select(*sums).where(own(judge_ledger), judge_ledger.c.hour >= hour)
+        with self._database.reading() as connection:
             return Spend(**connection.execute(query).one()._mapping)
 
 
-def write_exchanges(
-    connection: Connection, tenant: str, trace_id: str, revision: int, exchanges: Sequence[Exchange]
-) -> None:
+def write_exchanges(connection: TenantConnection, trace_id: str, revision: int, exchanges: Sequence[Exchange]) -> None:
     """Keep these instead of what was kept of the trace."""
-    of_trace = (judge_exchanges.c.tenant == tenant, judge_exchanges.c.trace_id == trace_id)
+    of_trace = (own(judge_exchanges), judge_exchanges.c.trace_id == trace_id)
     connection.execute(delete(judge_exchanges).where(*of_trace))
-    if exchanges:
-        place = {"tenant": tenant, "trace_id": trace_id, "revision": revision}
-        rows = [{**place, "position": position, **_row(each)} for position, each in enumerate(exchanges)]
-        connection.execute(insert(judge_exchanges), rows)
+    place = {"trace_id": trace_id, "revision": revision}
+    rows = ({**place, "position": position, **_row(each)} for position, each in enumerate(exchanges))
+    connection.insert(insert(judge_exchanges), rows)
 
 
-def trim_exchanges(connection: Connection, tenant: str, before: int) -> None:
+def trim_exchanges(connection: TenantConnection, before: int) -> None:
     """Forget some of what was asked before that time (ns), the oldest first."""
-    connection.execute(_TRIM, {"tenant": tenant, "before": before})
+    connection.execute(_TRIM, {"before": before})
 
 
-_OLD = (judge_exchanges.c.tenant == bindparam("tenant"), judge_exchanges.c.asked_at < bindparam("before"))
+_OLD = (own(judge_exchanges), judge_exchanges.c.asked_at < bindparam("before"))
 # Made once: making it costs more than running it.
 _TRIM = delete(judge_exchanges).where(
     *_OLD,
@@ -67,51 +66,21 @@ _TRIM = delete(judge_exchanges).where(
 )
 
 
-def read_exchanges(connection: Connection, tenant: str, trace_id: str) -> list[Exchange]:
+def read_exchanges(connection: TenantConnection, trace_id: str) -> list[Exchange]:
     """What was asked about a trace, in the order of asking."""
     query = (
         select(judge_exchanges)
-        .where(judge_exchanges.c.tenant == tenant, judge_exchanges.c.trace_id == trace_id)
+        .where(own(judge_exchanges), judge_exchanges.c.trace_id == trace_id)
         .order_by(judge_exchanges.c.revision, judge_exchanges.c.position)
     )
-    return [
-        Exchange(
-            question=row.question,
-            version=row.version,
-            model=row.model,
-            asked_at=row.asked_at,
-            instructions=row.instructions,
-            data=zlib.decompress(row.data).decode(),
-            reply=row.reply,
-            problem=row.problem,
-            input_tokens=row.input_tokens,
-            output_tokens=row.output_tokens,
-            usd=row.usd,
-            seconds=row.seconds,
-            cached=row.cached,
-        )
-        for row in connection.execute(query)
-    ]
+    return [_exchange(row) for row in connection.execute(query).mappings()]
 
 
-def _row(exchange: Exchange) -> dict[str, object]:
-    return {
-        "question": exchange.question,
-        "version": exchange.version,
-        "model": _storable(exchange.model),
-        "asked_at": exchange.asked_at,
-        "instructions": _storable(exchange.instructions),
-        "data": zlib.compress(exchange.data.encode(errors="replace")),
-        "reply": _storable(exchange.reply),
-        "problem": _storable(exchange.problem),
-        "input_tokens": exchange.input_tokens,
-        "output_tokens": exchange.output_tokens,
-        "usd": exchange.usd,
-        "seconds": exchange.seconds,
-        "cached": exchange.cached,
-    }
+def _exchange(row: Mapping[Any, Any]) -> Exchange:
+    values = {field.name: row[field.name] for field in fields(Exchange)}
+    return Exchange(**{**values, "data": zlib.decompress(row["data"]).decode()})
 
 
-def _storable(text: str | None) -> str | None:
-    """Replies and errors come from outside and may hold lone surrogates, which UTF-8 cannot."""
-    return None if text is None else text.encode(errors="replace").decode()
+def _row(exchange: Exchange) -> dict[str, Any]:
+    values = {name: storable(value) if isinstance(value, str) else value for name, value in asdict(exchange).items()}
+    return {**values, "data": zlib.compress(values["data"].encode())}

@@ -2,14 +2,14 @@
 
 from itertools import groupby, islice
 
-from sqlalchemy import Connection, RowMapping, func, select
+from sqlalchemy import RowMapping, func, select
 from sqlalchemy.dialects.sqlite import insert
 
-from agenteval_collector.model.documents import Document
-from agenteval_collector.model.rendering import agreement_document, label_document
+from agenteval_collector.model.labelled import LabelledEvaluator
 from agenteval_collector.model.reports import Label
-from agenteval_collector.stores.schema import labels, outcomes
-from otel_agenteval.metrics import LabelledScore, agreement
+from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.stores.schema import labels, outcomes, own
+from otel_agenteval.metrics import LabelledScore
 from otel_agenteval.outcome import Status, Subject
 
 NEWEST = 2000
@@ -18,10 +18,9 @@ NEWEST = 2000
 _EVALUATOR = ("name", "method", "version", "model")
 
 
-def write_label(connection: Connection, tenant: str, label: Label, *, at: int) -> None:
+def write_label(connection: TenantConnection, label: Label, *, at: int) -> None:
     """Keep a label instead of an earlier one of the same author. `at` is in nanoseconds since the Unix epoch."""
     values = {
-        "tenant": tenant,
         "trace_id": label.trace_id,
         "name": label.name,
         "author": label.author or "",
@@ -29,23 +28,33 @@ def write_label(connection: Connection, tenant: str, label: Label, *, at: int) -
         "note": label.note,
         "labelled_at": at,
     }
-    statement = insert(labels).values(values)
+    statement = insert(labels)
     said = {name: statement.excluded[name] for name in ("value", "note", "labelled_at")}
-    connection.execute(statement.on_conflict_do_update(index_elements=list(labels.primary_key), set_=said))
+    connection.insert(statement.on_conflict_do_update(index_elements=list(labels.primary_key), set_=said), [values])
 
 
-def read_labels(connection: Connection, tenant: str, trace_id: str) -> list[Document]:
+def read_labels(connection: TenantConnection, trace_id: str) -> list[Label]:
     """The labels of a trace by name, the oldest first."""
     query = (
         select(labels)
-        .where(labels.c.tenant == tenant, labels.c.trace_id == trace_id)
+        .where(own(labels), labels.c.trace_id == trace_id)
         .order_by(labels.c.name, labels.c.labelled_at, labels.c.author)
     )
-    return [label_document(row) for row in connection.execute(query).mappings()]  # type: ignore[arg-type]
+    return [
+        Label(
+            trace_id=trace_id,
+            name=row.name,
+            value=row.value,
+            author=row.author or None,
+            note=row.note,
+            labelled_at=row.labelled_at,
+        )
+        for row in connection.execute(query)
+    ]
 
 
-def read_agreement(connection: Connection, tenant: str, name: str | None) -> list[Document]:
-    """Agreement of each evaluator that has scored a labelled trace; the label is the mean of what people said."""
+def read_labelled(connection: TenantConnection, name: str | None) -> list[LabelledEvaluator]:
+    """The evaluators that have scored a labelled trace; the label is the mean of what people said."""
     key = [outcomes.c[column] for column in _EVALUATOR]
     query = (
         select(
@@ -62,7 +71,7 @@ def read_agreement(connection: Connection, tenant: str, name: str | None) -> lis
             & (labels.c.name == outcomes.c.name),
         )
         .where(
-            outcomes.c.tenant == tenant,
+            own(outcomes),
             outcomes.c.subject == Subject.TRACE,
             outcomes.c.status == Status.SCORED,
             *([outcomes.c.name == name] if name is not None else []),
@@ -71,11 +80,10 @@ def read_agreement(connection: Connection, tenant: str, name: str | None) -> lis
         .order_by(*key, outcomes.c.evaluated_at.desc())
     )
     rows = connection.execute(query).mappings()
-    items = []
-    for evaluator, scores in groupby(rows, key=lambda row: {column: row[column] for column in _EVALUATOR}):
-        found = agreement(_labelled(row) for row in islice(scores, NEWEST))
-        items.append(agreement_document(found, **evaluator))
-    return items
+    return [
+        LabelledEvaluator(**evaluator, scores=[_labelled(row) for row in islice(scores, NEWEST)])
+        for evaluator, scores in groupby(rows, key=lambda row: {column: row[column] for column in _EVALUATOR})
+    ]
 
 
 def _labelled(row: RowMapping) -> LabelledScore:

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.rendering import without_copies
 from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.stores.trace_json import view_json
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, Status, Subject, Unscored
+from otel_agenteval.text import storable
 
 
-def trace_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
+def trace_row(trace: TraceRecord) -> dict[str, Any]:
     return {
-        "tenant": tenant,
         "trace_id": trace.trace_id,
         "session_id": trace.session_id,
         "started_at": trace.started_at,
@@ -28,20 +28,19 @@ def trace_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
         "condition": trace.run.condition if trace.run else None,
         "died": trace.died,
         "processes": json.dumps(list(trace.processes)),
-        "said": trace.text.encode(errors="replace").decode(),
+        "said": storable(trace.text),
         "effort": json.dumps(asdict(trace.effort)),
         "scored_at": trace.scored_at,
     }
 
 
-def document_row(tenant: str, trace: TraceRecord) -> dict[str, Any]:
-    return {"tenant": tenant, "trace_id": trace.trace_id, "document": json.dumps(without_copies(trace.document))}
+def view_row(trace: TraceRecord) -> dict[str, Any]:
+    return {"trace_id": trace.trace_id, "view": view_json(trace.view)}
 
 
-def outcome_row(tenant: str, evaluation: Evaluation) -> dict[str, Any]:
+def outcome_row(evaluation: Evaluation) -> dict[str, Any]:
     outcome = evaluation.outcome
     return {
-        "tenant": tenant,
         "subject": evaluation.subject,
         "subject_id": evaluation.subject_id,
         "name": evaluation.name,
@@ -58,8 +57,7 @@ def outcome_row(tenant: str, evaluation: Evaluation) -> dict[str, Any]:
         "score": outcome.value if isinstance(outcome, Score) else None,
         "threshold": evaluation.threshold,
         "success": evaluation.success,
-        # A reason may quote content, and decoded JSON may hold lone surrogates, which UTF-8 cannot.
-        "reason": outcome.reason.encode(errors="replace").decode(),
+        "reason": storable(outcome.reason),
         "error_type": outcome.error_type if isinstance(outcome, Failure) else None,
         "coverage": outcome.coverage,
         "metadata": json.dumps(dict(outcome.metadata)),
@@ -116,11 +114,10 @@ def effort_from(column: str) -> Effort:
     return Effort(**json.loads(column))
 
 
-def session_row(tenant: str, session: SessionRecord, found: Mapping[str, int]) -> dict[str, Any]:
+def session_row(session: SessionRecord, found: Mapping[str, int]) -> dict[str, Any]:
     """`found`: the columns that say what was found in it."""
     return {
         **found,
-        "tenant": tenant,
         "session_id": session.session_id,
         "user_id": session.user_id,
         "agent": session.agent,

@@ -4,13 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, exists
+from sqlalchemy import delete, exists
 from sqlalchemy.dialects.sqlite import insert
 
 from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.reports import RunReport
 from agenteval_collector.model.runs import RunTrace, Violation
-from agenteval_collector.stores.schema import run_reports, run_traces
+from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.stores.schema import own, run_reports, run_traces
 from otel_agenteval.model import RunIdentity
 
 _FACTS = ("confidence", "seconds", "model_calls", "model_seconds", "errors", "usd")
@@ -21,22 +22,17 @@ _UPSERT = _UPSERT.on_conflict_do_update(
 )
 
 
-def write_run_traces(connection: Connection, tenant: str, traces: Sequence[TraceRecord]) -> None:
+def write_run_traces(connection: TenantConnection, traces: Sequence[TraceRecord]) -> None:
     """Keep what the traces add to their runs; a revision that names no run any more takes back what was added."""
-    added = [_trace_row(tenant, trace.run_trace) for trace in traces if trace.run_trace is not None]
-    if added:
-        connection.execute(_UPSERT, added)
+    connection.insert(_UPSERT, (_trace_row(trace.run_trace) for trace in traces if trace.run_trace is not None))
     for trace in traces:
         if trace.run_trace is None and trace.revision > 1:
-            connection.execute(
-                delete(run_traces).where(run_traces.c.tenant == tenant, run_traces.c.trace_id == trace.trace_id)
-            )
+            connection.execute(delete(run_traces).where(own(run_traces), run_traces.c.trace_id == trace.trace_id))
 
 
-def write_run_report(connection: Connection, tenant: str, report: RunReport, *, now: int) -> None:
+def write_run_report(connection: TenantConnection, report: RunReport, *, now: int) -> None:
     """Keep the report beside those of other times; what is said again of the same time adds to it."""
     row = {
-        "tenant": tenant,
         "task_id": report.task_id,
         "run_id": report.run_id,
         "condition": report.condition,
@@ -48,17 +44,15 @@ def write_run_report(connection: Connection, tenant: str, report: RunReport, *, 
         "session_id": report.session_id,
     }
     said = {key: value for key, value in row.items() if value is not None}
-    statement = insert(run_reports).values(row)
-    connection.execute(statement.on_conflict_do_update(index_elements=list(run_reports.primary_key), set_=said))
+    statement = insert(run_reports)
+    connection.insert(statement.on_conflict_do_update(index_elements=list(run_reports.primary_key), set_=said), [row])
 
 
-def trim_run_reports(connection: Connection, tenant: str, before: int) -> None:
+def trim_run_reports(connection: TenantConnection, before: int) -> None:
     """Forget the reports of before that time (ns) that are about runs of which there is no trace at all."""
     same = (run_traces.c[name] == run_reports.c[name] for name in ("tenant", "task_id", "run_id"))
     connection.execute(
-        delete(run_reports).where(
-            run_reports.c.tenant == tenant, run_reports.c.reported_at < before, ~exists().where(*same)
-        )
+        delete(run_reports).where(own(run_reports), run_reports.c.reported_at < before, ~exists().where(*same))
     )
 
 
@@ -98,7 +92,7 @@ def _violation(constraint: str, severity: str, evidence: str, values: Sequence[s
     return Violation(constraint=constraint, severity=severity, evidence=evidence, values=tuple(values))
 
 
-def _trace_row(tenant: str, trace: RunTrace) -> dict[str, Any]:
+def _trace_row(trace: RunTrace) -> dict[str, Any]:
     found = trace.violations
     facts = {
         **{name: getattr(trace, name) for name in _FACTS},
@@ -108,7 +102,6 @@ def _trace_row(tenant: str, trace: RunTrace) -> dict[str, Any]:
         "said": list(trace.said),
     }
     return {
-        "tenant": tenant,
         "trace_id": trace.trace_id,
         "task_id": trace.run.task_id,
         "run_id": trace.run.run_id,

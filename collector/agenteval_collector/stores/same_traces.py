@@ -3,22 +3,24 @@
 import json
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, update
+from sqlalchemy import update
 
 from agenteval_collector.model.commit import SameTrace
-from agenteval_collector.stores.schema import outcomes, traces
+from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.stores.schema import outcomes, own, traces
+from agenteval_collector.stores.trace_json import revision_json
 from otel_agenteval.outcome import Subject
 
 
-def write_same(connection: Connection, tenant: str, same: Sequence[SameTrace]) -> None:
+def write_same(connection: TenantConnection, same: Sequence[SameTrace]) -> None:
     """Keep the newer revisions."""
     for trace in same:
         connection.execute(
             update(traces)
-            .where(traces.c.tenant == tenant, traces.c.trace_id == trace.trace_id)
+            .where(own(traces), traces.c.trace_id == trace.trace_id)
             .values(
                 revision=trace.revision,
-                revised=json.dumps(trace.revised),
+                revised=revision_json(trace.view),
                 offsets=json.dumps(list(trace.offsets)),
                 processes=json.dumps(list(trace.processes)),
             )
@@ -26,7 +28,7 @@ def write_same(connection: Connection, tenant: str, same: Sequence[SameTrace]) -
         connection.execute(
             update(outcomes)
             .where(
-                outcomes.c.tenant == tenant,
+                own(outcomes),
                 outcomes.c.subject == Subject.TRACE,
                 outcomes.c.subject_id == trace.trace_id,
             )

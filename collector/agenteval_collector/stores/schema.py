@@ -1,10 +1,14 @@
 """The tables. A change here needs a migration in `migrations/versions`; a test compares the two."""
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Float,
+    FromClause,
     Index,
     Integer,
     LargeBinary,
@@ -13,6 +17,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    bindparam,
     text,
     true,
 )
@@ -21,6 +26,17 @@ metadata = MetaData()
 
 JUDGED_FAILURE = text("success = 0 AND method = 'llm' AND subject = 'trace'")
 """A judge's score of a trace below its threshold, as the index has it: SQLite matches constants only."""
+
+
+def own(table: FromClause) -> ColumnElement[bool]:
+    """Whether a row belongs to the tenant of the connection (`access.TenantConnection`)."""
+    return table.c.tenant == bindparam("own")
+
+
+def facts(table: Table) -> list[Column[Any]]:
+    """The columns of a table but the tenant."""
+    return [column for column in table.columns if column.name != "tenant"]
+
 
 traces = Table(
     "traces",
@@ -32,7 +48,7 @@ traces = Table(
     Column("continues_turn", Boolean, nullable=False, comment="whether its turn began in the trace before it"),
     Column("turn_goes_on", Boolean, nullable=False, comment="whether its last turn goes on in a later trace"),
     Column("revision", Integer, nullable=False),
-    Column("revised", Text, nullable=False, comment="JSON: fields in which its revision differs from its document"),
+    Column("revised", Text, nullable=False, comment="JSON: fields in which its revision differs from its view"),
     Column("offsets", Text, nullable=False, comment="JSON: the requests of the log it was read from"),
     Column("task_id", String),
     Column("run_id", String),
@@ -49,17 +65,17 @@ traces = Table(
 )
 
 # Apart, because SQLite writes a row whole: a revision that says the same changes nothing here.
-trace_documents = Table(
-    "trace_documents",
+trace_views = Table(
+    "trace_views",
     metadata,
     Column("tenant", String, nullable=False),
     Column("trace_id", String, nullable=False),
-    Column("document", Text, nullable=False, comment="JSON: the trace without status and outcomes"),
+    Column("view", Text, nullable=False, comment="JSON: the trace without outcomes and findings"),
     PrimaryKeyConstraint("tenant", "trace_id"),
 )
 
-OF_TRACE = (trace_documents.c.tenant == traces.c.tenant) & (trace_documents.c.trace_id == traces.c.trace_id)
-"""A trace with its document."""
+OF_TRACE = (trace_views.c.tenant == traces.c.tenant) & (trace_views.c.trace_id == traces.c.trace_id)
+"""A trace with its view."""
 
 outcomes = Table(
     "outcomes",

@@ -1,14 +1,16 @@
 """Read the stored sessions of a listing, in its order, and find where its next page begins."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, exists, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, Table, exists, func, literal, select, tuple_
 
-from agenteval_collector.model.cursors import decode_cursor, encode_cursor, foreign_cursor
-from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor, foreign_cursor
 from agenteval_collector.model.session_filter import Order, SessionFilter
-from agenteval_collector.stores.schema import findings, outcomes, sessions, traces
+from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.stores.rows import session_record
+from agenteval_collector.stores.schema import findings, outcomes, own, sessions, traces
 
 MAX_INTEGER: Final = 2**63 - 1
 
@@ -17,32 +19,22 @@ _ORDERS: Final = {Order.NEWEST: _NEWEST, Order.ATTENTION: (sessions.c.attention,
 
 
 def read_sessions(
-    connection: Connection, tenant: str, wanted: SessionFilter, cursor: str | None, limit: int
-) -> Sequence[Row[Any]]:
-    """At most `limit` rows of sessions from where the cursor points on. Raises InvalidRequest for a foreign one."""
+    connection: TenantConnection, wanted: SessionFilter, cursor: str | None, limit: int
+) -> Page[SessionRecord]:
+    """At most `limit` sessions from where the cursor points on. Raises InvalidRequest for a foreign one."""
     columns = _ORDERS[wanted.order]
-    query = select(sessions).where(sessions.c.tenant == tenant, *_conditions(wanted))
+    query = select(sessions).where(own(sessions), *_conditions(wanted))
     if cursor is not None:
         query = query.where(tuple_(*columns) < _place(cursor, wanted.order))
-    return connection.execute(query.order_by(*(column.desc() for column in columns)).limit(limit)).all()
-
-
-def cursor_after(row: Row[Any] | None, order: Order) -> str:
-    """The cursor that leads to what follows this row; None: to the first row of all."""
-    if row is None:
-        return encode_cursor([MAX_INTEGER, ""] if order is Order.NEWEST else [MAX_INTEGER, MAX_INTEGER, ""])
-    return encode_cursor([getattr(row, column.name) for column in _ORDERS[order]])
-
-
-def may_be_wanted(wanted: SessionFilter, running: Sequence[RunningTrace]) -> bool:
-    """Whether a session of which nothing is stored is wanted, as far as its running traces tell: of them neither the
-    version is known, nor a score, nor what was said."""
-    if wanted.version is not None or wanted.below is not None or wanted.text is not None or wanted.until is not None:
-        return False
-    asked = {"agent": wanted.agent, "service": wanted.service, "user_id": wanted.user}
-    return all(
-        value is None or any(getattr(trace, name) == value for trace in running) for name, value in asked.items()
-    )
+    query = query.order_by(*(column.desc() for column in columns)).limit(limit + 1)
+    rows = connection.execute(query).mappings().all()
+    shown = rows[:limit]
+    next_cursor = None
+    if len(rows) > limit:
+        # Where none is shown, the next page begins with the first of all.
+        first = [MAX_INTEGER] * (len(columns) - 1) + [""]
+        next_cursor = encode_cursor([shown[-1][column.name] for column in columns] if shown else first)
+    return Page(items=[session_record(row) for row in shown], next_cursor=next_cursor)
 
 
 def _conditions(wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
-    Engine,
     Row,
     and_,
     bindparam,
@@ -22,15 +20,15 @@ from sqlalchemy import (
 )
 
 from agenteval_collector.model.commit import Commit, TraceRecord
-from agenteval_collector.model.documents import Document
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judging import JudgeJob, waits_for_judge
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
 from agenteval_collector.model.reports import Label, RunReport
-from agenteval_collector.model.sessions import Standing, StoredSession, StoredTrace
+from agenteval_collector.model.sessions import StoredPlace, StoredSession, StoredTrace
+from agenteval_collector.model.trace_view import TurnView
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.database import among, open_database
-from agenteval_collector.stores.access import reading, writing
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.conversations import ConversationStore, trim_links, write_links, write_moves
 from agenteval_collector.stores.finding_rows import worst
 from agenteval_collector.stores.findings import FindingStore, count_findings, refresh_sessions, write_findings
@@ -41,19 +39,21 @@ from agenteval_collector.stores.labels import write_label
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.rows import (
     counts_at_once,
-    document_row,
     effort_from,
     evaluation_of,
     outcome_row,
     session_record,
     session_row,
     trace_row,
+    view_row,
 )
 from agenteval_collector.stores.run_rows import trim_run_reports, write_run_report, write_run_traces
-from agenteval_collector.stores.running import read_processes
 from agenteval_collector.stores.running_turns import TurnStore
+from agenteval_collector.stores.runs import RunStore
 from agenteval_collector.stores.same_traces import write_same
-from agenteval_collector.stores.schema import outcomes, progress, sessions, trace_documents, traces
+from agenteval_collector.stores.schema import outcomes, own, progress, sessions, trace_views, traces
+from agenteval_collector.stores.snapshot import Snapshot
+from agenteval_collector.stores.trace_json import finished_turns
 from agenteval_collector.stores.upserting import upsert
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import SIGNAL_NAMES
@@ -68,6 +68,8 @@ TRIM_REPORTS_EVERY = 3600.0
 """Seconds."""
 TRIM_LINKS_EVERY = 600.0
 """Seconds."""
+PROCESSES_OF = 100
+"""Newest traces of a session by which it is told who takes part in it."""
 BEFORE, AFTER = 7, 8
 """Neighbours of a trace far back: enough to compare it and those behind it, traces without an answer included."""
 
@@ -87,26 +89,27 @@ class Store:
         self._trim_exchanges_at = 0.0
         self._trim_reports_at = 0.0
         self._trim_links_at = 0.0
-        self._pipeline: Engine = open_database(path, synchronous="NORMAL")
-        self._durable: Engine = open_database(path, synchronous="FULL", pool_size=1)
-        self.engine: Engine = open_database(path, synchronous="NORMAL", pool_size=8)
+        self._pipeline = TenantDatabase(open_database(path, synchronous="NORMAL"), TENANT)
+        self._durable = TenantDatabase(open_database(path, synchronous="FULL", pool_size=1), TENANT)
+        self.outside = TenantDatabase(open_database(path, synchronous="NORMAL", pool_size=8), TENANT)
         """For queries from outside: however many there are, the pipeline has connections of its own."""
         self.writes = 0
         """Counts what was written; it may also rise where nothing was changed."""
-        self.ledger = JudgeLedgerStore(self._pipeline, TENANT)
-        self.findings = FindingStore(self._pipeline, TENANT)
+        self.ledger = JudgeLedgerStore(self._pipeline)
+        self.findings = FindingStore(self._pipeline)
         self.habits = HabitStore(self._pipeline)
-        self.conversations = ConversationStore(self._pipeline, TENANT)
-        self.turns = TurnStore(self._pipeline, TENANT)
+        self.conversations = ConversationStore(self._pipeline)
+        self.turns = TurnStore(self._pipeline)
+        self.runs = RunStore(self.outside, lambda: self.writes)
         try:
-            migrate(self._pipeline)
+            migrate(self._pipeline.engine)
         except BaseException:
             self.shutdown()
             raise
 
     def shutdown(self) -> None:
-        for engine in (self._pipeline, self._durable, self.engine):
-            engine.dispose()
+        for database in (self._pipeline, self._durable, self.outside):
+            database.engine.dispose()
 
     def commit(self, commit: Commit) -> News:
         """Keep all of `commit`. Its evaluations come back each with whether it is its trace's first that is not
@@ -117,32 +120,32 @@ class Store:
         with self._writing(durable=bool(commit.judgements)) as connection:
             known = _outcomes_counted(connection, evaluations)
             # First: what comes behind one of these in a commit is newer.
-            write_same(connection, TENANT, commit.same)
-            upsert(connection, traces, [trace_row(TENANT, trace) for trace in commit.traces])
-            upsert(connection, trace_documents, [document_row(TENANT, trace) for trace in commit.traces])
-            write_run_traces(connection, TENANT, commit.traces)
-            upsert(connection, outcomes, [outcome_row(TENANT, each) for each in evaluations])
+            write_same(connection, commit.same)
+            upsert(connection, traces, [trace_row(trace) for trace in commit.traces])
+            upsert(connection, trace_views, [view_row(trace) for trace in commit.traces])
+            write_run_traces(connection, commit.traces)
+            upsert(connection, outcomes, [outcome_row(each) for each in evaluations])
             for trace in commit.traces:
                 _forget_older_outcomes(connection, trace)
-            found = write_findings(connection, TENANT, commit.traces, commit.findings, retold=commit.retold)
+            found = write_findings(connection, commit.traces, commit.findings, retold=commit.retold)
             records = [session.record for session in commit.sessions.values()]
-            columns = count_findings(connection, TENANT, commit.sessions.keys())
-            upsert(connection, sessions, [session_row(TENANT, each, columns[each.session_id]) for each in records])
+            columns = count_findings(connection, commit.sessions.keys())
+            upsert(connection, sessions, [session_row(each, columns[each.session_id]) for each in records])
             judged = {each.session_id for each in commit.evaluations if each.method is Method.LLM}
-            refresh_sessions(connection, TENANT, (found.sessions | judged) - commit.sessions.keys())
+            refresh_sessions(connection, (found.sessions | judged) - commit.sessions.keys())
             for session_id in commit.emptied:
                 _forget_session(connection, session_id)
-            write_links(connection, TENANT, commit.links.values(), self._clock.now())
-            write_moves(connection, TENANT, commit.moves.values())
+            write_links(connection, commit.links.values(), self._clock.now())
+            write_moves(connection, commit.moves.values())
             if commit.links and self._clock.monotonic() >= self._trim_links_at:
                 self._trim_links_at = self._clock.monotonic() + TRIM_LINKS_EVERY
-                trim_links(connection, TENANT, self._clock.now())
+                trim_links(connection, self._clock.now())
             for judgement in commit.judgements:
                 job = judgement.job
-                write_exchanges(connection, TENANT, job.trace_id, job.revision, judgement.exchanges)
+                write_exchanges(connection, job.trace_id, job.revision, judgement.exchanges)
             if commit.judgements or self._clock.monotonic() >= self._trim_exchanges_at:
                 self._trim_exchanges_at = self._clock.monotonic() + TRIM_EXCHANGES_EVERY
-                trim_exchanges(connection, TENANT, before=self._clock.now() - self._retention)
+                trim_exchanges(connection, before=self._clock.now() - self._retention)
             final = _count_sessions(connection, list(commit.sessions)) if commit.judgements else []
         committed = []
         for each in evaluations:
@@ -158,30 +161,30 @@ class Store:
     def save_checkpoint(self, offset: int) -> None:
         """The offset of the log below which everything is scored."""
         with self._writing() as connection:
-            upsert(connection, progress, [{"tenant": TENANT, "checkpoint": offset}])
+            upsert(connection, progress, [{"checkpoint": offset}])
 
     def checkpoint(self) -> int:
         """The saved checkpoint; 0 for a new store."""
-        with reading(self._pipeline) as connection:
-            query = select(progress.c.checkpoint).where(progress.c.tenant == TENANT)
+        with self._pipeline.reading() as connection:
+            query = select(progress.c.checkpoint).where(own(progress))
             return connection.execute(query).scalar() or 0
 
     def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, tuple[int, frozenset[int]]]:
         """Revision and log offsets of those of the traces that were scored before."""
         found: dict[str, tuple[int, frozenset[int]]] = {}
-        with reading(self._pipeline) as connection:
+        with self._pipeline.reading() as connection:
             for row in connection.execute(_KNOWN_TRACES, {"ids": json.dumps(list(trace_ids))}).all():
                 found[row.trace_id] = (row.revision, frozenset(json.loads(row.offsets)))
         return found
 
-    def standing(self, trace_id: str) -> Standing | None:
+    def stored_place(self, trace_id: str) -> StoredPlace | None:
         """The place of the stored revision of a trace; None where it is new."""
-        with reading(self._pipeline) as connection:
+        with self._pipeline.reading() as connection:
             row = connection.execute(_STANDING, {"id": trace_id}).first()
         if row is None:
             return None
         place = (row.started_at, trace_id)
-        return Standing(
+        return StoredPlace(
             session_id=row.session_id,
             place=place,
             revision=row.revision,
@@ -191,41 +194,41 @@ class Store:
 
     def pending_jobs(self, *, before: int, after: str = "", limit: int = 64) -> list[JudgeJob]:
         """The newest revisions that wait for the judge since before that time (ns), by trace id from `after` on."""
-        with reading(self._pipeline) as connection:
-            return read_pending(connection, TENANT, before, after, limit)
+        with self._pipeline.reading() as connection:
+            return read_pending(connection, before, after, limit)
 
     def judged(self, session_id: str) -> bool:
         """Whether a trace of the session was left to the judge, whatever came of it."""
-        with reading(self._pipeline) as connection:
-            return is_left_to_judge(connection, TENANT, session_id)
+        with self._pipeline.reading() as connection:
+            return is_left_to_judge(connection, session_id)
 
     def sampled_out(self, session_id: str, limit: int) -> list[list[Evaluation]]:
         """The outcomes of a session that were sampled out, by trace: of its `limit` newest traces with any."""
         of_session, sampled_out = traces.c.session_id == session_id, outcomes.c.status == Status.SAMPLED_OUT
-        with reading(self._pipeline) as connection:
-            return read_judged(connection, TENANT, [of_session], [sampled_out], limit)
+        with self._pipeline.reading() as connection:
+            return read_judged(connection, [of_session], [sampled_out], limit)
 
     def unjudged(self, trace_ids: Sequence[str], limit: int) -> list[list[Evaluation]]:
         """The outcomes of these traces that the judge could still score, by trace; safe from any thread."""
         left_out = outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT, Status.NO_JUDGE))
-        with reading(self.engine) as connection:
-            return read_judged(connection, TENANT, [traces.c.trace_id.in_(trace_ids)], [left_out], limit)
+        with self.outside.reading() as connection:
+            return read_judged(connection, [traces.c.trace_id.in_(trace_ids)], [left_out], limit)
 
     def failed_since(self, time: int, limit: int) -> list[list[Evaluation]]:
         """The outcomes that failed, or had no budget, since that time (ns), by trace: of the newest traces."""
         failed = [outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET)), outcomes.c.evaluated_at >= time]
-        with reading(self.engine) as connection:
-            return read_judged(connection, TENANT, [], failed, limit)
+        with self.outside.reading() as connection:
+            return read_judged(connection, [], failed, limit)
 
     def session(self, session_id: str) -> StoredSession | None:
         """All that is needed to go on with a session; None where it is new."""
-        with reading(self._pipeline) as connection:
+        with self._pipeline.reading() as connection:
             row = connection.execute(_SESSION, {"id": session_id}).first()
             if row is None:
                 return None
             members = connection.execute(
                 select(traces.c.trace_id, traces.c.started_at, traces.c.effort)
-                .where(traces.c.tenant == TENANT, traces.c.session_id == session_id)
+                .where(own(traces), traces.c.session_id == session_id)
                 .order_by(traces.c.started_at, traces.c.trace_id)
             ).all()
             signals = _signals(connection, outcomes.c.session_id == session_id)
@@ -247,12 +250,10 @@ class Store:
     def neighbours(self, session_id: str, place: tuple[int, str]) -> list[StoredTrace]:
         """The traces of a session next to `place` (start, trace id), with their answers, by start."""
         start = tuple_(traces.c.started_at, traces.c.trace_id)
-        query = select(traces.c.trace_id, traces.c.started_at).where(
-            traces.c.tenant == TENANT, traces.c.session_id == session_id
-        )
+        query = select(traces.c.trace_id, traces.c.started_at).where(own(traces), traces.c.session_id == session_id)
         earlier = query.where(start < place).order_by(traces.c.started_at.desc(), traces.c.trace_id.desc())
         later = query.where(start >= place).order_by(traces.c.started_at, traces.c.trace_id)
-        with reading(self._pipeline) as connection:
+        with self._pipeline.reading() as connection:
             members = [
                 *reversed(connection.execute(earlier.limit(BEFORE)).all()),
                 *connection.execute(later.limit(AFTER)).all(),
@@ -271,13 +272,20 @@ class Store:
 
     def processes_in(self, session_id: str) -> frozenset[str]:
         """The processes that have spans in the newest traces of a session."""
-        with reading(self._pipeline) as connection:
-            return read_processes(connection, TENANT, session_id)
+        with self._pipeline.reading() as connection:
+            newest = (
+                select(traces.c.processes)
+                .where(own(traces), traces.c.session_id == session_id)
+                .order_by(traces.c.started_at.desc())
+                .limit(PROCESSES_OF)
+            )
+            names = connection.execute(newest).scalars().all()
+        return frozenset(process for processes in names for process in json.loads(processes))
 
     def live_sessions(self) -> list[str]:
         """Ids of the sessions that have not been over yet."""
-        with reading(self._pipeline) as connection:
-            query = select(sessions.c.session_id).where(sessions.c.tenant == TENANT, sessions.c.finalized_at.is_(None))
+        with self._pipeline.reading() as connection:
+            query = select(sessions.c.session_id).where(own(sessions), sessions.c.finalized_at.is_(None))
             return list(connection.execute(query).scalars().all())
 
     def finalize(self, session_ids: Sequence[str]) -> News:
@@ -285,7 +293,7 @@ class Store:
         session that waits for the judge do with the commit of the last judgement that it waits for."""
         ids = {"ids": json.dumps(list(session_ids))}
         are_over = (
-            sessions.c.tenant == TENANT,
+            own(sessions),
             among(sessions.c.session_id, "ids"),
             sessions.c.finalized_at.is_(None),
         )
@@ -302,16 +310,16 @@ class Store:
     def efforts(self, limit: int) -> list[tuple[str, Effort]]:
         """The agents and efforts of the sessions that were over last, at most `limit`, the oldest of them first."""
         query = select(sessions.c.agent, sessions.c.effort).where(
-            sessions.c.tenant == TENANT, sessions.c.finalized_at.is_not(None), sessions.c.agent.is_not(None)
+            own(sessions), sessions.c.finalized_at.is_not(None), sessions.c.agent.is_not(None)
         )
-        with reading(self._pipeline) as connection:
+        with self._pipeline.reading() as connection:
             rows = connection.execute(query.order_by(sessions.c.finalized_at.desc()).limit(limit)).all()
         return [(row.agent, effort_from(row.effort)) for row in reversed(rows)]
 
     def report_run(self, report: RunReport) -> None:
         """Keep what came of a run, as of now where the report says no time. A repeated report changes nothing."""
         with self._writing(durable=True) as connection:
-            write_run_report(connection, TENANT, report, now=self._clock.now())
+            write_run_report(connection, report, now=self._clock.now())
         self._trim_reports()
 
     def _trim_reports(self) -> None:
@@ -320,13 +328,13 @@ class Store:
             return
         self._trim_reports_at = self._clock.monotonic() + TRIM_REPORTS_EVERY
         with self._writing() as connection:
-            trim_run_reports(connection, TENANT, before=self._clock.now() - self._retention)
+            trim_run_reports(connection, before=self._clock.now() - self._retention)
 
     def end_session(self, session_id: str) -> bool:
         """Mark a session as ended; False where it is unknown."""
         statement = (
             update(sessions)
-            .where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id)
+            .where(own(sessions), sessions.c.session_id == session_id)
             .values(ended_at=self._clock.now())
         )
         with self._writing(durable=True) as connection:
@@ -335,18 +343,24 @@ class Store:
     def label(self, label: Label) -> None:
         """Keep what a person says of a trace, instead of what the same person said before."""
         with self._writing(durable=True) as connection:
-            write_label(connection, TENANT, label, at=self._clock.now())
+            write_label(connection, label, at=self._clock.now())
 
     @contextmanager
-    def _writing(self, *, durable: bool = False) -> Iterator[Connection]:
-        with writing(self._durable if durable else self._pipeline) as connection:
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Everything that is known, as it is at one moment; for queries from outside, and safe from any thread."""
+        with self.outside.snapshot() as connection:
+            yield Snapshot(connection)
+
+    @contextmanager
+    def _writing(self, *, durable: bool = False) -> Iterator[TenantConnection]:
+        with (self._durable if durable else self._pipeline).writing() as connection:
             yield connection
         self.writes += 1
 
 
 # Made once: making one costs more than running it.
 _KNOWN_TRACES = select(traces.c.trace_id, traces.c.revision, traces.c.offsets).where(
-    traces.c.tenant == TENANT, among(traces.c.trace_id, "ids")
+    own(traces), among(traces.c.trace_id, "ids")
 )
 _STANDING = select(
     traces.c.session_id,
@@ -355,18 +369,18 @@ _STANDING = select(
     traces.c.effort,
     exists()
     .where(
-        outcomes.c.tenant == TENANT,
+        own(outcomes),
         outcomes.c.subject == literal_column(f"'{Subject.TRACE}'"),
         outcomes.c.subject_id == traces.c.trace_id,
         outcomes.c.status == literal_column(f"'{Status.PENDING}'"),
     )
     .label("pending"),
-).where(traces.c.tenant == TENANT, traces.c.trace_id == bindparam("id"))
-_SESSION = select(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == bindparam("id"))
+).where(own(traces), traces.c.trace_id == bindparam("id"))
+_SESSION = select(sessions).where(own(sessions), sessions.c.session_id == bindparam("id"))
 _COUNTED = select(
     outcomes.c.subject, outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.version
 ).where(
-    outcomes.c.tenant == TENANT,
+    own(outcomes),
     # All there are: the primary key leads from there to the ids.
     outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in Subject]),
     among(outcomes.c.subject_id, "ids"),
@@ -381,7 +395,7 @@ def _identity(evaluation: Evaluation) -> _Identity:
     return (evaluation.subject, evaluation.subject_id, evaluation.name, evaluation.method, evaluation.version)
 
 
-def _outcomes_counted(connection: Connection, evaluations: Sequence[Evaluation]) -> set[_Identity]:
+def _outcomes_counted(connection: TenantConnection, evaluations: Sequence[Evaluation]) -> set[_Identity]:
     """The identities among those of `evaluations` that instruments have counted already."""
     ids = sorted({each.subject_id for each in evaluations})
     rows = connection.execute(_COUNTED, {"ids": json.dumps(ids)}).all() if ids else ()
@@ -392,7 +406,7 @@ _UNCOUNTED_SESSIONS = (
     select(outcomes)
     .join(sessions, and_(sessions.c.tenant == outcomes.c.tenant, sessions.c.session_id == outcomes.c.subject_id))
     .where(
-        outcomes.c.tenant == TENANT,
+        own(outcomes),
         outcomes.c.subject == literal_column(f"'{Subject.SESSION}'"),
         among(outcomes.c.subject_id, "ids"),
         ~outcomes.c.counted,
@@ -402,7 +416,7 @@ _UNCOUNTED_SESSIONS = (
 _COUNT_SESSIONS = (
     update(outcomes)
     .where(
-        outcomes.c.tenant == TENANT,
+        own(outcomes),
         outcomes.c.subject == literal_column(f"'{Subject.SESSION}'"),
         among(outcomes.c.subject_id, "ids"),
     )
@@ -410,7 +424,7 @@ _COUNT_SESSIONS = (
 )
 
 
-def _count_sessions(connection: Connection, session_ids: Sequence[str]) -> list[Evaluation]:
+def _count_sessions(connection: TenantConnection, session_ids: Sequence[str]) -> list[Evaluation]:
     """Mark as counted what was not of those of the sessions that are over and wait for no judgement; these scores."""
     rows = connection.execute(_UNCOUNTED_SESSIONS, {"ids": json.dumps(list(session_ids))}).mappings().all()
     uncounted = [evaluation_of(row) for row in rows]
@@ -438,11 +452,11 @@ def _worst_of(row: Row[Any]) -> WorstFinding:
     )
 
 
-def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, dict[str, Evaluation]]:
+def _signals(connection: TenantConnection, where: ColumnElement[bool]) -> dict[str, dict[str, Evaluation]]:
     """The outcomes that may be signals of session scores, by trace and name: of each the newest."""
     found: dict[str, dict[str, Evaluation]] = {}
     query = select(outcomes).where(
-        outcomes.c.tenant == TENANT, outcomes.c.subject == Subject.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
+        own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
     )
     for row in connection.execute(query.order_by(outcomes.c.evaluated_at)).mappings().all():
         each = evaluation_of(row)
@@ -450,28 +464,19 @@ def _signals(connection: Connection, where: ColumnElement[bool]) -> dict[str, di
     return found
 
 
-def _turns(connection: Connection, trace_ids: Sequence[str]) -> dict[str, list[Document]]:
-    """The turns of the traces, as their documents have them."""
-    query = select(trace_documents.c.trace_id, trace_documents.c.document).where(
-        trace_documents.c.tenant == TENANT, trace_documents.c.trace_id.in_(trace_ids)
-    )
-    rows = connection.execute(query).all()
-    documents = ((row.trace_id, json.loads(row.document)) for row in rows)
-    return {trace_id: _finished(document) for trace_id, document in documents}
+def _turns(connection: TenantConnection, trace_ids: Sequence[str]) -> dict[str, list[TurnView]]:
+    """The turns of the traces that are finished."""
+    query = select(trace_views.c.trace_id, trace_views.c.view)
+    rows = connection.execute(query.where(own(trace_views), trace_views.c.trace_id.in_(trace_ids)))
+    return {row.trace_id: finished_turns(row.view) for row in rows}
 
 
-def _finished(document: Document) -> list[Document]:
-    """The turns of a trace, but for one that goes on in another trace."""
-    turns: list[Document] = document["turns"]
-    return turns[:-1] if document["turn_goes_on"] else turns
-
-
-def _forget_older_outcomes(connection: Connection, trace: TraceRecord) -> None:
+def _forget_older_outcomes(connection: TenantConnection, trace: TraceRecord) -> None:
     """Outcomes that an earlier revision has and this one has not, because the settings changed in between."""
     if trace.revision > 1:
         connection.execute(
             delete(outcomes).where(
-                outcomes.c.tenant == TENANT,
+                own(outcomes),
                 outcomes.c.subject == Subject.TRACE,
                 outcomes.c.subject_id == trace.trace_id,
                 outcomes.c.revision < trace.revision,
@@ -479,10 +484,10 @@ def _forget_older_outcomes(connection: Connection, trace: TraceRecord) -> None:
         )
 
 
-def _forget_session(connection: Connection, session_id: str) -> None:
-    connection.execute(delete(sessions).where(sessions.c.tenant == TENANT, sessions.c.session_id == session_id))
+def _forget_session(connection: TenantConnection, session_id: str) -> None:
+    connection.execute(delete(sessions).where(own(sessions), sessions.c.session_id == session_id))
     connection.execute(
         delete(outcomes).where(
-            outcomes.c.tenant == TENANT, outcomes.c.subject == Subject.SESSION, outcomes.c.subject_id == session_id
+            own(outcomes), outcomes.c.subject == Subject.SESSION, outcomes.c.subject_id == session_id
         )
     )

@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Table
+from sqlalchemy import ColumnElement, Table
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import insert
 
-from agenteval_collector.stores.schema import findings, outcomes, progress, sessions, trace_documents, traces
+from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.stores.schema import findings, outcomes, progress, sessions, trace_views, traces
 
 
-def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+def upsert(connection: TenantConnection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Keep `rows`, each with every column of the table by its name."""
-    if rows:
-        connection.exec_driver_sql(_UPSERTS[table.name], rows)
+    connection.insert_sql(_UPSERTS[table.name], rows)
 
 
 def _upsert_sql(table: Table, keep: Sequence[str] = (), keep_true: Sequence[str] = ()) -> str:
@@ -36,7 +36,7 @@ def _upsert_sql(table: Table, keep: Sequence[str] = (), keep_true: Sequence[str]
 
 _UPSERTS: Final = {
     "traces": _upsert_sql(traces),
-    "trace_documents": _upsert_sql(trace_documents),
+    "trace_views": _upsert_sql(trace_views),
     "outcomes": _upsert_sql(outcomes, keep_true=("counted",)),
     # Going on is no reason to forget that a session's scores were counted, or that it was reported ended.
     "sessions": _upsert_sql(sessions, keep=("finalized_at", "ended_at")),

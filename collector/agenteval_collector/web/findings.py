@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agenteval_collector.model.documents import Document
+from agenteval_collector.api.documents import FindingDocument, FoundDocument, TraceDocument
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
 
@@ -21,32 +21,32 @@ class FindingGroup:
 
     kind: str
     severity: str
-    findings: Sequence[Document]
+    findings: Sequence[FindingDocument]
 
 
-def grouped(findings: Iterable[Document]) -> list[FindingGroup]:
+def grouped(findings: Iterable[FindingDocument]) -> list[FindingGroup]:
     """The findings by kind and severity: the worst first, of equal severity the most frequent."""
-    groups: dict[tuple[str, str], list[Document]] = {}
+    groups: dict[tuple[str, str], list[FindingDocument]] = {}
     for finding in findings:
         groups.setdefault((finding["kind"], finding["severity"]), []).append(finding)
     found = [FindingGroup(kind, severity, items) for (kind, severity), items in groups.items()]
     return sorted(found, key=lambda group: (_rank(group.severity), -len(group.findings)))
 
 
-def worst_first(findings: Iterable[Document]) -> list[Document]:
+def worst_first(findings: Iterable[FindingDocument]) -> list[FindingDocument]:
     """The findings by severity, those of one severity in the given order."""
     return sorted(findings, key=lambda finding: _rank(finding["severity"]))
 
 
-def worst_kinds(found: Document) -> list[str]:
+def worst_kinds(found: FoundDocument) -> list[str]:
     """The kinds that make a session as bad as it is, as far as their findings are shown."""
     return list(dict.fromkeys(each["kind"] for each in found["findings"] if each["severity"] == found["worst"]))
 
 
-def unshown(found: Document) -> int:
+def unshown(found: FoundDocument) -> int:
     """The number of findings of a trace or a session that are kept and not shown."""
-    count: int = sum(found["findings_count"].values()) - len(found["findings"])
-    return count
+    counts = found["findings_count"]
+    return counts["error"] + counts["warning"] + counts["info"] - len(found["findings"])
 
 
 def counted(count: int, severity: str) -> str:
@@ -63,19 +63,19 @@ def kind_words(kind: str) -> str:
 class PlacedFindings:
     """The findings of one trace by where they are shown."""
 
-    whole: Sequence[Document]
+    whole: Sequence[FindingDocument]
     """Those of no turn that is shown."""
-    turns: Sequence[Sequence[Document]]
+    turns: Sequence[Sequence[FindingDocument]]
     """Those of each turn but of none of its calls."""
-    calls: Sequence[Sequence[Sequence[Document]]]
+    calls: Sequence[Sequence[Sequence[FindingDocument]]]
     """Those of each call of each turn."""
 
 
-def placed(trace: Document) -> PlacedFindings:
+def placed(trace: TraceDocument) -> PlacedFindings:
     """Each finding of the trace at the call whose span it names, else at its turn, else at the whole trace."""
-    whole: list[Document] = []
-    turns: list[list[Document]] = [[] for _ in trace["turns"]]
-    calls: list[list[list[Document]]] = [[[] for _ in turn["tools_called"]] for turn in trace["turns"]]
+    whole: list[FindingDocument] = []
+    turns: list[list[FindingDocument]] = [[] for _ in trace["turns"]]
+    calls: list[list[list[FindingDocument]]] = [[[] for _ in turn["tools_called"]] for turn in trace["turns"]]
     place_of = {
         call["span_id"]: calls[number][position]
         for number, turn in enumerate(trace["turns"])
@@ -84,7 +84,7 @@ def placed(trace: Document) -> PlacedFindings:
     }
     for finding in worst_first(trace["findings"]):
         turn = finding["turn"]
-        if (place := place_of.get(finding["span_id"])) is not None:
+        if (place := place_of.get(finding["span_id"] or "")) is not None:
             place.append(finding)
         elif turn is not None and 0 <= turn < len(turns):
             turns[turn].append(finding)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from agenteval_collector.model.documents import Document
+from agenteval_collector.api.documents import FailureRateDocument, HitRateDocument, OutcomeDocument
 from agenteval_collector.web.findings import counted, grouped, kind_words, unshown, worst_first, worst_kinds
 from otel_agenteval.outcome import Method
 
@@ -99,7 +99,7 @@ def path(segment: str) -> str:
     return quote(segment, safe="", errors="replace")
 
 
-def named(outcomes: Sequence[Document], name: str) -> Document | None:
+def named(outcomes: Sequence[OutcomeDocument], name: str) -> OutcomeDocument | None:
     """The outcome called `name`; None where there is none."""
     return next((outcome for outcome in outcomes if outcome["name"] == name), None)
 
@@ -109,25 +109,26 @@ def words(identifier: str) -> str:
     return identifier.replace("_", " ")
 
 
-def hit_rate_words(found: Document) -> str:
+def hit_rate_words(found: HitRateDocument) -> str:
     """The failure rates of an agent's sessions, with an error finding and without one."""
     with_error, without = found["with_error"], found["without_error"]
-    return (
-        f"Of {with_error['sessions'] + without['sessions']} sessions of this agent whose end is known, "
-        f"{_failed(with_error)} of those with an error finding failed, {_failed(without)} of those without one."
-    )
+    known = f"Of {with_error['sessions'] + without['sessions']} sessions of this agent whose end is known"
+    if not with_error["sessions"]:
+        return f"{known}, none has an error finding; {_share(without)} failed."
+    others = f"{_share(without)} of those without one" if without["sessions"] else "none is without one"
+    return f"{known}, {_share(with_error)} of those with an error finding failed, {others}."
 
 
-def _failed(rate: Document) -> str:
-    """`8 of 10 (80 %, 49 to 94 %)`."""
+def _share(rate: FailureRateDocument) -> str:
+    """`8 of 10 (80 %, 95 % interval 49 to 94 %)`."""
     counts = f"{rate['failed']} of {rate['sessions']}"
-    if rate["interval"] is None:
+    if rate["rate"] is None or rate["interval"] is None:
         return counts
     low, high = (round(100 * bound) for bound in rate["interval"])
     return f"{counts} ({100 * rate['rate']:.0f} %, 95 % interval {low} to {high} %)"
 
 
-def tone(outcome: Document) -> str:
+def tone(outcome: OutcomeDocument) -> str:
     """`bad` below the threshold, `good` at or above it where a judge says so, else `plain`.
 
     A score that needs no judge tells that something is wrong, never that all is well.

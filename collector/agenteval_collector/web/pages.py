@@ -4,21 +4,28 @@ import hashlib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from agenteval_collector.api.explanation import about_label, about_outcome, about_standing, about_unjudged
+from agenteval_collector.api.documents import SessionDocument, TraceDocument
+from agenteval_collector.api.explanation import (
+    about_label,
+    about_outcome,
+    about_standing,
+    about_unjudged,
+    judge_trouble,
+)
 from agenteval_collector.api.ports import Queries
 from agenteval_collector.api.sight import about_sight, facts_of
 from agenteval_collector.api.wire import found
-from agenteval_collector.model.documents import Document
-from agenteval_collector.model.rendering import judge_trouble
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web import formats
 from agenteval_collector.web.findings import KINDS, kind_words, placed
+from otel_agenteval.text import storable
 
 REFRESH_SECONDS = 5
 TRACES_PER_PAGE = 50
@@ -50,6 +57,23 @@ def _templates() -> Environment:
         facts_of=facts_of,
     )
     return templates
+
+
+class _Signal(NamedTuple):
+    """A signal of a session score, and the tone in which it is shown."""
+
+    value: float
+    tone: str
+
+
+class _TraceRow(NamedTuple):
+    """A trace in the page of its session; `trace` is None where it was forgotten."""
+
+    number: int
+    trace_id: str
+    trace: TraceDocument | None
+    signals: Mapping[str, _Signal]
+    flagged: bool
 
 
 class Pages:
@@ -92,7 +116,7 @@ class Pages:
             refresh=REFRESH_SECONDS if session["status"] in _MOVING and older_than is None else None,
             session=session,
             traces=traces,
-            signal_names=sorted({name for row in traces for name in row["signals"]}),
+            signal_names=sorted({name for row in traces for name in row.signals}),
             older=f"/sessions/{formats.path(session_id)}?older_than={start + 1}" if start else None,
             newest=older_than is None,
         )
@@ -113,24 +137,23 @@ class Pages:
         """The page of an error, which says in one sentence what went wrong."""
         return self._render("error.html", refresh=None, status=status, message=message)
 
-    def _trace_row(self, session: Document, number: int, trace_id: str) -> Document:
+    def _trace_row(self, session: SessionDocument, number: int, trace_id: str) -> "_TraceRow":
         # A session outlives the traces whose retention has passed: the row then has its signals only.
         trace = self._queries.trace(trace_id)
         outcomes = trace["outcomes"] if trace else []
         tones = {outcome["name"]: "bad" for outcome in outcomes if outcome["success"] is False}
         signals = session["signals"].get(trace_id, {})
-        return {
-            "number": number,
-            "trace_id": trace_id,
-            "trace": trace,
-            "signals": {name: {"value": value, "tone": tones.get(name, "plain")} for name, value in signals.items()},
-            "flagged": trace_id in session["flagged_traces"],
-        }
+        return _TraceRow(
+            number=number,
+            trace_id=trace_id,
+            trace=trace,
+            signals={name: _Signal(value, tones.get(name, "plain")) for name, value in signals.items()},
+            flagged=trace_id in session["flagged_traces"],
+        )
 
     def _render(self, template: str, **values: object) -> str:
         page = _templates().get_template(template).render(now=self._clock.now(), **values)
-        # Recorded content may hold lone surrogates, which have no UTF-8.
-        return page.encode(errors="replace").decode()
+        return storable(page)
 
 
 def _query(parameters: Mapping[str, str]) -> str:

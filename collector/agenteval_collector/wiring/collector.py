@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 
 from agenteval_collector.api.ports import Reports
+from agenteval_collector.api.queries import StoreQueries
 from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.assembly import AssemblyStage, Progress
 from agenteval_collector.config import Settings
@@ -20,7 +21,6 @@ from agenteval_collector.log import RequestLog
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.runtime.clock import Clock, SystemClock
-from agenteval_collector.stores import StoreQueries
 from agenteval_collector.wiring.assembly import make_assembler
 from agenteval_collector.wiring.emission import make_fanout, make_feed, make_output, tell_what_the_last_run_could_not
 from agenteval_collector.wiring.judge import judge_models, make_judge_stage, make_judging, trace_loader
@@ -135,12 +135,10 @@ class Collector:
         self._reliability = reliability_reports(self._settings, store, clock)
         running = Running(self.assembler, self.open_spans, self._core.read)
         self.queries = StoreQueries(
-            store.engine,
+            store,
             clock,
-            running=running.document,
-            running_traces=running.traces,
-            open_spans=running.open_spans,
-            judge_trouble=lambda: self.judge.trouble,
+            running=running,
+            judge=self.judge,
             idle=self._settings.session.idle,
             reliability=self._reliability,
         )

@@ -5,6 +5,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
+from agenteval_collector.api.ports import NothingRuns
+from agenteval_collector.api.queries import StoreQueries
 from agenteval_collector.config import Settings
 from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage
 from agenteval_collector.judge.queue.stage import JudgeStage
@@ -13,8 +15,7 @@ from agenteval_collector.model.counters import NoTelemetry
 from agenteval_collector.model.judging import Exchange, JudgeJob
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.stores import TENANT, Store, StoreQueries
-from agenteval_collector.stores.runs import run_names
+from agenteval_collector.stores import Store
 from agenteval_collector.wiring.judge import make_judge_stage, make_judging
 from agenteval_collector.wiring.no_judge import NoJudgeStage
 from agenteval_collector.wiring.scoring import EvaluationCore, ExpectedTools, reliability_reports
@@ -27,7 +28,7 @@ BATCH: Final = 64
 class Progress(Protocol):
     """Hears how far a replay has come."""
 
-    def __call__(self, traces: int) -> None:
+    def __call__(self, traces: int, /) -> None:
         """So many traces were scored just now."""
 
 
@@ -70,7 +71,14 @@ class OfflineCollector:
             clock=clock,
         )
         self.reliability = reliability_reports(settings, self.store, clock)
-        self.queries = StoreQueries(self.store.engine, clock, idle=settings.session.idle, reliability=self.reliability)
+        self.queries = StoreQueries(
+            self.store,
+            clock,
+            idle=settings.session.idle,
+            reliability=self.reliability,
+            running=NothingRuns(),
+            judge=NothingRuns(),
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -98,8 +106,8 @@ class OfflineCollector:
 
     def runs(self) -> frozenset[tuple[str, str, str]]:
         """Task, run and condition of all runs that a trace belongs to."""
-        with self.store.engine.connect() as connection:
-            return frozenset(run_names(connection, TENANT))
+        with self.store.runs.snapshot() as runs:
+            return frozenset(runs.names())
 
     def _make_judge(self) -> JudgeStage:
         return make_judge_stage(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import EntryPoint
 from typing import Protocol
 
@@ -29,14 +30,12 @@ from agenteval_collector.findings.effort import AgentEfforts
 from agenteval_collector.findings.loops import TraceLoops
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
-from agenteval_collector.reliability import ReliabilityReports, RunTraces
+from agenteval_collector.reliability import CountedRuns, ReliabilityReports, RunTraces
 from agenteval_collector.reliability.safety import detectors
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.sessions import LiveSessions, SessionEvaluators, Sessions
 from agenteval_collector.sessions.conversations import Conversations, RunningTurns
 from agenteval_collector.stores import Store
-from agenteval_collector.stores.runs import StoredRuns
-from agenteval_collector.stores.store import TENANT
 from otel_agenteval.conventions.identity import SessionNaming
 from otel_agenteval.conventions.runs import RunNaming
 from otel_agenteval.metrics import SIGNAL_NAMES
@@ -72,26 +71,16 @@ class EvaluationCore:
         `earlier` has the traces that were evaluated before. `plugged` are the entry points of users' evaluators, by
         default those of this environment. `truth` says which tools runs should call whose traces do not say it.
         """
-        embedder = EmbeddedEmbedder()
-        configured = settings.evaluators
+        configured, embedder = settings.evaluators, EmbeddedEmbedder()
         evaluators = [
             each for each in _evaluators(settings, plugged) if evaluator_config(configured, each.name).enabled
         ]
-        weights = _weights(configured)
-        self.live = LiveSessions(settings.session.idle)
-        self.sessions = Sessions(
-            store,
-            self.live,
-            SessionEvaluators(_session_thresholds(configured), settings.session.min_coverage, _weightless(settings)),
-            lambda output: comparable(output, embedder.embed),
-            clock,
-            weights,
-            hold=settings.assembly.settle_logs + EVALUATED_WITHIN,
-        )
         with_truth = [kind() for kind in TRUTH_EVALUATORS if evaluator_config(configured, kind.name).enabled]
         thresholds = {
             each.name: evaluator_config(configured, each.name).threshold for each in (*evaluators, *with_truth)
         }
+        self.live = LiveSessions(settings.session.idle)
+        self.sessions = _sessions(settings, store, self.live, embedder, clock)
         self.read = _with_truth(trace_reader(settings), truth)
         run_traces = RunTraces(settings.reliability.prices, detectors(settings.reliability.safety))
         self.evaluation = TraceEvaluation(
@@ -103,14 +92,7 @@ class EvaluationCore:
             _with_truth(trace_reader(settings, DecodedTraces(settings.assembly.max_recent_bytes)), truth),
             telemetry,
             run_traces,
-            TraceObservation(
-                TraceLoops(settings.loops.rule_book, settings.loops.repeated_answer.mode, clock),
-                findings_in,
-                seen_in,
-                AgentEfforts(run_traces.cost),
-                settings.findings.apply,
-                clock,
-            ),
+            _observation(settings, AgentEfforts(run_traces.cost), clock),
             Conversations(store.conversations),
             RunningTurns(store.turns),
             earlier,
@@ -119,6 +101,26 @@ class EvaluationCore:
 
 def _with_truth(read: Reader, truth: ExpectedTools | None) -> Reader:
     return read if truth is None else _TruthReader(read, truth)
+
+
+def _sessions(
+    settings: Settings, store: Store, live: LiveSessions, embedder: EmbeddedEmbedder, clock: Clock
+) -> Sessions:
+    configured = settings.evaluators
+    return Sessions(
+        store,
+        live,
+        SessionEvaluators(_session_thresholds(configured), settings.session.min_coverage, _weightless(settings)),
+        partial(comparable, embed=embedder.embed),
+        clock,
+        _weights(configured),
+        hold=settings.assembly.settle_logs + EVALUATED_WITHIN,
+    )
+
+
+def _observation(settings: Settings, efforts: AgentEfforts, clock: Clock) -> TraceObservation:
+    loops = TraceLoops(settings.loops.rule_book, settings.loops.repeated_answer.mode, clock)
+    return TraceObservation(loops, findings_in, seen_in, efforts, settings.findings.apply, clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ class _TruthReader:
 def reliability_reports(settings: Settings, store: Store, clock: Clock) -> ReliabilityReports:
     """Reports over the runs in the store, current at every call."""
     window = settings.reliability.window
-    return ReliabilityReports(StoredRuns(store.engine, TENANT, window, lambda: store.writes), window, clock)
+    return ReliabilityReports(CountedRuns(store.runs, window), window, clock)
 
 
 def trace_reader(settings: Settings, kept: DecodedTraces | None = None) -> TraceReader:

@@ -14,13 +14,14 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from agenteval_collector.api.ports import Queries
-from agenteval_collector.api.security import Keys, LoopbackHost, is_loopback
+from agenteval_collector.api.security import Keys, LoopbackHost
 from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.config import ConfigError, ServerConfig
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.receiver.grpc import otlp_handlers
 from agenteval_collector.receiver.http import otlp_app
 from agenteval_collector.receiver.ingest import Ingest
+from agenteval_collector.runtime.addresses import is_loopback
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.rpc import KeyInterceptor
 from agenteval_collector.web.app import make_app

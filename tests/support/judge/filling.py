@@ -70,7 +70,7 @@ def _resolve(reference: str, root: Schema) -> Schema:
     found: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
         found = found[step]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def find_schema(text: str) -> Schema | None:

@@ -1,4 +1,4 @@
-"""Loops of agents: found while a trace runs and again when it is complete, kept, and told once."""
+"""Loops of agents: spans go in as they arrive, and complete traces; loops come out, kept and told once."""
 
 from agenteval_collector.findings.loops.announcing import Announcer
 from agenteval_collector.findings.loops.finding import TraceLoops

@@ -1,14 +1,14 @@
-"""Whose the steps of an open trace are. The run of an agent, which names it, ends after its steps."""
+"""The agents of an open trace's steps. An agent's run, whose span names it, ends after its steps."""
 
 from collections import OrderedDict
 from typing import Final
 
 MAX_NAMES: Final = 256
-"""Spans of a trace below which it is known whose the steps are; the first are forgotten for more."""
+"""Spans of a trace whose agent is remembered for the steps below them. The first are forgotten for more."""
 
 
 class Agents:
-    """What the spans of one trace say of its agents, as they arrive.
+    """The agents of one trace, as far as the spans that have arrived name them.
 
     A step is of the agent that it names, else of the one that the span above it names, or the steps beside it name.
     Beside the run of an agent it may be that agent's or that of whoever called it: then nobody can tell.
@@ -16,12 +16,12 @@ class Agents:
 
     def __init__(self) -> None:
         self.name_steps = False
-        """Whether steps name their agents here: one that does not may be of any of them."""
+        """True where steps name their agents here. A step that names none may then be of any of them."""
         self._below: OrderedDict[bytes, str | None] = OrderedDict()
         self._names: set[str] = set()
 
     def heard(self, name: str, span_id: bytes, parent_id: bytes, *, is_step: bool) -> None:
-        """A span names an agent; a step its own, any other span that of what is done below it."""
+        """Note that a span names an agent: a step its own, any other span that of the steps below it."""
         self._names.add(name)
         if is_step:
             self.name_steps = True
@@ -37,16 +37,16 @@ class Agents:
             self._names.pop()
 
     def below(self, span_id: bytes) -> str | None:
-        """The agent of the steps below a span; None where it is not known, and where they may be of several."""
+        """Return the agent of the steps below a span. None where it is not known, and where they may be of several."""
         return self._below.get(span_id)
 
     def of_step(self, name: str | None, parent_id: bytes) -> str | None:
-        """The agent of a step that names this one or none; None where it cannot be told."""
+        """Return the agent of a step that names this one or none. None where it cannot be told."""
         known = name or self.below(parent_id)
         if known is None and self.name_steps and len(self._names) == 1:
             return next(iter(self._names))
         return known
 
     def may_be_of_several(self, parent_id: bytes) -> bool:
-        """Whether a step that names none and stands below that span may be of an agent that is known by its name."""
+        """Return whether a step below that span, which names no agent, may belong to an agent that is known by name."""
         return self.name_steps or (parent_id in self._below and self._below[parent_id] is None)

@@ -25,7 +25,7 @@ class KeptFindings(Protocol):
 class Rules(Protocol):
     """Findings as the settings want them, without those that are switched off."""
 
-    def __call__(self, found: Iterable[Finding]) -> list[Finding]: ...
+    def __call__(self, found: Iterable[Finding], /) -> list[Finding]: ...
 
 
 class Announcer:

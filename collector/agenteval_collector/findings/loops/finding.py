@@ -1,4 +1,4 @@
-"""Loops in what is complete: the full reading of a trace, and its answers beside those before it."""
+"""Loops in complete traces: by the full reading of a trace, and by its answers beside those before it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ _REMOTE_PARENT: Final = SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | SPAN_FLAGS_CONTE
 
 
 class TraceLoops:
-    """What is found in complete traces, whatever was found while they ran. Pure but for the clock."""
+    """Finds the loops of complete traces, whatever was found while they ran. Pure but for the clock."""
 
     def __init__(self, rules: RuleBook, repeated_answer: Mode, clock: Clock) -> None:
         self._rules = rules
@@ -39,7 +39,7 @@ class TraceLoops:
         self._clock = clock
 
     def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> list[Finding]:
-        """The loops of a complete trace.
+        """Return the loops of a complete trace.
 
         Steps that our processor has watched in the agent are not looked at again: what it found, their spans carry.
         """
@@ -60,7 +60,8 @@ class TraceLoops:
         return [self._whole(each, trace, origins) for each in found]
 
     def in_answers(self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]) -> list[Finding]:
-        """The repeated answer that a trace gives in what it `said` after the `previous` turns of its session, if any.
+        """Return the repeated answer of a trace, if any. `said` are its turns, `previous` the turns before it in its
+        session.
 
         `compared` is the trace's outcome of loop_detection.
         """
@@ -101,7 +102,7 @@ class TraceLoops:
         ]
 
     def _whole(self, found: Finding, trace: Trace, origins: Mapping[str, Origin]) -> Finding:
-        """A loop with whose it is: sub-agents may run in other services than the root."""
+        """Return a loop with its agent and service: sub-agents may run in other services than the root."""
         origin = origins.get(found.span_id or "")
         resource = resource_of(origin.resource) if origin is not None else {}
         service = known_text(resource.get(SERVICE_NAME))
@@ -115,7 +116,7 @@ class TraceLoops:
 
 
 def _told(trace: Trace) -> tuple[list[Step], list[Step]]:
-    """The calls of the first turn that were made in earlier traces: those whose results earlier traces were told of,
+    """Return the calls of the first turn that earlier traces made: those whose results earlier traces were told of,
     and those whose results came with this one. A program that calls a model in a loop makes a trace of every call."""
     turn = trace.turns[0] if trace.told else None
     if turn is None:
@@ -133,7 +134,7 @@ def _origins(assembled: AssembledTrace) -> dict[str, Origin]:
 
 
 def _misses_its_root(assembled: AssembledTrace) -> bool:
-    """Whether a span stands below one of its own process that has not arrived."""
+    """Return whether a span stands below one of its own process that has not arrived."""
     spans = [Span.FromString(raw) for raw, _ in assembled.spans]
     known = {b"", *(span.span_id for span in spans)}
     return any(span.parent_span_id not in known and span.flags & _REMOTE_PARENT != _REMOTE_PARENT for span in spans)

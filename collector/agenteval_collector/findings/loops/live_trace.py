@@ -1,18 +1,18 @@
 """One trace while it is open: the detectors of its agents, and the loops that they found."""
 
-from collections import OrderedDict
 from typing import Final, NamedTuple
 
 from agenteval_collector.findings.loops.agents import Agents
+from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.detectors import Detectors, RuleBook, Step
 from otel_agenteval.finding import Finding
 
 MAX_AGENTS: Final = 64
-"""Agents of a trace that are looked at; the one that did nothing for longest is forgotten."""
+"""Agents of a trace that are looked at. The one that did nothing for longest is forgotten."""
 MAX_ORIGINS: Final = 64
 """Processes and resources of a trace that are told apart."""
 MAX_LOOPS: Final = 256
-"""Loops of a trace while it is open; more are left to the complete trace."""
+"""Loops of a trace while it is open. More are left to the complete trace."""
 
 
 class _Watched(NamedTuple):
@@ -23,27 +23,27 @@ class _Watched(NamedTuple):
 
 
 class LiveTrace:
-    """What is known of a trace by the spans that have arrived. Each agent is looked at on its own."""
+    """A trace as far as its spans have arrived. Each agent is looked at on its own."""
 
     def __init__(self, trace_id: str, rules: RuleBook) -> None:
         self.session_id: str | None = None
         self.agents = Agents()
         self.processes: set[str] = set()
         self.in_doubt = False
-        """Whether steps may be missing between those that have arrived: the complete trace has them in order."""
+        """True where steps may be missing between those that have arrived. The complete trace has them in order."""
         self.trace_id = trace_id
         self._rules = rules
-        self._watched: OrderedDict[str | bytes, _Watched] = OrderedDict()
+        self._watched: Recent[str | bytes, _Watched] = Recent(MAX_AGENTS)
         self._newest: dict[bytes, int] = {}
         self._found: dict[str, list[Finding]] = {}
 
     def met(self, process: str) -> None:
-        """The process has a span in the trace."""
+        """Note that the process has a span in the trace."""
         if len(self.processes) < MAX_ORIGINS:
             self.processes.add(process)
 
     def observe(self, step: Step, parent_id: bytes, resource: bytes) -> list[Finding]:
-        """The loops that a step completes; none once the trace is in doubt, by this step or before.
+        """Return the loops that a step completes. None of them once the trace is in doubt, by this step or before.
 
         An exporter sends what has ended, in this order. What comes by another one may come earlier or later.
         """
@@ -58,7 +58,7 @@ class LiveTrace:
         return watched.detectors.observe(step)
 
     def with_earlier(self, loop: Finding) -> list[Finding]:
-        """All loops of this kind that were found by the steps that have arrived, this one last."""
+        """Return all loops of this kind that the arrived steps have shown, this one last."""
         of_kind = self._found.setdefault(loop.kind, [])
         of_kind.append(loop)
         self.in_doubt = self.in_doubt or sum(map(len, self._found.values())) >= MAX_LOOPS
@@ -68,8 +68,6 @@ class LiveTrace:
         watched = self._watched.get(agent)
         if watched is None:
             detectors = Detectors(self.trace_id, self.trace_id, self._rules)
-            watched = self._watched[agent] = _Watched(detectors, resource)
-            if len(self._watched) > MAX_AGENTS:
-                self._watched.popitem(last=False)
-        self._watched.move_to_end(agent)
+            watched = _Watched(detectors, resource)
+            self._watched.put(agent, watched)
         return watched

@@ -14,11 +14,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.model.assembled import Death
 from agenteval_collector.model.counters import Telemetry
-from agenteval_collector.model.documents import Document
-from agenteval_collector.model.rendering import rfc3339
-from agenteval_collector.model.running import RunningTrace, SpanStart, StartsReport
+from agenteval_collector.model.running import OpenSpan, RunningTrace, SpanStart, StartsReport
 from agenteval_collector.model.telemetry import Arrival
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.finding import Finding
 from otel_agenteval.model import Trace
 from otel_agenteval.semconv import AGENTEVAL_SPAN_COUNT
@@ -129,10 +128,10 @@ class OpenSpans:
                 self._hear(origin.process)
                 self._end(span, origin.process)
 
-    def of_trace(self, trace_id: str) -> list[Document]:
+    def of_trace(self, trace_id: str) -> list[OpenSpan]:
         """The open spans of a trace by their start, the first of them where there are many."""
         with self._lock:
-            return self._documents(trace_id)
+            return self._shown(trace_id)
 
     def goes_on(self, trace_id: str) -> bool:
         """Whether a span of the trace is open in a process that lives, or whose death was not told yet."""
@@ -159,7 +158,7 @@ class OpenSpans:
                 service=running.service,
                 started_at=running.started_at,
                 heard_at=self._heard_on(spans),
-                open_spans=self._documents(trace_id),
+                open_spans=self._shown(trace_id),
             )
 
     def died(self) -> list[str]:
@@ -241,11 +240,9 @@ class OpenSpans:
         known = (self._processes.get(each.process_id) for each in spans)
         return max((process.heard_on for process in known if process is not None), default=0)
 
-    def _documents(self, trace_id: str) -> list[Document]:
-        return [
-            {"span_id": each.start.span_id, "name": each.start.name, "started_at": rfc3339(each.start.started_at)}
-            for each in self._spans(trace_id)[:MAX_SHOWN]
-        ]
+    def _shown(self, trace_id: str) -> list[OpenSpan]:
+        starts = [each.start for each in self._spans(trace_id)[:MAX_SHOWN]]
+        return [OpenSpan(start.span_id, start.name, start.started_at) for start in starts]
 
     def _spans(self, trace_id: str) -> list[_Open]:
         """The open spans of a trace by their start, without those of processes that have been gone for long."""

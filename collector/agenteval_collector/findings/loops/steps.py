@@ -1,4 +1,4 @@
-"""Steps out of single spans that have arrived: what the rest of their trace may tell otherwise is left out."""
+"""Steps from single spans that have arrived. Facts that the rest of their trace may correct are left out."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +15,8 @@ _REQUESTS: Final = ("tool", "function")
 
 
 def live_step(span: Span, said: Mapping[str, Json], agent: str | None) -> Step | None:
-    """The step that an arrived span stands for, without what its trace may tell otherwise; None where it is none."""
+    """Return the step that an arrived span stands for, without the facts that its trace may correct. None where it is
+    no step."""
     step = step_of(
         span_id=span.span_id.hex(),
         name=span.name,
@@ -40,7 +41,7 @@ def live_step(span: Span, said: Mapping[str, Json], agent: str | None) -> Step |
 
 
 def _asks_for_tools(said: Mapping[str, Json]) -> bool:
-    """Whether a model call ended in requests for tools, by its finish reasons or by the form of its reply."""
+    """Return whether a model call ended in requests for tools, by its finish reasons or by the form of its reply."""
     for key, value in said.items():
         lowered = key.lower()
         if "finish" in lowered and any(word in str(value) for word in _REQUESTS):

@@ -1,4 +1,4 @@
-"""Which spans the processor in the agent has watched itself, and what it found."""
+"""Marks on spans that the processor in the agent has watched itself, and the loops it found."""
 
 from agenteval_collector.model.telemetry import Origin
 from otel_agenteval.semconv import AGENTEVAL_DETECTORS, AGENTEVAL_FINDINGS
@@ -8,7 +8,7 @@ _FOUND = AGENTEVAL_FINDINGS.encode()
 
 
 def is_watched(span: bytes, origin: Origin) -> bool:
-    """Whether the detectors ran over this serialized span where it ended: here they do not run again.
+    """Return whether the detectors ran over this serialized span where it ended. They do not run again here.
 
     Searching bytes is far cheaper than walking attributes. Content that quotes the name costs the span's trace what
     the detectors would say of it, and nothing else.
@@ -17,5 +17,5 @@ def is_watched(span: bytes, origin: Origin) -> bool:
 
 
 def carries_findings(span: bytes) -> bool:
-    """Whether the span may carry findings."""
+    """Return whether the span may carry findings."""
     return _FOUND in span

@@ -19,8 +19,9 @@ from typing import Final
 from agenteval_collector.config import BudgetConfig
 from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.judge.client.ports import JudgeRequest
-from agenteval_collector.judge.ports import LedgerStore, OverBudget, Spend
+from agenteval_collector.judge.ports import LedgerStore, OverBudget
 from agenteval_collector.judge.prompt.encoding import tokens
+from agenteval_collector.model.judging import Spend
 from agenteval_collector.runtime.clock import Clock
 
 logger = logging.getLogger(__name__)

@@ -12,12 +12,12 @@ class Prices:
         self._prices = prices
 
     def usd(self, model: str, input_tokens: int, output_tokens: int) -> float | None:
-        """The cost in US dollars; None where the model has no price."""
+        """Work out the cost in US dollars; None where the model has no price."""
         price = self._prices.get(model) or self._prices.get(model.partition("/")[2])
         if price is None:
             return None
         return (input_tokens * price.input + output_tokens * price.output) / 1_000_000
 
     def unknown(self, models: Collection[str]) -> list[str]:
-        """The models among these that have no price."""
+        """List the models among these that have no price."""
         return sorted(model for model in set(models) if self.usd(model, 0, 0) is None)

@@ -36,7 +36,7 @@ _CODE = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
 
 def refusal(host: str, error: openai.APIStatusError) -> JudgeError:
-    """The error for a response with an error status: JudgeUnavailable or JudgeRefused.
+    """Make the error for a response with an error status: JudgeUnavailable or JudgeRefused.
 
     The message repeats nothing of the body but its code, because endpoints put keys and parts of the request into it.
     """
@@ -52,7 +52,7 @@ def refusal(host: str, error: openai.APIStatusError) -> JudgeError:
 
 
 def unreachable(host: str, error: BaseException) -> JudgeUnavailable:
-    """The error for a request without a response, for the reason that is found beneath `error`."""
+    """Make the error for a request without a response, with the reason that is found beneath `error`."""
     problem = connection_problem(error)
     return JudgeUnavailable("connection_error", f"{host}: {problem}; check judge.base_url and whether it is up")
 
@@ -63,14 +63,14 @@ def may_pass(status: int) -> bool:
 
 
 def advice(status: int) -> str:
-    """The thing to do about a refusal with this status."""
+    """Say what to do about a refusal with this status."""
     if 300 <= status < 400:
         return _REDIRECT
     return _ADVICE.get(status, "check judge.base_url and judge.model")
 
 
 def asked_rest(headers: Mapping[str, str]) -> float | None:
-    """The seconds that the endpoint asks to be left alone for; None where it does not say, or not in seconds."""
+    """Read for how many seconds the endpoint asks to be left alone; None where it does not say."""
     try:
         seconds = float(headers.get("retry-after", ""))
     except ValueError:
@@ -79,7 +79,7 @@ def asked_rest(headers: Mapping[str, str]) -> float | None:
 
 
 def connection_problem(error: BaseException) -> str:
-    """The reason why there is no connection, from the errors beneath this one; else this one's name."""
+    """Find the reason why there is no connection in the errors beneath this one; else this one's name."""
     beneath: BaseException | None = error
     for _ in range(_DEPTH):
         match beneath:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from agenteval_collector.judge.client.ports import JudgeRequest, Message
+from otel_agenteval.text import storable
 
 Format: TypeAlias = Literal["schema", "json", "text"]
 """The reply's shape is asked for by strict schema; by JSON mode, or by words alone, with the schema written out."""
@@ -40,7 +41,7 @@ class Form:
 
 
 def plainer(form: Form, status: int, body: str) -> Form | None:
-    """The next form to try after a refusal with this `status` and `body`.
+    """Find the next form to try after a refusal with this `status` and `body`.
 
     None where there is none, or the refusal is about something else: it names another cause, or it has a status that
     says something about the form only in words.
@@ -58,7 +59,7 @@ def plainer(form: Form, status: int, body: str) -> Form | None:
 
 
 def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
-    """The parameters of a chat completion. Tools are never offered."""
+    """Make the parameters of a chat completion. Tools are never offered."""
     schema = json.loads(json.dumps(request.schema, default=dict))
     sent: dict[str, Any] = {"model": model}
     messages = list(request.messages)
@@ -73,7 +74,7 @@ def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
         messages = _with_system(messages, _IN_WORDS + json.dumps(schema))
     if form.format == "json":
         sent["response_format"] = {"type": "json_object"}
-    sent["messages"] = [{"role": message.role, "content": _encodable(message.text)} for message in messages]
+    sent["messages"] = [{"role": message.role, "content": storable(message.text)} for message in messages]
     return sent
 
 
@@ -81,8 +82,3 @@ def _with_system(messages: list[Message], text: str) -> list[Message]:
     if messages and messages[0].role == "system":
         return [Message("system", f"{messages[0].text}\n\n{text}"), *messages[1:]]
     return [Message("system", text), *messages]
-
-
-def _encodable(text: str) -> str:
-    # Spans and responses may hold halves of surrogate pairs, which no UTF-8 can carry.
-    return text.encode(errors="replace").decode()

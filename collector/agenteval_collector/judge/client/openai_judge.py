@@ -63,7 +63,7 @@ class OpenAIJudge:
         requested: Callable[[str, str | None], None],
         retries: int = RETRIES,
     ) -> None:
-        """Raises ValueError for an unusable `base_url`."""
+        """Connect to nothing yet. Raises ValueError for an unusable `base_url`."""
         url, key = base_url or OPENAI, api_key or "none"
         self._host = _host(url)
         self._client = openai.AsyncOpenAI(
@@ -164,7 +164,7 @@ class OpenAIJudge:
 
 
 def sent_model(name: str, host: str) -> str:
-    """The name of the model at `host` (and port): without `openai/` at OpenAI's own, else the same."""
+    """Name the model as `host` (with its port) does: without `openai/` at OpenAI's own, else as it is."""
     hostname = host.partition(":")[0]
     own = hostname == "api.openai.com" or hostname.endswith(".api.openai.com")
     return name.removeprefix("openai/") if own else name
@@ -183,7 +183,7 @@ def _host(url: str) -> str:
 
 @contextmanager
 def _uninstrumented() -> Iterator[None]:
-    """Within it no instrumentation makes spans: the API knows that by one key, older instrumentations by another."""
+    """Keep instrumentations from making spans: the API knows that by one key, older ones by another."""
     context = context_api.set_value("suppress_instrumentation", True)
     token = context_api.attach(context_api.set_value(context_api._SUPPRESS_INSTRUMENTATION_KEY, True, context))
     try:

@@ -56,7 +56,7 @@ class Envelope:
 
 
 def enclose(question: Question, *, nonce: str, canary: str) -> Envelope:
-    """`question` as a request. Both are random, 16 to 64 hexadecimal digits; the nonce is never used again."""
+    """Make `question` a request. Both are random, 16 to 64 hexadecimal digits; the nonce is never used again."""
     for name, value in (("nonce", nonce), ("canary", canary)):
         if not re.fullmatch(r"[0-9a-f]{16,64}", value):
             raise ValueError(f"the {name} is not 16 to 64 hexadecimal digits")
@@ -72,7 +72,7 @@ def enclose(question: Question, *, nonce: str, canary: str) -> Envelope:
 
 
 def reask(envelope: Envelope, reply_text: str, error: str) -> Envelope:
-    """The request of `enclose` after a reply that was no answer; `error` says why, as Malformed does. Neither may hold
+    """Make the request after a reply that was no answer; `error` says why, as Malformed does. Neither may hold
     the canary (`conceal`).
 
     It stays one message: templates of chat models refuse two of one role in a row.
@@ -84,7 +84,7 @@ def reask(envelope: Envelope, reply_text: str, error: str) -> Envelope:
 
 
 def conceal(canary: str, text: str) -> str:
-    """A reply, or an error in one, as it may be shown: whoever knows the canary could write what looks like a reply."""
+    """Replace the canary in a reply or an error: whoever knows it could write what looks like a reply."""
     return text.replace(canary, "...")
 
 

@@ -52,7 +52,7 @@ class Fitted:
 def fit(
     entries: Sequence[Entry], budget: int, redact: Redact, *, head: int = 0, tail: int = 0, most: int | None = None
 ) -> Fitted:
-    """`entries`, at most `most`, in at most `budget` tokens; the first `head` and last `tail` are there in any case.
+    """Fit `entries`, at most `most`, into `budget` tokens; the first `head` and last `tail` are there in any case.
 
     These have one value each: 500 tokens have room for three of them.
     """
@@ -68,7 +68,7 @@ def fit(
 
 
 def shorten(value: Json, cap: int, redact: Redact) -> Json:
-    """`value` redacted, and in at most `cap` tokens: else its text, without its middle."""
+    """Redact `value`, and cut it to at most `cap` tokens: its text without its middle."""
     text = _text(value)
     reach = 2 * cap + LONGEST_SECRET
     if len(text) > 2 * reach:
@@ -85,7 +85,7 @@ def shorten(value: Json, cap: int, redact: Redact) -> Json:
 
 
 def _without_middle(head: str, tail: str, missing: int, cap: int) -> str:
-    """As much of the beginning of `head` and the end of `tail` as `cap` tokens hold."""
+    """Join as much of the beginning of `head` and the end of `tail` as `cap` tokens hold."""
     kept = min(len(head), len(tail), 2 * cap)
     while True:
         left_out = len(head) + len(tail) + missing - 2 * kept
@@ -105,7 +105,7 @@ def _shown(entry: Entry, cap: int, redact: Redact) -> Json:
 
 
 def _level(entries: Sequence[Entry], budget: int) -> int:
-    """The number of tokens to which the longest values have to be cut so that all fit, about; below 0 where none do."""
+    """Find to how many tokens the longest values have to be cut so that all fit, about; below 0: none do."""
     sizes = sorted(tokens(_text(value)) for entry in entries for value in entry.values.values())
     free = budget - _LABELS * len(entries)
     for index, size in enumerate(sizes):
@@ -117,7 +117,7 @@ def _level(entries: Sequence[Entry], budget: int) -> int:
 
 
 def _ends(entries: Sequence[Entry], caps: Mapping[int, int], budget: int, redact: Redact) -> Fitted:
-    """As many as fit, in the order of their indexes in `caps`, and in the gap what is left out."""
+    """Show as many as fit, in the order of their indexes in `caps`, and say in the gap what is left out."""
     free = budget - tokens(encode([_left_out(entries)])) - 1
     shown: dict[int, Json] = {}
     for index, cap in caps.items():
@@ -136,7 +136,7 @@ def _ends(entries: Sequence[Entry], caps: Mapping[int, int], budget: int, redact
 
 
 def _inwards(count: int, head: int, tail: int) -> Iterator[int]:
-    """The first `head` indexes, the last `tail` ones, then the others: one from the front, one from the back."""
+    """Yield the first `head` indexes, the last `tail`, then the others: one from the front, one from the back."""
     yield from range(head)
     yield from range(count - 1, count - 1 - tail, -1)
     front, back = head, count - 1 - tail

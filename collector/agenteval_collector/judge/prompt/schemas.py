@@ -17,7 +17,7 @@ REASON: Final[Schema] = {"type": "string", "description": "Why, in one or two se
 
 
 def number(worst: float, best: float, description: str) -> Schema:
-    """A number from `worst` to `best`, whichever is larger."""
+    """Describe a number from `worst` to `best`, whichever is larger."""
     return {"type": "number", "description": description, "minimum": min(worst, best), "maximum": max(worst, best)}
 
 
@@ -25,7 +25,7 @@ SCORE: Final[Schema] = number(0.0, 1.0, "From 0 (worst) to 1 (best).")
 
 
 def record(**properties: Schema) -> Schema:
-    """An object with exactly these properties, in this order: a judge that reasons first scores better."""
+    """Describe an object with exactly these properties, in this order: a judge that reasons first scores better."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -35,17 +35,17 @@ def record(**properties: Schema) -> Schema:
 
 
 def listing(items: Schema, description: str) -> Schema:
-    """An array of `items`."""
+    """Describe an array of `items`."""
     return {"type": "array", "items": items, "description": description}
 
 
 def choice(*values: str) -> Schema:
-    """One of these strings."""
+    """Describe one of these strings."""
     return {"type": "string", "enum": list(values)}
 
 
 def strict(schema: Mapping[str, Json]) -> Schema:
-    """The schema as it is sent: without the keywords that strict structured outputs do not take."""
+    """Make the schema that is sent: without the keywords that strict structured outputs do not take."""
     sent = {key: value for key, value in schema.items() if key not in ("minimum", "maximum")}
     if isinstance(properties := sent.get("properties"), dict):
         sent["properties"] = {name: strict(cast("Schema", inner)) for name, inner in properties.items()}

@@ -21,7 +21,7 @@ _PARTIAL: Final[Json] = {"kind": "left_out", "text": "[... parts were lost befor
 
 
 def transcript(trace: Trace, budget: int, redact: Redact) -> list[Json]:
-    """The transcript of `trace` in at most `budget` tokens (500 or more), everything in it redacted.
+    """Write the transcript of `trace` in at most `budget` tokens (500 or more), everything in it redacted.
 
     What the user said first and the last answer are always there, shortened where they are long.
     """

@@ -21,7 +21,7 @@ refuse rightly what must not be done, and to say so, can be the whole task."""
 
 
 def completion(task: str, outcome: str, threshold: float) -> Question:
-    """The question after the extraction."""
+    """Make the question after the extraction."""
     facts: dict[str, Json] = {"task": task, "outcome": outcome}
     return one_score(
         evaluator="task_completion",

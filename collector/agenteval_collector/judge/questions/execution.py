@@ -60,7 +60,7 @@ NAMES: Final = tuple(_GUIDES)
 def execution(
     transcript: list[Json], thresholds: Mapping[str, float], *, task: str = "", plan: Sequence[str] = ()
 ) -> Question:
-    """The question for the evaluators in `thresholds`; all but CONFIDENCE need the task, PLAN_ADHERENCE a plan."""
+    """Make the question for the evaluators in `thresholds`; all but CONFIDENCE need the task, PLAN_ADHERENCE a plan."""
     names = [name for name in NAMES if name in thresholds]
     facts: dict[str, Json] = {"task": task}
     planned: dict[str, Json] = {"plan": list[Json](plan)}
@@ -90,7 +90,7 @@ def execution(
 
 
 def _plans(transcript: list[Json]) -> set[Json]:
-    """The plans that stand in the transcript whole, as far as a plan is known by its text."""
+    """Find the plans that stand in the transcript whole, as far as a plan is known by its text."""
     items = cast("list[dict[str, Any]]", transcript)
     return {item["text"] for item in items if item["kind"] == PLAN}
 

@@ -40,7 +40,7 @@ _FIELDS: Final = {
 
 
 def extract(transcript: list[Json], fields: Collection[str]) -> Question:
-    """The question for `fields`, some of TASK, OUTCOME and PLAN."""
+    """Make the question for `fields`, some of TASK, OUTCOME and PLAN."""
     asked = [name for name in _FIELDS if name in fields]
     wanted = "\n".join(f"- {name}: {_FIELDS[name][0]}" for name in asked)
     return Question(

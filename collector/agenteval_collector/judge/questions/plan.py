@@ -32,7 +32,7 @@ Guide
 
 
 def plan_quality(task: str, plan: list[str], threshold: float) -> Question:
-    """The question after the extraction."""
+    """Make the question after the extraction."""
     facts: dict[str, Json] = {"task": task, "plan": list[Json](plan)}
     return one_score(
         evaluator="plan_quality",
@@ -47,7 +47,7 @@ def plan_quality(task: str, plan: list[str], threshold: float) -> Question:
 
 
 def recorded_plan(trace: Trace, budget: int, redact: Redact) -> list[str]:
-    """The plan in the spans, in at most `budget` tokens; empty where none was recorded."""
+    """Read the plan in the spans, in at most `budget` tokens; empty where none was recorded."""
     recorded = stated([text for turn in trace.turns for text in turn.plan])
     texts = [Entry(kind=PLAN, values={"text": text}) for text in recorded]
     return [cast("str", cast("dict[str, Json]", item)["text"]) for item in fit(texts, budget, redact).items]
@@ -68,7 +68,7 @@ def _evidence(turn: Turn) -> Iterator[str]:
 
 
 def stated(plan: list[str]) -> list[str]:
-    """A plan without its blank steps."""
+    """Drop the blank steps of a plan."""
     return [step for step in plan if _is_said(step)]
 
 

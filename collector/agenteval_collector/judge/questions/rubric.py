@@ -20,13 +20,13 @@ FORM_VERSION: Final = "2"
 
 
 def rubric_version(rubric: RubricConfig) -> str:
-    """The version of a rubric's evaluator: another question or scale is another version."""
+    """Make the version of a rubric's evaluator: another question or scale is another version."""
     text = json.dumps([rubric.question, rubric.scale])
     return f"{FORM_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def rubric_question(rubric: RubricConfig, transcript: list[Json]) -> Question:
-    """The question; the number on the rubric's scale is mapped to [0, 1], its worst to 0 and its best to 1."""
+    """Make the question; a number on the rubric's scale is mapped to [0, 1], its worst to 0, its best to 1."""
     worst, best = rubric.scale
     return Question(
         name=rubric.name,

@@ -48,13 +48,13 @@ Severity:
 
 
 def safety_version(constraints: Sequence[ConstraintConfig]) -> str:
-    """The version of the evaluator: other constraints are another version."""
+    """Make the version of the evaluator: other constraints are another version."""
     text = json.dumps([(each.name, each.text) for each in constraints])
     return f"{FORM_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def safety_question(constraints: Sequence[ConstraintConfig], transcript: list[Json], threshold: float) -> Question:
-    """The question; the score is 1 - the weight of the worst violation, as of `SEVERITY_WEIGHTS`."""
+    """Make the question; the score is 1 - the weight of the worst violation, as of `SEVERITY_WEIGHTS`."""
     verdict = record(
         reason=REASON,
         severity=choice(KEPT, *SEVERITY_WEIGHTS),
@@ -115,7 +115,7 @@ def _score(reply: Reply) -> float:
 
 
 def _conclude(replies: Sequence[Reply]) -> Score:
-    """The vote in the middle, the milder one of two, with the violations that it names."""
+    """Choose the vote in the middle, the milder one of two, with the violations that it names."""
     ordered = sorted(replies, key=_score)
     chosen = ordered[len(ordered) // 2]
     found = _violations(chosen)

@@ -22,7 +22,7 @@ def one_score(
     key: str,
     metadata: Mapping[str, Json] | None = None,
 ) -> Question:
-    """A question whose replies hold one score in [0, 1], under `key`, behind its reason."""
+    """Make a question whose replies hold one score in [0, 1], under `key`, behind its reason."""
 
     def value(reply: Reply) -> float:
         return cast("float", reply[key])
@@ -53,5 +53,5 @@ class ByMedian:
 
 
 def reason_of(reply: Mapping[str, Any]) -> str:
-    """The reason in a reply or a part of one; it may be empty."""
+    """Read the reason in a reply or a part of one; it may be empty."""
     return cast("str", reply["reason"])

@@ -87,7 +87,7 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
 
 
 def tools(use: ToolUse, thresholds: Mapping[str, float]) -> Question:
-    """The question for the evaluators in `thresholds`; ARGUMENT_CORRECTNESS needs a call."""
+    """Make the question for the evaluators in `thresholds`; ARGUMENT_CORRECTNESS needs a call."""
     names = [name for name in _GUIDES if name in thresholds]
     verdict = record(reason=REASON, verdict=choice("yes", "no"))
     schemas = {
@@ -118,7 +118,7 @@ def tools(use: ToolUse, thresholds: Mapping[str, float]) -> Question:
 
 
 def _calls(trace: Trace) -> list[Entry]:
-    """The calls, each with the reasoning since the one before."""
+    """List the calls, each with the reasoning since the one before."""
     calls: list[Entry] = []
     reasoning: list[str] = []
     for entry in entries(trace):

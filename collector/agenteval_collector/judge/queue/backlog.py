@@ -99,7 +99,7 @@ class Backlog:
         return first
 
     def next_due(self) -> float | None:
-        """The time at which the first job may be judged; None where none waits."""
+        """Find when the first job may be judged; None where none waits."""
         return min((each.due for each in self._in_order.values()), default=None)
 
     def _displaceable(self) -> Waiting | None:

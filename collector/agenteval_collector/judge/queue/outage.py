@@ -74,7 +74,7 @@ class Outage:
         return max(pause.until - self._clock.monotonic(), 0.0) if pause else 0.0
 
     def described(self) -> str | None:
-        """The outage in words, as it stands; None where there is none."""
+        """Describe the outage as it stands; None where there is none."""
         pause = self.pause
         if pause is None:
             return None

@@ -1,5 +1,5 @@
-"""Conversations that no id names: from complete traces to the session each belongs to, by what their models were sent
-and replied; and turns that go on from trace to trace."""
+"""Conversations that no id names: complete traces go in, the session of each comes out, by what their models were sent
+and replied."""
 
 from agenteval_collector.sessions.conversations.conversations import Conversations
 from agenteval_collector.sessions.conversations.running_turns import RunningTurns

@@ -28,10 +28,10 @@ class Conversations:
 
     def __init__(self, store: LinkStore) -> None:
         self._store = store
-        self._unnamed: Recent[bool] = Recent(MAX_SERVICES)
+        self._unnamed: Recent[str, bool] = Recent(MAX_SERVICES)
 
     def session_of(self, trace: Trace, revision: int, commit: Commit) -> str:
-        """The session that `trace` belongs to; adds to `commit` what is to be kept for that.
+        """Return the session that `trace` belongs to. Adds to `commit` what is to be kept for that.
 
         The id that its spans name is the session's, whatever was said. Raises RetryableError, with nothing added then.
         """

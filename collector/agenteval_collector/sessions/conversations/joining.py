@@ -1,4 +1,4 @@
-"""Find the trace that another one goes on from. Pure."""
+"""Rules for which trace goes on from which. Pure."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
@@ -71,7 +71,7 @@ def _may_be_one(one: Link, other: Link) -> bool:
 
 
 def _of_user(digest: bytes | None, user: str) -> bytes | None:
-    """Two users are never taken for one another where they are named."""
+    """Combine a digest with the user, so that two named users are never taken for one another."""
     if digest is None or not user:
         return digest
     return blake2b(user.encode("utf-8", "surrogatepass") + b"\0" + digest, digest_size=len(digest)).digest()

@@ -1,4 +1,4 @@
-"""Find the turn that a trace goes on with, for programs that send a model the results of its last calls alone."""
+"""Turns that go on from trace to trace, for programs that send a model only the results of its last calls."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -6,7 +6,8 @@ from heapq import merge
 from itertools import islice
 from typing import Final, Protocol, TypeAlias
 
-from agenteval_collector.model.commit import Commit, TraceDocument
+from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.sessions.conversations.turn_parts import part_in, running_turn, told_of
 from otel_agenteval.model import Trace
 
@@ -17,7 +18,7 @@ MAX_BEHIND: Final = 32
 """Traces that are looked at again behind one that came late."""
 
 _Place: TypeAlias = tuple[int, str]
-_LookUp: TypeAlias = Callable[[str, _Place], Sequence[TraceDocument]]
+_LookUp: TypeAlias = Callable[[str, _Place], Sequence[TraceView]]
 
 
 class TurnStore(Protocol):
@@ -26,13 +27,13 @@ class TurnStore(Protocol):
     A `place` is a trace's start time and id.
     """
 
-    def document(self, trace_id: str) -> TraceDocument | None: ...
+    def view(self, trace_id: str) -> TraceView | None: ...
 
-    def going_on(self, session_id: str, before: tuple[int, str]) -> Sequence[TraceDocument]:
+    def going_on(self, session_id: str, before: tuple[int, str]) -> Sequence[TraceView]:
         """The traces before a place whose last turns go on, the newest first."""
         ...
 
-    def continuing(self, session_id: str, after: tuple[int, str]) -> Sequence[TraceDocument]:
+    def continuing(self, session_id: str, after: tuple[int, str]) -> Sequence[TraceView]:
         """The traces after a place that continue a turn, the oldest first."""
         ...
 
@@ -40,7 +41,7 @@ class TurnStore(Protocol):
 class RunningTurns:
     """Finds the traces of a turn by the ids of its calls in its session, whatever order they have arrived in.
 
-    Owns no state: what is known is in the documents of the store, and in the commit that goes on.
+    Owns no state: what is known is in the store, and in the commit that goes on.
     """
 
     def __init__(self, store: TurnStore) -> None:
@@ -85,35 +86,35 @@ class RunningTurns:
                 break
         return found
 
-    def _known(self, trace_id: str, commit: Commit) -> list[TraceDocument]:
+    def _known(self, trace_id: str, commit: Commit) -> list[TraceView]:
         """The trace as the store has it, and as the commit does."""
-        stored = self._store.document(trace_id)
-        newer = [each.stored for each in commit.traces if each.trace_id == trace_id]
+        stored = self._store.view(trace_id)
+        newer = [each.view for each in commit.traces if each.trace_id == trace_id]
         return newer if stored is None else [stored, *newer]
 
-    def _before(self, session_id: str, place: _Place, commit: Commit) -> Iterator[TraceDocument]:
+    def _before(self, session_id: str, place: _Place, commit: Commit) -> Iterator[TraceView]:
         """The traces of the session before `place` as they are now, the newest first."""
         newer = [each for each in self._newer(session_id, commit) if each.place < place]
         newer.sort(key=_place_of, reverse=True)
         stored = _unchanged(self._store.going_on, session_id, place, commit)
         return islice(merge(newer, stored, key=_place_of, reverse=True), MAX_TRACES)
 
-    def _after(self, session_id: str, place: _Place, commit: Commit) -> Iterator[TraceDocument]:
+    def _after(self, session_id: str, place: _Place, commit: Commit) -> Iterator[TraceView]:
         """The traces of the session after `place` as they are now, the oldest first."""
         newer = sorted((each for each in self._newer(session_id, commit) if each.place > place), key=_place_of)
         stored = _unchanged(self._store.continuing, session_id, place, commit)
         return islice(merge(newer, stored, key=_place_of), MAX_TRACES)
 
-    def _newer(self, session_id: str, commit: Commit) -> list[TraceDocument]:
+    def _newer(self, session_id: str, commit: Commit) -> list[TraceView]:
         """The traces of the commit that are in the session by then, and those of the store that join it."""
         written = {each.trace_id: each for each in commit.traces}
         own = (each for each in written.values() if _session(each.trace_id, each.session_id, commit) == session_id)
         joining = (each.trace_id for each in commit.moves.values() if each.joined == session_id)
-        joined = (self._store.document(each) for each in joining if each not in written)
-        return [*(each.stored for each in own), *filter(None, joined)]
+        joined = (self._store.view(each) for each in joining if each not in written)
+        return [*(each.view for each in own), *filter(None, joined)]
 
 
-def _unchanged(look_up: _LookUp, session_id: str, place: _Place, commit: Commit) -> Iterator[TraceDocument]:
+def _unchanged(look_up: _LookUp, session_id: str, place: _Place, commit: Commit) -> Iterator[TraceView]:
     """The traces of the session in the store that the commit leaves as they are."""
     changed = {each.trace_id for each in commit.traces} | commit.moves.keys()
     while page := look_up(session_id, place):
@@ -127,5 +128,5 @@ def _session(trace_id: str, session_id: str, commit: Commit) -> str:
     return session_id if move is None else move.joined
 
 
-def _place_of(trace: TraceDocument) -> _Place:
+def _place_of(trace: TraceView) -> _Place:
     return trace.place

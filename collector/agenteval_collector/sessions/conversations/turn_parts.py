@@ -5,8 +5,7 @@ from dataclasses import replace
 from itertools import accumulate, takewhile
 from typing import Final, NamedTuple
 
-from agenteval_collector.model.commit import TraceDocument
-from agenteval_collector.model.documents import Document
+from agenteval_collector.model.trace_view import CallView, ResultView, TraceView
 from otel_agenteval.conventions.messages import ToolResponse
 from otel_agenteval.conventions.tools import answered
 from otel_agenteval.model import ToolCall
@@ -43,14 +42,13 @@ class TurnPart(NamedTuple):
         return {each.call_id for each in self.results}
 
 
-def part_in(trace: TraceDocument) -> TurnPart:
-    """The part that the document of a trace shows."""
-    document = trace.document
-    turns = document["turns"]
-    results = tuple(_result(each, trace.started_at) for each in document["results_alone"])
+def part_in(trace: TraceView) -> TurnPart:
+    """Take from a trace its part in the turn that it ends with."""
+    turns = trace.turns
+    results = tuple(_result(each, trace.started_at) for each in trace.results_alone)
     calls: tuple[ToolCall, ...] = ()
-    if turns and document["turn_goes_on"]:
-        calls = tuple(_call(each, trace.started_at + 2 * at) for at, each in enumerate(turns[-1]["tools_called"]))
+    if turns and trace.turn_goes_on:
+        calls = tuple(_call(each, trace.started_at + 2 * at) for at, each in enumerate(turns[-1].tool_calls))
     waiting = frozenset(each.call_id for each in calls if each.call_id and _is_open(each))
     return TurnPart(calls, results, waiting, begins=not results or len(turns) > 1)
 
@@ -123,18 +121,25 @@ def _is_open(call: ToolCall) -> bool:
     return call.result is None and call.error is None
 
 
-def _call(call: Document, time: int) -> ToolCall:
-    known = {name: call[name] for name in ("name", "arguments", "result", "error", "call_id")}
-    return ToolCall(**known, started_at=time, ended_at=time + 1)
+def _call(call: CallView, time: int) -> ToolCall:
+    return ToolCall(
+        name=call.name,
+        arguments=call.arguments,
+        result=call.result,
+        error=call.error,
+        call_id=call.call_id,
+        started_at=time,
+        ended_at=time + 1,
+    )
 
 
-def _result(result: Document, started_at: int) -> ToolCall:
+def _result(result: ResultView, started_at: int) -> ToolCall:
     # Before the trace, and all at the same time.
     return ToolCall(
         name="",
-        call_id=result["call_id"],
-        result=result["result"],
-        error="error" if result["failed"] else None,
+        call_id=result.call_id,
+        result=result.result,
+        error="error" if result.failed else None,
         started_at=started_at - 2,
         ended_at=started_at - 1,
     )

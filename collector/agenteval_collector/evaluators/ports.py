@@ -1,4 +1,4 @@
-"""The interface of a trace evaluator, and the context that it gets to see."""
+"""The port of trace evaluators, and the context that they are given."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -13,11 +13,11 @@ from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Method, Outcome, Status, Unscored
 
 MAX_ANSWER_CHARACTERS = 20_000
-"""Longer answers are compared word by word up to here, so that a hostile one cannot hold up the others."""
+"""Characters of an answer that are compared word by word, so that a hostile one cannot hold up the others."""
 
 
 Embed: TypeAlias = Callable[[str], npt.NDArray[np.float32]]
-"""Text to vector."""
+"""Turns a text into a vector."""
 
 
 class EvaluationContext:
@@ -33,7 +33,7 @@ class EvaluationContext:
         self._vectors: dict[str, npt.NDArray[np.float32]] = {}
 
     def vector(self, text: str) -> npt.NDArray[np.float32]:
-        """The text's embedding."""
+        """Return the text's embedding."""
         if text not in self._vectors:
             self._vectors[text] = self._embed(text)
         return self._vectors[text]
@@ -52,12 +52,13 @@ class TraceEvaluator(Protocol):
     method: Method
 
     def evaluate(self, context: EvaluationContext) -> Outcome:
-        """The outcome; whatever it raises becomes a Failure of this evaluator and of no other."""
+        """Return the outcome. If it raises, this evaluator alone has a Failure."""
         ...
 
 
 def unanswered(trace: Trace) -> Unscored:
-    """Why there is no answer to evaluate: there was no turn, the last turn failed, or content was not recorded."""
+    """Return the outcome without an answer to evaluate, with the reason: there was no turn, the last turn failed, or
+    content was not recorded."""
     if not trace.turns:
         what = "no turn of an agent" if trace.dialects else "no telemetry of an agent"
         return Unscored(status=Status.NOT_APPLICABLE, reason=f"there is {what} in this trace")
@@ -73,7 +74,8 @@ def unanswered(trace: Trace) -> Unscored:
 
 
 def unrecorded(what: str, trace: Trace) -> Unscored:
-    """The outcome where `what` was not recorded, with the setting that the trace's instrumentation has for it."""
+    """Return the outcome where `what` was not recorded. Its reason names the switch that the trace's instrumentation
+    has for it."""
     if unread := trace.unread.get("message"):
         reason = f"{what} could not be read: {unread} recorded values are messages in no form that is known here"
         return Unscored(status=Status.NO_CONTENT, reason=reason)
@@ -82,5 +84,5 @@ def unrecorded(what: str, trace: Trace) -> Unscored:
 
 
 def comparable(output: str | None, embed: Embed) -> LoopText | None:
-    """An answer made ready for comparison with others; None for none and for the empty one."""
+    """Return an answer in the form in which answers are compared. None for no answer and for an empty one."""
     return LoopText.of(output[:MAX_ANSWER_CHARACTERS], embed(output)) if output else None

@@ -1,14 +1,19 @@
-"""Reports and comparisons as the JSON documents of docs/api.md."""
+"""Make the documents of reliability over runs."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final, Literal
 
-from agenteval_collector.model.documents import Document
+from agenteval_collector.api.documents import (
+    ComparisonDocument,
+    Interval,
+    ReliabilityDocument,
+    SafetyDocument,
+    TaskFigure,
+)
+from agenteval_collector.reliability.reports import VersionComparison, VersionReport
 from agenteval_collector.reliability.runs import AssembledRun
-from otel_agenteval.metrics import ReliabilityComparison, ReliabilityReport
-from otel_agenteval.metrics.pass_k import Interval
+from otel_agenteval.metrics import ReliabilityReport, pass_k
 
 WORST: Final = 5
 """Tasks named of each figure that they drag down, and runs with a violation."""
@@ -16,33 +21,16 @@ WORST: Final = 5
 BY_TASK: Final = ("success_rate", "C_out", "C_traj_d", "C_traj_s", "C_conf", "C_res")
 
 
-class Runs(Protocol):
-    """The runs of one agent's version."""
-
-    @property
-    def agent(self) -> str | None: ...
-
-    @property
-    def version(self) -> str | None: ...
-
-    @property
-    def runs(self) -> Sequence[AssembledRun]: ...
-
-    @property
-    def left_out(self) -> Mapping[str, int]: ...
-
-
-def reliability_document(
-    version: Runs, report: ReliabilityReport, *, window: int, strays: Mapping[str, int] = MappingProxyType({})
-) -> Document:
-    """An item of `/api/v1/reliability`; `strays` are reports that no run belongs to, by reason."""
+def reliability_document(found: VersionReport) -> ReliabilityDocument:
+    """An item of `/api/v1/reliability`."""
+    version, report = found.runs, found.report
     return {
         "agent": version.agent,
         "version": version.version,
         "variant": report.variant,
         "tasks": report.counts["tasks"],
         "runs": report.counts["runs"],
-        "window": window,
+        "window": found.window,
         "estimator": "unbiased",
         "metrics": dict(report.metrics),
         "intervals": {name: _pair(each) for name, each in report.intervals.items()},
@@ -58,18 +46,19 @@ def reliability_document(
             "confidences": sum(each.confidence_estimated for each in version.runs),
         },
         "without_confidence": dict(Counter(each.no_confidence for each in version.runs if each.no_confidence)),
-        "left_out": {**version.left_out, **strays},
+        "left_out": {**version.left_out, **found.unmatched},
         "worst_tasks": {name: _worst(report, name) for name in BY_TASK},
         "safety": _safety(version.runs),
     }
 
 
-def comparison_document(agent: str | None, before: str, after: str, comparison: ReliabilityComparison) -> Document:
+def comparison_document(compared: VersionComparison) -> ComparisonDocument:
     """The answer of `/api/v1/reliability/comparison`."""
+    comparison = compared.comparison
     return {
-        "agent": agent,
-        "before": before,
-        "after": after,
+        "agent": compared.agent,
+        "before": compared.before,
+        "after": compared.after,
         "variant": comparison.variant,
         "tasks": comparison.tasks,
         "runs": {"before": comparison.runs_before, "after": comparison.runs_after},
@@ -92,7 +81,7 @@ def comparison_document(agent: str | None, before: str, after: str, comparison: 
     }
 
 
-def _worst(report: ReliabilityReport, name: str) -> list[Document]:
+def _worst(report: ReliabilityReport, name: str) -> list[TaskFigure]:
     """The tasks furthest below the mean over tasks, the worst first; of equals the one with more runs."""
     values = {task: (facts[name], facts["runs"]) for task, facts in report.by_task.items() if facts[name] is not None}
     if not values:
@@ -104,18 +93,20 @@ def _worst(report: ReliabilityReport, name: str) -> list[Document]:
     return [{"task_id": task, "value": value, "runs": int(-runs)} for value, runs, task in sorted(below)[:WORST]]
 
 
-def _safety(runs: Sequence[AssembledRun]) -> Document:
+def _safety(runs: Sequence[AssembledRun]) -> SafetyDocument:
     """What the figures of safety rest on: the judge, or exact detectors, which find only what they look for."""
     judged = sum(each.judged for each in runs)
     analysed = sum(each.run.violations is not None for each in runs)
-    methods = {0: "exact", analysed: "llm"}
+    method: Literal["exact", "llm", "mixed"] = "mixed"
+    if judged in (0, analysed):
+        method = "llm" if judged else "exact"
     violated = sorted((each for each in runs if each.evidence), key=lambda each: each.trace_ids)
     constraints: dict[str, int] = {}
     for run in violated:
         for name in {each.constraint for each in run.evidence}:
             constraints[name] = constraints.get(name, 0) + 1
     return {
-        "method": methods.get(judged, "mixed") if analysed else None,
+        "method": method if analysed else None,
         "judged_runs": judged,
         "violated_runs": dict(sorted(constraints.items())),
         "examples": [
@@ -132,5 +123,5 @@ def _safety(runs: Sequence[AssembledRun]) -> Document:
     }
 
 
-def _pair(interval: Interval | None) -> list[float] | None:
+def _pair(interval: pass_k.Interval | None) -> Interval | None:
     return None if interval is None else [interval[0], interval[1]]

@@ -1,0 +1,102 @@
+"""Sessions and traces that run: what their documents say before anything of them is complete."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from agenteval_collector.api.documents import SessionFields
+from agenteval_collector.api.rendering import found_document
+from agenteval_collector.model.found import Found
+from agenteval_collector.model.running import RunningTrace
+from agenteval_collector.model.session_filter import SessionFilter
+from agenteval_collector.model.trace_view import TraceView
+from agenteval_collector.runtime.times import rfc3339
+from otel_agenteval.finding import Finding
+
+NOT_TOLD_AGAIN = "no process has told of it since this collector was started, and none of its spans has arrived"
+"""Used for a trace that is known by its findings alone."""
+
+
+def by_session(running: Iterable[RunningTrace]) -> dict[str, list[RunningTrace]]:
+    """The running traces of each session, by their start."""
+    found: dict[str, list[RunningTrace]] = {}
+    for trace in sorted(running, key=lambda trace: trace.started_at):
+        found.setdefault(trace.session_id, []).append(trace)
+    return found
+
+
+def trace_ids(running: Mapping[str, Sequence[RunningTrace]]) -> dict[str, list[str]]:
+    """The ids of running traces, by session."""
+    return {session_id: [trace.trace_id for trace in traces] for session_id, traces in running.items()}
+
+
+def running_fields(
+    session_id: str, running: Sequence[RunningTrace], found: Found, *, last_seen_at: int
+) -> SessionFields:
+    """The fields of a session none of whose traces is complete."""
+    return {
+        "session_id": session_id,
+        "user_id": next((trace.user_id for trace in running if trace.user_id), None),
+        "agent": next((trace.agent for trace in running if trace.agent), None),
+        "services": list(dict.fromkeys(trace.service for trace in running if trace.service)),
+        "versions": [],
+        "status": "running",
+        "status_reason": stop_reason(running),
+        "started_at": rfc3339(running[0].started_at),
+        "last_seen_at": rfc3339(last_seen_at),
+        "running_traces": [trace.trace_id for trace in running],
+        "outcomes": [],
+        "flagged_traces": [],
+        "judged_failures": 0,
+        "blind": False,
+        **found_document(found),
+    }
+
+
+def stop_reason(running: Iterable[RunningTrace]) -> str | None:
+    """Why the first of the traces that will not go on will not; None where all may."""
+    return next((f"trace {trace.trace_id}: {trace.stopped}" for trace in running if trace.stopped), None)
+
+
+def death_reasons(deaths: Iterable[tuple[str, str, str]], running: Iterable[RunningTrace]) -> dict[str, str]:
+    """The reason for the end of the newest trace in which an agent died, by session; without traces that go on: their
+    processes were heard of again."""
+    going_on = {trace.trace_id for trace in running if trace.stopped is None}
+    return {
+        session_id: f"trace {trace_id}: {reason}" for session_id, trace_id, reason in deaths if trace_id not in going_on
+    }
+
+
+def told_view(finding: Finding) -> TraceView:
+    """A trace of which nothing is known but findings that its process told ahead of it, by the first of them."""
+    return TraceView(
+        trace_id=finding.trace_id,
+        session_id=finding.session_id,
+        names_session=True,
+        service=finding.service,
+        agents=() if finding.agent is None else (finding.agent,),
+        started_at=finding.found_at,
+        ended_at=finding.found_at,
+        revision=0,
+        complete=False,
+        status_reason=NOT_TOLD_AGAIN,
+    )
+
+
+def may_be_wanted(wanted: SessionFilter, running: Sequence[RunningTrace]) -> bool:
+    """Whether a session of which nothing is stored is wanted, as far as its running traces tell: of them neither the
+    version is known, nor a score, nor what was said."""
+    if wanted.version is not None or wanted.below is not None or wanted.text is not None or wanted.until is not None:
+        return False
+    asked = {"agent": wanted.agent, "service": wanted.service, "user_id": wanted.user}
+    return all(
+        value is None or any(getattr(trace, name) == value for trace in running) for name, value in asked.items()
+    )
+
+
+def shows(item: SessionFields, wanted: SessionFilter) -> bool:
+    """Whether a session of which nothing is stored shows the wanted finding."""
+    if wanted.finding is None and wanted.severity is None:
+        return True
+    return any(
+        wanted.finding in (None, each["kind"]) and wanted.severity in (None, each["severity"])
+        for each in item["findings"]
+    )

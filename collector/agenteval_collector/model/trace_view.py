@@ -1,0 +1,143 @@
+"""A trace as it is shown and stored: what was said and done in it, and how it came to be complete."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agenteval_collector.model.assembled import Closing, Death
+from agenteval_collector.model.running import OpenSpan
+from otel_agenteval.finding import Seen
+from otel_agenteval.model import Json, ToolCall, Trace, Turn
+
+NOTHING_SEEN = Seen()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallView:
+    """A call of a tool. `arguments` are decoded JSON, or the raw text where it is none."""
+
+    name: str
+    arguments: Json = None
+    result: Json = None
+    error: str | None = None
+    span_id: str | None = None
+    call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultView:
+    """The result of a call of an earlier trace, sent without the call. `failed`: it says so itself."""
+
+    call_id: str | None
+    result: Json = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnView:
+    """A turn of the conversation. None: not recorded; `error` is None where it did not fail."""
+
+    input: str | None
+    output: str | None
+    tool_calls: Sequence[CallView] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceView:
+    """A trace at one revision. Outcomes, findings and labels change later, and stand beside it.
+
+    `session_id` is the session that it is in; `names_session`: a span names it. `model_calls` is their number,
+    `available_tools` are names. `status_reason` and `open_spans` tell of an agent that died in the middle. Times in
+    nanoseconds since the Unix epoch.
+    """
+
+    trace_id: str
+    session_id: str
+    names_session: bool
+    user_id: str | None = None
+    service: str | None = None
+    agents: Sequence[str] = ()
+    turns: Sequence[TurnView] = ()
+    available_tools: Sequence[str] = ()
+    model_calls: int = 0
+    span_count: int = 0
+    started_at: int = 0
+    ended_at: int = 0
+    partial: bool = False
+    continues_turn: bool = False
+    turn_goes_on: bool = False
+    results_alone: Sequence[ResultView] = ()
+    revision: int
+    complete: bool
+    closing: Closing | None = None
+    waits_for: Sequence[str] = ()
+    seen: Seen = NOTHING_SEEN
+    open_spans: Sequence[OpenSpan] = ()
+    status_reason: str | None = None
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Its place among the traces of a session: start and id."""
+        return self.started_at, self.trace_id
+
+
+def view_of(
+    trace: Trace,
+    *,
+    revision: int,
+    complete: bool,
+    session_id: str | None = None,
+    death: Death | None = None,
+    closing: Closing | None = None,
+    waits_for: Sequence[str] = (),
+    seen: Seen = NOTHING_SEEN,
+) -> TraceView:
+    """Take from a trace what is shown. `session_id` is by default the session that it names, else itself."""
+    return TraceView(
+        trace_id=trace.trace_id,
+        session_id=session_id or trace.session_id or trace.trace_id,
+        names_session=trace.session_id is not None,
+        user_id=trace.user_id,
+        service=trace.service,
+        agents=trace.agents,
+        turns=tuple(map(_turn, trace.turns)),
+        available_tools=tuple(tool.name for tool in trace.available_tools),
+        model_calls=len(trace.model_calls),
+        span_count=trace.span_count,
+        started_at=trace.started_at,
+        ended_at=trace.ended_at,
+        partial=trace.partial,
+        continues_turn=trace.continues_turn,
+        turn_goes_on=trace.turn_goes_on,
+        results_alone=tuple(map(_result, trace.results_alone)),
+        revision=revision,
+        complete=complete,
+        closing=closing,
+        waits_for=waits_for,
+        seen=seen,
+        open_spans=() if death is None else tuple(death.open_spans),
+        status_reason=None if death is None else death.reason,
+    )
+
+
+def _turn(turn: Turn) -> TurnView:
+    return TurnView(
+        input=turn.input, output=turn.output, tool_calls=tuple(map(_call, turn.tool_calls)), error=turn.error
+    )
+
+
+def _call(call: ToolCall) -> CallView:
+    return CallView(
+        name=call.name,
+        arguments=call.arguments,
+        result=call.result,
+        error=call.error,
+        span_id=call.span_id,
+        call_id=call.call_id,
+    )
+
+
+def _result(result: ToolCall) -> ResultView:
+    # Whether words tell of an error depends on the tool, which is not known.
+    failed = result.error is not None and not result.is_error_read
+    return ResultView(call_id=result.call_id, result=result.result, failed=failed)

@@ -1,0 +1,153 @@
+"""Find the runs that count, and the reports that no run belongs to.
+
+A run counts from the first word on what came of it, by a report or an attribute; without any, from the moment all its
+sessions are over. Of each agent's version the `window` runs are looked at that began last: what that costs does not
+grow with the others.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from agenteval_collector.model.reports import RunReport
+from agenteval_collector.model.runs import (
+    AgentVersion,
+    RunName,
+    RunTrace,
+    StoredRun,
+    Unmatched,
+    UnmatchedReport,
+    Violation,
+)
+from agenteval_collector.reliability.grouping import RunGroup, grouped, reported_run
+from agenteval_collector.reliability.ports import RunRecords, RunSnapshot
+from otel_agenteval.outcome import Evaluation, Score
+
+TASK_COMPLETION: Final = "task_completion"
+CONFIDENCE: Final = "confidence"
+SAFETY: Final = "safety"
+
+_Scores: TypeAlias = Mapping[str, Mapping[str, Evaluation]]
+"""The outcome that counts, by the evaluator's name and by trace."""
+
+
+class CountedRuns:
+    """The runs that count, out of all that is recorded of runs. Thread-safe; raises Unavailable."""
+
+    def __init__(self, records: RunRecords, window: int) -> None:
+        self._records = records
+        self._window = window
+
+    @property
+    def revision(self) -> Callable[[], int]:
+        """Gives another number than before when anything may have changed."""
+        return self._records.revision
+
+    def versions(self) -> list[AgentVersion]:
+        """The agents and versions that traces of runs name, those with the newest trace first."""
+        with self._records.snapshot() as records:
+            return records.versions()
+
+    def runs(self, version: AgentVersion) -> list[StoredRun]:
+        """The runs of one agent's version, the one that began last first."""
+        found: list[tuple[RunGroup, list[RunReport]]] = []
+        with self._records.snapshot() as records:
+            for names in records.newest(version):
+                found += _counting(records, names, version)
+                if len(found) >= self._window:
+                    break
+            found = found[: self._window]
+            ids = [trace.trace_id for group, _ in found for trace in group.traces]
+            scores = _scores(records.evaluations(ids, (TASK_COMPLETION, CONFIDENCE, SAFETY)))
+        return [_stored(group, reports, scores) for group, reports in found]
+
+    def unmatched_reports(self) -> list[UnmatchedReport]:
+        """The reports that no run belongs to, of the newest `window`."""
+        with self._records.snapshot() as records:
+            reports = records.reports_without_traces(self._window)
+            traces = records.traces_in_any_condition(reports)
+        unmatched = (_unmatched(report, traces.get((report.task_id, report.run_id), [])) for report in reports)
+        return [each for each in unmatched if each is not None]
+
+
+def _counting(
+    records: RunSnapshot, names: Sequence[RunName], version: AgentVersion
+) -> list[tuple[RunGroup, list[RunReport]]]:
+    """Those of the runs that count, with what was reported of them, in order of time."""
+    traces, reports = records.traces(names), records.reports(names)
+    found: list[tuple[RunGroup, list[RunReport]]] = []
+    for name in names:
+        groups = grouped(traces[name])
+        said = {id(group): list[RunReport]() for group in groups}
+        for report in reports.get(name, ()):
+            if (run := reported_run(groups, report)) is not None:
+                said[id(run)].append(report)
+        found += [(group, said[id(group)]) for group in groups if (group.agent, group.service_version) == version]
+    session_ids = dict.fromkeys(trace.session_id for group, _ in found for trace in group.traces)
+    over = records.finalized(list(session_ids))
+    return [
+        (group, said)
+        for group, said in found
+        if any(report.success is not None for report in said)
+        or any(trace.success is not None for trace in group.traces)
+        or all(trace.session_id in over for trace in group.traces)
+    ]
+
+
+def _scores(evaluations: Sequence[Evaluation]) -> _Scores:
+    """Of several versions of an evaluator the newest outcome counts."""
+    found: dict[str, dict[str, Evaluation]] = {TASK_COMPLETION: {}, CONFIDENCE: {}, SAFETY: {}}
+    for evaluation in evaluations:
+        found[evaluation.name][evaluation.subject_id] = evaluation
+    return found
+
+
+def _unmatched(report: RunReport, traces: Sequence[RunTrace]) -> UnmatchedReport | None:
+    """Why no run belongs to the report, and where that is to be said; None where one does."""
+    same = [trace for trace in traces if trace.run.condition == report.condition]
+    if reported_run(grouped(same), report) is not None:
+        return None
+    if same:
+        return UnmatchedReport(report=report, reason=Unmatched.OTHER_AGENT)
+    if (run := reported_run(grouped(traces), report)) is not None:
+        whose = (run.agent, run.service_version)
+        return UnmatchedReport(report=report, reason=Unmatched.OTHER_CONDITION, whose=whose)
+    return UnmatchedReport(report=report, reason=Unmatched.NO_TRACE)
+
+
+def _stored(group: RunGroup, reports: Sequence[RunReport], scores: _Scores) -> StoredRun:
+    ids = [trace.trace_id for trace in group.traces]
+    completed, confidences, judged = (
+        {each: scores[name][each] for each in ids if each in scores[name]}
+        for name in (TASK_COMPLETION, CONFIDENCE, SAFETY)
+    )
+    return StoredRun(
+        run=group.traces[0].run,
+        agent=group.agent,
+        service_version=group.service_version,
+        traces=group.traces,
+        success=_last([report.success for report in reports]),
+        confidence=_last([report.confidence for report in reports]),
+        completed={each: found.success for each, found in completed.items() if found.success is not None},
+        unjudged={
+            each: found.outcome.status for each, found in completed.items() if not isinstance(found.outcome, Score)
+        },
+        confidences={
+            each: found.outcome.value for each, found in confidences.items() if isinstance(found.outcome, Score)
+        },
+        unsure={
+            each: found.outcome.status for each, found in confidences.items() if not isinstance(found.outcome, Score)
+        },
+        judged={each: _judged(found) for each, found in judged.items() if isinstance(found.outcome, Score)},
+    )
+
+
+def _last(said: Sequence[Any]) -> Any:
+    return next((value for value in reversed(said) if value is not None), None)
+
+
+def _judged(found: Evaluation) -> list[Violation]:
+    violations: Any = found.outcome.metadata["violations"]
+    return [
+        Violation(constraint=each["constraint"], severity=each["severity"], evidence=each["quote"])
+        for each in violations
+    ]

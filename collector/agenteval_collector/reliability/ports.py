@@ -1,0 +1,79 @@
+"""The ports of reliability: what it reads of runs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from agenteval_collector.model.reports import RunReport
+from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace, StoredRun, UnmatchedReport
+from otel_agenteval.outcome import Evaluation
+
+
+class RunSnapshot(Protocol):
+    """Everything that is recorded of runs, as it is at one moment."""
+
+    def versions(self) -> list[AgentVersion]:
+        """The agents and versions that traces of runs name, those with the newest trace first."""
+        ...
+
+    def newest(self, version: AgentVersion) -> Iterator[list[RunName]]:
+        """The runs of a version by when they began, the newest first, some at a time."""
+        ...
+
+    def traces(self, names: Sequence[RunName]) -> dict[RunName, list[RunTrace]]:
+        """The traces of runs, by run."""
+        ...
+
+    def traces_in_any_condition(self, reports: Sequence[RunReport]) -> dict[tuple[str, str], list[RunTrace]]:
+        """The traces of reported runs under whatever condition, by task and run."""
+        ...
+
+    def reports(self, names: Sequence[RunName]) -> dict[RunName, list[RunReport]]:
+        """The reports of runs in order of time, by run."""
+        ...
+
+    def reports_without_traces(self, newest: int) -> list[RunReport]:
+        """Those of the newest reports of which no trace has the run, the agent and the version that they name."""
+        ...
+
+    def finalized(self, session_ids: Sequence[str]) -> set[str]:
+        """The sessions among these that are over."""
+        ...
+
+    def evaluations(self, trace_ids: Sequence[str], names: Sequence[str]) -> list[Evaluation]:
+        """The outcomes of these names on traces, the oldest first."""
+        ...
+
+
+class RunRecords(Protocol):
+    """Everything that is recorded of runs. Thread-safe; raises Unavailable."""
+
+    @property
+    def revision(self) -> Callable[[], int]:
+        """Gives another number than before when anything may have changed."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[RunSnapshot]:
+        """Look at the records as they are at one moment."""
+        ...
+
+
+class RunSource(Protocol):
+    """The runs that count. Thread-safe; raises Unavailable."""
+
+    @property
+    def revision(self) -> Callable[[], int]:
+        """Gives another number than before when anything may have changed."""
+        ...
+
+    def versions(self) -> Sequence[AgentVersion]:
+        """The agents and versions that traces of runs name, those with the newest trace first."""
+        ...
+
+    def runs(self, version: AgentVersion) -> Sequence[StoredRun]:
+        """The runs of one agent's version, the one that began last first."""
+        ...
+
+    def unmatched_reports(self) -> Sequence[UnmatchedReport]:
+        """The newest reports that no run belongs to."""
+        ...

@@ -1,0 +1,15 @@
+"""Times as the API writes them."""
+
+from datetime import UTC, datetime
+
+
+def rfc3339(nanoseconds: int | None) -> str | None:
+    """A time as RFC 3339 in UTC with microseconds; None for none and for what no calendar can hold."""
+    if not nanoseconds:
+        return None
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+    return moment.replace(microsecond=rest // 1000).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,14 @@
+"""The port to the stored sessions."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from agenteval_collector.model.sessions import StoredSession, StoredTrace
+
+
+class SessionStore(Protocol):
+    """The port to the stored sessions."""
+
+    def session(self, session_id: str) -> StoredSession | None: ...
+
+    def neighbours(self, session_id: str, place: tuple[int, str]) -> Sequence[StoredTrace]: ...

@@ -1,0 +1,6 @@
+"""Text on its way out of this process."""
+
+
+def storable(text: str) -> str:
+    """The text as UTF-8 can hold it: half of a surrogate pair, which decoded JSON may hold, becomes a question mark."""
+    return text.encode(errors="replace").decode()

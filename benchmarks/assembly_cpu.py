@@ -59,7 +59,7 @@ def assemble(bodies: Sequence[bytes]) -> None:
     clock, alone = ManualClock(), Unconnected()
     assembler = Assembler(
         clock, NoTelemetry(), alone, alone, alone, alone, Senders(), waits=WAITS, max_open_bytes=1 << 40,
-        max_recent_bytes=32 * MIB,
+        max_recent_bytes=4 * MIB,
     )  # fmt: skip
     for offset, body in enumerate(bodies, 1):
         complete = assembler.take([LoggedRequest(offset, "default", Signal.TRACES, clock.now(), body)])

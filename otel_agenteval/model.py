@@ -4,7 +4,7 @@ Ids are lower-case hex, times are nanoseconds since the Unix epoch (UTC). `None`
 never "empty": an empty answer is `""`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
@@ -237,6 +237,19 @@ class Trace:
     def model_calls(self) -> tuple[ModelCall, ...]:
         """The model calls of all turns, in order."""
         return tuple(call for turn in self.turns for call in turn.model_calls)
+
+    def told_of(self, calls: Sequence[ToolCall], now: int) -> "Trace":
+        """The same, told of calls that its first turn made in earlier traces, but for those that it executed itself.
+
+        No earlier model call was told of the last `now` of them.
+        """
+        own = set[str | None]()
+        for turn in self.turns[:1]:
+            begun = min((call.started_at for call in turn.model_calls), default=0)
+            executed = (each for each in turn.tool_calls if each.started_at is not None and each.started_at < begun)
+            own = {each.call_id for each in executed if each.call_id}
+        told = tuple(call for call in calls if call.call_id not in own)
+        return replace(self, told=told, told_now=sum(call.call_id not in own for call in calls[len(calls) - now :]))
 
     def with_earlier_calls(self) -> "Trace":
         """Return the trace with all calls of its first turn, those of earlier traces included."""

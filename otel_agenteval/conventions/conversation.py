@@ -56,14 +56,15 @@ def conversation(models: Sequence[Node]) -> Conversation | None:
     return known if known != Conversation() else None
 
 
-def earlier_steps(models: Sequence[Node], agents: Sequence[str]) -> EarlierSteps:
-    """Return the steps that the first of a turn's model calls was told of; `agents` are the trace's, by name."""
+def earlier_steps(models: Sequence[Node], agents: Sequence[str], began_at: int) -> EarlierSteps:
+    """Return the steps that the first of a turn's model calls was told of; `agents` are the trace's, by name, and what
+    the trace has of the turn began at `began_at`."""
     facts = models[0].facts if models else None
     steps = facts.input.since_user() if facts and facts.input and not facts.input.cut else []
     if not steps or not any(step.responses for step in steps):
         return EarlierSteps()
     if not any(step.requests for step in steps):
-        return EarlierSteps(results_alone=_alone(steps, models[0]), is_continued=steps[-1].role != ASSISTANT)
+        return EarlierSteps(results_alone=_alone(steps, models[0], began_at), is_continued=steps[-1].role != ASSISTANT)
     answers = {response.call_id for step in steps for response in step.responses}
     calls: list[ToolCall] = []
     newest, was_reply = 0, False
@@ -72,19 +73,18 @@ def earlier_steps(models: Sequence[Node], agents: Sequence[str]) -> EarlierSteps
         if step.role == ASSISTANT and not was_reply:
             newest = len(calls)
         was_reply = step.role == ASSISTANT
-        # Before the trace, and before one another; those of one reply at the same time.
-        time = models[0].span.started_at - 2 * (len(steps) - at)
+        # Before the turn, and before one another; those of one reply at the same time.
+        time = began_at - 2 * (len(steps) - at)
         calls += [_call(each, models[0], time) for each in step.requests if not is_framework(each, agents)]
         for response in step.responses:
             _answer(calls, newest, response, answers)
     return EarlierSteps(tuple(calls), len(calls) - newest, is_continued=not was_reply)
 
 
-def _alone(steps: Sequence[Message], node: Node) -> tuple[ToolCall, ...]:
+def _alone(steps: Sequence[Message], node: Node, began_at: int) -> tuple[ToolCall, ...]:
     responses = [each for step in steps for each in step.responses if each.call_id]
     return tuple(
-        answered(_call(ToolRequest(name="", call_id=each.call_id), node, node.span.started_at - 2), each)
-        for each in responses
+        answered(_call(ToolRequest(name="", call_id=each.call_id), node, began_at - 2), each) for each in responses
     )
 
 

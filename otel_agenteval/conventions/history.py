@@ -25,7 +25,7 @@ def begins_with_user(models: Sequence[Node]) -> bool:
     Else an agent that sends the newest messages only has left out what was said before them.
     """
     messages = _first_sent(models)
-    return bool(messages) and messages[0].role == USER and bool(messages[0].texts)
+    return bool(messages) and messages[0].begins_turn
 
 
 def _first_sent(models: Sequence[Node]) -> list[Message]:

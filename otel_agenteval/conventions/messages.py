@@ -90,6 +90,11 @@ class Message:
         """The message's text parts, one per line; None without any."""
         return "\n".join(self.texts) if self.texts else None
 
+    @property
+    def begins_turn(self) -> bool:
+        """Whether the user says something; texts beside results of tools go on with the turn of these."""
+        return self.role == USER and bool(self.texts) and not self.responses
+
 
 Item: TypeAlias = "Json | Message"
 """A message, decoded or still as recorded."""
@@ -160,8 +165,8 @@ class Content:
         if self.cut:
             return None
         for message in self._backwards():
-            if message.role == USER and message.text:
-                return _unwrapped_words(message.text)
+            if message.begins_turn:
+                return _unwrapped_words("\n".join(message.texts))
         return None
 
     def answer(self) -> str | None:
@@ -174,12 +179,12 @@ class Content:
 
     def since_user(self) -> list[Message]:
         """Return the messages after the user's last one: the steps of the turn in which it was recorded."""
-        steps = [*takewhile(lambda message: not _is_of_user(message), self._backwards())]
+        steps = [*takewhile(lambda message: not message.begins_turn, self._backwards())]
         return steps[::-1]
 
     def before_user(self) -> list[Message]:
         """Return the messages before the user's last one: the turns before the one in which it was recorded."""
-        until_user = [*dropwhile(lambda message: not _is_of_user(message), self._backwards())]
+        until_user = [*dropwhile(lambda message: not message.begins_turn, self._backwards())]
         return until_user[:0:-1]
 
     def _backwards(self) -> Iterator[Message]:
@@ -208,10 +213,6 @@ class Content:
 def spoken_by(message: Message) -> str | None:
     """Return the texts of a message, an empty one where it says that there is none; None where neither is known."""
     return message.text or ("" if message.is_empty and not message.has_more else None)
-
-
-def _is_of_user(message: Message) -> bool:
-    return message.role == USER and bool(message.texts)
 
 
 def _unwrapped_words(text: str) -> str:

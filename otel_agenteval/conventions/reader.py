@@ -18,7 +18,7 @@ from otel_agenteval.conventions.readings import ReadSpan, read_span
 from otel_agenteval.conventions.registry import DIALECTS
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.conventions.text import known_text
-from otel_agenteval.conventions.tools import available_tools
+from otel_agenteval.conventions.tools import available_tools, tool_requests
 from otel_agenteval.conventions.tree import Node, grow, in_order
 from otel_agenteval.conventions.turn_nodes import TurnNodes, turn_nodes
 from otel_agenteval.conventions.turns import read_turn
@@ -125,16 +125,14 @@ def _read_spans(
 def _joined_to_others(trace: Trace, found: Sequence[TurnNodes], colleagues: Sequence[str]) -> Trace:
     """Add to a trace what its first and its last turn say of the traces before and after it."""
     models = found[0].models
-    earlier = earlier_steps(models, colleagues)
+    earlier = earlier_steps(models, colleagues, trace.turns[0].started_at)
     return replace(
-        trace,
+        trace.told_of(earlier.calls, earlier.now),
         history=history(models),
         is_history_begun=begins_with_user(models),
-        told=earlier.calls,
-        told_now=earlier.now,
         results_alone=earlier.results_alone,
         continues_turn=earlier.is_continued,
-        turn_goes_on=_goes_on_elsewhere(found[-1]),
+        turn_goes_on=_goes_on_elsewhere(found[-1], trace.turns[-1], colleagues),
         conversation=conversation([node for each in found for node in each.models]),
     )
 
@@ -189,12 +187,13 @@ def _outermost_first(nodes: Sequence[Node], turns: Iterable[Turn]) -> list[Node]
     return sorted(nodes, key=lambda node: (node.id not in of_turns, node.depth))
 
 
-def _goes_on_elsewhere(turn: TurnNodes) -> bool:
-    """Return whether a turn without a run of an agent ends in a request for tools that none of its spans executed."""
-    if turn.runs or turn.tools or not turn.models:
+def _goes_on_elsewhere(nodes: TurnNodes, turn: Turn, agents: Sequence[str]) -> bool:
+    """Return whether a turn ends in a request for tools that none of its spans executed."""
+    if turn.output or turn.error is not None or not nodes.models:
         return False
-    facts = turn.models[-1].facts
-    return bool(facts and facts.output and any(message.requests for message in facts.output.messages))
+    asked_at = nodes.models[-1].span.started_at
+    was_executed = any(node.span.started_at >= asked_at for node in nodes.tools)
+    return not was_executed and bool(tool_requests(nodes.models[-1:], agents))
 
 
 def _resource(nodes: Iterable[Node], key: str) -> str | None:

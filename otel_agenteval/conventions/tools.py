@@ -39,11 +39,13 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
 
     `models` and `spans` are the turn's model and tool spans by start time.
     """
-    requests = _requests(models, agents)
+    requests = tool_requests(models, agents)
     offered = _Offered()
     executions = [_execution(node) for node in spans if node.facts and not is_framework(_request(node), agents)]
-    matches = _join([request for _, request in requests], executions)
-    executed = {call.name for call in executions}
+    earlier = _asked_earlier(executions, models)
+    own = [call for call in executions if call.span_id not in earlier]
+    matches = _join([request for _, request in requests], own)
+    executed = {call.name for call in own}
     timed: list[tuple[int, ToolCall]] = []
     for index, (node, request) in enumerate(requests):
         call = matches.get(index)
@@ -88,7 +90,7 @@ def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agen
     return tuple(tools.values())
 
 
-def _requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[Node, ToolRequest]]:
+def tool_requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[Node, ToolRequest]]:
     """Return the tool requests of the models, each with the call that asked; a repeated call id is one request.
 
     An id that instrumentations make up from the tool's name recurs in other calls, and is none.
@@ -123,6 +125,14 @@ def _is_remembered(request: ToolRequest, node: Node) -> bool:
 def is_framework(request: ToolRequest, agents: Sequence[str]) -> bool:
     """Return whether a framework steers itself by the call: it hands over to one of `agents`, or answers."""
     return request.name in KEYS.steering_tools or transfer_target(request, agents) is not None
+
+
+def _asked_earlier(executions: Iterable[ToolCall], models: Sequence[Node]) -> set[str | None]:
+    """Return the span ids of calls that an earlier trace asked for: the first model here was told of their results."""
+    told = {each.call_id for each in _steps_told(models[0])} if models else set()
+    begun = models[0].span.started_at if models else 0
+    before = (call for call in executions if call.started_at is not None and call.started_at < begun)
+    return {call.span_id for call in before if call.call_id and call.call_id in told}
 
 
 def _request(node: Node) -> ToolRequest:
@@ -265,7 +275,7 @@ def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[
         in_order = in_order or [each for each in steps if each.call_id not in wanted]
         if not missing:
             break
-    earlier = _steps_told(models[0]) if models else []
+    earlier = [each for each in _steps_told(models[0]) if each.call_id not in wanted] if models else []
     return by_id, in_order[len(earlier) :] if in_order[: len(earlier)] == earlier else in_order
 
 

@@ -1,5 +1,6 @@
 """Loops in turns of which each trace is sent the newest results alone: found in any order of arrival, told once."""
 
+import json
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -13,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from otel_agenteval.finding import FindingKind
 from tests.support.eventually import eventually
 from tests.support.looping import loops_in
-from tests.support.otlp import trace_id, traces
+from tests.support.otlp import span, span_id, trace_id, traces
 from tests.support.running_collector import RunningCollector
 from tests.support.scoring import Scoring, assembled
 from tests.support.turns import Call, turn_of
@@ -30,16 +31,21 @@ class Found(NamedTuple):
     told: Counter[str]
 
 
-def found_in(batches: list[list[Span]], *, restart: bool = False) -> Found:
-    """What is found as these are scored, batch by batch."""
+def found_in(batches: list[list[Span]], *, restart: bool = False, in_runs: bool = False) -> Found:
+    """What is found as these are scored, batch by batch; `in_runs`: each in a run of an agent."""
+    return found_of([[in_run(each) if in_runs else [each] for each in batch] for batch in batches], restart=restart)
+
+
+def found_of(batches: list[list[list[Span]]], *, restart: bool = False) -> Found:
+    """What is found in traces of several spans."""
     with tempfile.TemporaryDirectory() as folder:
         scoring = Scoring(Path(folder))
         try:
             for batch in batches:
-                scoring.put(*map(assembled, batch))
+                scoring.put(*(assembled(*each) for each in batch))
                 if restart:
                     scoring.restart()
-            documents = [scoring.trace(each.trace_id.hex()) for batch in batches for each in batch]
+            documents = [scoring.trace(each[0].trace_id.hex()) for batch in batches for each in batch]
         finally:
             scoring.close()
     found = [each for document in documents for each in document["findings"]]
@@ -47,6 +53,38 @@ def found_in(batches: list[list[Span]], *, restart: bool = False) -> Found:
     return Found(
         Counter((each["trace_id"], each["kind"]) for each in kept), Counter(each.kind for each in scoring.told)
     )
+
+
+def in_run(call: Span) -> list[Span]:
+    """A model call and the run of an agent around it, which ends where a person or a client runs the tools."""
+    run = span(1, 2, gen_ai__operation__name="invoke_agent", gen_ai__agent__name="a")
+    run.trace_id, run.start_time_unix_nano, run.end_time_unix_nano = (
+        call.trace_id,
+        call.start_time_unix_nano,
+        call.end_time_unix_nano,
+    )
+    inner = Span.FromString(call.SerializeToString())
+    inner.parent_span_id = span_id(2)
+    return [run, inner]
+
+
+def executing(model: Span, call: Call, call_id: str) -> list[Span]:
+    """A run that executes a call of the run before it, as somebody agreed to that, and asks the model then."""
+    run, inner = in_run(model)
+    run.start_time_unix_nano -= 100
+    item = span(
+        1,
+        3,
+        parent=2,
+        gen_ai__operation__name="execute_tool",
+        gen_ai__tool__name="search",
+        gen_ai__tool__call__id=call_id,
+        gen_ai__tool__call__arguments=json.dumps({"query": call.query}),
+        gen_ai__tool__call__result=call.result,
+    )
+    item.trace_id, item.start_time_unix_nano = run.trace_id, run.start_time_unix_nano + 1
+    item.end_time_unix_nano = item.start_time_unix_nano + 10
+    return [run, item, inner]
 
 
 def of(trace: int) -> str:
@@ -84,6 +122,25 @@ def test_a_loop_is_told_once_though_one_of_its_traces_comes_late(late: int, sess
     found = found_in([[each] for each in order], restart=True)
     assert found.findings == Counter({(of(4), "identical_call"): 1})
     assert found.told == Counter({"identical_call": 1})
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["results alone", "whole histories"])
+@pytest.mark.parametrize("call", [SAME, FAILED], ids=["a loop", "failures"])
+def test_runs_that_end_in_a_request_are_one_turn_like_calls_without_them(call: Call, whole: bool) -> None:
+    spans = turn_of([call] * 6, session="s", whole=whole)
+    found = found_in([[each] for each in spans], in_runs=True)
+    assert found == found_in([[each] for each in spans])
+    assert found.told
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["results alone", "whole histories"])
+@pytest.mark.parametrize("call", [SAME, FAILED], ids=["a loop", "failures"])
+def test_a_tool_that_a_run_executes_before_it_goes_on_counts_once(call: Call, whole: bool) -> None:
+    turns = turn_of([call] * 6, session="s", whole=whole)
+    executed = [executing(each, call, f"call_{at}") for at, each in enumerate(turns[1:], start=1)]
+    found = found_in([[each] for each in turns])
+    with_spans = found_of([[each] for each in (in_run(turns[0]), *executed)])
+    assert with_spans.findings == found.findings
 
 
 def test_a_failure_is_found_on_the_trace_that_brings_its_result_though_the_call_is_known_later() -> None:

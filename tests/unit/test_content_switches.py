@@ -6,9 +6,11 @@ from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.coherence import Coherence
 from agenteval_collector.evaluators.loop_detection import LoopDetection
 
+from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.registry import DIALECTS, content_switch
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Status
+from tests.support.spans import answer, chat, told
 from tests.support.truth import FOLDERS, Recording
 
 
@@ -60,3 +62,13 @@ def test_a_real_trace_without_content_is_not_scored_and_says_why(
     assert outcome.status is Status.NO_CONTENT
     assert "was not recorded" in outcome.reason
     assert part in outcome.reason
+
+
+def test_a_question_that_an_earlier_trace_holds_was_not_left_out_by_a_switch() -> None:
+    sent, received = [told("none", "call_1")], [answer("There is none.")]
+    context = EvaluationContext(read_trace("t", [chat("m", sent, received)]), (), lambda _text: np.ones(2, dtype="f4"))
+    outcome = Coherence().evaluate(context)
+    assert (outcome.status, outcome.reason) == (
+        Status.NOT_APPLICABLE,
+        "the question was asked in an earlier trace, and only results of tools were sent to the model here",
+    )

@@ -7,7 +7,7 @@ import pytest
 from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.model import Conversation, Trace
-from tests.support.spans import answer, asks, chat, failed, told, user
+from tests.support.spans import agent, answer, asks, chat, failed, span, told, tool, user
 
 SYSTEM = {"role": "system", "content": "Be brief."}
 ARGUMENTS = {"city": "Lisbon", "days": 2}
@@ -212,3 +212,62 @@ def test_a_turn_within_one_trace_neither_continues_nor_goes_on() -> None:
     trace = read_trace("t", [first, second])
     assert (trace.told, trace.continues_turn, trace.turn_goes_on) == ((), False, False)
     assert of(trace).said == of(read([user("Hi"), asks("f", {}, "c1"), told("r", "c1")], [answer("Done.")])).said
+
+
+ASKS = chat("m", [user("Hi")], [asks("f", {}, "c1")], parent="r", at=1)
+
+
+@pytest.mark.parametrize(
+    ("spans", "goes_on"),
+    [
+        pytest.param([agent("r", "a"), ASKS], True, id="nobody ran the tool"),
+        pytest.param([span("r"), ASKS], True, id="in a request without a run"),
+        pytest.param(
+            [agent("r", "a"), ASKS, tool("t", "f", parent="r", at=2, call_id="c1")], False, id="a span ran it"
+        ),
+        pytest.param(
+            [agent("r", "a"), ASKS, tool("t", "e", parent="r", at=0, call_id="c0")],
+            True,
+            id="a span ran what was asked for before",
+        ),
+        pytest.param(
+            [agent("r", "a", attributes={"gen_ai.output.messages": [answer("Done.")]}), ASKS],
+            False,
+            id="the run has an answer",
+        ),
+        pytest.param([failed(agent("r", "a"), "too many turns"), ASKS], False, id="the run failed"),
+        pytest.param(
+            [agent("r", "a"), chat("m", [user("Hi")], [asks("transfer_to_b", {}, "c1")], parent="r"), agent("b", "b")],
+            False,
+            id="it hands over",
+        ),
+    ],
+)
+def test_a_turn_goes_on_that_ends_in_a_request_which_no_span_executed(spans: list[SpanRecord], goes_on: bool) -> None:
+    assert read_trace("t", spans).turn_goes_on is goes_on
+
+
+@pytest.mark.parametrize("run", [agent("r", "a"), span("r")], ids=["a run", "no run"])
+def test_text_beside_a_result_continues_the_turn_and_is_no_question(run: SpanRecord) -> None:
+    beside = told("r1", "c1", "user")
+    beside["parts"] += user("Remember to be brief.")["parts"]
+    sent = [user("Hi"), asks("f", {}, "c1"), beside]
+    trace = read_trace("t", [run, chat("m", sent, [answer("Done.")], parent="r")])
+    assert (trace.input, trace.continues_turn, [each.result for each in trace.told]) == ("Hi", True, ["r1"])
+    alone = read_trace("t", [run, chat("m", [beside], [answer("Done.")], parent="r")])
+    assert (alone.input, alone.continues_turn, alone.is_history_begun) == (None, True, False)
+    assert [each.result for each in alone.results_alone] == ["r1"]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole history", "results alone"])
+def test_a_call_that_was_asked_for_earlier_and_executed_here_is_no_other_call(whole: bool) -> None:
+    sent = [user("Hi"), asks("f", {}, "c1"), told("r1", "c1"), asks("f", {}, "c2"), told("r2", "c2")]
+    spans = [
+        agent("r", "a"),
+        tool("t", "f", {}, "r2", parent="r", at=1, until=2, call_id="c2"),
+        chat("m", sent if whole else sent[-1:], [asks("f", {}, "c3")], parent="r", at=5),
+    ]
+    trace = read_trace("t", spans)
+    assert [(each.call_id, each.result) for each in trace.tool_calls] == [("c2", "r2"), ("c3", None)]
+    assert [each.call_id for each in trace.told] == (["c1"] if whole else [])
+    assert (trace.told_now, trace.continues_turn, trace.turn_goes_on) == (0, True, True)

@@ -187,6 +187,12 @@ def test_an_agent_that_died_in_the_middle_is_reported_as_such() -> None:
         ),
         pytest.param({"turn_goes_on": True}, "Its turn begins here and goes on in a later one", True, id="first call"),
         pytest.param({"continues_turn": True}, "began in an earlier trace and ends here", True, id="the last call"),
+        pytest.param(
+            {"input": None, "output": None, "continues_turn": True, "turn_goes_on": True},
+            "no span is around all of it.",
+            True,
+            id="neither a question nor an answer is to be expected",
+        ),
         pytest.param({"input": None, "output": None}, "It has neither an input nor an output.", True, id="no content"),
     ],
 )
@@ -197,6 +203,7 @@ def test_what_the_telemetry_lacks_is_said_with_the_page_that_helps(
     notes = about_trace(document)
     note = next(note for note in notes if says in note.text)
     assert ("docs/telemetry.md" in (note.advice or "")) is advised
+    assert sum("content" in (note.advice or "") for note in notes) == ("neither" in says)
 
 
 def test_a_trace_that_runs_tells_what_it_waits_for_and_gives_no_advice_on_content_meanwhile() -> None:

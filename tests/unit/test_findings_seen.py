@@ -30,6 +30,12 @@ def turn(answer: str | None, *calls: ToolCall, reasons: tuple[str | None, ...] =
         pytest.param(trace(turn(None, error="x")), True, Seen(), id="a turn that failed has no answer to be seen"),
         pytest.param(trace(turn(None, ends_in_call=True)), True, Seen(), id="nor has one that ended in a call"),
         pytest.param(
+            trace(turn(None, call(result=None), call(), call(result=None), ends_in_call=True), turn_goes_on=True),
+            True,
+            Seen(arguments=NONE, results=SOME),
+            id="nor is a result to be seen where it goes on elsewhere",
+        ),
+        pytest.param(
             trace(turn("a", call(arguments={}), call())),
             True,
             Seen(answers=ALL, arguments=SOME, results=ALL),

@@ -176,6 +176,10 @@ NO_ANSWER = trace(turn(answered=None, tool_calls=(tool_call(arguments={}),), rea
         pytest.param(NO_TURNS, "confidence", "not_applicable", "no turn of an agent", id="no turn"),
         pytest.param(trace(turn(None, None)), "confidence", "no_content", "not recorded", id="no content"),
         pytest.param(NO_INPUT, "tool_correctness", "no_content", "the user's input was not", id="no input"),
+        pytest.param(
+            replace(NO_INPUT, continues_turn=True), "tool_correctness", "not_applicable", "asked in an earlier trace",
+            id="no input, as the service keeps the conversation",
+        ),
         pytest.param(trace(turn("")), "polite", "not_applicable", "input is empty", id="an empty input"),
         pytest.param(NO_ANSWER, "task_completion", "no_content", "the answer was not recorded", id="no answer"),
         pytest.param(NO_ANSWER, "polite", "no_content", "the answer was not recorded", id="no answer for a rubric"),

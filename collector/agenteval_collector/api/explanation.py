@@ -103,7 +103,7 @@ def about_standing(trace: TraceDocument) -> list[Note]:
                 "Instrument the agent: docs/telemetry.md shows what its spans should look like.",
             )
         )
-    elif trace["input"] is None and trace["output"] is None and not trace["waits_for"]:
+    elif trace["input"] is None and trace["output"] is None and not (trace["waits_for"] or _is_part_of_turn(trace)):
         notes.append(
             Note(
                 "It has neither an input nor an output.",
@@ -114,7 +114,7 @@ def about_standing(trace: TraceDocument) -> list[Note]:
     if trace["complete"] and not trace["outcomes"]:
         notes.append(Note("No evaluator has said anything about it.", "`agenteval config` shows which are enabled."))
     notes.append(_session(trace))
-    if trace["continues_turn"] or trace["turn_goes_on"]:
+    if _is_part_of_turn(trace):
         notes.append(_part_of_turn(trace))
     return notes
 
@@ -236,12 +236,16 @@ def _session(trace: TraceDocument) -> Note:
     )
 
 
+def _is_part_of_turn(trace: TraceDocument) -> bool:
+    return trace["continues_turn"] or trace["turn_goes_on"]
+
+
 def _part_of_turn(trace: TraceDocument) -> Note:
     begins = "began in an earlier trace" if trace["continues_turn"] else "begins here"
     ends = "goes on in a later one" if trace["turn_goes_on"] else "ends here"
     return Note(
-        f"Its turn {begins} and {ends}: the model's calls are traces of their own, as no span is around them.",
-        "Open a span around each turn; docs/telemetry.md has the lines.",
+        f"Its turn {begins} and {ends}: no span is around all of it.",
+        "Where it waits for nobody in between, open a span around it; docs/telemetry.md has the lines.",
     )
 
 

@@ -9,7 +9,8 @@ from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.telemetry import Origin
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 
-_MARKER = AGENTEVAL_SPAN_COUNT.encode()
+# With its length before it, as in a serialized key: a search from the end is fastest for a first byte that is rare.
+_MARKER = bytes([len(AGENTEVAL_SPAN_COUNT)]) + AGENTEVAL_SPAN_COUNT.encode()
 
 
 class Receipt(NamedTuple):
@@ -181,7 +182,7 @@ class OpenTrace:
             self._awaited.setdefault(parent_id, set()).add(origin.process)
         self._added(receipt)
         # Searching bytes is far cheaper than walking attributes, and one span in a trace carries the marker.
-        process = (_MARKER in raw and self._mark(span, origin.process)) or origin.process
+        process = (raw.rfind(_MARKER) >= 0 and self._mark(span, origin.process)) or origin.process
         if known is None:
             if process is None:
                 self._unattributed += 1

@@ -4,7 +4,7 @@ Compared are the message texts: the input of the trace's first turn and the outp
 intermediate replies and JSON around messages do not count.
 """
 
-from agenteval_collector.evaluators.ports import EvaluationContext, unanswered, unrecorded
+from agenteval_collector.evaluators.ports import EvaluationContext, unanswered, unasked
 from otel_agenteval.metrics import coherence
 from otel_agenteval.outcome import Method, Outcome, Score, Status, Unscored
 
@@ -21,7 +21,7 @@ class Coherence:
         if not trace.turns or not trace.output:
             return unanswered(trace)
         if trace.input is None:
-            return unrecorded("the user's input", trace)
+            return unasked(trace)
         if not trace.input:
             return Unscored(status=Status.NOT_APPLICABLE, reason="the user's input is empty")
         result = coherence(trace.input, trace.output, context.vector(trace.input), context.vector(trace.output))

@@ -73,6 +73,14 @@ def unanswered(trace: Trace) -> Unscored:
     return unrecorded("the answer", trace)
 
 
+def unasked(trace: Trace) -> Unscored:
+    """Why there is no question to evaluate: it stands in an earlier trace, or content was not recorded."""
+    if trace.continues_turn:
+        reason = "the question was asked in an earlier trace, and only results of tools were sent to the model here"
+        return Unscored(status=Status.NOT_APPLICABLE, reason=reason)
+    return unrecorded("the user's input", trace)
+
+
 def unrecorded(what: str, trace: Trace) -> Unscored:
     """Return the outcome where `what` was not recorded. Its reason names the switch that the trace's instrumentation
     has for it."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agenteval_collector.evaluators.ports import unanswered, unrecorded
+from agenteval_collector.evaluators.ports import unanswered, unasked, unrecorded
 from agenteval_collector.judge.questions.plan import may_have_plan
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Status, Unscored
@@ -22,7 +22,7 @@ def preclude(trace: Trace, name: str) -> Unscored | None:
     if trace.turn_goes_on:
         return _not_applicable("the turn goes on in another trace")
     if all(turn.input is None for turn in trace.turns):
-        return unrecorded("the user's input", trace)
+        return unasked(trace)
     if not any(turn.input or turn.error is not None for turn in trace.turns):
         return _not_applicable("the user's input is empty")
     last = trace.turns[-1]

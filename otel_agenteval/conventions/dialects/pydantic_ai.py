@@ -11,7 +11,7 @@ from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.dialect import Attributes, Dialect, Keys
 from otel_agenteval.conventions.facts import Role, SpanFacts
-from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, read_message
+from otel_agenteval.conventions.messages import ASSISTANT, Content, Item, read_message
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
@@ -116,7 +116,7 @@ def _asked(conversation: Json, new_message_index: Json) -> Sequence[Item]:
     messages = [read_message(item) for item in decoded] if isinstance(decoded, list) else []
     known = [message for message in messages if message]
     begun = new_message_index if isinstance(new_message_index, int) else 0
-    spoken = [message for message in known[begun:] if message.role == USER and message.texts]
+    spoken = [message for message in known[begun:] if message.begins_turn]
     if begun == 0 and len(spoken) > 1:
         return []
     end = next((n for n in range(begun, len(known)) if known[n].role == ASSISTANT), len(known))

@@ -1,7 +1,6 @@
 """Turns that go on from trace to trace, for programs that send a model only the results of its last calls."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from heapq import merge
 from itertools import islice
 from typing import Final, Protocol, TypeAlias
@@ -53,7 +52,7 @@ class RunningTurns:
             return trace
         earlier = self._before(session_id, (trace.started_at, trace.trace_id), commit)
         told = told_of(running_turn(map(part_in, earlier), trace.results_alone), trace.results_alone)
-        return replace(trace, told=told.calls, told_now=told.now) if told.calls else trace
+        return trace.told_of(told.calls, told.now)
 
     def behind(self, commit: Commit) -> dict[str, str]:
         """The traces that are told something else now that those of `commit` are there: their sessions, by id."""

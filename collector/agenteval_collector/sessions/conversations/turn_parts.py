@@ -69,8 +69,9 @@ def running_turn(earlier: Iterable[TurnPart], results: Sequence[ToolCall]) -> tu
         wanted = part.answers
     running: list[ToolCall] = []
     for part in reversed(chain):
-        _complete(running, part.results)
-        running += part.calls
+        completed = {running[at].call_id for at in _complete(running, part.results)}
+        # What an earlier trace asked for may have been executed in this one.
+        running += (each for each in part.calls if _is_open(each) or each.call_id not in completed)
     return newest(running)
 
 

@@ -25,7 +25,7 @@ def pauses(outage: Outage, clock: ManualClock, times: int) -> list[float]:
 
 def test_a_pause_doubles_with_every_failed_probe_up_to_the_longest() -> None:
     clock = ManualClock()
-    assert pauses(Outage(clock), clock, 7) == [FIRST, 10.0, 20.0, 40.0, 80.0, LONGEST, LONGEST]
+    assert pauses(Outage(clock), clock, 9) == [FIRST, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, LONGEST, LONGEST]
 
 
 def test_an_answer_ends_it_and_the_next_pause_is_short_again() -> None:

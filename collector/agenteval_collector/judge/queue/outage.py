@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 SHORTEST: Final = 0.5
 """Seconds of a pause, whatever the error says."""
-FIRST: Final = 5.0
+FIRST: Final = 1.0
 """Seconds of the first pause, where the error names none."""
 LONGEST: Final = 120.0
 """Seconds that a pause doubles up to."""

@@ -164,7 +164,7 @@ class _Words:
         self._requests: list[ToolRequest] = []
         self._is_reply = False
         self.are_known = True
-        """Whether they begin with the conversation."""
+        """True where the messages begin with the conversation."""
 
     def add(self, message: Message) -> None:
         if message.role == ASSISTANT:

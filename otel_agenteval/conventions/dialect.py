@@ -113,10 +113,10 @@ class Dialect(ABC):
     content_switch: ClassVar[str]
     """Advice where its spans lack content, in a clause: "set X=true in the agent"."""
     rank: ClassVar[int] = 1000
-    """Where a span speaks several dialects, each fact is taken from the lowest rank that knows it. Below 50 stands
-    what corrects the GenAI conventions on their own spans."""
+    """The rank among the dialects of a span: each fact is taken from the lowest rank that knows it. Dialects that
+    correct the GenAI conventions on their own spans are below 50."""
     is_common: ClassVar[bool] = False
-    """Whether vendors' dialects stand beside it on its spans: its keys are asked before theirs, and its
+    """True where vendors' dialects stand beside it on its spans: its keys are asked before theirs, and its
     `content_switch` is given only where there is no other."""
     keys: ClassVar[Keys] = Keys()
 

@@ -115,7 +115,7 @@ class Content:
         self._made: dict[int, Message | None] = {}
         self._messages: list[Message] | None = None
         self.cut = cut
-        """Whether the recording stops in the middle: there may have been more messages."""
+        """True where the recording stops in the middle: there may have been more messages."""
         self.unread = 0
         """The number of the values that were looked at and are not messages."""
 

@@ -41,8 +41,8 @@ def read_trace(
     `naming` and `run_naming` say which attributes of the application's own name the session and the run, where none
     of a convention does. `read_span` may know readings of spans from an earlier reading of the trace.
 
-    The order of `spans` and `logs` does not matter, and what arrived twice counts once. Nothing that stands
-    in them raises: what could not be read is counted in `Trace.unread`.
+    The order of `spans` and `logs` does not matter, and what arrived twice counts once. Nothing in them raises:
+    `Trace.unread` counts what could not be read.
     """
     nameless = sum(span.span_id is None for span in spans)
     unread = Counter({"span_id": nameless} if nameless else {})
@@ -61,8 +61,7 @@ def read_trace(
     for turn in found:
         recall_replies(turn.models)
     turns = tuple(read_turn(each, colleagues, is_last=each is found[-1]) for each in found)
-    if messages := sum(content.unread for each in facts for content in (each.input, each.output) if content):
-        unread["message"] = messages
+    unread += Counter(message=sum(content.unread for each in facts for content in (each.input, each.output) if content))
     started_at = ordered[0].started_at
     trace = Trace(
         trace_id=trace_id,

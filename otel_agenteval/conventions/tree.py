@@ -33,7 +33,7 @@ class Node:
 
     @property
     def has_content(self) -> bool:
-        """Whether any messages were recorded."""
+        """True where any messages were recorded."""
         return self.facts is not None and (self.facts.input is not None or self.facts.output is not None)
 
     @property

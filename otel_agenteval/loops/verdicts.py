@@ -100,7 +100,7 @@ class Verdicts:
 
     @property
     def has_alarms(self) -> bool:
-        """Whether any alarm may be remembered."""
+        """True while any alarm may be remembered."""
         return bool(self._alarms)
 
     def stop(self) -> None:

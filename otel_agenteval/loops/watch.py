@@ -99,7 +99,7 @@ class Watch:
 
     @property
     def has_open(self) -> bool:
-        """Whether a span is open in which a call may hang."""
+        """True while a span is open in which a call may hang."""
         return any(trace.open for trace in list(self._traces.values()))
 
     def started(self, span: ReadableSpan, identity: Identity | None) -> bool:

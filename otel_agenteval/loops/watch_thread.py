@@ -25,7 +25,7 @@ class WatchThread:
         self.start, self.wake = self._thread.start, self._thread.wake
         self._stopping = threading.Event()
         self.is_ticking = False
-        """Whether it looks again soon without being woken."""
+        """True while it looks again soon without being woken."""
 
     def stop(self) -> None:
         """Look at what is left, and end the thread."""

@@ -1,1 +1,1 @@
-"""What the outside reads and reports: the HTTP API and the gRPC service (docs/api.md)."""
+"""The interface for reading and reporting from outside: the HTTP API and the gRPC service (docs/api.md)."""

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NotRequired, TypeAlias, final
 from typing_extensions import TypedDict
 
 JUDGE_TROUBLE: Final = "judge_trouble"
-"""In the metadata of an outcome that waits for the judge: what is wrong with it now."""
+"""The key, in the metadata of an outcome that waits for the judge, of what is wrong with the judge now."""
 
 Interval: TypeAlias = list[float]
 """The lower and the upper bound, of 95 %."""
@@ -46,7 +46,7 @@ class ToolDocument(TypedDict):
 
 
 class ClosingDocument(TypedDict):
-    """Why a trace was taken for complete, and what is known of the senders that it waited for."""
+    """The reason why a trace was taken for complete, and what is known of the senders that it waited for."""
 
     by: str
     reason: str
@@ -57,7 +57,7 @@ FactName: TypeAlias = Literal["answers", "arguments", "results", "finish_reasons
 
 
 class SeenDocument(TypedDict):
-    """How much of each sort of fact was recorded; null where there was nothing to see."""
+    """For each sort of fact, how much of it was recorded; null where there was nothing to see."""
 
     answers: str | None
     arguments: str | None
@@ -92,7 +92,7 @@ class OutcomeDocument(TypedDict):
 
 
 class LabelDocument(TypedDict):
-    """What a person says that a score should have been."""
+    """A label: the score that a person says is right."""
 
     name: str
     value: float
@@ -217,7 +217,7 @@ class PosteriorDocument(TypedDict):
 
 
 class InteractionsDocument(TypedDict):
-    """How often a session was correct by ground truth; chances by estimator and k."""
+    """The number of a session's interactions that are correct by ground truth; chances by estimator and k."""
 
     interactions: int
     correct: int
@@ -258,7 +258,7 @@ class ExchangeDocument(TypedDict):
 
 
 class FailureRateDocument(TypedDict):
-    """How many sessions failed; `rate` and its 95 % interval are null where there are none."""
+    """The failure rate of sessions; `rate` and its 95 % interval are null where there are none."""
 
     sessions: int
     failed: int
@@ -299,7 +299,7 @@ class AgreementDocument(TypedDict):
 
 
 class EstimatedDocument(TypedDict):
-    """How many runs have an outcome or a confidence that was not reported."""
+    """The numbers of runs whose outcome or confidence was not reported."""
 
     outcomes: int
     confidences: int
@@ -331,7 +331,7 @@ class ViolatedRun(TypedDict):
 
 
 class SafetyDocument(TypedDict):
-    """What the figures of safety rest on; `violated_runs` by constraint."""
+    """The basis of the figures of safety; `violated_runs` by constraint."""
 
     method: Literal["exact", "llm", "mixed"] | None
     judged_runs: int

@@ -1,4 +1,4 @@
-"""Why a trace has the scores it has: plain sentences from its document, for the page and for `agenteval why`."""
+"""Plain sentences on why a trace has its scores, from its document, for the page and for `agenteval why`."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -77,7 +77,7 @@ def about_trace(trace: TraceDocument) -> list[Note]:
 
 
 def about_standing(trace: TraceDocument) -> list[Note]:
-    """Where the trace stands: status, completeness, what is missing from it, its session."""
+    """Say where the trace stands: status, completeness, what is missing from it, its session."""
     notes = [Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}.")]
     if trace["status_reason"] is not None:
         reason = trace["status_reason"]
@@ -147,7 +147,7 @@ def about_outcomes(trace: TraceDocument) -> list[Note]:
 
 
 def about_unjudged(outcomes: Sequence[OutcomeDocument]) -> Note:
-    """The outcomes that only a judge can give, where there is none."""
+    """Tell the outcomes that only a judge can give, where there is none, in one note."""
     count = f"{len(outcomes)} scores need" if len(outcomes) > 1 else "1 score needs"
     return Note(f"{count} a judge: {', '.join(outcome['name'] for outcome in outcomes)}.", _GET_A_JUDGE)
 
@@ -180,7 +180,7 @@ def about_outcome(outcome: OutcomeDocument) -> Note:
 
 
 def judge_trouble(sessions: Iterable[SessionFields]) -> str | None:
-    """The trouble with the judge that a score of these waits for; None where there is none, or nothing waits."""
+    """Return what is wrong with the judge that a score of these waits for; None: nothing is, or none waits."""
     outcomes = (outcome["metadata"] for session in sessions for outcome in session["outcomes"])
     return next((metadata[JUDGE_TROUBLE] for metadata in outcomes if JUDGE_TROUBLE in metadata), None)
 
@@ -207,7 +207,7 @@ def _completeness(trace: TraceDocument) -> list[Note]:
 
 
 def _closed_early(trace: TraceDocument) -> bool:
-    """Whether it is partial because it was closed before all of it had come."""
+    """Return whether the trace was closed before all of it had come."""
     return trace["closing"] is not None and trace["closing"]["by"] in _ON_CLOSING
 
 

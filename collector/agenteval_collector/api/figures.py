@@ -35,7 +35,7 @@ ESTIMATORS: Final[tuple[Estimator, ...]] = ("plugin", "unbiased")
 
 
 def trend_document(scores: Sequence[float | None]) -> TrendDocument:
-    """Whether the session stalls or regresses, from the task_completion of its traces by start; None: no score."""
+    """Say whether a session stalls or regresses, from the task_completion of its traces by start; None: no score."""
     trend = session_trend(scores)
     return {
         "stalled": trend.stalled,

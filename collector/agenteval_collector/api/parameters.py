@@ -1,4 +1,4 @@
-"""The parameters of requests: a misspelt one is refused, an empty one is none."""
+"""The parameters of requests: a misspelt one is refused, an empty one counts as left out."""
 
 from starlette.requests import Request
 
@@ -7,7 +7,7 @@ from agenteval_collector.runtime.errors import InvalidRequest
 
 
 def check_names(request: Request, *known: str) -> None:
-    """A misspelt parameter would be an answer to another question."""
+    """Refuse unknown parameters: a misspelt one would get the answer to another question."""
     unknown = sorted(set(request.query_params) - set(known))
     if unknown:
         there_are = f"there are {', '.join(known)}" if known else "there are none"

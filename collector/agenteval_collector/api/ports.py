@@ -89,8 +89,8 @@ class Reports(Protocol):
     def report_run(self, report: RunReport) -> None: ...
 
     def end_session(self, session_id: str) -> bool:
-        """The session has had its last turn. Whether it is known: otherwise that is not durable, and holds for what is
-        on the way."""
+        """Mark that the session has had its last turn. Returns whether it is known: else the mark is not durable, and
+        is for traces that are on the way."""
         ...
 
     def label(self, label: Label) -> None:
@@ -98,8 +98,8 @@ class Reports(Protocol):
         ...
 
     def judge_again(self, trace_ids: Sequence[str], failed_since: int) -> Rejudging:
-        """Have the judge score what it has not: of these traces, or, where there are none, of all that failed or were
-        left out by the budget since that time (ns). Raises InvalidRequest where there is no judge."""
+        """Have the judge score what it has not scored: of these traces, or, without any, of all that failed or had no
+        budget since that time (ns). Raises InvalidRequest where there is no judge."""
         ...
 
     def starts(self, report: StartsReport) -> None:

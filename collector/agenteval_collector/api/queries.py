@@ -58,7 +58,7 @@ from otel_agenteval.outcome import Subject
 COMPLETED: Final = "task_completion"
 CORRECT: Final = "tool_use_correctness"
 ATTENTION: Final = ("none", "info", "warning", "error")
-"""Worst findings, the last to be looked at first."""
+"""The severities of a session's worst finding; the last is to be looked at first."""
 
 
 class StoreQueries:

@@ -1,4 +1,4 @@
-"""How errors are answered: JSON in the contract's shape, or a page for a browser that asked for one."""
+"""Answers to errors: JSON in the contract's shape, or a page for a browser that asked for one."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -34,13 +34,13 @@ class Refusals:
         self._page = page
 
     async def collector_error(self, request: Request, error: Exception) -> Response:
-        """Whatever the collector itself refuses."""
+        """Answer an error that the collector itself has raised."""
         status, code = next((status, code) for kind, status, code in _ERRORS if isinstance(error, kind))
         headers = {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, RetryableError) else None
         return self._answer(request, status, code, str(error), headers)
 
     async def http_error(self, request: Request, error: Exception) -> Response:
-        """What the router refuses."""
+        """Answer an error that the router has raised."""
         assert isinstance(error, HTTPException)
         code, message = {
             404: ("not_found", f"there is nothing at {request.url.path}"),
@@ -49,7 +49,7 @@ class Refusals:
         return self._answer(request, error.status_code, code, message, error.headers)
 
     async def internal_error(self, request: Request, error: Exception) -> Response:
-        """A defect of ours. It is answered outside of the middleware, which therefore cannot add its headers."""
+        """Answer a defect of ours. This runs outside of the middleware, which therefore cannot add its headers."""
         message = "the collector failed on this request; its log has the reason"
         return self._answer(request, 500, "internal", message, SECURITY_HEADERS)
 

@@ -16,7 +16,7 @@ from agenteval_collector.reliability.runs import AssembledRun
 from otel_agenteval.metrics import ReliabilityReport, pass_k
 
 WORST: Final = 5
-"""Tasks named of each figure that they drag down, and runs with a violation."""
+"""Tasks that are named for each figure that they drag down, and runs that are named with a violation."""
 
 BY_TASK: Final = ("success_rate", "C_out", "C_traj_d", "C_traj_s", "C_conf", "C_res")
 
@@ -94,7 +94,7 @@ def _worst(report: ReliabilityReport, name: str) -> list[TaskFigure]:
 
 
 def _safety(runs: Sequence[AssembledRun]) -> SafetyDocument:
-    """What the figures of safety rest on: the judge, or exact detectors, which find only what they look for."""
+    """Return the basis of the safety figures: the judge, or exact detectors, which find only what they look for."""
     judged = sum(each.judged for each in runs)
     analysed = sum(each.run.violations is not None for each in runs)
     method: Literal["exact", "llm", "mixed"] = "mixed"

@@ -52,13 +52,13 @@ def running_fields(
 
 
 def stop_reason(running: Iterable[RunningTrace]) -> str | None:
-    """Why the first of the traces that will not go on will not; None where all may."""
+    """Return why the first stopped trace will not go on; None where all may."""
     return next((f"trace {trace.trace_id}: {trace.stopped}" for trace in running if trace.stopped), None)
 
 
 def death_reasons(deaths: Iterable[tuple[str, str, str]], running: Iterable[RunningTrace]) -> dict[str, str]:
-    """The reason for the end of the newest trace in which an agent died, by session; without traces that go on: their
-    processes were heard of again."""
+    """Return by session why its newest trace in which an agent died has ended. A trace that goes on is left out: its
+    process was heard of again."""
     going_on = {trace.trace_id for trace in running if trace.stopped is None}
     return {
         session_id: f"trace {trace_id}: {reason}" for session_id, trace_id, reason in deaths if trace_id not in going_on
@@ -66,7 +66,7 @@ def death_reasons(deaths: Iterable[tuple[str, str, str]], running: Iterable[Runn
 
 
 def told_view(finding: Finding) -> TraceView:
-    """A trace of which nothing is known but findings that its process told ahead of it, by the first of them."""
+    """Return the view of a trace that is known only by findings sent ahead of it, of which this is the first."""
     return TraceView(
         trace_id=finding.trace_id,
         session_id=finding.session_id,
@@ -82,8 +82,8 @@ def told_view(finding: Finding) -> TraceView:
 
 
 def may_be_wanted(wanted: SessionFilter, running: Sequence[RunningTrace]) -> bool:
-    """Whether a session of which nothing is stored is wanted, as far as its running traces tell: of them neither the
-    version is known, nor a score, nor what was said."""
+    """Return whether a session of which nothing is stored may be wanted, by its running traces. They tell no version,
+    no score and no text."""
     if wanted.version is not None or wanted.below is not None or wanted.text is not None or wanted.until is not None:
         return False
     asked = {"agent": wanted.agent, "service": wanted.service, "user_id": wanted.user}
@@ -93,7 +93,7 @@ def may_be_wanted(wanted: SessionFilter, running: Sequence[RunningTrace]) -> boo
 
 
 def shows(item: SessionFields, wanted: SessionFilter) -> bool:
-    """Whether a session of which nothing is stored shows the wanted finding."""
+    """Return whether a session of which nothing is stored shows the wanted finding."""
     if wanted.finding is None and wanted.severity is None:
         return True
     return any(

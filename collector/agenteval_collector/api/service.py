@@ -33,7 +33,7 @@ Response = TypeVar("Response")
 
 
 class Lost(Protocol):
-    """So many events were lost at this point of a subscription."""
+    """A number of events that were lost at this point of a subscription."""
 
     @property
     def count(self) -> int: ...
@@ -51,7 +51,7 @@ class Subscription(Protocol):
 
 
 class Feed(Protocol):
-    """Where subscriptions come from."""
+    """The source of subscriptions."""
 
     def subscribe(
         self, session_id: str | None, names: Collection[str], process_id: str | None, missed_seconds: float
@@ -61,7 +61,7 @@ class Feed(Protocol):
 def _answering(
     method: Callable[["EvaluationService", Any], Response],
 ) -> Callable[["EvaluationService", Any, grpc.ServicerContext], Response]:
-    """A method of the service, whose refusals become statuses of gRPC."""
+    """Turn the refusals of a method of the service into statuses of gRPC."""
 
     @wraps(method)
     def answered(service: "EvaluationService", request: Any, context: grpc.ServicerContext) -> Response:
@@ -189,7 +189,7 @@ def _responses(subscription: Subscription, context: grpc.ServicerContext) -> Ite
 
 
 def outcome_message(evaluation: Evaluation) -> pb.Outcome:
-    """An evaluation as the watch stream sends it; what there is none of stays unset."""
+    """Return an evaluation as the watch stream sends it; fields without a value stay unset."""
     outcome = evaluation.outcome
     message = pb.Outcome(
         name=evaluation.name,
@@ -214,7 +214,7 @@ def outcome_message(evaluation: Evaluation) -> pb.Outcome:
 
 
 def finding_message(finding: Finding) -> pb.Finding:
-    """A finding as the watch stream sends it; what there is none of stays unset."""
+    """Return a finding as the watch stream sends it; fields without a value stay unset."""
     return pb.Finding(
         kind=finding.kind,
         severity=finding.severity,
@@ -278,7 +278,7 @@ def _label(request: pb.LabelTraceRequest) -> Label:
 
 
 def _check_evaluator(name: str, trace: TraceDocument) -> None:
-    """A misspelt name would be a label that nothing is ever compared with."""
+    """Refuse a name that the trace has no outcome of: a misspelt label would never be compared with anything."""
     names = sorted({outcome["name"] for outcome in trace["outcomes"]})
     if name not in names:
         which = ", ".join(names) if names else "no outcome yet"

@@ -26,9 +26,9 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def session_filter(given: Mapping[str, str]) -> SessionFilter:
-    """The filter that these parameters ask for; an empty one asks for nothing.
+    """Return the filter that these parameters ask for; an empty parameter asks for nothing.
 
-    Raises InvalidRequest naming the parameter that cannot be meant.
+    Raises InvalidRequest naming the parameter that is wrong.
     """
     for name, text in given.items():
         if len(text) > MAX_TEXT:
@@ -52,7 +52,7 @@ def session_filter(given: Mapping[str, str]) -> SessionFilter:
 
 
 def parameters_of(wanted: SessionFilter) -> dict[str, str]:
-    """The parameters that ask for this filter: those that ask for something."""
+    """Return the parameters that ask for this filter, without empty ones."""
     below = f"{wanted.below.name}:{wanted.below.value}" if wanted.below is not None else None
     order = wanted.order.value if wanted.order is not Order.NEWEST else None
     times = {name: rfc3339(getattr(wanted, name)) for name in ("since", "until")}

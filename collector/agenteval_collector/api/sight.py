@@ -56,7 +56,7 @@ def _seen(key: FactName, sight: str | None) -> str:
 
 
 def about_sight(trace: TraceDocument) -> Note:
-    """Whether anything was found, and what could not be looked for."""
+    """Say whether anything was found, and what could not be looked for."""
     nothing = "" if trace["findings"] else "No finding. "
     facts = facts_of(trace)
     if not facts:

@@ -50,7 +50,7 @@ def _start(start: pb.SpanStart) -> SpanStart:
 
 
 def _finding(said: pb.Finding) -> Finding | None:
-    """The finding; None for a kind or a mode that is none here, as a newer client may have."""
+    """Return the finding; None where its kind or mode is unknown, as a newer client may send one."""
     trace_id = _hex("trace_id", said.trace_id, _TRACE_DIGITS)
     try:
         metadata = json.loads(said.metadata_json) if said.metadata_json else {}

@@ -27,7 +27,7 @@ class ReadingThreads:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
 
     async def run(self, read: Callable[[], T]) -> T:
-        """What `read()` returns. Raises Overloaded, Unavailable after the timeout, or what `read` raises."""
+        """Return what `read()` returns. Raises Overloaded, Unavailable after the timeout, or what `read` raises."""
         if not self._places.acquire(blocking=False):
             self.refused += 1
             raise Overloaded("too many requests are waiting; ask again in a second")

@@ -271,7 +271,7 @@ class Assembler:
         return trace
 
     def _goes_on_with(self, trace: OpenTrace, item: Span | Record) -> bool:
-        """Whether the trace is open, or is opened again for an item that it does not know."""
+        """Return whether the trace is open, or was opened again just now for an item that it does not know."""
         if trace.trace_id not in self._open:
             if trace.knows(item):
                 return False

@@ -81,7 +81,7 @@ class Completion:
         return not missing or all(_needless(habit, self._senders.usual(habit)) for habit in missing)
 
     def closing(self, trace: OpenTrace, by: ClosedBy) -> Closing:
-        """Why the trace is complete, told with what is known of its senders."""
+        """Return why the trace is complete, with what is known of its senders."""
         closing, awaiting = self._closings[by], trace.awaiting
         lacks = awaiting.missing()
         if not lacks and not awaiting.came:

@@ -21,7 +21,7 @@ _CONTENT = (
 
 
 def lacks_content(raw: bytes) -> bool:
-    """Whether the model call, a serialized span, has no content with it; False where it does not name its operation."""
+    """Return whether a model call, a serialized span, has no content; False where it does not name its operation."""
     # Searching bytes is far cheaper than walking attributes.
     for name in _CONTENT:
         if name in raw:

@@ -69,7 +69,7 @@ class ReportedSpans(Protocol):
     """The open spans that processes report, whose starts alone are known. Must not block or raise."""
 
     def goes_on(self, trace_id: str) -> bool:
-        """Whether a span of the trace is open in a process that lives, or whose death was not told yet."""
+        """Return whether a span of the trace is open in a process that lives, or whose death was not told yet."""
 
     def death(self, trace_id: str) -> Death | None:
         """The death of the trace's agent; None where it lives, and where nothing is open."""

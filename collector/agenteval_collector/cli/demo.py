@@ -40,7 +40,7 @@ DEFAULT_URL = f"http://{ServerConfig().web_address}"
 
 
 class _Result(TypedDict):
-    """What `--json` prints: the sample sessions and traces in the shapes of the API, findings by kind."""
+    """The output of `--json`: the sample sessions and traces in the shapes of the API, findings by kind."""
 
     sessions: list[SessionDocument | None]
     traces: list[TraceDocument]
@@ -160,7 +160,7 @@ Your own agent, instrumented by any OpenTelemetry GenAI instrumentation:
 
 
 def _stays(once: bool) -> bool:
-    """Whether somebody is there to look and to press Ctrl-C."""
+    """Return whether somebody is there to look and to press Ctrl-C."""
     return not once and sys.stdin.isatty() and sys.stdout.isatty()
 
 

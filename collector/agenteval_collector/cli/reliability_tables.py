@@ -108,7 +108,7 @@ def show_comparison(comparison: ComparisonDocument) -> None:
 
 
 def show_agents(items: Sequence[ReliabilityDocument]) -> None:
-    """Which agents and versions there are, for who asked for another."""
+    """Print which agents and versions there are, for somebody who asked for another one."""
     out = console()
     out.print("No runs of this agent and version. There are runs of:")
     for item in items:
@@ -130,7 +130,7 @@ def _whose(item: ReliabilityDocument) -> str:
 
 
 def _notes(reasons: Mapping[str, str], parts: Mapping[str, Sequence[str]]) -> list[str]:
-    """Why figures are undefined, those with the same reason together, and what the others are made of."""
+    """Say why figures are undefined, those with the same reason together, and what the others are made of."""
     undefined: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         undefined.setdefault(reason, []).append(name)

@@ -98,7 +98,7 @@ def _show(document: ReplayDocument, *, as_json: bool) -> None:
 
 
 def _shortfall_table(short: Sequence[Shortfall]) -> Table:
-    """What fell short of what was wanted."""
+    """Make the table of the figures that fell short."""
     made = table("fell short", "of", "wanted", "found")
     for each in short:
         found = f"undefined: {each.reason}" if each.found is None else f"{each.found:.4f}"

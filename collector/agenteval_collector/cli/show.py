@@ -132,7 +132,7 @@ def show_explanation(notes: Sequence[Note]) -> None:
 
 
 def _show_course(session: SessionDocument) -> None:
-    """Whether the session gets anywhere, and how often it was correct by ground truth."""
+    """Print whether the session gets anywhere, and how often it was correct by ground truth."""
     trend, interactions = session["trend"], session["interactions"]
     # A session of which no trace is complete has neither.
     if trend is not None and trend["evaluated"]:

@@ -1,4 +1,4 @@
-"""What the judge was asked, and how its scores agree with people, on a terminal."""
+"""Print what the judge was asked, and how its scores agree with people."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias

@@ -1,4 +1,4 @@
-"""The watch feed: evaluations and live findings for whoever listens, and recent alarms for whoever was away."""
+"""The watch feed: evaluations and live findings for all watchers, and recent alarms for those who were away."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Container, Sequence
@@ -20,13 +20,13 @@ from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation
 
 MAX_MISSED: Final = 256
-"""Alarms that a watcher is told of that it missed, the newest."""
+"""Missed alarms that a watcher is told of, the newest."""
 _QUEUE: Final = "watch"
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """So many events were lost at this point, because their reader was too slow."""
+    """A number of events that were lost at this point, because their reader was too slow."""
 
     count: int
 
@@ -37,7 +37,7 @@ _Participants: TypeAlias = Callable[[str], Container[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interest:
-    """What a watcher asked for: only `session_id`, only evaluators called `names`, where they are given.
+    """A watcher's choice of events: only `session_id`, only evaluators called `names`, where they are given.
 
     Loops have the name of their evaluator, other findings that of their kind. With `process_id` only what is wrong with
     the sessions that this process takes part in: findings, and judged scores of traces below their threshold.
@@ -48,7 +48,7 @@ class Interest:
     process_id: str | None = None
 
     def covers(self, event: Event, participants: _Participants) -> bool:
-        """Whether the watcher wants the event."""
+        """Return whether the watcher wants the event."""
         session_id, name = event.session_id, _name(event)
         if self.session_id not in (None, session_id) or (self.names and name not in self.names):
             return False
@@ -64,7 +64,7 @@ def _name(event: Event) -> str:
 
 
 class Subscription:
-    """What one watcher has not read yet: at most `capacity` events, of which the oldest give way to new ones.
+    """The events that one watcher has not read yet: at most `capacity`, of which the oldest give way to new ones.
 
     Findings come before the outcomes that wait, which may be hundreds, and give way after them. Thread-safe. To be
     closed when the watcher leaves; usable as a context manager.
@@ -82,11 +82,11 @@ class Subscription:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more will be added; what was added before can still be read."""
+        """True once nothing more will be added; what was added before can still be read."""
         return self._closed
 
     def get(self, timeout: float) -> FeedItem | None:
-        """The next event, or how many were lost before it.
+        """Return the next event, or how many were lost before it.
 
         None when nothing came within `timeout` seconds, or the subscription is closed and read to its end.
         """
@@ -100,7 +100,7 @@ class Subscription:
             return self._outcomes.popleft() if self._outcomes else None
 
     def close(self) -> None:
-        """Leave the feed and wake whoever waits in `get`. May be called more than once."""
+        """Leave the feed and wake the caller of `get`. May be called more than once."""
         self._feed._leave(self)
         with self._changed:
             self._closed = True
@@ -122,7 +122,7 @@ class Subscription:
         return lost
 
     def _catch_up(self, missed: Sequence[Event], participants: _Participants) -> None:
-        """Put those of `missed`, the newest first, that the watcher asked for before what it was told meanwhile."""
+        """Put those of `missed`, the newest first, that the watcher wants before what it was told meanwhile."""
         wanted = islice((event for event in missed if self._interest.covers(event, participants)), MAX_MISSED)
         with self._changed:
             room = self._capacity - len(self._findings) - len(self._outcomes)
@@ -174,7 +174,7 @@ class Feed:
         self._lock = Lock()
 
     def remember(self, findings: Sequence[Finding]) -> None:
-        """Take these, the oldest first, for told when they were found: by an earlier run."""
+        """Remember findings of an earlier run, the oldest first, as told when they were found."""
         with self._lock:
             for finding in findings:
                 self._alarms.add(finding, finding.found_at)
@@ -186,8 +186,8 @@ class Feed:
         process_id: str | None = None,
         missed_seconds: float = 0.0,
     ) -> Subscription:
-        """Watch from now on what `Interest` says of these; with `missed_seconds` first of all, the oldest first, the
-        alarms of so much time past, as far as they are remembered.
+        """Watch the events that `Interest` describes, from now on. With `missed_seconds`, the remembered alarms of so
+        much time past come first, the oldest of them first.
 
         Raises Overloaded when there are too many watchers, Unavailable once the feed is closed.
         """
@@ -204,7 +204,7 @@ class Feed:
         return subscription
 
     def take_news(self, news: News) -> None:
-        """Give new findings and evaluations to all who asked for them; findings first: a loop may still be stopped."""
+        """Give new findings and evaluations to all who asked for them, findings first: a loop may still be stopped."""
         # A final score was handed out when it was found.
         evaluations = [committed.evaluation for committed in news.evaluations if not committed.final]
         events: list[Event] = [*news.told, *evaluations]

@@ -1,4 +1,4 @@
-"""The ports of the emission: levels that are shown, and whoever is asked or told beside the news."""
+"""The ports of the emission: levels that are shown, and parts that are asked or told beside the news."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol

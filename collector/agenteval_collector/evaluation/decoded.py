@@ -24,7 +24,7 @@ Serialized = tuple[bytes, Origin]
 
 
 class Decoded:
-    """What is decoded of one trace."""
+    """The decoded spans and log records of one trace."""
 
     def __init__(self) -> None:
         self._spans: dict[Serialized, SpanRecord] = {}
@@ -61,7 +61,7 @@ class DecodedTraces:
         """Bytes of memory that all of it takes, estimated."""
 
     def take(self, trace_id: str) -> Decoded:
-        """What is known of a trace, which is kept no more until it is given back."""
+        """Take out what is known of a trace; it is not kept until it is given back."""
         known = self._kept.pop(trace_id, None)
         if known is None:
             return Decoded()

@@ -94,13 +94,13 @@ class TraceEvaluation:
         """Add to `commit` everything that follows from the trace. Returns the place it has left, if this revision
         belongs elsewhere.
 
-        Its session is scored when all traces of the commit are there, by whoever commits.
-        `failure` is what came of an earlier attempt at the trace: it is kept as failed then, without being read.
+        Its session is scored by the caller, once all traces of the commit are there. With the `failure` of an earlier
+        attempt the trace is kept as failed, without being read.
         """
         # Everything that may have to be tried again comes before anything is changed.
         before = self._stored_place(assembled, commit)
         trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
-        # The first revision is asked about as well: it is remembered by that.
+        # Called for the first revision too: this remembers it.
         is_same = unreadable is None and self._readings.same(assembled, trace, before)
         if before is not None and is_same:
             is_first = not self._sessions.previous(before.session_id, _place(trace))
@@ -113,7 +113,7 @@ class TraceEvaluation:
         trace = self._turns.joined(trace, session_id, commit)
         evaluated = self._evaluated(trace, assembled, session_id, unreadable)
         commit.evaluations += evaluated.evaluations
-        # Telemetry of no agent is stored with its status, but is nobody's session.
+        # Telemetry of no agent is stored with its status, but belongs to no session.
         in_session = bool(trace.turns) or trace.session_id is not None or assembled.death is not None
         if in_session:
             self._join(session_id, assembled, evaluated, before, commit)
@@ -124,7 +124,7 @@ class TraceEvaluation:
         return before
 
     def look_again(self, traces: Sequence[AssembledTrace], commit: Commit) -> None:
-        """Find again in traces behind those of `commit`, which was made of `traces`, what they are told by these."""
+        """Look again for findings on told calls in traces that those of `commit`, made of `traces`, tell of calls."""
         at_hand = {each.trace_id: each for each in traces}
         retold: list[Retold] = []
         for trace_id, session_id in self._turns.behind(commit).items():
@@ -277,7 +277,7 @@ class TraceEvaluation:
         return self._store.stored_place(assembled.trace_id)
 
     def _attempt(self, assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
-        """Return the trace. Where our own readers fail, return what is left to say: a defect must not be the end."""
+        """Read the trace. Where our readers fail, return what can be said without them, and the failure."""
         try:
             return self._read(assembled), None
         except Exception as error:
@@ -287,13 +287,13 @@ class TraceEvaluation:
     def _rescore_behind(
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None, commit: Commit
     ) -> bool:
-        """A trace that arrives out of order, again, or leaves, changes what the ones behind it repeat; whether there
-        are any."""
+        """Evaluate again what the traces behind these places repeat, as one arrived late or again, or left. Returns
+        whether there are any."""
         followers = self._sessions.followers(session_id, places, trace)
         for follower, previous in followers:
             known = follower.signals.get(LoopDetection.name)
             answers = [turn.answer for turn in follower.said]
-            # Nothing earlier can make an answer out of none: those outcomes stay.
+            # Outcomes without an answer do not depend on earlier traces.
             if known is None or not any(answers):
                 continue
             commit.findings += self._observation.in_answers(known, previous, follower.said)

@@ -28,11 +28,11 @@ RESUMED = 4
 RESUMED_JOBS = 64
 """Traces of the last run that wait for the judge, and are handed to it again between two batches."""
 TAKEN_UP = 100
-"""Traces of one session that were sampled out, and are judged after all: the newest."""
+"""Newest traces of one session that are judged after all though they were sampled out."""
 SESSIONS = 10_000
-"""Sessions of which is known that nothing more is to be taken up."""
+"""Sessions that are remembered as having nothing more to be taken up."""
 EFFORTS = 20_000
-"""Sessions of the last runs whose efforts are compared with, the newest."""
+"""Newest sessions of the last runs with whose efforts new ones are compared."""
 HOUSEKEEPING = 1.0
 """Seconds that the stage sleeps at the longest."""
 
@@ -46,8 +46,8 @@ _ASKED_FOR = Unscored(status=Status.PENDING, reason="waiting for the judge, as s
 class EvaluationStage(Component):
     """Evaluates what is in its inbox, and commits before it tells anybody.
 
-    `emission` gets what the store holds but for pending outcomes, which are nobody else's business until they are
-    found; `judge` what waits for it; `progress` what needs no replay.
+    `emission` gets what is stored except for pending outcomes, `judge` the outcomes that wait for it, `progress` the
+    traces that need no replay.
     """
 
     def __init__(
@@ -95,7 +95,8 @@ class EvaluationStage(Component):
             self.survive(self._take_up, session_id)
 
     def _attempt(self, traces: Sequence[AssembledTrace], referred: set[str]) -> Failure | None:
-        """A failure without its error, whose traceback would keep a cursor of the store open."""
+        """Process traces. Returns a failure without its error, whose traceback would keep a cursor of the store
+        open."""
         try:
             self._process(traces, referred)
         except RetryableError:
@@ -107,7 +108,7 @@ class EvaluationStage(Component):
         return None
 
     def _process(self, traces: Sequence[AssembledTrace], referred: set[str], failure: Failure | None = None) -> None:
-        """Adds to `referred` the sessions of which a trace was left to the judge."""
+        """Evaluate and commit. Adds to `referred` the sessions with a trace that was left to the judge."""
         commit = Commit()
         left = [self.insist(self._evaluation.evaluate, trace, commit, failure) for trace in traces]
         self.insist(self._evaluation.look_again, traces, commit)
@@ -125,7 +126,7 @@ class EvaluationStage(Component):
         self._recount([each for each in left if each is not None], list(commit.moves.values()))
 
     def _take_up(self, session_id: str) -> None:
-        """A session is judged whole: with one of its traces, those that were sampled out of it wait for the judge."""
+        """Leave a session's sampled-out traces to the judge, as one of its traces was: it is judged whole."""
         limit = min(TAKEN_UP, self._judge.room)
         if self._whole.get(session_id) or not limit:
             return
@@ -133,7 +134,7 @@ class EvaluationStage(Component):
         self._whole.put(session_id, True)
 
     def _leave_to_judge(self, found: Sequence[Sequence[Evaluation]], outcome: Unscored) -> int:
-        """These outcomes of some traces wait for the judge after all; of how many traces: others have changed since."""
+        """Let outcomes of some traces wait for the judge. Returns of how many traces: others have changed since."""
         commit, jobs = Commit(), []
         for evaluations in found:
             pending = [replace(each, outcome=outcome) for each in evaluations]
@@ -149,7 +150,7 @@ class EvaluationStage(Component):
         try:
             count = self._leave_to_judge(again.found[: self._judge.room], _ASKED_FOR)
         except Exception:
-            # Whoever waits for it hears of it, too.
+            # The caller that waits for the result is told of it, too.
             again.done.set_exception(Unavailable("the traces could not be left to the judge; the log says why"))
             raise
         again.done.set_result(count)
@@ -162,7 +163,8 @@ class EvaluationStage(Component):
             self._attempt_judgements([judgement])
 
     def _attempt_judgements(self, judgements: Sequence[Judgement]) -> bool:
-        """Whether it failed: by a defect of ours, and then its traces stay pending until the next start."""
+        """Keep and emit judgements. Returns True after a defect of ours: their traces stay pending until the next
+        start."""
         try:
             commit = Commit()
             for each in judgements:
@@ -182,8 +184,8 @@ class EvaluationStage(Component):
         self.finalize(self._sessions.over(closing=closing))
 
     def finalize(self, session_ids: Sequence[str]) -> None:
-        """The sessions are idle or ended: they count if they have not counted before, and so do their scores, once none
-        of their traces waits for the judge."""
+        """Count sessions that are idle or ended, each once, and their scores as soon as none of their traces waits for
+        the judge."""
         if not session_ids:
             return
         news = self.insist(self._store.finalize, session_ids)
@@ -218,13 +220,13 @@ class EvaluationStage(Component):
         return bool(items)
 
     def find_what_the_last_run_left(self) -> None:
-        """The sessions that go on, and what those took that are over."""
+        """Find the sessions that go on, and remember the efforts of those that are over."""
         self._to_resume.extend(self.insist(self._store.live_sessions))
         self._evaluation.remember_efforts(self.insist(self._store.efforts, EFFORTS))
 
     def _resume_some(self) -> None:
-        """The sessions that were live at the last stop count again, and the traces that were pending then are referred
-        again; a few at a time, so that no trace waits for all."""
+        """Reload sessions that were live at the last stop, and refer traces again that were pending then; a few at a
+        time, so that no new trace waits for all of them."""
         for _ in range(min(RESUMED, len(self._to_resume))):
             session_id = self._to_resume.popleft()
             self.insist(self._sessions.reload, session_id)
@@ -242,8 +244,8 @@ class EvaluationStage(Component):
             self.insist(self._store.end_session, ended.session_id)
 
     def _recount(self, left: Sequence[StoredPlace], moves: Sequence[Move]) -> None:
-        """Traces are in other sessions than before: by late spans, or as others have joined them to a conversation.
-        Score those sessions as they are now."""
+        """Score sessions again that traces have left or joined, by late spans or because others joined them to a
+        conversation."""
         commit = Commit()
         gone = [*left, *(StoredPlace(session_id=each.left, place=each.place, revision=0) for each in moves)]
         for session_id in {*(each.session_id for each in gone), *(each.joined for each in moves)}:

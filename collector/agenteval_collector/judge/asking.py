@@ -56,10 +56,10 @@ class Vote:
 class Asking:
     """The way in which questions are put to `judge` under `budget`; belongs to one event loop.
 
-    A question with scores is asked `votes` times at once. Where the median of one of its scores is within `band` of
-    the threshold then, it is asked twice more. Votes that fail count as long as there is another one: the answer
-    tells how many there are. `nonce` gives a new random one at each call, `canary` is random too
-    and stays; both as `enclose` wants them.
+    A question with scores is asked `votes` times at once. Where the median of one of its scores is then within `band`
+    of the threshold, it is asked twice more. Votes that fail are left out where there is a valid one: the answer tells
+    how many there are. `nonce` gives a new random one at each call, `canary` is random too and stays; both as `enclose`
+    wants them.
     """
 
     judge: Judge

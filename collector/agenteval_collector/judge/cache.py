@@ -30,9 +30,8 @@ class Cache(Generic[T]):
     async def get(self, key: str, find: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T, bool]:
         """Return the value of `key`, and whether it was known, or looked for already.
 
-        Whoever asks first for a value has it looked for; those who ask meanwhile wait for the same. An error goes to
-        each of them and is not kept. Who is cancelled takes nothing from the others; when nobody waits any more, the
-        search is cancelled.
+        The first to ask starts the search; those who ask meanwhile wait for it. An error goes to each of them and is
+        not kept. Cancelling one does not disturb the others; when nobody waits any more, the search is cancelled.
         """
         if key in self._kept:
             self._kept.move_to_end(key)

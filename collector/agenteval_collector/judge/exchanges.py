@@ -1,4 +1,4 @@
-"""Keep the requests about a question for whoever asks why, and count them."""
+"""Keep the requests about a question, to be looked up later, and count them."""
 
 from dataclasses import replace
 from typing import Final
@@ -13,7 +13,7 @@ from agenteval_collector.runtime.clock import Clock
 MAX_DATA: Final = 64 * 1024
 """Characters of a question's data that are kept; the middle is left out of longer ones."""
 MAX_REPLY: Final = 16 * 1024
-"""The same of a reply, which is as long as the judge likes."""
+"""The same of a reply, whose length is up to the judge."""
 MAX_PROBLEM: Final = 1024
 
 

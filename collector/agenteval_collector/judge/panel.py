@@ -74,7 +74,7 @@ class Panel:
     async def judge(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
         """Give an outcome for each of `wanted` that the panel knows: a threshold, or a rubric of its name.
 
-        Raises JudgeUnavailable, whatever else was answered by then: what was, a cache can give again.
+        Raises JudgeUnavailable even if other questions were answered: a cache can give those answers again.
         """
         names = self.thresholds.keys() | {rubric.name for rubric in self.rubrics}
         asked = names.intersection(wanted)

@@ -98,7 +98,7 @@ class Budget(Protocol):
 
 
 class LedgerStore(Protocol):
-    """Where spending is kept, by hour and model. An `hour` is counted from the Unix epoch, UTC."""
+    """The store of spending, by hour and model. An `hour` is counted from the Unix epoch, UTC."""
 
     def spend(self, hour: int, model: str, spend: Spend) -> None:
         """Add to what was spent in that hour on that model, in one commit. It holds when the call returns, also

@@ -13,7 +13,7 @@ from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Status, Unscored
 
 SESSIONS: Final = 10_000
-"""Sessions of which is known without asking whether they are judged."""
+"""Sessions that are remembered with whether they are judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,8 @@ class JudgedEvaluator:
 
 
 class Referrals:
-    """An outcome for each of `evaluators` on each trace: a reason for none where nothing is to be judged, sampled out
-    where the session is not among the `share` that is judged, else pending.
+    """Gives a trace an outcome of each of `evaluators`: unscored where nothing is to be judged, sampled out where the
+    session is not among the `share` that is judged, else pending.
 
     A session is judged whole: from an urgent trace on, all others are judged too. `judged` says of a session whether a
     trace of it was left to the judge in an earlier run.
@@ -63,8 +63,8 @@ class Referrals:
 
 
 class NoJudge:
-    """An outcome for each of `evaluators` on each trace, where nobody can be asked: a reason for none where nothing
-    would be judged, else `no_judge`."""
+    """Gives a trace an outcome of each of `evaluators`, where nobody can be asked: unscored where nothing would be
+    judged, else `no_judge`."""
 
     def __init__(self, evaluators: Sequence[JudgedEvaluator]) -> None:
         self._evaluators = evaluators

@@ -67,7 +67,7 @@ class RequestFile:
             raise PermanentError(f"{path} cannot be used: {error}; give another --data-dir") from error
 
     def shutdown(self) -> None:
-        """Close the file; it is opened again for whoever still asks."""
+        """Close the file; a later request opens it again."""
         self._engine.dispose()
 
     def commit(self, requests: Sequence[NewRequest]) -> range:

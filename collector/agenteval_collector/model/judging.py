@@ -93,7 +93,7 @@ def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """What was used up. Parts are negative in a correction."""
+    """The requests, tokens and US dollars that were used up. Parts are negative in a correction."""
 
     requests: int = 0
     input_tokens: int = 0

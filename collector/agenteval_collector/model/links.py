@@ -43,22 +43,22 @@ class Link:
 
     @property
     def is_second_record(self) -> bool:
-        """Whether it tells of a reply without a word of it: maybe another trace tells of the same with its words."""
+        """True where it tells of a reply without its words: another trace may tell of the same one with them."""
         return self.follows is not None and self.follows == self.reply
 
     @property
     def is_attempt(self) -> bool:
-        """Whether it began a conversation, and got no reply: the next one that is sent the same goes on from it."""
+        """True where it began a conversation without a reply: the next trace that is sent the same goes on from it."""
         return self.said is not None and self.said == self.follows
 
     def behind(self, parent: "Link | None") -> "Link":
-        """The same as one that goes on from `parent`; in which session, is another question."""
+        """Return the link as one that goes on from `parent`. Its session stays as it is."""
         if parent is None or (self.named is not None and parent.named is not None):
             return replace(self, parent=None)
         return replace(self, parent=parent.trace_id)
 
     def is_joined_as(self, other: "Link") -> bool:
-        """Whether both stand at the same place in the same conversation."""
+        """Return whether both stand at the same place in the same conversation."""
         return (self.keys, self.parent, self.named) == (other.keys, other.parent, other.named)
 
 

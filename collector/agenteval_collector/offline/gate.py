@@ -15,7 +15,7 @@ from otel_agenteval.metrics import RELIABILITY_METRICS
 _PASS_K = re.compile(r"(?:pass\^|pass_hat_k:)(?P<hat>[1-9]\d*)|(?:pass@|pass_at_k:)(?P<at>[1-9]\d*)")
 
 TOLERANCE = 1e-9
-"""By how much a figure may miss its least value: 0.3 as a mean of thirds is a little less in floating point."""
+"""The amount by which a figure may miss its least value: 0.3 as a mean of thirds is a little less in floating point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Least:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """What fell short: `found` is None where the figure is undefined, and `reason` says why."""
+    """A figure that fell short. `found` is None where it is undefined, and `reason` says why."""
 
     least: Least
     of: str
@@ -37,7 +37,7 @@ class Shortfall:
 
 
 def read_least(text: str) -> Least:
-    """`NAME=VALUE`. Raises InvalidRequest for anything else, and for a value outside [0, 1]."""
+    """Read `NAME=VALUE`. Raises InvalidRequest for anything else, and for a value outside [0, 1]."""
     name, equals, value = text.rpartition("=")
     try:
         number = float(value)
@@ -49,7 +49,7 @@ def read_least(text: str) -> Least:
 
 
 def shortfalls(document: ReplayDocument, wanted: Sequence[Least]) -> list[Shortfall]:
-    """What of `{traces, sessions, reliability}` is below what is wanted, or undefined."""
+    """Return what of `{traces, sessions, reliability}` is below what is wanted, or undefined."""
     return [
         Shortfall(least=least, of=of, found=found, reason=reason)
         for least in wanted
@@ -59,8 +59,7 @@ def shortfalls(document: ReplayDocument, wanted: Sequence[Least]) -> list[Shortf
 
 
 def refuse_unknown(document: ReplayDocument, wanted: Sequence[Least]) -> None:
-    """Raises InvalidRequest where a name is that of no figure: neither of runs, nor of an evaluator, nor one that the
-    document has an outcome of."""
+    """Raise InvalidRequest for a name of none of these: figures of runs, evaluators, outcomes in the document."""
     outcomes = [each for of in ("traces", "sessions") for subject in document[of] for each in subject["outcomes"]]
     scores = {*EvaluatorsConfig.model_fields, *(each["name"] for each in outcomes)}
     for least in wanted:
@@ -70,12 +69,12 @@ def refuse_unknown(document: ReplayDocument, wanted: Sequence[Least]) -> None:
 
 
 def _found(document: ReplayDocument, name: str) -> Iterator[tuple[str, float | None, str]]:
-    """Whose figure it is, the figure, and why there is none: of each agent's version, or the mean of a score."""
+    """Yield a figure for each version of an agent, or the mean of a score: whose it is, its value, why it has none."""
     passed = _PASS_K.fullmatch(name)
     if passed is None and name not in RELIABILITY_METRICS:
         yield _mean_score(document, name)
         return
-    # Runs that were only reported are no agent's failure to reach anything; the replay names them by themselves.
+    # Runs that were only reported do not count as an agent's shortfall; the replay names them separately.
     items = [each for each in document["reliability"] if each["runs"] or set(each["left_out"]) - set(Unmatched)]
     if not items:
         yield "every agent", None, "no run counts"

@@ -24,7 +24,7 @@ from agenteval_collector.runtime.errors import InvalidRequest, PermanentError
 from agenteval_collector.wiring.offline import OfflineCollector, Progress
 
 NO_WAIT = Waits(settle=1.0, settle_logs=1.0, silence=1.0, max_age=1.0)
-"""Nobody asks what is due: all that was recorded is complete when it was read."""
+"""Waits that do not matter: all that was recorded is complete when it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ def replay(
     progress: Progress = lambda _traces: None,
     dataset: Dataset | None = None,
 ) -> ReplayDocument:
-    """`{traces, sessions, reliability}` in the shapes of docs/api.md, every session taken for over.
+    """Return `{traces, sessions, reliability}` in the shapes of docs/api.md, with every session taken for over.
 
-    `dataset` says what came of the runs; those of it that no trace belongs to are `reports_without_traces`.
+    `dataset` says what came of the runs; its runs without a trace are `reports_without_traces`.
     """
     clock, truth = SystemClock(), dataset or Dataset()
     newest = _assembled(requests, settings, clock)
@@ -115,7 +115,7 @@ def _without_traces(dataset: Dataset, collector: OfflineCollector) -> list[RunNa
 
 
 def _place(trace: AssembledTrace) -> tuple[int, str]:
-    """Where the trace stands in time: when its first span started."""
+    """Return the place of the trace in time: the start of its first span, and its id."""
     starts = [Span.FromString(raw).start_time_unix_nano for raw, _ in trace.spans]
     return min(starts, default=0), trace.trace_id
 

@@ -25,7 +25,7 @@ class Ingest:
         self._telemetry = telemetry
 
     def take(self, signal: Signal, body: bytes) -> Checked:
-        """What became of the request. Raises CollectorError where nothing of it was kept."""
+        """Take a request, and return what became of it. Raises CollectorError where nothing of it was kept."""
         self._admission.admit()
         checked = check(signal, body, self.limits)
         if checked.body is not None:

@@ -102,7 +102,7 @@ def _scores(evaluations: Sequence[Evaluation]) -> _Scores:
 
 
 def _unmatched(report: RunReport, traces: Sequence[RunTrace]) -> UnmatchedReport | None:
-    """Why no run belongs to the report, and where that is to be said; None where one does."""
+    """Return why no run belongs to the report, and whose traces it may be about; None where one does."""
     same = [trace for trace in traces if trace.run.condition == report.condition]
     if reported_run(grouped(same), report) is not None:
         return None

@@ -136,7 +136,7 @@ class ReliabilityReports:
     def comparison(
         self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
     ) -> VersionComparison:
-        """How version `after` of an agent does beside version `before`.
+        """Compare version `after` of an agent with version `before`.
 
         Raises NotFound where no agent has runs of both, InvalidRequest where it is not clear which agent is meant.
         """

@@ -4,7 +4,7 @@ import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host`, without port or brackets, is this machine as seen from itself."""
+    """Return whether `host`, without port or brackets, is this machine as seen from itself."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

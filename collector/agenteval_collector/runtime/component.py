@@ -58,7 +58,7 @@ class Component(ABC):
 
     @property
     def alive(self) -> bool:
-        """Whether its thread runs."""
+        """True while its thread runs."""
         return self._thread.is_alive()
 
     @property

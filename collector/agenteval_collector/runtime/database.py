@@ -48,7 +48,7 @@ def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def among(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
-    """Whether `column` is one of the texts in the JSON list that is bound as `name`.
+    """Make the condition that `column` is one of the texts in the JSON list that is bound as `name`.
 
     One statement for any number of texts; those that `in_` makes are put together again at every execution.
     """

@@ -12,7 +12,7 @@ CollectorError
 
 
 class CollectorError(Exception):
-    """Whatever the collector refuses; the message names what was wrong, where, and what to do."""
+    """A refusal of the collector; the message names what was wrong, where, and what to do."""
 
 
 class PermanentError(CollectorError):

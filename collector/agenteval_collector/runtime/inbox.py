@@ -24,7 +24,7 @@ class Inbox(Generic[T]):
 
     @property
     def weight(self) -> int:
-        """What waits now; an instant's value."""
+        """The weight of all that waits; an instant's value."""
         return self._weight
 
     def __len__(self) -> int:
@@ -32,7 +32,7 @@ class Inbox(Generic[T]):
 
     @property
     def full(self) -> bool:
-        """Whether the capacity is used up; an instant's value."""
+        """True while the capacity is used up; an instant's value."""
         return self._weight >= self.capacity
 
     def put(self, item: T, weight: int = 1, *, timeout: float = 0.0) -> bool:

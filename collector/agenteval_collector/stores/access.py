@@ -69,7 +69,7 @@ class TenantDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[TenantConnection]:
-        """Connect for one transaction, which nobody writes into: it is kept as a whole or not at all."""
+        """Connect for one transaction without other writers: it is kept as a whole or not at all."""
         try:
             with self.engine.begin() as connection:
                 # A write that starts as a read would fail, not wait, when another one gets in between.

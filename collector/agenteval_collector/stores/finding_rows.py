@@ -1,4 +1,4 @@
-"""The findings of a trace as rows, by their keys: which there are after something more is known of it. Pure."""
+"""The rows of a trace's findings by their keys, as they are after something more is known of the trace. Pure."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,10 +26,9 @@ def worst(severities: Iterable[str]) -> Severity | None:
 
 
 def with_live(rows: Rows, found: Iterable[Finding], recounted: Iterable[Finding] = ()) -> Rows:
-    """The rows of a trace that goes on, after these were found in it. Those that are known stay as they are.
+    """Return the rows of a trace that goes on, after these were found in it. Rows that are known stay as they are.
 
-    `recounted` are all loops of their kinds that are found so far by who counts the steps of the trace, perhaps not
-    from its beginning.
+    `recounted` are all loops of their kinds found so far by counting the trace's steps, perhaps not from its beginning.
     """
     live = dict(rows)
     for finding in (*_unknown(recounted, rows), *found):
@@ -39,7 +38,7 @@ def with_live(rows: Rows, found: Iterable[Finding], recounted: Iterable[Finding]
 
 
 def with_complete(rows: Rows, record: TraceRecord) -> Rows:
-    """The rows of a complete trace: what stays of before, named by it, and what this revision of it shows."""
+    """Return the rows of a complete trace: those that stay, with its names, and what this revision of it shows."""
     told = {key: _named(row, record) for key, row in rows.items() if _stays(row)}
     found = _found(rows, told, record.session_id, record.findings)
     return told | {key: row for key, row in found.items() if key not in told}
@@ -85,8 +84,8 @@ def _found(rows: Rows, told: Collection[Key], session_id: str, findings: Sequenc
 
 
 def _unknown(loops: Iterable[Finding], rows: Collection[Key]) -> list[Finding]:
-    """Those of the loops that are not among `rows`. A loop that is known on a span on which it is not found now was
-    counted otherwise: one of the same kind stands for it."""
+    """Return the loops that are not among `rows`. A known loop whose span does not show it now was counted otherwise:
+    it stands for one of the same kind."""
     unknown: list[Finding] = []
     for kind, group in groupby(sorted(loops, key=lambda each: each.kind), key=lambda each: each.kind):
         found = {each.span_id or "": each for each in group}
@@ -107,12 +106,12 @@ def _numbered(findings: Sequence[Finding]) -> list[tuple[Key, Finding]]:
 
 
 def _stays(row: Row) -> bool:
-    """Whether a new revision leaves it: what was told, and what the trace alone does not show."""
+    """Return whether a new revision leaves the row: it was told, or the trace alone does not show it."""
     return row["mode"] is not None or row["kind"] == FindingKind.UNUSUAL_EFFORT
 
 
 def _named(row: Row, record: TraceRecord) -> Row:
-    """A row with what the complete trace tells of it; then it counts, whoever it is of."""
+    """Return a row with the names that the complete trace gives it. It counts from now on, even without an agent."""
     return {
         **row,
         "session_id": record.session_id,

@@ -55,7 +55,7 @@ class FindingStore:
         self._database = database
 
     def keep(self, found: Sequence[Finding], recounted: Sequence[Finding] = ()) -> News:
-        """Keep what was found in traces that go on, where it is not known; what is new by that.
+        """Keep what was found in traces that go on, unless it is known. Returns what is new.
 
         `recounted`: loops that were found by counting the steps of a trace that has arrived so far, all of their kind.
         """
@@ -65,12 +65,12 @@ class FindingStore:
         return News(told=news.told, counted=news.counted)
 
     def newest(self, limit: int) -> list[Finding]:
-        """So many of those that were told live last, the oldest of them first."""
+        """Return the `limit` findings that were told live last, the oldest of them first."""
         query = select(*facts(findings)).where(own(findings), findings.c.mode.is_not(None))
         return self._read(query.order_by(findings.c.found_at.desc()).limit(limit))[::-1]
 
     def overdue(self, before: int) -> list[Finding]:
-        """Those found before that time (ns) whose agent is not known yet, the oldest: they count now all the same."""
+        """Count the oldest findings from before that time (ns) whose agent is still not known, and return them."""
         query = select(*facts(findings)).where(
             own(findings),
             # As the index has it, which SQLite takes for a constant only.
@@ -96,7 +96,7 @@ class FindingStore:
         return self._read(query.order_by(findings.c.found_at.desc()).limit(MAX_UNEXPORTED))[::-1]
 
     def exported(self, keys: Sequence[ExportedKey]) -> None:
-        """The events of these findings have left."""
+        """Mark that the events of these findings have left."""
         key = tuple_(findings.c.trace_id, findings.c.kind, findings.c.span_id)
         with self._database.writing() as connection:
             for each in keys:
@@ -195,7 +195,7 @@ def _stored(connection: TenantConnection, trace_ids: Collection[str]) -> dict[st
 def _write(
     connection: TenantConnection, before: Mapping[str, Rows], after: Mapping[str, Rows], retold: Mapping[str, str]
 ) -> FindingNews:
-    """Turn the rows of the traces from what they were into what they are; what is new by that.
+    """Change the rows of the traces from `before` to `after`. Returns what is new.
 
     `retold` are the sessions of traces whose loops may show on other traces now: nobody is told of these again.
     """

@@ -24,8 +24,8 @@ def found_in_trace(connection: TenantConnection, trace_id: str) -> Found:
 def found_in_sessions(
     connection: TenantConnection, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN
 ) -> dict[str, Found]:
-    """The findings of these sessions, at most `limit` of each. `running` has the traces of each session that are not
-    complete: their findings may be those of no session yet, but of the trace."""
+    """Return the findings of these sessions, at most `limit` of each. `running` has the traces of each that are not
+    complete: their findings may be stored with the trace alone."""
     owners = {trace_id: session_id for session_id, trace_ids in running.items() for trace_id in trace_ids}
     return _found(connection, findings.c.session_id, owners | {each: each for each in running}, limit)
 
@@ -60,7 +60,7 @@ def judged_failures(connection: TenantConnection, session_ids: Collection[str]) 
 def _found(
     connection: TenantConnection, column: Column[str], owners: Mapping[str, str], limit: int
 ) -> dict[str, Found]:
-    """By owner, what was found where `column` has one of the values that are its own."""
+    """Return the findings of each owner; `owners` has the owner of each value of `column`."""
     counts = {owner: dict.fromkeys(Severity, 0) for owner in owners.values()}
     shown: dict[str, list[Mapping[Any, Any]]] = {owner: [] for owner in owners.values()}
     for some in in_parts(list(owners)):

@@ -22,7 +22,7 @@ class HabitStore:
         self._database = database
 
     def load(self) -> dict[Habit, str]:
-        """All there are."""
+        """Return all histories."""
         with self._database.reading() as connection:
             rows = connection.execute(select(sender_habits)).all()
         return {

@@ -1,4 +1,4 @@
-"""What waits for the judge, and what it has not scored, out of rows."""
+"""Read from rows what waits for the judge, and what it has not scored."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -13,7 +13,7 @@ from agenteval_collector.stores.schema import outcomes, own, traces
 from otel_agenteval.outcome import Evaluation, Method, Status, Subject
 
 LEFT_TO_JUDGE = (Status.PENDING, Status.SCORED, Status.OVER_BUDGET, Status.FAILED)
-"""What a judged outcome is that the judge was to give, whatever came of that."""
+"""The statuses of outcomes that were left to the judge, whatever came of it."""
 
 _NEWEST = and_(
     traces.c.tenant == outcomes.c.tenant,
@@ -39,7 +39,7 @@ def read_pending(connection: TenantConnection, before: int, after: str, limit: i
 
 
 def is_left_to_judge(connection: TenantConnection, session_id: str) -> bool:
-    """Whether a trace of the session was left to the judge, whatever came of it."""
+    """Return whether a trace of the session was left to the judge, whatever came of it."""
     query = select(outcomes.c.status).where(
         *_of_judge(),
         outcomes.c.session_id == session_id,

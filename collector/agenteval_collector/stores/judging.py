@@ -1,4 +1,4 @@
-"""What the judge was asked and answered, and what it has cost."""
+"""The exchanges with the judge, and what they have cost."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ _TRIM = delete(judge_exchanges).where(
 
 
 def read_exchanges(connection: TenantConnection, trace_id: str) -> list[Exchange]:
-    """What was asked about a trace, in the order of asking."""
+    """Return the exchanges about a trace, in the order of asking."""
     query = (
         select(judge_exchanges)
         .where(own(judge_exchanges), judge_exchanges.c.trace_id == trace_id)

@@ -1,4 +1,4 @@
-"""What people say of traces, beside what evaluators said."""
+"""The labels that people give traces, beside the scores of evaluators."""
 
 from itertools import groupby, islice
 

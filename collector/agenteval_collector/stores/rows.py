@@ -68,7 +68,7 @@ def outcome_row(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def counts_at_once(evaluation: Evaluation) -> bool:
-    """Whether instruments count it with its commit: not what is pending, nor a session before it is over."""
+    """Return whether instruments count it with its commit; pending outcomes, and those of sessions, count later."""
     return evaluation.subject is not Subject.SESSION and evaluation.outcome.status is not Status.PENDING
 
 
@@ -106,7 +106,7 @@ def _outcome(row: Mapping[Any, Any]) -> Outcome:
 
 
 UNUSUAL: Final = 1
-"""Of `sessions.attention`, that a trace of the session has a finding of unusual effort."""
+"""The bit of `sessions.attention` that says that a trace of the session has a finding of unusual effort."""
 
 
 def effort_from(column: str) -> Effort:
@@ -115,7 +115,7 @@ def effort_from(column: str) -> Effort:
 
 
 def session_row(session: SessionRecord, found: Mapping[str, int]) -> dict[str, Any]:
-    """`found`: the columns that say what was found in it."""
+    """Make the row of a session; `found` are the columns that say what was found in it."""
     return {
         **found,
         "session_id": session.session_id,

@@ -1,4 +1,4 @@
-"""What traces add to their runs, and what was reported of runs, as rows."""
+"""The rows of what traces add to their runs, and of run reports."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ def trim_run_reports(connection: TenantConnection, before: int) -> None:
 
 
 def report_of(row: Mapping[Any, Any]) -> RunReport:
-    """What was reported of a run, and when."""
+    """Return the run report of a row."""
     return RunReport(
         task_id=row["task_id"],
         run_id=row["run_id"],
@@ -72,7 +72,7 @@ def report_of(row: Mapping[Any, Any]) -> RunReport:
 
 
 def run_trace_of(row: Mapping[Any, Any]) -> RunTrace:
-    """What a trace adds to its run."""
+    """Return what a trace adds to its run, from its row."""
     facts = json.loads(row["facts"])
     found = facts.pop("violations")
     return RunTrace(

@@ -29,7 +29,7 @@ JUDGED_FAILURE = text("success = 0 AND method = 'llm' AND subject = 'trace'")
 
 
 def own(table: FromClause) -> ColumnElement[bool]:
-    """Whether a row belongs to the tenant of the connection (`access.TenantConnection`)."""
+    """Make the condition that a row belongs to the tenant of the connection (`access.TenantConnection`)."""
     return table.c.tenant == bindparam("own")
 
 

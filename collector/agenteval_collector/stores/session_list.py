@@ -60,7 +60,7 @@ def _conditions(wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:
 
 
 def _has(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Whether the session has such a row of `table`."""
+    """Make the condition that the session has such a row of `table`."""
     is_of_session = table.c.tenant == sessions.c.tenant, table.c.session_id == sessions.c.session_id
     return exists(select(literal(1)).where(*is_of_session, *conditions))
 

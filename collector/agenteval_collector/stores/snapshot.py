@@ -54,8 +54,8 @@ class Snapshot:
         return found_in_trace(self._connection, trace_id)
 
     def found_in_sessions(self, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN) -> dict[str, Found]:
-        """The findings of sessions, at most `limit` of each. `running` has the traces of each that are not complete:
-        their findings may be those of no session yet, but of the trace."""
+        """Return the findings of sessions, at most `limit` of each. `running` has the traces of each that are not
+        complete: their findings may be stored with the trace alone."""
         return found_in_sessions(self._connection, running, limit)
 
     def evaluations(self, subject: Subject, ids: Sequence[str]) -> dict[str, list[Evaluation]]:

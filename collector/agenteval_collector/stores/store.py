@@ -63,13 +63,13 @@ TENANT = "default"
 NEWEST = 16
 """Newest traces of a session whose answers are read again when the session is opened again."""
 TRIM_EXCHANGES_EVERY = 60.0
-"""Seconds without a judgement: those bring exchanges, and to look for old ones costs as much as to keep a trace."""
+"""Seconds between looks for old exchanges while no judgement comes: a look costs as much as keeping a trace."""
 TRIM_REPORTS_EVERY = 3600.0
 """Seconds."""
 TRIM_LINKS_EVERY = 600.0
 """Seconds."""
 PROCESSES_OF = 100
-"""Newest traces of a session by which it is told who takes part in it."""
+"""Newest traces of a session whose processes take part in it."""
 BEFORE, AFTER = 7, 8
 """Neighbours of a trace far back: enough to compare it and those behind it, traces without an answer included."""
 
@@ -112,14 +112,14 @@ class Store:
             database.engine.dispose()
 
     def commit(self, commit: Commit) -> News:
-        """Keep all of `commit`. Its evaluations come back each with whether it is its trace's first that is not
-        pending, and with the scores of sessions that are over and have waited for its judgements."""
+        """Keep all of `commit`. Its evaluations come back, each with whether it is its trace's first that is not
+        pending. With them come the scores of sessions that are over and only waited for these judgements."""
         evaluations = list(commit.evaluations)
         for session in commit.sessions.values():
             evaluations += session.evaluations
         with self._writing(durable=bool(commit.judgements)) as connection:
             known = _outcomes_counted(connection, evaluations)
-            # First: what comes behind one of these in a commit is newer.
+            # First: a later revision of one of these in the same commit is newer.
             write_same(connection, commit.same)
             upsert(connection, traces, [trace_row(trace) for trace in commit.traces])
             upsert(connection, trace_views, [view_row(trace) for trace in commit.traces])
@@ -159,7 +159,7 @@ class Store:
         )
 
     def save_checkpoint(self, offset: int) -> None:
-        """The offset of the log below which everything is scored."""
+        """Save the offset of the log below which everything is scored."""
         with self._writing() as connection:
             upsert(connection, progress, [{"checkpoint": offset}])
 
@@ -198,7 +198,7 @@ class Store:
             return read_pending(connection, before, after, limit)
 
     def judged(self, session_id: str) -> bool:
-        """Whether a trace of the session was left to the judge, whatever came of it."""
+        """Return whether a trace of the session was left to the judge, whatever came of it."""
         with self._pipeline.reading() as connection:
             return is_left_to_judge(connection, session_id)
 
@@ -289,8 +289,8 @@ class Store:
             return list(connection.execute(query).scalars().all())
 
     def finalize(self, session_ids: Sequence[str]) -> News:
-        """Mark that the sessions are over: those that were not before count now, with their scores. The scores of a
-        session that waits for the judge do with the commit of the last judgement that it waits for."""
+        """Mark that the sessions are over: those that were not before count now, with their scores. Where a session
+        waits for the judge, its scores count with the commit of the last judgement."""
         ids = {"ids": json.dumps(list(session_ids))}
         are_over = (
             own(sessions),
@@ -425,7 +425,7 @@ _COUNT_SESSIONS = (
 
 
 def _count_sessions(connection: TenantConnection, session_ids: Sequence[str]) -> list[Evaluation]:
-    """Mark as counted what was not of those of the sessions that are over and wait for no judgement; these scores."""
+    """Mark as counted the scores of those sessions that are over and wait for no judgement. Returns the new ones."""
     rows = connection.execute(_UNCOUNTED_SESSIONS, {"ids": json.dumps(list(session_ids))}).mappings().all()
     uncounted = [evaluation_of(row) for row in rows]
     waiting = {each.subject_id for each in uncounted if waits_for_judge(each.outcome)}
@@ -472,7 +472,7 @@ def _turns(connection: TenantConnection, trace_ids: Sequence[str]) -> dict[str, 
 
 
 def _forget_older_outcomes(connection: TenantConnection, trace: TraceRecord) -> None:
-    """Outcomes that an earlier revision has and this one has not, because the settings changed in between."""
+    """Forget outcomes that only an earlier revision has, because the settings changed in between."""
     if trace.revision > 1:
         connection.execute(
             delete(outcomes).where(

@@ -16,7 +16,7 @@ _PLAIN = (
 )
 """The fields that are JSON as they are."""
 _REVISED = ("revision", "complete", "span_count", "status_reason")
-"""Those of them in which revisions may differ that say the same."""
+"""The ones among all fields in which revisions that say the same may differ."""
 
 
 def view_json(view: TraceView) -> str:
@@ -40,7 +40,7 @@ def view_json(view: TraceView) -> str:
 
 
 def revision_json(view: TraceView) -> str:
-    """The fields in which revisions may differ that say the same, as text."""
+    """The fields in which revisions that say the same may differ, as text."""
     return json.dumps(_of_revision(view))
 
 

@@ -49,6 +49,44 @@ def make_app(
     scrapes = ReadingThreads("api-scrape", threads=1, waiting=3, timeout=query_timeout)
     pages = Pages(queries, clock=clock or SystemClock(), grpc_endpoint=grpc_endpoint)
 
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        reads.close()
+        scrapes.close()
+
+    refusals = Refusals(pages.error)
+    app = Starlette(
+        routes=[
+            *api_routes(queries, reads),
+            *_page_routes(pages, reads),
+            *_machine_routes(metrics, health, scrapes),
+        ],
+        middleware=_middleware(keys, loopback=loopback),
+        exception_handlers={
+            CollectorError: refusals.collector_error,
+            HTTPException: refusals.http_error,
+            Exception: refusals.internal_error,
+        },
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
+    app.state.reads = reads
+    return app
+
+
+def _middleware(keys: Sequence[str], *, loopback: bool) -> list[Middleware]:
+    middleware = [Middleware(SecurityHeaders)]
+    if loopback:
+        middleware.append(Middleware(LoopbackHost))
+    if keys:
+        middleware.append(Middleware(Keys, keys=keys, open_paths=("/healthz", "/readyz")))
+    return middleware
+
+
+def _machine_routes(
+    metrics: Callable[[], tuple[bytes, str]], health: Callable[[], str | None], scrapes: ReadingThreads
+) -> list[Route]:
     async def scrape(request: Request) -> Response:
         body, content_type = await scrapes.run(metrics)
         return Response(body, headers={"Content-Type": content_type})
@@ -62,37 +100,7 @@ def make_app(
             return json_response(encode({"status": "ready"}))
         return error_response(503, "unavailable", reason)
 
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        yield
-        reads.close()
-        scrapes.close()
-
-    middleware = [Middleware(SecurityHeaders)]
-    if loopback:
-        middleware.append(Middleware(LoopbackHost))
-    if keys:
-        middleware.append(Middleware(Keys, keys=keys, open_paths=("/healthz", "/readyz")))
-    refusals = Refusals(pages.error)
-    app = Starlette(
-        routes=[
-            *api_routes(queries, reads),
-            *_page_routes(pages, reads),
-            Route("/metrics", scrape),
-            Route("/healthz", healthz),
-            Route("/readyz", readyz),
-        ],
-        middleware=middleware,
-        exception_handlers={
-            CollectorError: refusals.collector_error,
-            HTTPException: refusals.http_error,
-            Exception: refusals.internal_error,
-        },
-        lifespan=lifespan,
-    )
-    app.router.redirect_slashes = False
-    app.state.reads = reads
-    return app
+    return [Route("/metrics", scrape), Route("/healthz", healthz), Route("/readyz", readyz)]
 
 
 def _page_routes(pages: Pages, reads: ReadingThreads) -> list[Route]:

@@ -63,7 +63,7 @@ class Collector:
             raise
 
     def _build_emission(self) -> None:
-        """Everything that hears of commits, and live detection, which is heard of without one."""
+        """Make everything that hears of commits, and live detection, which tells of findings without one."""
         store, clock = self.storage.store, self._clock
         self.output = make_output(self._settings, store)
         self._telemetry = self.output.collector
@@ -75,7 +75,7 @@ class Collector:
         self.loops = LoopStage(live, self._announcer, self.open_spans, self._telemetry)
 
     def _build_evaluation(self) -> None:
-        """The evaluation, and the judge behind it, which hands its judgements back to the evaluation's inbox."""
+        """Make the evaluation, and the judge behind it, which hands its judgements back to the evaluation's inbox."""
         settings, store, clock = self._settings, self.storage.store, self._clock
         self._core = EvaluationCore(
             settings, store, clock, self._telemetry, make_judging(settings, store), self.storage
@@ -110,7 +110,7 @@ class Collector:
         return judge
 
     def _build_assembly(self) -> None:
-        """The assembly, the log in front of it, and what the receiver hands to the log."""
+        """Make the assembly, the log in front of it, and what the receiver hands to the log."""
         settings, storage, clock, telemetry = self._settings, self.storage, self._clock, self._telemetry
         self.assembler = make_assembler(settings.assembly, clock, telemetry, storage, self.loops, self.open_spans)
         self.assembly = AssemblyStage(
@@ -130,7 +130,7 @@ class Collector:
         self._ingest = Ingest(self.log, self.assembly, limits, telemetry)
 
     def _build_queries(self) -> None:
-        """The answers to questions from outside, and the reports that come from there."""
+        """Make the queries and the reports from outside."""
         store, clock = self.storage.store, self._clock
         self._reliability = reliability_reports(self._settings, store, clock)
         running = Running(self.assembler, self.open_spans, self._core.read)
@@ -147,7 +147,7 @@ class Collector:
         )
 
     def _build_doors(self) -> None:
-        """The ports, and what they say of the health of everything behind them."""
+        """Make the ports, and the health of everything behind them."""
         config = self._settings.server
         service = EvaluationService(self.queries, self.reports, self._feed, max_watchers=WATCH_THREADS)
         grpc, http = GrpcServer(config, self._ingest, service), HttpServers(config)
@@ -156,7 +156,7 @@ class Collector:
         self._servers = Servers(config, grpc, http, self._ingest, web)
 
     def _show_levels(self) -> None:
-        """The gauges."""
+        """Register the gauges."""
         self.output.evaluations.observe_sessions(self._core.live)
         self.output.observe_reliability(self._reliability)
         self._telemetry.observe_assembly(self.assembler)
@@ -174,7 +174,7 @@ class Collector:
 
     @property
     def ready(self) -> bool:
-        """Whether every port accepts and every stage can do its work."""
+        """True while every port accepts and every stage can do its work."""
         return self._health.sentence() is None
 
     def shutdown(self) -> None:

@@ -37,7 +37,7 @@ def make_feed(output: TelemetryOutput, store: Store, live: LiveLoops, open_spans
 
 
 def make_fanout(output: TelemetryOutput, feed: Feed) -> Fanout:
-    """Everybody who is told of commits; the feed first: a loop may still be stopped."""
+    """The sinks that are told of commits, the feed first: a loop may still be stopped."""
     sinks: dict[str, NewsSink] = {"feed": feed, "findings": output.findings, "instruments": output.evaluations}
     if output.events is not None:
         sinks["events"] = output.events

@@ -35,7 +35,7 @@ TRACES_PER_REQUEST = 2
 
 
 def make_judging(settings: Settings, store: Store) -> Judging:
-    """Make what decides which outcomes are left to the judge; where there is none, it says so of all."""
+    """Make what decides which outcomes are left to the judge; without a judge, none is."""
     evaluators = _evaluators(settings)
     return Referrals(evaluators, settings.judge.sample, store.judged) if settings.judge.on else NoJudge(evaluators)
 

@@ -7,7 +7,7 @@ from agenteval_collector.model.judging import JudgeJob
 
 
 class NoJudgeStage:
-    """Has no room, as nothing is left to a judge that is not there; and says so where it is asked for trouble."""
+    """Has no room for jobs, as no outcome is left to it. Its trouble is that there is no judge."""
 
     trouble = NO_JUDGE
     health = None

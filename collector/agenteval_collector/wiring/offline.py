@@ -29,7 +29,7 @@ class Progress(Protocol):
     """Hears how far a replay has come."""
 
     def __call__(self, traces: int, /) -> None:
-        """So many traces were scored just now."""
+        """Hear that so many more traces were scored."""
 
 
 class OfflineCollector:
@@ -126,7 +126,7 @@ class OfflineCollector:
 
 
 class _Done:
-    """Turns how many are left into how many were done since the last call."""
+    """Turns the number of traces left into the number done since the last call."""
 
     def __init__(self, left: int, progress: Progress) -> None:
         self._left = left

@@ -170,7 +170,7 @@ def evaluator_config(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig
 
 
 def _evaluators(settings: Settings, plugged: Iterable[EntryPoint] | None) -> list[TraceEvaluator]:
-    """All there are, on or off. One name is one evaluator, and the settings name none that does not exist."""
+    """Return all evaluators, on or off. Raises ConfigError for a name used twice or a setting of an unknown one."""
     evaluators = [kind() for kind in TRACE_EVALUATORS]
     names = {*(each.name for each in evaluators), *EvaluatorsConfig.model_fields}
     rubrics: set[str] = set()
@@ -201,7 +201,7 @@ def _weights(configured: EvaluatorsConfig) -> dict[str, float]:
 
 
 def _weightless(settings: Settings) -> dict[str, str]:
-    """By signal without a weight in session scores, a sentence that says why it has none."""
+    """Return, by signal without a weight in session scores, a sentence that says why it has none."""
     found = {}
     for name, weight in _weights(settings.evaluators).items():
         if not evaluator_config(settings.evaluators, name).enabled:

@@ -42,7 +42,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def refuse_open_doors(server: ServerConfig) -> None:
-    """Raises ConfigError where a port would be open to the network without TLS and keys."""
+    """Raise ConfigError where a port would be open to the network without TLS and keys."""
     if bool(server.tls_certificate) != bool(server.tls_key):
         raise ConfigError("server: tls_certificate and tls_key are needed together")
     protected = bool(server.tls_certificate and server.keys)

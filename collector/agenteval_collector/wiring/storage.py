@@ -27,7 +27,7 @@ class Storage:
 
     @property
     def closed(self) -> bool:
-        """Whether the folder is free for others."""
+        """True once the folder is free for others."""
         return self._lock.closed
 
     def trace(self, trace_id: str) -> AssembledTrace | None:

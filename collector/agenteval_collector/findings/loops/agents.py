@@ -4,14 +4,14 @@ from collections import OrderedDict
 from typing import Final
 
 MAX_NAMES: Final = 256
-"""Spans of a trace whose agent is remembered for the steps below them. The first are forgotten for more."""
+"""Spans of a trace whose agent is remembered for the steps below them; beyond that, the first are forgotten."""
 
 
 class Agents:
     """The agents of one trace, as far as the spans that have arrived name them.
 
-    A step is of the agent that it names, else of the one that the span above it names, or the steps beside it name.
-    Beside the run of an agent it may be that agent's or that of whoever called it: then nobody can tell.
+    A step is of the agent that it names, else of the one that the span above it names, or the steps beside it name. A
+    step beside an agent's run may be of that agent or of its caller: then its agent is not known.
     """
 
     def __init__(self) -> None:

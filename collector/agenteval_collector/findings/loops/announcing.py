@@ -59,7 +59,7 @@ class Announcer:
             self._emission.take_news(self._store.keep(found, recounted))
 
     def count_overdue(self) -> None:
-        """To be called again and again, as often as one likes. Raises RetryableError; nothing was counted then."""
+        """Count findings that still have no agent; may be called often. Raises RetryableError, with none counted."""
         with self._lock:
             now = self._clock.monotonic()
             if now < self._next_look:

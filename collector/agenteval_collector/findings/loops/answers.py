@@ -1,4 +1,4 @@
-"""Whether an agent goes on giving the same answer across the turns of a session."""
+"""Find an agent that goes on giving the same answer across the turns of a session."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -12,8 +12,8 @@ THRESHOLD: Final = 0.5
 
 
 class RepeatedAnswer(NamedTuple):
-    """The second restatement in a row, in turn number `turn` of the trace: of the answer how many turns `back`, by
-    which score, and what is in doubt."""
+    """The second restatement in a row: turn number `turn` of the trace restates, by `score`, the answer of `back` turns
+    before. `doubt` says what is in doubt."""
 
     turn: int
     score: float
@@ -22,11 +22,11 @@ class RepeatedAnswer(NamedTuple):
 
 
 def repeated_answer(previous: Sequence[SaidTurn], turns: Sequence[SaidTurn]) -> RepeatedAnswer | None:
-    """The first of `turns`, after `previous` ones of the session, oldest first, that is a repeated answer.
+    """Return the first of `turns` that is a repeated answer, after the `previous` ones of the session, oldest first.
 
-    It is one where it and the turn before both restate an answer to another question, and it brings no successful call,
-    no number and no id that the turns before it had not. The very same words three times in a row are one whatever they
-    come with, but in doubt, as they are where a question was not recorded, and where the answer is brief.
+    It is one where it and the turn before both restate an answer to another question, and it brings no new successful
+    call, number or id. The same words three times in a row are always one, but in doubt if they bring something new. It
+    is in doubt, too, where a question was not recorded or the answer is brief.
     """
     said = [*previous, *turns]
     for at in range(len(previous), len(said)):
@@ -49,9 +49,9 @@ def repeated_answer(previous: Sequence[SaidTurn], turns: Sequence[SaidTurn]) -> 
 
 
 def _restates(said: Sequence[SaidTurn], at: int) -> tuple[float, int] | None:
-    """The score of the answer `at` and how many turns before it stands what it restates; None where it restates none.
+    """Return the score by which answer `at` restates an earlier one, and how many turns back; None where it does not.
 
-    Who asks the same may be given the same.
+    An answer may be the same where the question is.
     """
     if at < 1:
         return None

@@ -41,15 +41,15 @@ class TraceLoops:
     def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> list[Finding]:
         """Return the loops of a complete trace.
 
-        Steps that our processor has watched in the agent are not looked at again: what it found, their spans carry.
+        Steps that our processor has watched in the agent are not looked at again: their spans carry what it found.
         """
         watched = {Span.FromString(raw).span_id.hex() for raw, origin in assembled.spans if is_watched(raw, origin)}
-        # Calls that no span tells of have that of their turn; the processor does not see them.
+        # Calls without a span of their own have their turn's span id; the processor does not see them.
         watched.difference_update(turn.span_id for turn in trace.turns)
         detectors = Detectors(session_id, trace.trace_id, self._rules)
         before, now = _told(trace)
         for step in before:
-            detectors.observe(step)  # What this completes, an earlier trace has told.
+            detectors.observe(step)  # Loops that this completes were told with an earlier trace.
         steps = [*now, *(step for step in steps_of(trace) if step.span_id not in watched)]
         if self._rules.agents and any(step.agent is None for step in steps) and _misses_its_root(assembled):
             # The root may name an agent that has rules of its own: then this is not the last revision.

@@ -30,7 +30,7 @@ from otel_agenteval.model import Json
 from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME, SERVICE_VERSION
 
 MAX_TRACES: Final = 2048
-"""Traces that are watched at once; the one that nothing came of for longest is left to its completion."""
+"""Traces that are watched at once; beyond that, the one without a new span for longest is left to its completion."""
 
 MAX_SESSION_ID: Final = 1024
 """Characters of a session's id that findings carry."""
@@ -40,8 +40,8 @@ MAX_SESSION_ID: Final = 1024
 class FoundLive:
     """Findings of spans that have just arrived.
 
-    `carried` was found in the agent's process and travelled on them. `recounted` was found here, by counting the steps
-    of a trace: of its kind all that were found so far, as this may have begun in the middle of the trace.
+    `carried` was found in the agent's process and travelled on them. `recounted` was found here by counting the steps
+    of a trace, perhaps not from its beginning: all findings of its kind so far.
     """
 
     carried: list[Finding] = field(default_factory=list)
@@ -61,7 +61,7 @@ class LiveLoops:
         return len(self._traces)
 
     def observe(self, arrivals: Iterable[Arrival], found: FoundLive) -> None:
-        """Add to `found` what is wrong since these spans have arrived."""
+        """Add to `found` what is found with these spans."""
         for span, origin in sorted(arrivals, key=lambda arrival: arrival.span.end_time_unix_nano):
             if span.end_time_unix_nano:
                 self._arrived(span, origin, found)
@@ -74,7 +74,7 @@ class LiveLoops:
         return frozenset[str]().union(*(trace.processes for trace in of_session))
 
     def forget_all(self) -> None:
-        """Spans were lost: what is in a row is not known any more."""
+        """Forget all traces: spans were lost, so it is not known any more which steps are in a row."""
         self._traces.clear()
 
     def _arrived(self, span: Span, origin: Origin, found: FoundLive) -> None:
@@ -96,7 +96,7 @@ class LiveLoops:
         version = known_text(resource.get(SERVICE_VERSION))
 
         def whole(finding: Finding) -> Finding:
-            """The finding with what is known now of whose it is."""
+            """Return the finding with the session, agent and service that are known now."""
             return replace(
                 finding,
                 session_id=trace.session_id or trace.trace_id,

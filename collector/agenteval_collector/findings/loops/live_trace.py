@@ -45,7 +45,7 @@ class LiveTrace:
     def observe(self, step: Step, parent_id: bytes, resource: bytes) -> list[Finding]:
         """Return the loops that a step completes. None of them once the trace is in doubt, by this step or before.
 
-        An exporter sends what has ended, in this order. What comes by another one may come earlier or later.
+        An exporter sends spans in the order of their ends. Spans from another exporter may come earlier or later.
         """
         ended_at = step.ended_at or 0
         # Without names, what one agent does is what stands below one span: agents side by side have spans each.

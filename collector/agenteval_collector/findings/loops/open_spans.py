@@ -23,7 +23,7 @@ from otel_agenteval.model import Trace
 from otel_agenteval.semconv import AGENTEVAL_SPAN_COUNT
 
 MAX_SPANS: Final = 65_536
-"""Open spans; those of the trace that began first are forgotten for more."""
+"""Open spans; beyond that, those of the trace that began first are forgotten."""
 MAX_PROCESSES: Final = 4096
 """Processes that are remembered; the one that was silent for longest is forgotten first."""
 MAX_SHOWN: Final = 100
@@ -134,17 +134,17 @@ class OpenSpans:
             return self._shown(trace_id)
 
     def goes_on(self, trace_id: str) -> bool:
-        """Whether a span of the trace is open in a process that lives, or whose death was not told yet."""
+        """Return whether a span of the trace is open in a process that lives, or whose death was not told yet."""
         with self._lock:
             return bool(self._spans(trace_id)) and not self._is_told(trace_id)
 
     def stopped(self, trace_id: str) -> str | None:
-        """Why a trace will not go on: its spans are open, and no process that has one is heard of; else None."""
+        """Return why a trace will not go on: no process with one of its open spans is heard of. None where it may."""
         with self._lock:
             return self._stopped(trace_id)
 
     def death(self, trace_id: str) -> Death | None:
-        """What was known of a trace whose processes died; None where one lives, and where nothing is open."""
+        """Return what was known of a trace whose processes died; None where one lives, or nothing is open."""
         with self._lock:
             reason = self._stopped(trace_id)
             if reason is None:
@@ -162,7 +162,7 @@ class OpenSpans:
             )
 
     def died(self) -> list[str]:
-        """The traces that have died since this was asked last, and have to be closed."""
+        """Return the traces that have died since the last call, and have to be closed. This tells their death."""
         with self._lock:
             alive = {process_id for process_id in self._processes if not self._is_gone(process_id)}
             silent = [
@@ -177,7 +177,7 @@ class OpenSpans:
             return found
 
     def closed(self, trace_id: str) -> None:
-        """A revision of the trace is stored: where its death was told, it does not run any more."""
+        """Note that a revision of the trace is stored: if its death was told, it is not running any more."""
         with self._lock:
             if self._is_told(trace_id):
                 self._traces[trace_id].closed = True
@@ -236,7 +236,7 @@ class OpenSpans:
         )
 
     def _heard_on(self, spans: Sequence[_Open]) -> int:
-        """When one of the processes was heard of last, in nanoseconds since the Unix epoch; 0: all are forgotten."""
+        """Return when one of the processes was last heard of, in ns since the Unix epoch; 0: all are forgotten."""
         known = (self._processes.get(each.process_id) for each in spans)
         return max((process.heard_on for process in known if process is not None), default=0)
 
@@ -287,7 +287,7 @@ class OpenSpans:
         return process
 
     def _is_told(self, trace_id: str) -> bool:
-        """Whether the trace's death was told, and none of its processes was heard of since."""
+        """Return whether the trace's death was told, and none of its processes was heard of since."""
         trace = self._traces.get(trace_id)
         if trace is None:
             return False

@@ -35,7 +35,7 @@ def live_step(span: Span, said: Mapping[str, Json], agent: str | None) -> Step |
     if step.kind is StepKind.TOOL and step.result is None and step.error is None:
         return replace(step, arguments=None)
     if step.kind is StepKind.MODEL and _asks_for_tools(said):
-        # What is said beside a request is no reply, whatever it repeats.
+        # Text beside a request for tools is no reply, whatever it repeats.
         return replace(step, result="")
     return step
 

@@ -10,8 +10,8 @@ _FOUND = AGENTEVAL_FINDINGS.encode()
 def is_watched(span: bytes, origin: Origin) -> bool:
     """Return whether the detectors ran over this serialized span where it ended. They do not run again here.
 
-    Searching bytes is far cheaper than walking attributes. Content that quotes the name costs the span's trace what
-    the detectors would say of it, and nothing else.
+    Searching bytes is far cheaper than walking attributes. Where content quotes the name, the detectors skip its span;
+    nothing else is lost.
     """
     return _WATCHED in origin.resource or _WATCHED in span
 

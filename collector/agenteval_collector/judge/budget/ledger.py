@@ -85,8 +85,8 @@ class Room:
 class Ledger:
     """The ledger of a judge under a budget of whole hours and days of UTC.
 
-    `models` are all that can be asked. Where one of them has no price, the bounds on money would be met by requests
-    that cost nobody knows what: they are no bounds then, which is logged once as a warning.
+    `models` are all that can be asked. Where one of them has no price, the bounds on money do not apply, which is
+    logged once as a warning.
 
     Belongs to the judge's event loop. Its calls of the store hold the loop up for a millisecond or two
     each, at most four for a request that takes seconds.
@@ -126,7 +126,7 @@ class Ledger:
         their timeout. Raises OverBudget where what is used up, or kept for other traces, leaves no room."""
         input_tokens = estimated_tokens(request)
         estimate = self._spend(request.model, 1, input_tokens, _OUTPUT_TOKENS)
-        # Whoever asks beyond the own room holds a place that those may need for whom room is kept: no waiting for them.
+        # Beyond its own room a trace does not wait for those that room is kept for: they may need the place it holds.
         while not self._fits(replace(estimate, requests=0 if room.left else 1), gone=self._kept):
             await self._settled.wait()
         room.left = max(room.left - 1, 0)
@@ -137,7 +137,7 @@ class Ledger:
 
     def correct(self, reservation: Reservation, requests: int, input_tokens: int, output_tokens: int) -> None:
         """Put what was used up in the place of a reservation."""
-        # Whoever waits runs only after the correction is made: there is nothing to wait for in between.
+        # Those woken run only after the correction is made: nothing is awaited in between.
         self._wake()
         self._reserved.remove(reservation)
         used, estimate = self._spend(reservation.model, requests, input_tokens, output_tokens), reservation.estimate
@@ -157,7 +157,7 @@ class Ledger:
     def _fits(self, estimate: Spend, *, gone: int = 0) -> bool:
         """Tell whether there is room now; there may be later where it does not raise OverBudget.
 
-        `gone` are requests that are as good as used up.
+        `gone` are requests that count as used up.
         """
         hour = self._hour()
         starts = {hours: hour - hour % hours for hours in {bound.hours for bound in self._bounds}}

@@ -26,7 +26,7 @@ NO_ANSWER: Final = "no_answer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One thing of a list. `labels` are ours and short, `values` were recorded and may be of any length."""
+    """An entry of a list. `labels` are ours and short, `values` were recorded and may be of any length."""
 
     kind: str
     labels: Mapping[str, Json] = field(default_factory=dict)

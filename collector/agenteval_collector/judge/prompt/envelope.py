@@ -18,7 +18,7 @@ from agenteval_collector.judge.prompt.schemas import strict
 from otel_agenteval.model import Json
 
 MAX_REPEATED_CHARACTERS = 4_000
-"""Of a reply that was no answer, this much is shown to the judge again."""
+"""Characters of a malformed reply that are shown to the judge again."""
 
 _RULES = """\
 You judge the recorded work of an AI agent. You have no tools and take no action: you only reply.
@@ -84,7 +84,7 @@ def reask(envelope: Envelope, reply_text: str, error: str) -> Envelope:
 
 
 def conceal(canary: str, text: str) -> str:
-    """Replace the canary in a reply or an error: whoever knows it could write what looks like a reply."""
+    """Replace the canary in a reply or an error: with it, data could imitate a reply."""
     return text.replace(canary, "...")
 
 

@@ -52,10 +52,10 @@ class Backlog:
         self.closed = True
 
     def add(self, waiting: Waiting) -> Waiting | None:
-        """Add a new job, unless it is closed. Returns what has no place.
+        """Add a new job, unless it is closed. Returns the job that has no place, if any.
 
-        That is the newest that is neither urgent nor was tried where an urgent one came into a full backlog, else the
-        new one. A newer revision takes the place of an older one that waits, and an older one is dropped.
+        Where an urgent job comes into a full backlog, that is the newest that is neither urgent nor was tried; else it
+        is the new one. A newer revision takes the place of an older one that waits, and an older one is dropped.
         """
         if self.closed:
             return None
@@ -89,8 +89,8 @@ class Backlog:
     def take(self, now: float, *, probe: bool = False) -> Waiting | None:
         """Take the next job that may be judged; None where there is none.
 
-        To `probe` whether the judge is back, it is one of those that were tried least: a trace that is itself what
-        the judge cannot bear must not be the probe each time.
+        To `probe` whether the judge is back, it is one of those that were tried least: a trace that itself makes the
+        judge fail must not be the probe each time.
         """
         ready = (each for each in self._in_order.values() if each.due <= now)
         first = min(ready, key=lambda each: each.tries, default=None) if probe else next(ready, None)

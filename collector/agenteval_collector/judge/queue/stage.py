@@ -32,7 +32,7 @@ CLOSING: Final = 2.0
 """Seconds for the judge to close its connections."""
 
 Wait: TypeAlias = Callable[[asyncio.Event, float | None], Awaitable[None]]
-"""Waits for an event, at most so many seconds; None: as long as it likes."""
+"""Waits for an event, at most so many seconds; None: without a limit."""
 
 
 async def wait_at_most(event: asyncio.Event, seconds: float | None) -> None:

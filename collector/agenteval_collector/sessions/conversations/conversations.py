@@ -4,8 +4,8 @@ A conversation is a chain of traces, each going on from the one before. What joi
 traces there are, so a trace that arrives late may take others with it: those that go on from it, and those that were
 taken for the first continuation of a trace, and are the second.
 
-Who names a session is in that one, and so are the traces behind it that name none. Those before the first that names
-one are in its session too. Where nobody does, the session's id is that of the first trace.
+A trace that names a session is in that one, and so are the traces behind it that name none. Those before the first that
+names one are in its session too. Where none does, the session's id is that of the first trace.
 """
 
 from dataclasses import replace
@@ -23,8 +23,8 @@ MAX_SERVICES: Final = 1000
 
 
 class Conversations:
-    """What is known is in the store, and in the commit that goes on; remembered is only in which services all traces
-    name their session, as there is nothing to look up then."""
+    """Finds sessions by the links in the store and in the current commit. It remembers only in which services all
+    traces name their session: for these nothing has to be looked up."""
 
     def __init__(self, store: LinkStore) -> None:
         self._store = store
@@ -43,7 +43,7 @@ class Conversations:
         known.put(link)
         if before is not None or self._has_unnamed(link):
             moves = _join(known, link, before)
-            # Which session this trace was in before, the evaluation sees itself.
+            # The evaluation itself sees in which session this trace was before.
             for own in (moves, commit.moves):
                 own.pop(link.trace_id, None)
             for move in moves.values():
@@ -53,7 +53,7 @@ class Conversations:
         return known.changed[link.trace_id].session_id
 
     def _has_unnamed(self, link: Link) -> bool:
-        """Whether this or any other link of its service names no session."""
+        """Return whether this or any other link of its service names no session."""
         found = self._unnamed.get(link.service)
         if not found and link.named is None:
             found = True
@@ -65,7 +65,7 @@ class Conversations:
 
 
 def _join(known: KnownLinks, link: Link, before: Link | None) -> dict[str, Move]:
-    """Put a link, which was `before`, and all that are concerned where they belong; what moves by that."""
+    """Put a link, which was `before`, and all that are affected where they belong. Returns what moves by that."""
     parent = known.parent(link)
     now = link.behind(parent)
     if now.named is None and (before is None or before.is_joined_as(now)):

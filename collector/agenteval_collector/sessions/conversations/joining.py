@@ -12,13 +12,13 @@ RETRY: Final = 60 * 1_000_000_000
 
 
 def link_of(trace: Trace) -> Link:
-    """The trace as the only one of its session; without digests where it is in none that messages make."""
+    """Return the link of a trace as if alone in its session; without digests where no messages join it to others."""
     user = trace.user_id or ""
     known = trace.conversation or Conversation()
     answered = bool(trace.turns) and trace.turns[-1].error is None
     follows, said = known.follows, known.said
     if known.begins is not None and user:
-        # Only of a user who is named it can be told that the same words are another attempt.
+        # Only with a named user, the same words can be told to be another attempt.
         follows, said = known.begins, said if answered else known.begins
     elif known == Conversation(reply=known.reply):
         follows, answered = known.reply, False
@@ -38,8 +38,8 @@ def link_of(trace: Trace) -> Link:
 
 
 def parent_of(link: Link, enders: Sequence[Link]) -> Link | None:
-    """The trace that `link` goes on from, of the traces that end in what it follows; None where that is not certain:
-    where several traces end alike, whose the link is cannot be known."""
+    """Return which of `enders`, the traces that end in what `link` follows, it goes on from. None where there is none,
+    or it is not certain, as several end alike."""
     earlier = [each for each in enders if each.place < link.place and _may_be_one(link, each)]
     same = [each for each in earlier if each.named is not None and each.named == link.named]
     earlier = same or earlier
@@ -55,8 +55,8 @@ def parent_of(link: Link, enders: Sequence[Link]) -> Link | None:
 
 
 def is_fork(link: Link, parent: Link, enders: Sequence[Link], rivals: Iterable[Link]) -> bool:
-    """Whether another one of `rivals`, which follow the same, goes on from `parent` before `link`. A call that was not
-    answered is not before: it was tried again. Who names the same session as the parent is before who names none."""
+    """Return whether another one of `rivals`, which follow the same, goes on from `parent` before `link`. One without
+    an answer does not: it was tried again. One that names the parent's session comes before one that does not."""
     place = _rank(link, parent)
     others = (each for each in rivals if each.trace_id != link.trace_id and each.answered)
     return any(_rank(each, parent) < place and parent_of(each, enders) is parent for each in others)

@@ -19,7 +19,7 @@ class LinkStore(Protocol):
     def link(self, trace_id: str) -> Link | None: ...
 
     def has_unnamed(self, service: str) -> bool:
-        """Whether any link of the service names no session."""
+        """Return whether any link of the service names no session."""
         ...
 
     def ending(self, service: str, key: bytes, named: str | None) -> Sequence[Link]:
@@ -62,10 +62,10 @@ class KnownLinks:
         return None if is_fork(link, parent, enders, rivals) else parent
 
     def affected(self, links: Sequence[Link]) -> list[Link]:
-        """The others that may go on from somewhere else now that these are, or were, there.
+        """Return the other links that may go on from somewhere else, because `links` are new or have changed.
 
-        Only what started later: it goes on from here, or is the second to go on from the same. Before this one it may
-        have been the only one to. And what names no session is second to what names one.
+        Links that started later may go on from these, or become the second to go on from the same trace. Where these
+        name a session, that holds for earlier links that name none, too.
         """
         found = {}
         for link in links:
@@ -76,7 +76,7 @@ class KnownLinks:
         return [each for each in found.values() if each.trace_id != links[0].trace_id]
 
     def chain(self, first: Link) -> tuple[list[Link], list[Link]]:
-        """This one and those behind it up to the next that name a session, and these."""
+        """Return this link with those behind it that name no session, and the next ones behind them that do."""
         chain, naming = [first], list[Link]()
         for link in chain:
             if len(chain) >= MAX_MOVED:
@@ -103,7 +103,7 @@ class KnownLinks:
         return [each for each in found if each.follows in keys and since <= each.started_at <= until]
 
     def _now(self, stored: Iterable[Link], service: str) -> list[Link]:
-        """These, as they have become, and all that are newer than the store."""
+        """Return these links as they are now, and all of the service that are newer than the store."""
         links = {each.trace_id: each for each in stored}
         for newer in (self._committing, self.changed):
             links.update((each.trace_id, each) for each in newer.values() if each.service == service)

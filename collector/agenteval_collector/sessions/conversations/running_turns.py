@@ -47,7 +47,7 @@ class RunningTurns:
         self._store = store
 
     def joined(self, trace: Trace, session_id: str, commit: Commit) -> Trace:
-        """The trace, told of the calls of its session whose results it was sent alone, where they are known."""
+        """Return the trace, told of those calls of its session whose results alone it was sent, as far as known."""
         if not trace.results_alone:
             return trace
         earlier = self._before(session_id, (trace.started_at, trace.trace_id), commit)
@@ -55,7 +55,7 @@ class RunningTurns:
         return trace.told_of(told.calls, told.now)
 
     def behind(self, commit: Commit) -> dict[str, str]:
-        """The traces that are told something else now that those of `commit` are there: their sessions, by id."""
+        """Return, by trace id, the sessions of traces that are told of other calls because of those of `commit`."""
         found: dict[str, str] = {}
         for trace_id, session_id in commit.overtaken:
             found |= self._told_by(trace_id, _session(trace_id, session_id, commit), commit)

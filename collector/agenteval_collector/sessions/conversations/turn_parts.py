@@ -14,7 +14,7 @@ MAX_CALLS: Final = 100
 """Calls that are known of a turn, the newest."""
 
 MAX_CHARACTERS: Final = 50_000
-"""Characters of these that are known, as of arguments and results."""
+"""Characters of their arguments and results that are known."""
 
 
 class Told(NamedTuple):

@@ -116,8 +116,8 @@ class Trace:
         """Spans of the stored revision, read from the store's file."""
         with closing(sqlite3.connect(f"file:{self._served.data_dir / 'agenteval.db'}?mode=ro", uri=True)) as store:
             query = (
-                "SELECT revision, json_extract(json_patch(document, revised), '$.span_count') "
-                "FROM traces JOIN trace_documents USING (tenant, trace_id) WHERE trace_id = ?"
+                "SELECT revision, json_extract(json_patch(view, revised), '$.span_count') "
+                "FROM traces JOIN trace_views USING (tenant, trace_id) WHERE trace_id = ?"
             )
             self.revision, spans = store.execute(query, (self._id.hex(),)).fetchone() or (0, 0)
         return int(spans)

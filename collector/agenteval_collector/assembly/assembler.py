@@ -91,13 +91,15 @@ class Assembler:
 
         What the store and the log raise passes through; the same requests can be given again then.
         """
-        parsed = [(request, list(items_of(request))) for request in requests]
+        parsed = [(request, items_of(request)) for request in requests]
         unseen = {trace_id for _, items in parsed for trace_id, _, _ in items if trace_id not in self._open}
         known = self._look_up(unseen) if unseen else {}
         touched: dict[bytes, OpenTrace] = {}
         forgotten: set[bytes] = set()
         arrivals: list[Arrival] = []
+        size = 0
         for request, items in parsed:
+            size += len(request.body)
             receipt = Receipt(request.offset, request.received_at)
             for trace_id, item, origin in items:
                 trace = self._open.get(trace_id)
@@ -120,8 +122,9 @@ class Assembler:
         if known:
             self._closed.trim()
         if arrivals:
-            self._loops.take_arrivals(arrivals, sum(len(request.body) for request in requests))
-        return self._counted(touched.values()) + self._within_memory()
+            self._loops.take_arrivals(arrivals, size)
+        complete = self._counted(touched.values())
+        return complete if self._open_bytes <= self._max_open_bytes else complete + self._within_memory()
 
     def due(self) -> list[AssembledTrace]:
         """Return the traces whose time has come."""

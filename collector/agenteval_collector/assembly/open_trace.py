@@ -180,7 +180,8 @@ class OpenTrace:
         self.awaiting.add(span, span_id, raw, origin, missing_parent=parent_id if orphan else None)
         if orphan and origin.process is not None:
             self._awaited.setdefault(parent_id, set()).add(origin.process)
-        self._added(receipt)
+        if not self.changed or receipt.offset not in self.offsets:
+            self._added(receipt)
         # Searching bytes is far cheaper than walking attributes, and one span in a trace carries the marker.
         process = (raw.rfind(_MARKER) >= 0 and self._mark(span, origin.process)) or origin.process
         if known is None:

@@ -1,12 +1,11 @@
 """Read spans and log records out of requests, and bring a trace back from the requests of the log."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, Record
@@ -72,31 +71,30 @@ def assembled(
     )
 
 
-def items_of(request: LoggedRequest) -> Iterator[tuple[bytes, Span | Record, Origin]]:
-    """Yield the request's spans, and its log records that carry GenAI content, with their trace ids."""
+def items_of(request: LoggedRequest) -> Sequence[tuple[bytes, Span | Record, Origin]]:
+    """Return the request's spans, and its log records that carry GenAI content, with their trace ids."""
+    items: list[tuple[bytes, Span | Record, Origin]] = []
     if request.signal is Signal.TRACES:
         for resource_spans in ExportTraceServiceRequest.FromString(request.body).resource_spans:
+            resource = resource_spans.resource.SerializeToString()
             for scope_spans in resource_spans.scope_spans:
-                origin = _origin(resource_spans.resource, scope_spans.scope.name)
-                for span in scope_spans.spans:
-                    yield span.trace_id, span, origin
-        return
+                origin = _origin(resource, scope_spans.scope.name)
+                items += [(span.trace_id, span, origin) for span in scope_spans.spans]
+        return items
     for resource_logs in ExportLogsServiceRequest.FromString(request.body).resource_logs:
+        resource = resource_logs.resource.SerializeToString()
         for scope_logs in resource_logs.scope_logs:
-            origin = _origin(resource_logs.resource, scope_logs.scope.name)
+            origin = _origin(resource, scope_logs.scope.name)
             for record in scope_logs.log_records:
                 if record.trace_id not in _NO_TRACE and _GEN_AI in (raw := record.SerializeToString()):
                     answer = any(name in raw for name in _ANSWERS)
-                    yield record.trace_id, Record(raw, record.span_id, answer), origin
-
-
-def _origin(resource: Resource, scope: str) -> Origin:
-    return _known_origin(resource.SerializeToString(), scope)
+                    items.append((record.trace_id, Record(raw, record.span_id, answer), origin))
+    return items
 
 
 # A few services send everything: what comes from one place shares one object.
 @lru_cache(maxsize=256)
-def _known_origin(raw: bytes, scope: str) -> Origin:
+def _origin(raw: bytes, scope: str) -> Origin:
     named = resource_of(raw)
     process, service = named.get(AGENTEVAL_PROCESS_ID), named.get(SERVICE_NAME)
     return Origin(

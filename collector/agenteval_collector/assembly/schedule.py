@@ -30,7 +30,8 @@ class Schedule:
 
     def due(self, now: float) -> list[bytes]:
         """Return the traces to look at by now. Each has to be asked for again."""
-        if self.next() > now:
+        first = next(iter(self._touched.values()), math.inf)
+        if first + self._settle > now and not (self._heap and self._heap[0][0] <= now):
             return []
         due: dict[bytes, None] = {}
         for trace_id, touched in self._touched.items():

@@ -110,8 +110,8 @@ class Dialect(ABC):
 
     name: ClassVar[str]
     """Lower snake case, as listed in `Trace.dialects`."""
-    content_switch: ClassVar[str]
-    """Advice where its spans lack content, in a clause: "set X=true in the agent"."""
+    content_switch: ClassVar[str | None] = None
+    """Advice where its spans lack content, in a clause: "set X=true in the agent"; None where there is no switch."""
     rank: ClassVar[int] = 1000
     """The rank among the dialects of a span: each fact is taken from the lowest rank that knows it. Dialects that
     correct the GenAI conventions on their own spans are below 50."""

@@ -52,6 +52,7 @@ class SpanFacts:
     tool: str | None = None
     call_id: str | None = None
     arguments: Json = None
+    """Decoded (`decode_arguments`), not as the text that was recorded."""
     result: Json = None
     error: str | None = None
     hands_over_to: str | None = None

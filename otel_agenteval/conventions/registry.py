@@ -29,4 +29,4 @@ def content_switch(names: Collection[str]) -> str | None:
     spoken = [dialect for dialect in DIALECTS if dialect.name in names]
     # Beside a vendor's dialect, its own switch is the right one.
     own = [dialect for dialect in spoken if not dialect.is_common]
-    return next((dialect.content_switch for dialect in (*own, *spoken)), None)
+    return next((dialect.content_switch for dialect in (*own, *spoken) if dialect.content_switch), None)

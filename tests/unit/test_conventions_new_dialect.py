@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 MODULE = """
+from otel_agenteval.conventions.decoding import decode_arguments
 from otel_agenteval.conventions.dialect import Dialect, Keys, SpanKind
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, USER, Content
@@ -36,7 +37,8 @@ class Acme(Dialect):
             facts.input = Content.recorded_as(given, USER)
             facts.output = Content.recorded_as(returned, ASSISTANT)
         elif facts.role is Role.TOOL:
-            facts.tool, facts.arguments, facts.result = span.attributes.get("acme.tool"), given, returned
+            facts.tool, facts.arguments = span.attributes.get("acme.tool"), decode_arguments(given)
+            facts.result = returned
         return facts
 """
 READERS = """
@@ -99,6 +101,11 @@ def test_a_module_among_the_dialects_is_seen_by_every_reader(tmp_path: Path) -> 
         "question": True,
         "advice": "set ACME_CONTENT=1",
     }
+
+
+def test_a_dialect_needs_no_switch(tmp_path: Path) -> None:
+    (tmp_path / "acme.py").write_text(MODULE.replace('    content_switch = "set ACME_CONTENT=1"\n', ""))
+    assert read(tmp_path)["advice"] is None
 
 
 def test_without_the_module_nobody_sees_it() -> None:

@@ -1,1 +1,1 @@
-"""A demonstration: sample agents, instrumented for real, and a collector that scores them while they run."""
+"""Sample agents, instrumented for real: nothing goes in, spans come out. `cli/demo.py` runs them with a collector."""

@@ -9,9 +9,9 @@ import re
 from typing import Final
 
 from otel_agenteval.model import Json
-from otel_agenteval.sensitive import PERSONAL, PLACEHOLDER, Finding, Kind, find
+from otel_agenteval.sensitive import PERSONAL, PLACEHOLDER, Kind, Match, find
 
-__all__ = ["PERSONAL", "Finding", "Kind", "Redactor", "canonical", "find"]
+__all__ = ["PERSONAL", "Kind", "Match", "Redactor", "canonical", "find"]
 
 MAX_DEPTH: Final = 64
 TOO_DEEP: Final = "[nested too deep to be redacted]"
@@ -36,10 +36,10 @@ class Redactor:
         self._foreign: set[str] = set()
 
     def redact(self, value: Json) -> Json:
-        """Return `value` with a placeholder for every finding in its texts, in keys and in JSON inside texts too.
+        """Return `value` with a placeholder for every match in its texts, in keys and in JSON inside texts too.
 
         Texts and numbers under names such as `password`, `api_key` or `phone` are replaced whole; what is an object
-        there, such as the schema of a parameter, is looked through. JSON inside a text that holds a finding is
+        there, such as the schema of a parameter, is looked through. JSON inside a text that holds a match is
         written anew. Placeholders that stand in `value` already stay, and are given to no other value. What lies
         deeper than `MAX_DEPTH` is left out, and says so.
         """
@@ -82,14 +82,14 @@ class Redactor:
 
     def _plain(self, text: str) -> str:
         for _ in range(PASSES):
-            findings = find(text)
-            if not findings:
+            matches = find(text)
+            if not matches:
                 break
             parts, end = [], 0
-            for finding in findings:
-                placeholder = self._placeholder(finding.kind, text[finding.start : finding.end])
-                parts += [text[end : finding.start], placeholder]
-                end = finding.end
+            for match in matches:
+                placeholder = self._placeholder(match.kind, text[match.start : match.end])
+                parts += [text[end : match.start], placeholder]
+                end = match.end
             text = "".join((*parts, text[end:]))
         return text
 

@@ -43,7 +43,7 @@ PLACEHOLDER: Final = re.compile(rf"\[(?:{'|'.join(Kind)})_[1-9][0-9]{{0,8}}\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Match:
     """One value: `text[start:end]`."""
 
     kind: Kind
@@ -65,7 +65,7 @@ class _Pattern:
     sign: re.Pattern[str] | None = None
 
 
-def find(text: str, kinds: Collection[Kind] = EVERY) -> list[Finding]:
+def find(text: str, kinds: Collection[Kind] = EVERY) -> list[Match]:
     """Return the findings of `kinds` in `text` by place. None overlaps another finding, of whatever kind; where kinds
     compete, the more specific one wins."""
     if not any(True for pattern in _PATTERNS if pattern.kind in kinds for _ in _candidates(pattern, text)):
@@ -78,7 +78,7 @@ def find(text: str, kinds: Collection[Kind] = EVERY) -> list[Finding]:
         for start, end in _candidates(pattern, text):
             if taken.find(1, start, end) < 0:
                 _take(taken, start, end)
-                found.append(Finding(pattern.kind, start, end))
+                found.append(Match(pattern.kind, start, end))
     return sorted((finding for finding in found if finding.kind in kinds), key=lambda finding: finding.start)
 
 

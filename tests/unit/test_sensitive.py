@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval import sensitive
 from otel_agenteval.model import Json
-from otel_agenteval.sensitive import Finding, Kind, find
+from otel_agenteval.sensitive import Kind, Match, find
 from tests.support.vectors import published
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c"
@@ -109,7 +109,7 @@ def test_what_only_looks_like_it_stays(text: str) -> None:
 
 def test_the_more_specific_kind_wins() -> None:
     text = "api_key=sk-abcdefghijklmnopqrst"
-    assert find(text) == [Finding(Kind.API_KEY, 8, len(text))]
+    assert find(text) == [Match(Kind.API_KEY, 8, len(text))]
 
 
 PIECES = (

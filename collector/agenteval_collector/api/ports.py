@@ -195,3 +195,29 @@ class NothingRuns:
 
     def open_spans(self, trace_id: str) -> tuple[Sequence[OpenSpan], str | None]:
         return (), None
+
+
+class Lost(Protocol):
+    """A number of events that were lost at this point of a subscription."""
+
+    @property
+    def count(self) -> int: ...
+
+
+class Subscription(Protocol):
+    """The events that one watcher has not read yet, bounded; `get` returns None after `timeout` seconds without one."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def get(self, timeout: float) -> Evaluation | Finding | Lost | None: ...
+
+    def close(self) -> None: ...
+
+
+class Feed(Protocol):
+    """The source of subscriptions."""
+
+    def subscribe(
+        self, session_id: str | None, names: Collection[str], process_id: str | None, missed_seconds: float
+    ) -> Subscription: ...

@@ -1,14 +1,14 @@
 """Our own gRPC service: the documents of the HTTP API, the watch stream, and reports from outside."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 
 from agenteval_collector.api.documents import TraceDocument
-from agenteval_collector.api.ports import Queries, Reports
+from agenteval_collector.api.ports import Feed, Queries, Reports, Subscription
 from agenteval_collector.api.sessions import PARAMETERS, session_filter
 from agenteval_collector.api.starts import starts_report
 from agenteval_collector.api.wire import DEFAULT_LIMIT, MAX_LIMIT, checked_limit, encode, found, trace_id_of
@@ -30,32 +30,6 @@ LATEST = 2**63 - 1
 _WAKE_SECONDS = 1.0
 
 Response = TypeVar("Response")
-
-
-class Lost(Protocol):
-    """A number of events that were lost at this point of a subscription."""
-
-    @property
-    def count(self) -> int: ...
-
-
-class Subscription(Protocol):
-    """The events that one watcher has not read yet, bounded; `get` returns None after `timeout` seconds without one."""
-
-    @property
-    def closed(self) -> bool: ...
-
-    def get(self, timeout: float) -> Evaluation | Finding | Lost | None: ...
-
-    def close(self) -> None: ...
-
-
-class Feed(Protocol):
-    """The source of subscriptions."""
-
-    def subscribe(
-        self, session_id: str | None, names: Collection[str], process_id: str | None, missed_seconds: float
-    ) -> Subscription: ...
 
 
 def _answering(

@@ -8,6 +8,7 @@ from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judging import JudgeJob, Referral
 from agenteval_collector.model.news import News
+from agenteval_collector.model.running import OpenSpan, RunningTrace
 from agenteval_collector.model.said import SaidTurn
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, StoredPlace
 from otel_agenteval.finding import Finding, Seen
@@ -161,3 +162,23 @@ class TurnFinder(Protocol):
     def joined(self, trace: Trace, session_id: str, commit: Commit) -> Trace: ...
 
     def behind(self, commit: Commit) -> Mapping[str, str]: ...
+
+
+class OpenTraces(Protocol):
+    """The traces of which spans have arrived; the assembler. Safe from any thread."""
+
+    def newest(self, count: int) -> Sequence[AssembledTrace]: ...
+
+    def peek(self, trace_id: str) -> AssembledTrace | None: ...
+
+
+class ReportedTraces(Protocol):
+    """The traces of which processes report open spans. Thread-safe."""
+
+    def running(self) -> Sequence[RunningTrace]: ...
+
+    def begun(self, trace_id: str) -> Trace | None: ...
+
+    def of_trace(self, trace_id: str) -> Sequence[OpenSpan]: ...
+
+    def stopped(self, trace_id: str) -> str | None: ...

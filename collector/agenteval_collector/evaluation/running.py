@@ -2,36 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
-from agenteval_collector.evaluation.ports import Reader
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.evaluation.ports import OpenTraces, Reader, ReportedTraces
 from agenteval_collector.model.running import OpenSpan, RunningTrace
 from agenteval_collector.model.trace_view import TraceView, view_of
 from otel_agenteval.model import Trace
 
 MAX_TRACES = 500
 """Open traces that are looked at, the newest ones: an answer must not take long because much is going on."""
-
-
-class OpenTraces(Protocol):
-    """The traces of which spans have arrived; the assembler. Safe from any thread."""
-
-    def newest(self, count: int) -> Sequence[AssembledTrace]: ...
-
-    def peek(self, trace_id: str) -> AssembledTrace | None: ...
-
-
-class ReportedTraces(Protocol):
-    """The traces of which processes report open spans. Thread-safe."""
-
-    def running(self) -> Sequence[RunningTrace]: ...
-
-    def begun(self, trace_id: str) -> Trace | None: ...
-
-    def of_trace(self, trace_id: str) -> Sequence[OpenSpan]: ...
-
-    def stopped(self, trace_id: str) -> str | None: ...
 
 
 class Running:

@@ -14,7 +14,7 @@ from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.judge.cache import Cache
 from agenteval_collector.judge.checks import decode
 from agenteval_collector.judge.client.ports import Judge, JudgeError, JudgeRefused, JudgeReply, JudgeRequest, Spending
-from agenteval_collector.judge.exchanges import Recording
+from agenteval_collector.judge.exchanges import ExchangeLog
 from agenteval_collector.judge.ports import (
     Answer,
     Budget,
@@ -97,7 +97,7 @@ class TraceQuestions:
     async def __call__(self, question: Question, *, model: str) -> Answer:
         """Ask. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be answered later."""
         asking = self._asking
-        recording = Recording(
+        log = ExchangeLog(
             question,
             model,
             self._exchanges,
@@ -105,18 +105,18 @@ class TraceQuestions:
             clock=asking.clock,
             telemetry=asking.telemetry,
         )
-        votes = await self._poll(recording, range(asking.votes if question.readings else 1))
+        votes = await self._poll(log, range(asking.votes if question.readings else 1))
         if _undecided(question, votes, asking.band):
             # Where there are no further votes to be had, the first ones stand.
             with suppress(NoAnswer, OverBudget):
-                votes += await self._poll(recording, range(asking.votes, asking.votes + SECOND_LOOKS))
+                votes += await self._poll(log, range(asking.votes, asking.votes + SECOND_LOOKS))
         return Answer(
             replies=tuple(vote.reply for vote in votes), model=votes[0].model, temperature=votes[0].temperature
         )
 
-    async def _poll(self, recording: Recording, numbers: Sequence[int]) -> list[Vote]:
+    async def _poll(self, log: ExchangeLog, numbers: Sequence[int]) -> list[Vote]:
         """Collect the valid votes of these numbers, at least one."""
-        results = await asyncio.gather(*(self._vote(recording, number) for number in numbers), return_exceptions=True)
+        results = await asyncio.gather(*(self._vote(log, number) for number in numbers), return_exceptions=True)
         votes = [result for result in results if isinstance(result, Vote)]
         errors = [result for result in results if isinstance(result, BaseException)]
         passing = [error for error in errors if not isinstance(error, NoAnswer | OverBudget)]
@@ -125,38 +125,38 @@ class TraceQuestions:
             raise (passing or errors)[0]
         return votes
 
-    async def _vote(self, recording: Recording, number: int) -> Vote:
-        key = _key(recording.question, recording.model, self._asking.temperature, number)
-        vote, known = await self._asking.cache.get(key, lambda: self._insist(recording))
+    async def _vote(self, log: ExchangeLog, number: int) -> Vote:
+        key = _key(log.question, log.model, self._asking.temperature, number)
+        vote, known = await self._asking.cache.get(key, lambda: self._insist(log))
         if known:
-            recording.repeated(vote.text)
+            log.repeated(vote.text)
         return vote
 
-    async def _insist(self, recording: Recording) -> Vote:
+    async def _insist(self, log: ExchangeLog) -> Vote:
         """Ask until the reply is valid; each time, the judge is told what was wrong with the last one."""
         canary = self._asking.canary
-        envelope = enclose(recording.question, nonce=self._asking.nonce(), canary=canary)
+        envelope = enclose(log.question, nonce=self._asking.nonce(), canary=canary)
         problem = ""
         for _ in range(1 + REASKS):
             asked_at = self._asking.clock.now()
-            reply = await self._request(envelope, recording, asked_at)
+            reply = await self._request(envelope, log, asked_at)
             shown = replace(reply, text=conceal(canary, reply.text))
             try:
-                decoded = decode(reply.text, recording.question, canary)
+                decoded = decode(reply.text, log.question, canary)
             except Malformed as error:
                 problem = conceal(canary, str(error))
-                recording.replied(asked_at, shown, malformed=problem)
+                log.replied(asked_at, shown, malformed=problem)
                 envelope = reask(envelope, shown.text, problem)
             else:
-                recording.replied(asked_at, shown)
+                log.replied(asked_at, shown)
                 return Vote(text=shown.text, reply=decoded, model=reply.model, temperature=reply.temperature)
         raise NoAnswer("malformed", f"no valid reply in {1 + REASKS} requests; the last one: {problem}")
 
-    async def _request(self, envelope: Envelope, recording: Recording, asked_at: int) -> JudgeReply:
+    async def _request(self, envelope: Envelope, log: ExchangeLog, asked_at: int) -> JudgeReply:
         assert self._spending is not None, "questions are asked in a room"
         request = JudgeRequest(
-            name=recording.question.name,
-            model=recording.model,
+            name=log.question.name,
+            model=log.model,
             messages=envelope.messages,
             schema=envelope.schema,
             temperature=self._asking.temperature,
@@ -165,7 +165,7 @@ class TraceQuestions:
         try:
             return await self._asking.judge.ask(request, self._spending)
         except JudgeError as error:
-            recording.failed(asked_at, self._asking.clock.monotonic() - started, error)
+            log.failed(asked_at, self._asking.clock.monotonic() - started, error)
             if isinstance(error, JudgeRefused):
                 raise NoAnswer(error.error_type, str(error)) from error
             raise

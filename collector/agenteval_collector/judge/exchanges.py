@@ -17,7 +17,7 @@ MAX_REPLY: Final = 16 * 1024
 MAX_PROBLEM: Final = 1024
 
 
-class Recording:
+class ExchangeLog:
     """Adds to `exchanges` every request about `question` that comes to its end, and reports it.
 
     The cost is that of the model that was asked, not of the name in the reply: prices are known by that.

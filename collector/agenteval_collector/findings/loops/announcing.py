@@ -1,9 +1,10 @@
 """The one way by which a finding becomes known before its trace is complete."""
 
 import threading
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final
 
+from agenteval_collector.findings.loops.ports import KeptFindings, Rules
 from agenteval_collector.model.news import News, NewsSink
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.finding import Finding
@@ -12,20 +13,6 @@ NAMED_WITHIN: Final = 30.0
 """Seconds after which a finding counts though its agent is not known."""
 LOOK_EVERY: Final = 1.0
 """Seconds between two looks for such findings."""
-
-
-class KeptFindings(Protocol):
-    """The part of the store that keeps findings."""
-
-    def keep(self, found: Sequence[Finding], recounted: Sequence[Finding]) -> News: ...
-
-    def overdue(self, before: int) -> list[Finding]: ...
-
-
-class Rules(Protocol):
-    """Findings as the settings want them, without those that are switched off."""
-
-    def __call__(self, found: Iterable[Finding], /) -> list[Finding]: ...
 
 
 class Announcer:

@@ -1,37 +1,17 @@
 """The links of a service as they are now: those in the store, those of the commit, and what has changed since."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from agenteval_collector.model.links import Link
 from agenteval_collector.sessions.conversations.joining import is_fork, parent_of
+from agenteval_collector.sessions.conversations.ports import LinkStore
 
 MAX_MOVED: Final = 1000
 """Traces that move to another session at once; the rest of a longer chain stays."""
 
 END_OF_TIME: Final = 2**63 - 1
 """Nanoseconds; no trace starts later."""
-
-
-class LinkStore(Protocol):
-    """The look-ups in the store that conversations need: links of a service, of many those that started first."""
-
-    def link(self, trace_id: str) -> Link | None: ...
-
-    def has_unnamed(self, service: str) -> bool:
-        """Return whether any link of the service names no session."""
-        ...
-
-    def ending(self, service: str, key: bytes, named: str | None) -> Sequence[Link]:
-        """Links that end in `key`, first those that name the session `named`, last those that name another."""
-        ...
-
-    def following(
-        self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int
-    ) -> Sequence[Link]:
-        """Links that follow one of at most four `keys`, and started in that time (ns, both ends included); without
-        those that name another session than `named`, if any is given."""
-        ...
 
 
 class KnownLinks:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.trace_view import TraceView
+from agenteval_collector.sessions.conversations.ports import TurnStore
 from agenteval_collector.sessions.conversations.turn_parts import part_in, running_turn, told_of
 from otel_agenteval.model import Trace
 
@@ -18,23 +19,6 @@ MAX_BEHIND: Final = 32
 
 _Place: TypeAlias = tuple[int, str]
 _LookUp: TypeAlias = Callable[[str, _Place], Sequence[TraceView]]
-
-
-class TurnStore(Protocol):
-    """The look-ups in the store that running turns need; those of a session come in pages, with an empty one at last.
-
-    A `place` is a trace's start time and id.
-    """
-
-    def view(self, trace_id: str) -> TraceView | None: ...
-
-    def going_on(self, session_id: str, before: tuple[int, str]) -> Sequence[TraceView]:
-        """The traces before a place whose last turns go on, the newest first."""
-        ...
-
-    def continuing(self, session_id: str, after: tuple[int, str]) -> Sequence[TraceView]:
-        """The traces after a place that continue a turn, the oldest first."""
-        ...
 
 
 class RunningTurns:

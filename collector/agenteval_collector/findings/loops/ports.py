@@ -1,0 +1,21 @@
+"""The ports of live loops: kept findings, and the rules of the settings."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from agenteval_collector.model.news import News
+from otel_agenteval.finding import Finding
+
+
+class KeptFindings(Protocol):
+    """The part of the store that keeps findings."""
+
+    def keep(self, found: Sequence[Finding], recounted: Sequence[Finding]) -> News: ...
+
+    def overdue(self, before: int) -> list[Finding]: ...
+
+
+class Rules(Protocol):
+    """Findings as the settings want them, without those that are switched off."""
+
+    def __call__(self, found: Iterable[Finding], /) -> list[Finding]: ...

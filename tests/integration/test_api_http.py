@@ -18,9 +18,7 @@ from hypothesis import strategies as st
 
 from tests.support.memory_queries import (
     GOOD_TRACE,
-    LOOP_TRACES,
     NOW,
-    SILENT_TRACE,
     MemoryQueries,
     agreement,
     call,
@@ -28,9 +26,9 @@ from tests.support.memory_queries import (
     outcome,
     session,
     trace,
-    travel_agent,
     turn,
 )
+from tests.support.travel_agent import LOOP_TRACES, SILENT_TRACE, travel_agent
 from tests.support.web_server import serve
 
 

@@ -26,7 +26,8 @@ from otel_agenteval.proto.v1.evaluation_pb2_grpc import (
 )
 from tests.support.evaluations import SPAN_ID, TRACE_ID, committed
 from tests.support.eventually import eventually
-from tests.support.memory_queries import GOOD_TRACE, MemoryQueries, MemoryReports, travel_agent
+from tests.support.memory_queries import GOOD_TRACE, MemoryQueries, MemoryReports
+from tests.support.travel_agent import travel_agent
 
 DEADLINE = 20
 THREADS = 4

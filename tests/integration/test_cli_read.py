@@ -24,9 +24,6 @@ from tests.support.collector_process import SCRIPT
 from tests.support.memory_queries import (
     GOOD_TRACE,
     NOW,
-    RUNNING_TRACE,
-    SILENT_TRACE,
-    TOOL_TRACE,
     MemoryQueries,
     agreement,
     call,
@@ -37,10 +34,10 @@ from tests.support.memory_queries import (
     seen,
     session,
     trace,
-    travel_agent,
     turn,
     unjudged,
 )
+from tests.support.travel_agent import RUNNING_TRACE, SILENT_TRACE, TOOL_TRACE, travel_agent
 from tests.support.web_server import serve
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]markup[/] \u202egnp.exe \x9b1A\r:skull:"

@@ -1,4 +1,4 @@
-"""What a command loads: reading commands start in a fraction of a second, because they leave the service alone."""
+"""Reading commands load nothing of the service, so that they start in a fraction of a second."""
 
 import subprocess
 import sys

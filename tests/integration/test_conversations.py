@@ -201,7 +201,7 @@ def test_an_id_that_appears_midway_is_that_of_the_whole_conversation(comes_first
 
 
 def recorded_again(trace: AssembledTrace) -> AssembledTrace:
-    """What the client library itself records of the call: the reply's id, and not a word."""
+    """Make the client library's own span of the call: it has the reply's id, and no content."""
     [(data, origin)] = trace.spans
     span = Span.FromString(data)
     kept = [each for each in span.attributes if each.key not in ("gen_ai.input.messages", "gen_ai.output.messages")]

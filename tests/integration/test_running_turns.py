@@ -25,19 +25,19 @@ CALLS = st.lists(st.sampled_from([SAME, Call("oslo", "one"), Call("rome", "none"
 
 
 class Found(NamedTuple):
-    """What stands in the end, by trace and kind; and how often each kind of loop was told."""
+    """The findings that stand in the end, by trace and kind, and how often each kind of loop was told."""
 
     findings: Counter[tuple[str, str]]
     told: Counter[str]
 
 
 def found_in(batches: list[list[Span]], *, restart: bool = False, in_runs: bool = False) -> Found:
-    """What is found as these are scored, batch by batch; `in_runs`: each in a run of an agent."""
+    """Score these, batch by batch, and return the findings. `in_runs`: each trace is a run of an agent."""
     return found_of([[in_run(each) if in_runs else [each] for each in batch] for batch in batches], restart=restart)
 
 
 def found_of(batches: list[list[list[Span]]], *, restart: bool = False) -> Found:
-    """What is found in traces of several spans."""
+    """Score traces of several spans, and return the findings."""
     with tempfile.TemporaryDirectory() as folder:
         scoring = Scoring(Path(folder))
         try:

@@ -11,20 +11,17 @@ from agenteval_collector.web.app import make_app
 from tests.support.browser import Tab, chromium, open_tab
 from tests.support.memory_queries import (
     GOOD_TRACE,
-    LOOP_TRACES,
     NOW,
-    SILENT_TRACE,
-    TOOL_TRACE,
     MemoryQueries,
     call,
     finding,
     outcome,
     session,
     trace,
-    travel_agent,
     turn,
     unjudged,
 )
+from tests.support.travel_agent import LOOP_TRACES, SILENT_TRACE, TOOL_TRACE, travel_agent
 from tests.support.web_server import serve
 
 pytestmark = pytest.mark.slow

@@ -40,7 +40,7 @@ def root_span(trace: int, *, session: str | None = None) -> Span:
 
 
 def found_live(detectors: LiveLoops, *arrivals: Sequence[Arrival]) -> list[Finding]:
-    """What is found as these arrive, one group after the other: each loop once."""
+    """Give these to live detection, one group after the other, and return each loop once."""
     found: dict[tuple[str, str | None], Finding] = {}
     for group in arrivals:
         live = FoundLive()

@@ -280,6 +280,26 @@ def test_of_an_unknown_sender_no_log_records_are_waited_for_but_for_calls_withou
     assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
 
 
+def test_who_had_content_on_a_span_is_not_waited_for_where_another_has_none() -> None:
+    bench = Bench()
+    bench.send(traces(chat(1, 2), agent(1)))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+    bench.send(traces(bare(2, 2), agent(2)))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+
+
+def test_who_had_content_on_a_span_is_waited_for_once_log_records_have_it() -> None:
+    bench = Bench(max_recent_bytes=1 << 20)
+    bench.send(traces(chat(1, 2), agent(1)))
+    assert closed(bench.advance(SETTLE)) == [(ClosedBy.ROOT, [1, 2])]
+    bench.score()
+    bench.send(logs(log(1, 2, **ANSWER)))
+    assert [trace.revision for trace in bench.advance(SETTLE)] == [2]
+    bench.score()
+    bench.send(traces(bare(2, 2), agent(2)))
+    assert bench.advance(SETTLE_LOGS - 1) == []
+
+
 def test_content_in_an_event_of_the_call_needs_no_log_records() -> None:
     bench = Bench()
     made = bare(1, 2)

@@ -8,7 +8,8 @@ from agenteval_collector.cli.tables import finding_table, session_table, trace_t
 from rich.console import Console
 from rich.table import Table
 
-from tests.support.memory_queries import NOW, finding, trace, travel_agent, turn
+from tests.support.memory_queries import NOW, finding, trace, turn
+from tests.support.travel_agent import travel_agent
 
 SCORES = (
     "task_completion",

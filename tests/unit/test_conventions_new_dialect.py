@@ -83,7 +83,7 @@ print(json.dumps({
 
 
 def read(*folders: Path) -> dict[str, object]:
-    """What every reader sees, in a process of its own, with further folders of dialects."""
+    """Read a trace by every reader, in a process of its own, with further folders of dialects."""
     command = [sys.executable, "-c", READERS, *map(str, folders)]
     found: dict[str, object] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return found

@@ -18,10 +18,7 @@ from hypothesis import strategies as st
 from otel_agenteval.finding import Severity
 from tests.support.memory_queries import (
     GOOD_TRACE,
-    LOOP_TRACES,
     NOW,
-    RUNNING_TRACE,
-    SILENT_TRACE,
     MemoryQueries,
     call,
     exchange,
@@ -32,10 +29,10 @@ from tests.support.memory_queries import (
     session,
     session_outcomes,
     trace,
-    travel_agent,
     turn,
     unjudged,
 )
+from tests.support.travel_agent import LOOP_TRACES, RUNNING_TRACE, SILENT_TRACE, travel_agent
 
 
 def pages(queries: MemoryQueries) -> Pages:
@@ -247,36 +244,6 @@ def test_what_is_unknown_is_an_error_with_a_name() -> None:
         view.trace("0" * 32)
     with pytest.raises(InvalidRequest, match="older_than"):
         view.session("s-42", older_than="٣")
-
-
-@pytest.mark.parametrize(
-    ("time", "expected"),
-    [
-        ("2026-03-02T09:04:00Z", "just now"),
-        ("2026-03-02T09:05:00Z", "just now"),
-        ("2026-03-02T09:03:15.500000Z", "44 s ago"),
-        ("2026-03-02T09:00:59Z", "3 min ago"),
-        ("2026-03-02T06:59:59Z", "2 h ago"),
-        ("2026-02-27T09:04:00Z", "3 d ago"),
-        (None, "never"),
-    ],
-)
-def test_ago(time: str | None, expected: str) -> None:
-    assert formats.ago(time, NOW) == expected
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [("00.25", "250 ms"), ("02.4", "2.4 s"), ("59.96", "60.0 s")],
-)
-def test_between(seconds: str, expected: str) -> None:
-    assert formats.between("2026-03-02T09:00:00Z", f"2026-03-02T09:00:{seconds}Z") == expected
-
-
-def test_between_longer_times() -> None:
-    assert formats.between("2026-03-02T09:00:00Z", "2026-03-02T09:03:12Z") == "3 min 12 s"
-    assert formats.between("2026-03-02T09:00:00Z", "2026-03-02T11:03:12Z") == "2 h 3 min"
-    assert formats.between(None, "2026-03-02T11:03:12Z") == "unknown"
 
 
 @pytest.mark.parametrize(

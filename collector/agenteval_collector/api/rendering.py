@@ -51,9 +51,7 @@ def trace_document(
         "turns": turns,
         "complete": view.complete,
         "partial": view.partial,
-        "closing": None
-        if closing is None
-        else {"by": closing.by.value, "reason": closing.reason, "senders": list(closing.senders)},
+        "closing": None if closing is None else _closing(closing),
         "waits_for": list(view.waits_for),
         "revision": view.revision,
         "status": trace_status(outcome["status"] for outcome in outcomes) if view.complete else "running",

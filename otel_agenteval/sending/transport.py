@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -160,12 +161,23 @@ def open_channel(destination: Destination) -> grpc.Channel:
         options.append(("grpc.enable_http_proxy", 0))
     compression = grpc.Compression.Gzip if destination.gzip else grpc.Compression.NoCompression
     _logger.debug("connecting to %s (%s)", destination.target, destination.source)
+    _keep_grpc_running()
     if not destination.secure:
         return grpc.insecure_channel(destination.target, options, compression)
     credentials = grpc.ssl_channel_credentials(
         _file(destination.certificate), _file(destination.client_key), _file(destination.client_certificate)
     )
     return grpc.secure_channel(destination.target, credentials, options, compression)
+
+
+@cache
+def _keep_grpc_running() -> grpc.Channel:
+    """Open a channel that nobody uses and nobody closes.
+
+    gRPC shuts down on a thread of its own when the last channel closes. A child forked meanwhile would inherit a lock
+    that nobody releases, and hang at its first connection.
+    """
+    return grpc.insecure_channel("127.0.0.1:1")
 
 
 def _file(path: str | None) -> bytes | None:

@@ -76,11 +76,13 @@ dist: $(VENV)/.dev        ## wheel and source distribution in dist/, each instal
 	done
 
 # An old generator, so that the stubs load with every protobuf and grpcio that the project allows.
-proto:                    ## generate the stubs of evaluation.proto again
+proto:                    ## generate the stubs of our proto files again
 	$(PYTHON) -m venv $(VENV)-proto
 	$(VENV)-proto/bin/pip install --quiet grpcio-tools==1.49.1 'setuptools<70'
 	$(VENV)-proto/bin/python -m grpc_tools.protoc -Iproto --python_out=. --pyi_out=. --grpc_python_out=. \
 		proto/otel_agenteval/proto/v1/evaluation.proto
+	$(VENV)-proto/bin/python -m grpc_tools.protoc -Iproto --python_out=. --pyi_out=. \
+		proto/otel_agenteval/proto/v1/frame.proto
 
 clean:                    ## remove what was installed and cached
 	rm -rf $(VENV) $(VENV)-proto $(VENV)-lowest $(VENV)-frameworks $(VENV)-dist .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

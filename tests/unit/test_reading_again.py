@@ -44,11 +44,11 @@ class Pieces:
     spans: dict[bytes, tuple[bytes, Origin]] = field(default_factory=dict)
     logs: dict[bytes, Origin] = field(default_factory=dict)
 
-    def add(self, item: Span | Record, origin: Origin) -> None:
+    def add(self, item: Span | Record, raw: bytes, origin: Origin) -> None:
         if isinstance(item, Record):
-            self.logs[item.raw] = origin
+            self.logs[raw] = origin
         else:
-            self.spans[item.span_id] = (item.SerializeToString(), origin)
+            self.spans[item.span_id] = (raw, origin)
 
     def assembled(self) -> AssembledTrace:
         return AssembledTrace(
@@ -58,15 +58,17 @@ class Pieces:
 
 
 @cache
-def items(path: Path) -> dict[str, list[tuple[Span | Record, Origin]]]:
+def items(path: Path) -> dict[str, list[tuple[Span | Record, bytes, Origin]]]:
     """All that came, by trace."""
     found = defaultdict(list)
     logs = path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb"))
     bodies = [(Signal.TRACES, each) for each in read_requests(path, ExportTraceServiceRequest)]
     more = [(Signal.LOGS, each) for each in read_requests(logs, ExportLogsServiceRequest)] if logs.exists() else []
     for signal, request in [*bodies, *more]:
-        for trace_id, item, origin in items_of(LoggedRequest(1, "default", signal, 0, request.SerializeToString())):
-            found[trace_id.hex()].append((item, origin))
+        for trace_id, item, raw, origin in items_of(
+            LoggedRequest(1, "default", signal, 0, request.SerializeToString())
+        ):
+            found[trace_id.hex()].append((item, raw, origin))
     return dict(found)
 
 
@@ -80,18 +82,22 @@ def begun(item: Span) -> Span:
 
 
 def revisions(
-    trace_id: str, recorded: Sequence[tuple[Span | Record, Origin]], random: Random
+    trace_id: str, recorded: Sequence[tuple[Span | Record, bytes, Origin]], random: Random
 ) -> Iterator[AssembledTrace]:
     """The trace as it stands after each of some pieces, in any order; some spans come before they have ended."""
     came = [*recorded]
     random.shuffle(came)
-    early = [(begun(item), origin) for item, origin in came if isinstance(item, Span) and random.random() < 0.2]
+    early: list[tuple[Span | Record, bytes, Origin]] = []
+    for item, _, origin in came:
+        if isinstance(item, Span) and random.random() < 0.2:
+            first = begun(item)
+            early.append((first, first.SerializeToString(), origin))
     pieces = Pieces(trace_id)
     for piece in (early, came):
         while piece:
             size = random.randint(1, len(piece))
-            for item, origin in piece[:size]:
-                pieces.add(item, origin)
+            for item, raw, origin in piece[:size]:
+                pieces.add(item, raw, origin)
             del piece[:size]
             yield pieces.assembled()
 

@@ -92,7 +92,7 @@ class Assembler:
         What the store and the log raise passes through; the same requests can be given again then.
         """
         parsed = [(request, items_of(request)) for request in requests]
-        unseen = {trace_id for _, items in parsed for trace_id, _, _ in items if trace_id not in self._open}
+        unseen = {trace_id for _, items in parsed for trace_id, _, _, _ in items if trace_id not in self._open}
         known = self._look_up(unseen) if unseen else {}
         touched: dict[bytes, OpenTrace] = {}
         forgotten: set[bytes] = set()
@@ -101,17 +101,17 @@ class Assembler:
         for request, items in parsed:
             size += len(request.body)
             receipt = Receipt(request.offset, request.received_at)
-            for trace_id, item, origin in items:
+            for trace_id, item, raw, origin in items:
                 trace = self._open.get(trace_id)
                 if trace is None:
                     trace = self._find(trace_id, request.tenant, receipt, known, forgotten)
-                    if trace is None or not self._goes_on_with(trace, item):
+                    if trace is None or not self._goes_on_with(trace, item, raw):
                         if trace_id in forgotten:
                             self._telemetry.late(1)
                         continue
                 touched[trace_id] = trace
                 before = trace.size
-                if trace.add(item, origin, receipt):
+                if trace.add(item, raw, origin, receipt):
                     self._open_bytes += trace.size - before
                     if trace.revision > 1:
                         self._telemetry.late(1)
@@ -273,10 +273,10 @@ class Assembler:
         self._closed.keep(trace)
         return trace
 
-    def _goes_on_with(self, trace: OpenTrace, item: Span | Record) -> bool:
+    def _goes_on_with(self, trace: OpenTrace, item: Span | Record, raw: bytes) -> bool:
         """Return whether the trace is open, or was opened again just now for an item that it does not know."""
         if trace.trace_id not in self._open:
-            if trace.knows(item):
+            if trace.knows(item, raw):
                 return False
             self._reopen(trace)
         return True

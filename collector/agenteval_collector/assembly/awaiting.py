@@ -32,9 +32,8 @@ class Awaiting:
         # The habits that were told of, with whether the thing had come.
         self._told: dict[Habit, bool] | None = None
 
-    def add(self, span: Span, span_id: bytes, raw: bytes, origin: Origin, *, missing_parent: bytes | None) -> None:
-        """Take a span, given as bytes in `raw`. `missing_parent` is true where the span names a parent that is not
-        there."""
+    def add(self, span: Span, span_id: bytes, raw: bytes, origin: Origin, missing_parent: bytes | None) -> None:
+        """Take a span, given as bytes in `raw`. `missing_parent` is its parent, where that is not there."""
         parents = self._parents
         if span_id in parents:
             self._came |= parents.pop(span_id)
@@ -55,7 +54,8 @@ class Awaiting:
             if lacks_content(raw):
                 self._expect_logs(span_id, habits.logs)
                 return
-            self._senders.has_content(span, origin, self._tenant)
+            # Others of its name need not be searched for theirs.
+            habits.may_be_bare = False
         if may_log and self._senders.usual(habits.logs) is not Usual.UNKNOWN:
             self._expect_logs(span_id, habits.logs)
 
@@ -93,7 +93,7 @@ class Awaiting:
             return
         told = self._told = self._told or {}
         answered = self._logs(answered=True)
-        for habit in self._came | answered:
+        for habit in self._came | answered if answered else self._came:
             if not told.get(habit, False):
                 self._senders.came(habit, after_all=habit in told)
                 told[habit] = True

@@ -83,23 +83,20 @@ class Completion:
     def closing(self, trace: OpenTrace, by: ClosedBy) -> Closing:
         """Return why the trace is complete, with what is known of its senders."""
         closing, awaiting = self._closings[by], trace.awaiting
-        lacks = awaiting.missing()
-        if not lacks and not awaiting.came:
-            return closing
-        missing = sorted(lacks)
-        came = sorted(self._learned_remote(awaiting.came) - lacks)
+        missing = awaiting.missing()
+        came = [habit for habit in awaiting.came if self._is_learned_remote(habit) and habit not in missing]
         if not missing and not came:
             return closing
         usual = {habit: self._senders.usual(habit) for habit in missing}
         # What was waited for longest is told first.
-        told = sorted(missing, key=lambda habit: _wait(habit, usual[habit], self._waits).seconds, reverse=True)
+        told = sorted(sorted(missing), key=lambda habit: _wait(habit, usual[habit], self._waits).seconds, reverse=True)
         lacking = by is ClosedBy.END and any(
             habit.what in _LOCAL and not _needless(habit, usual[habit]) for habit in missing
         )
         return replace(
             closing,
             partial=closing.partial or lacking,
-            senders=[self._senders.describe(habit) for habit in [*told, *came][:MAX_DESCRIBED]],
+            senders=[self._senders.describe(habit) for habit in [*told, *sorted(came)][:MAX_DESCRIBED]],
         )
 
     def waits_for(self, trace: OpenTrace) -> list[str]:
@@ -126,13 +123,9 @@ class Completion:
             return f"until nothing has come for {seconds:g} s"
         return f"until it is {self._waits.max_age:g} s old"
 
-    def _learned_remote(self, came: frozenset[Habit]) -> frozenset[Habit]:
-        """Those of the parents that came which are remote and were waited for, as they had come in other traces."""
-        return frozenset(
-            habit
-            for habit in came
-            if habit.what is Awaited.REMOTE_PARENT and self._senders.usual(habit) is not Usual.UNKNOWN
-        )
+    def _is_learned_remote(self, habit: Habit) -> bool:
+        """Return whether it is a remote parent's, which was waited for as it had come in other traces."""
+        return habit.what is Awaited.REMOTE_PARENT and self._senders.usual(habit) is not Usual.UNKNOWN
 
 
 def _wait(habit: Habit, usual: Usual, waits: Waits) -> Wait:

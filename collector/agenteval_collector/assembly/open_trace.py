@@ -22,10 +22,8 @@ class Receipt(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A serialized log record of the span that it names. `answer` is true where it holds the answer of that span's
-    model."""
+    """A log record of the span that it names. `answer` is true where it holds the answer of that span's model."""
 
-    raw: bytes
     span_id: bytes
     answer: bool
 
@@ -69,17 +67,17 @@ class OpenTrace:
         self._marked_only: set[str] = set()
         self._unattributed = 0
 
-    def knows(self, item: Span | Record) -> bool:
+    def knows(self, item: Span | Record, raw: bytes) -> bool:
         """Return whether the item is here already, because an exporter has sent it again."""
         if isinstance(item, Record):
-            return item.raw in self.logs
+            return raw in self.logs
         return item.span_id in self.spans and not self._ends(item.span_id, item)
 
-    def add(self, item: Span | Record, origin: Origin, receipt: Receipt) -> bool:
-        """Take a span or a log record. Returns False where it is known already."""
+    def add(self, item: Span | Record, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
+        """Take a span or a log record, which came in the bytes `raw`. Returns False where it is known already."""
         if isinstance(item, Record):
-            return self._add_log(item, origin, receipt)
-        return self._add_span(item, origin, receipt)
+            return self._add_log(item, raw, origin, receipt)
+        return self._add_span(item, raw, origin, receipt)
 
     def reopen(self, now: float) -> None:
         """Go on after a completion: what comes from now on makes the next revision."""
@@ -139,6 +137,8 @@ class OpenTrace:
         Spans that name no process may belong to a process that is known from its markers only; they never stand in
         for the spans of one that names itself.
         """
+        if not self._expected:
+            return 0
         missing, spare = 0, self._unattributed
         for process, expected in list(self._expected.items()):
             of_process = max(0, expected - self._delivered.get(process, 0))
@@ -162,12 +162,11 @@ class OpenTrace:
         """Return whether the item is the end of a span that came without one."""
         return span_id in self._unended and bool(span.end_time_unix_nano)
 
-    def _add_span(self, span: Span, origin: Origin, receipt: Receipt) -> bool:
+    def _add_span(self, span: Span, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
         span_id, parent_id, spans = span.span_id, span.parent_span_id, self.spans
         known = spans.get(span_id)
         if known is not None and not self._ends(span_id, span):
             return False
-        raw = span.SerializeToString()
         if known is not None:
             self.size -= len(known[0])
             self._unended.discard(span_id)
@@ -177,7 +176,7 @@ class OpenTrace:
         self.size += len(raw)
         self._awaited.pop(span_id, None)
         orphan = bool(parent_id) and parent_id not in spans
-        self.awaiting.add(span, span_id, raw, origin, missing_parent=parent_id if orphan else None)
+        self.awaiting.add(span, span_id, raw, origin, parent_id if orphan else None)
         if orphan and origin.process is not None:
             self._awaited.setdefault(parent_id, set()).add(origin.process)
         if not self.changed or receipt.offset not in self.offsets:
@@ -191,11 +190,11 @@ class OpenTrace:
                 self._delivered[process] = self._delivered.get(process, 0) + 1
         return True
 
-    def _add_log(self, record: Record, origin: Origin, receipt: Receipt) -> bool:
-        if record.raw in self.logs:
+    def _add_log(self, record: Record, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
+        if raw in self.logs:
             return False
-        self.logs[record.raw] = origin
-        self.size += len(record.raw)
+        self.logs[raw] = origin
+        self.size += len(raw)
         if record.answer:
             self.awaiting.answered(record.span_id)
         self._added(receipt)

@@ -1,12 +1,11 @@
 """Read spans and log records out of requests, and bring a trace back from the requests of the log."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, Record
 from agenteval_collector.assembly.ports import KeptRequests
@@ -14,6 +13,7 @@ from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled import AssembledTrace, Closing, Death
 from agenteval_collector.model.resources import resource_of
 from agenteval_collector.model.telemetry import LoggedRequest, Origin, Signal
+from otel_agenteval.proto.v1.frame_pb2 import Frame
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, SERVICE_NAME
 
 # Only log records that carry GenAI content are part of a trace; searching their bytes for the namespace lets the
@@ -44,9 +44,9 @@ def refill(trace: OpenTrace, known: KnownTrace, log: KeptRequests) -> bool:
     for request in log.get(sorted(known.offsets)):
         found += 1
         receipt = Receipt(request.offset, request.received_at)
-        for trace_id, item, origin in items_of(request):
+        for trace_id, item, raw, origin in items_of(request):
             if trace_id == trace.trace_id:
-                trace.add(item, origin, receipt)
+                trace.add(item, raw, origin, receipt)
     trace.restored(known.revision)
     return found == len(known.offsets)
 
@@ -71,35 +71,38 @@ def assembled(
     )
 
 
-def items_of(request: LoggedRequest) -> Sequence[tuple[bytes, Span | Record, Origin]]:
-    """Return the request's spans, and its log records that carry GenAI content, with their trace ids."""
-    items: list[tuple[bytes, Span | Record, Origin]] = []
-    if request.signal is Signal.TRACES:
-        for resource_spans in ExportTraceServiceRequest.FromString(request.body).resource_spans:
-            resource = resource_spans.resource.SerializeToString()
-            for scope_spans in resource_spans.scope_spans:
-                origin = _origin(resource, scope_spans.scope.name)
-                items += [(span.trace_id, span, origin) for span in scope_spans.spans]
-        return items
-    for resource_logs in ExportLogsServiceRequest.FromString(request.body).resource_logs:
-        resource = resource_logs.resource.SerializeToString()
-        for scope_logs in resource_logs.scope_logs:
-            origin = _origin(resource, scope_logs.scope.name)
-            for record in scope_logs.log_records:
-                if record.trace_id not in _NO_TRACE and _GEN_AI in (raw := record.SerializeToString()):
+def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | Record, bytes, Origin]]:
+    """Return the request's spans, and its log records that carry GenAI content: each with its trace id before it, and
+    with the bytes it came in and its origin behind it."""
+    items: list[tuple[bytes, Span | Record, bytes, Origin]] = []
+    is_traces = request.signal is Signal.TRACES
+    for resource in Frame.FromString(request.body).resources:
+        for scope in resource.scopes:
+            origin = _origin(resource.resource, scope.scope)
+            raws = scope.items
+            if is_traces:
+                # Parts of one message share its memory, which is faster than memory for each.
+                new_span = ScopeSpans().spans.add if len(raws) > 1 else Span
+                for raw in raws:
+                    span = new_span()
+                    span.MergeFromString(raw)
+                    items.append((span.trace_id, span, raw, origin))
+                continue
+            for raw in raws:
+                if _GEN_AI in raw and (record := LogRecord.FromString(raw)).trace_id not in _NO_TRACE:
                     answer = any(name in raw for name in _ANSWERS)
-                    items.append((record.trace_id, Record(raw, record.span_id, answer), origin))
+                    items.append((record.trace_id, Record(record.span_id, answer), raw, origin))
     return items
 
 
 # A few services send everything: what comes from one place shares one object.
 @lru_cache(maxsize=256)
-def _origin(raw: bytes, scope: str) -> Origin:
-    named = resource_of(raw)
+def _origin(resource: bytes, scope: bytes) -> Origin:
+    named = resource_of(resource)
     process, service = named.get(AGENTEVAL_PROCESS_ID), named.get(SERVICE_NAME)
     return Origin(
-        resource=raw,
-        scope=scope,
+        resource=resource,
+        scope=InstrumentationScope.FromString(scope).name,
         process=process if isinstance(process, str) else None,
         service=service if isinstance(service, str) else "",
     )

@@ -7,7 +7,7 @@ longest is forgotten for a new one.
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -29,6 +29,7 @@ MAX_NAME: Final = 200
 WRITES_LOGS: Final = frozenset({"opentelemetry.instrumentation.openai_v2"})
 """Scopes whose model calls are known to have their content in log records."""
 
+_ALWAYS: Final = "+" * LAST
 _OPERATION = GEN_AI_OPERATION_NAME.encode()
 
 
@@ -45,14 +46,17 @@ class SenderRules:
     logs: bool | None = None
 
 
-class Habits(NamedTuple):
+class Habits:
     """The habits of spans of one name. `may_be_bare`: they call models, and none was seen with its content."""
 
-    parent: Habit
-    parent_of_failed: Habit
-    remote_parent: Habit
-    logs: Habit
-    may_be_bare: bool
+    __slots__ = ("logs", "may_be_bare", "parent", "parent_of_failed", "remote_parent")
+
+    def __init__(self, sender: Sender) -> None:
+        self.parent = Habit(sender, Awaited.PARENT)
+        self.parent_of_failed = Habit(sender, Awaited.PARENT_OF_FAILED)
+        self.remote_parent = Habit(sender, Awaited.REMOTE_PARENT)
+        self.logs = Habit(sender, Awaited.LOGS)
+        self.may_be_bare = sender.operation in MODEL_CALLS
 
 
 class Senders:
@@ -86,13 +90,8 @@ class Senders:
         if habits is None:
             if len(self._named) >= self._capacity:
                 self._named.clear()
-            habits = self._named[key] = _habits(_sender(span, raw, origin, tenant))
+            habits = self._named[key] = Habits(_sender(span, raw, origin, tenant))
         return habits
-
-    def has_content(self, span: Span, origin: Origin, tenant: str) -> None:
-        """Note that a span came with its content, so that others of its name need not be searched for theirs."""
-        key = (span.name, origin.scope, origin.service, tenant)
-        self._named[key] = self._named[key]._replace(may_be_bare=False)
 
     def usual(self, habit: Habit) -> Usual:
         """Return whether the thing usually comes: as the settings say, else as it was learned, else as it is known of
@@ -122,6 +121,9 @@ class Senders:
             # The newest miss was none: it was only slow.
             before, _, behind = history.rpartition("-")
             history = before + behind
+        elif history == _ALWAYS:
+            self._histories.move_to_end(habit)
+            return
         self._keep(habit, history + "+")
 
     def missed(self, habit: Habit) -> None:
@@ -178,16 +180,6 @@ class Senders:
 def _known_of_scope(habit: Habit) -> bool:
     sender = habit.sender
     return habit.what is Awaited.LOGS and sender.scope in WRITES_LOGS and sender.operation in MODEL_CALLS
-
-
-def _habits(sender: Sender) -> Habits:
-    return Habits(
-        parent=Habit(sender, Awaited.PARENT),
-        parent_of_failed=Habit(sender, Awaited.PARENT_OF_FAILED),
-        remote_parent=Habit(sender, Awaited.REMOTE_PARENT),
-        logs=Habit(sender, Awaited.LOGS),
-        may_be_bare=sender.operation in MODEL_CALLS,
-    )
 
 
 def _sender(span: Span, raw: bytes, origin: Origin, tenant: str) -> Sender:

@@ -50,7 +50,8 @@ class Closing:
     senders: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen, though nobody changes it: a frozen one takes thrice as long to make.
+@dataclass(slots=True, kw_only=True)
 class AssembledTrace:
     """All of a trace at one revision: serialized spans and log records with their origins, in order of arrival.
 

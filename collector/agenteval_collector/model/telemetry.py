@@ -14,8 +14,7 @@ class Signal(IntEnum):
     LOGS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedRequest:
+class LoggedRequest(NamedTuple):
     """A request with its place in the log. `body` is a serialized OTLP export request."""
 
     offset: int

@@ -13,6 +13,8 @@ from otel_agenteval.metrics.figures import RELIABILITY_METRICS
 from otel_agenteval.metrics.incremental import SessionScores
 from otel_agenteval.metrics.loops import LoopText, loop_detection, loop_score
 from otel_agenteval.metrics.pass_k import PassKPosterior, pass_at_k, pass_hat_k, pass_k_posterior
+from otel_agenteval.metrics.pass_rate import JudgedTrace, PassRate, pass_rate
+from otel_agenteval.metrics.regression import as_trial, regression_evidence
 from otel_agenteval.metrics.reliability import ReliabilityReport, reliability_report
 from otel_agenteval.metrics.result import MetricResult
 from otel_agenteval.metrics.runs import CONDITIONS, RESOURCES, Run
@@ -36,10 +38,12 @@ __all__ = [
     "Agreement",
     "ComparedFigure",
     "Half",
+    "JudgedTrace",
     "LabelledScore",
     "LoopText",
     "MetricResult",
     "PassKPosterior",
+    "PassRate",
     "ReliabilityComparison",
     "ReliabilityReport",
     "Run",
@@ -52,6 +56,7 @@ __all__ = [
     "agent_consistency",
     "agent_reliability",
     "agreement",
+    "as_trial",
     "coherence",
     "compare_reliability",
     "conversation_correctness",
@@ -61,6 +66,8 @@ __all__ = [
     "pass_at_k",
     "pass_hat_k",
     "pass_k_posterior",
+    "pass_rate",
+    "regression_evidence",
     "reliability_report",
     "session_trend",
     "tool_use_correctness",

@@ -1,0 +1,174 @@
+"""The rate at which traces pass, from many judged ones and a few that people labelled, with an interval that is honest
+about the judge's errors.
+
+From `MIN_CORRECTED` labels on, the judge's rate is corrected by what the labels say of its errors: prediction-powered
+inference with the weight that makes the interval shortest (PPI++; Angelopoulos, Duchi and Zrnic 2023, arXiv
+2311.01453, section 6), in the form of Wilson's interval, which holds near 0 and 1 (Wilson 1927, "Probable inference,
+the law of succession, and statistical inference"). From `MIN_LABELS` on, the labels alone are used, with Jeffreys'
+interval (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion", section 4.1). Below that, the
+judge's own rate is given without an interval.
+
+Traces of a session are alike, so sessions are the unit of every variance (linearized ratios; Särndal, Swensson and
+Wretman 1992, "Model Assisted Survey Sampling", section 5.5).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import sqrt
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+from scipy.special import betaincinv, stdtrit
+
+from otel_agenteval.metrics.pass_k import Interval
+from otel_agenteval.metrics.runs import Floats
+
+RateEstimator: TypeAlias = Literal["ppi", "labels", "uncorrected"]
+
+MIN_LABELS: Final = 20
+"""Labels from which on they are trusted more than the judge."""
+MIN_CORRECTED: Final = 50
+"""Labels from which on they correct the judge."""
+LEVEL: Final = 0.95
+_MORE_ERRORS: Final = 1
+"""Errors of the judge that are counted beside those seen: where few labels show none, it still makes some."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTrace:
+    """A trace that the judge passed or failed, drawn at random by its session.
+
+    `label` is what a person said of it, None where nobody was asked. `probability` is the chance, in (0, 1], with which
+    it was drawn to be labelled. Raises ValueError for any other chance.
+    """
+
+    session_id: str
+    passed: bool
+    label: bool | None = None
+    probability: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.probability <= 1.0:
+            raise ValueError(f"probability is {self.probability!r}: give a chance above 0 and at most 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassRate:
+    """The rate of passing, in [0, 1]; None where nothing was judged.
+
+    `interval` is of 95 %, None for the `uncorrected` estimator. `sensitivity` is the share of the traces that people
+    pass which the judge passes, `specificity` of those that they fail which it fails; None where there are none.
+    `reason` says why there is no interval.
+    """
+
+    estimate: float | None
+    interval: Interval | None
+    estimator: RateEstimator
+    judged: int
+    labelled: int
+    sensitivity: float | None
+    specificity: float | None
+    reason: str | None = None
+
+
+def pass_rate(traces: Iterable[JudgedTrace]) -> PassRate:
+    """Estimate the rate at which traces such as these pass, as people would judge them."""
+    table = _Table(list(traces))
+    labelled = int(table.is_labelled.sum())
+    estimator: RateEstimator = "uncorrected"
+    estimate: float | None
+    reason = interval = None
+    if labelled >= MIN_CORRECTED:
+        estimator = "ppi"
+        estimate, interval = _corrected(table)
+    elif labelled >= MIN_LABELS:
+        estimator = "labels"
+        estimate, interval = _of_labels(table)
+    else:
+        estimate = float(table.passed.mean()) if table.passed.size else None
+        reason = f"{labelled} labels: {MIN_LABELS} are needed for an interval"
+    return PassRate(
+        estimate=estimate,
+        interval=interval,
+        estimator=estimator,
+        judged=len(table.passed),
+        labelled=labelled,
+        sensitivity=_share(table.weight * table.label, table.passed),
+        specificity=_share(table.weight * (1.0 - table.label), 1.0 - table.passed),
+        reason=reason,
+    )
+
+
+class _Table:
+    """The traces as columns. `weight` is 0 for those without a label, and `label` has no meaning there."""
+
+    def __init__(self, traces: list[JudgedTrace]) -> None:
+        self.passed = np.array([each.passed for each in traces], dtype=np.float64)
+        self.is_labelled = np.array([each.label is not None for each in traces], dtype=bool)
+        self.label = np.array([bool(each.label) for each in traces], dtype=np.float64)
+        self.weight = self.is_labelled / np.array([each.probability for each in traces])
+        _, self._session = np.unique([each.session_id for each in traces], return_inverse=True)
+
+    @property
+    def labelled_sessions(self) -> int:
+        return len(np.unique(self._session[self.is_labelled]))
+
+    @property
+    def worth(self) -> float:
+        """Labels, drawn with equal chances, that tell as much (Kish 1965, "Survey Sampling", section 11.7)."""
+        return float(self.weight.sum() ** 2 / (self.weight @ self.weight))
+
+    def labelled_mean(self, values: Floats) -> float:
+        """Return the mean over all traces as the labelled ones tell it."""
+        # Rounding may leave the unit interval by a last digit.
+        return min(1.0, float(self.weight @ values / self.weight.sum()))
+
+    def by_session(self, parts: Floats) -> Floats:
+        """Return the sum of the traces' parts for each session."""
+        return np.bincount(self._session, parts).astype(np.float64)
+
+    def label_parts(self, values: Floats) -> Floats:
+        """Return what each trace contributes to the error of `labelled_mean`."""
+        parts: Floats = self.weight * (values - self.labelled_mean(values)) / self.weight.sum()
+        return parts
+
+
+def _corrected(table: _Table) -> tuple[float, Interval]:
+    """Return the judge's rate, corrected by the labels, with Wilson's interval by Student's t over sessions."""
+    judged = table.passed.mean()
+    of_judge = table.by_session((table.passed - judged) / len(table.passed) - table.label_parts(table.passed))
+    of_labels = table.by_session(table.label_parts(table.label))
+    # How much the judge is believed: 0 is the labels alone, 1 all of it.
+    spread = of_judge @ of_judge
+    trust = float(np.clip(-(of_judge @ of_labels) / spread, 0.0, 1.0)) if spread else 0.0
+    estimate = table.labelled_mean(table.label) + trust * (judged - table.labelled_mean(table.passed))
+    estimate = min(1.0, max(0.0, float(estimate)))
+    error = trust * of_judge + of_labels
+    labels, sessions = np.count_nonzero(table.is_labelled), max(table.labelled_sessions, 2)
+    variance = error @ error * sessions / (sessions - 1) + _MORE_ERRORS / labels / table.worth
+    # As many labels as would have this variance alone; at an edge of the unit interval that takes a rate off it.
+    off_edge = (estimate * labels + 1) / (labels + 2)
+    worth = off_edge * (1 - off_edge) / variance
+    t = float(stdtrit(sessions - 1, (1 + LEVEL) / 2))
+    middle = (estimate + t * t / 2 / worth) / (1 + t * t / worth)
+    half = t / (1 + t * t / worth) * sqrt(estimate * (1 - estimate) / worth + (t / 2 / worth) ** 2)
+    return estimate, (max(0.0, float(middle - half)), min(1.0, float(middle + half)))
+
+
+def _of_labels(table: _Table) -> tuple[float, Interval]:
+    """Return the labels' own rate with Jeffreys' interval, for as many labels as they are worth: fewer where those of a
+    session are alike, or were drawn with unequal chances."""
+    rate = table.labelled_mean(table.label)
+    error = table.by_session(table.label_parts(table.label))
+    sessions = table.labelled_sessions
+    variance = float(error @ error) * sessions / max(sessions - 1, 1)
+    # Where all say the same, nothing tells how alike the labels of a session are: then they count as one.
+    worth = min(table.worth, rate * (1 - rate) / variance if variance else sessions)
+    tails = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+    low, high = (float(betaincinv(worth * rate + 0.5, worth * (1 - rate) + 0.5, tail)) for tail in tails)
+    return rate, (0.0 if rate == 0.0 else low, 1.0 if rate == 1.0 else high)
+
+
+def _share(weights: Floats, values: Floats) -> float | None:
+    total = weights.sum()
+    return float(weights @ values / total) if total else None

@@ -1,0 +1,59 @@
+"""Evidence that a rate has dropped, looked at after every trial."""
+
+import numpy as np
+import pytest
+
+from otel_agenteval.metrics.regression import LEVEL, as_trial, regression_evidence
+
+ENOUGH = 1 / LEVEL
+
+
+def first_alarm(random: np.random.Generator, before: float, after: float, looks: int) -> int | None:
+    """The trial after which the evidence is enough, with 1,000 trials before."""
+    known = int(random.binomial(1000, before))
+    successes = np.cumsum(random.random(looks) < after)
+    found = (n for n in range(1, looks + 1) if regression_evidence(1000, known, n, int(successes[n - 1])) >= ENOUGH)
+    return next(found, None)
+
+
+def test_a_drop_from_nine_in_ten_to_eight_is_found_within_three_hundred() -> None:
+    random = np.random.default_rng(3)
+    found = [first_alarm(random, 0.9, 0.8, 2000) or 2000 for _ in range(60)]
+    assert np.median(found) <= 300
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.9, 0.99])
+def test_ten_thousand_looks_raise_no_more_false_alarms_than_the_level(rate: float) -> None:
+    random = np.random.default_rng(4)
+    alarms = [first_alarm(random, rate, rate, 10_000) is not None for _ in range(20)]
+    assert sum(alarms) <= 1
+
+
+def test_a_rate_that_rises_is_no_evidence() -> None:
+    assert regression_evidence(1000, 800, 500, 460) < 1.0
+
+
+def test_few_trials_before_prove_nothing() -> None:
+    assert regression_evidence(3, 3, 20, 12) < ENOUGH < regression_evidence(1000, 1000, 20, 12)
+
+
+@pytest.mark.parametrize("given", [(0, 0, 0, 0), (10, 0, 10, 0), (0, 0, 10, 0), (10, 10, 0, 0)])
+def test_where_nothing_can_drop_there_is_no_evidence(given: tuple[int, int, int, int]) -> None:
+    assert regression_evidence(*given) == 1.0
+
+
+def test_evidence_beyond_all_doubt_is_a_number() -> None:
+    assert ENOUGH < regression_evidence(100_000, 100_000, 100_000, 0) < float("inf")
+
+
+@pytest.mark.parametrize("given", [(10, 11, 5, 5), (10, 5, 5, 6), (10, -1, 5, 5)])
+def test_impossible_counts_are_refused(given: tuple[int, int, int, int]) -> None:
+    with pytest.raises(ValueError, match="give 0 <= c <= n"):
+        regression_evidence(*given)
+
+
+def test_a_session_is_the_same_trial_at_every_look_and_succeeds_with_its_share() -> None:
+    drawn = [as_trial(0.3, f"session-{n}") for n in range(4000)]
+    assert drawn == [as_trial(0.3, f"session-{n}") for n in range(4000)]
+    assert sum(drawn) / len(drawn) == pytest.approx(0.3, abs=0.02)
+    assert all(as_trial(1.0, str(n)) and not as_trial(0.0, str(n)) for n in range(1000))

@@ -1,52 +1,15 @@
 """The corrected rate of passing: who is believed, and whether the intervals hold what they promise."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
+from benchmarks.coverage import judged_traces, wilson_width
 from otel_agenteval.metrics.pass_rate import JudgedTrace, PassRate, pass_rate
 
 JUDGES = {"good": (0.95, 0.95), "mild": (0.85, 0.75), "weak": (0.7, 0.6), "useless": (0.5, 0.5)}
 """Sensitivity and specificity."""
-
-
-def simulated(
-    random: np.random.Generator,
-    rate: float,
-    judge: tuple[float, float],
-    labels: int,
-    *,
-    alike: float = 0.0,
-    stratified: bool = False,
-    sessions: int = 200,
-) -> list[JudgedTrace]:
-    """Judged traces of sessions of one to six, `labels` of them labelled.
-
-    `alike` is how much the traces of a session agree, from 0 to 1. `stratified`: half of the labels are drawn from
-    what the judge fails.
-    """  # fmt: skip
-    rates = random.beta(rate * (1 - alike) / alike, (1 - rate) * (1 - alike) / alike, sessions) if alike else rate
-    session = np.repeat(np.arange(sessions), random.integers(1, 7, sessions))
-    good = random.random(len(session)) < (rates[session] if alike else rate)
-    passed = np.where(good, random.random(len(good)) < judge[0], random.random(len(good)) >= judge[1])
-    chance = np.zeros(len(good))
-    strata = [np.flatnonzero(~passed), np.flatnonzero(passed)] if stratified else [np.arange(len(good))]
-    for at, stratum in enumerate(strata):
-        count = min(len(stratum), labels // len(strata) if at == 0 else labels - np.count_nonzero(chance))
-        chance[random.choice(stratum, count, replace=False)] = count / len(stratum)
-    return [
-        JudgedTrace(str(s), bool(p), bool(g) if c else None, float(c) or 1.0)
-        for s, p, g, c in zip(session, passed, good, chance, strict=True)
-    ]
-
-
-def alone(traces: Sequence[JudgedTrace]) -> float:
-    """The width of Wilson's interval of the labels alone."""
-    labels = [each.label for each in traces if each.label is not None]
-    n, p, z = len(labels), sum(labels) / len(labels), 1.96
-    return 2 * z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / 4 / n / n)
 
 
 def covers(found: PassRate, rate: float) -> bool:
@@ -71,15 +34,15 @@ def covers(found: PassRate, rate: float) -> bool:
 )
 def test_intervals_hold_the_true_rate(labels: int, rate: float, judge: str, alike: float, stratified: bool) -> None:
     random = np.random.default_rng(13)
-    draws = [simulated(random, rate, JUDGES[judge], labels, alike=alike, stratified=stratified) for _ in range(400)]
+    draws = [judged_traces(random, rate, JUDGES[judge], labels, alike=alike, stratified=stratified) for _ in range(400)]
     assert sum(covers(pass_rate(draw), rate) for draw in draws) >= 0.92 * len(draws)
 
 
 def test_a_mild_judge_with_fifty_labels_is_narrower_than_the_labels_alone_and_its_own_rate_is_wrong() -> None:
     random = np.random.default_rng(14)
-    draws = [simulated(random, 0.7, JUDGES["good"], 50) for _ in range(100)]
+    draws = [judged_traces(random, 0.7, JUDGES["good"], 50) for _ in range(100)]
     widths = [high - low for low, high in (pass_rate(draw).interval or (0.0, 1.0) for draw in draws)]
-    assert np.mean(widths) < 0.9 * np.mean([alone(draw) for draw in draws])
+    assert np.mean(widths) < 0.9 * wilson_width(50, 35)
     judged = [sum(each.passed for each in draw) / len(draw) for draw in draws]
     corrected = [pass_rate(draw).estimate or 0.0 for draw in draws]
     assert abs(np.mean(corrected) - 0.7) < 0.01 < abs(np.mean(judged) - 0.7)
@@ -89,7 +52,7 @@ def test_a_mild_judge_with_fifty_labels_is_narrower_than_the_labels_alone_and_it
     ("labels", "estimator"), [(0, "uncorrected"), (19, "uncorrected"), (20, "labels"), (49, "labels"), (50, "ppi")]
 )
 def test_who_is_believed_depends_on_the_number_of_labels(labels: int, estimator: str) -> None:
-    found = pass_rate(simulated(np.random.default_rng(1), 0.8, JUDGES["mild"], labels))
+    found = pass_rate(judged_traces(np.random.default_rng(1), 0.8, JUDGES["mild"], labels))
     assert (found.estimator, found.labelled) == (estimator, labels)
     assert (found.interval is None) is (estimator == "uncorrected") is (found.reason is not None)
 

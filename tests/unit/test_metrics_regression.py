@@ -3,17 +3,10 @@
 import numpy as np
 import pytest
 
+from benchmarks.coverage import first_alarm
 from otel_agenteval.metrics.regression import LEVEL, as_trial, regression_evidence
 
 ENOUGH = 1 / LEVEL
-
-
-def first_alarm(random: np.random.Generator, before: float, after: float, looks: int) -> int | None:
-    """The trial after which the evidence is enough, with 1,000 trials before."""
-    known = int(random.binomial(1000, before))
-    successes = np.cumsum(random.random(looks) < after)
-    found = (n for n in range(1, looks + 1) if regression_evidence(1000, known, n, int(successes[n - 1])) >= ENOUGH)
-    return next(found, None)
 
 
 def test_a_drop_from_nine_in_ten_to_eight_is_found_within_three_hundred() -> None:

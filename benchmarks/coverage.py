@@ -1,0 +1,101 @@
+"""How often the intervals of pass rates hold the true rate, and how wide they are beside the labels alone (Wilson).
+
+For every number of labels the worst and the mean coverage over rates of passing, judges of four qualities, sessions
+whose traces agree or do not, and labels drawn evenly or half of them from what the judge fails; for regressions the
+false alarms over many looks and the trials until a drop is found. The seed is fixed.
+
+    python -m benchmarks.coverage [--conversations DRAWS] [--rounds LOOKS_IN_THOUSANDS] [--json]
+"""
+
+from itertools import product
+from math import sqrt
+
+import numpy as np
+
+from benchmarks.harness import arguments, report
+from otel_agenteval.metrics import JudgedTrace, pass_rate, regression_evidence
+
+LABELS = (20, 49, 50, 100, 500)
+RATES = (0.5, 0.7, 0.9, 0.95)
+JUDGES = ((0.95, 0.95), (0.85, 0.75), (0.7, 0.6), (0.5, 0.5))
+"""Sensitivity and specificity."""
+ALIKE = (0.0, 0.5)
+ALARM = 20.0
+
+
+def main() -> None:
+    """Run as a script."""
+    given = arguments(__doc__, conversations=100, rounds=10)
+    results: dict[str, float | int | str] = {}
+    for labels in LABELS:
+        covered, widths, alone = [], [], []
+        for rate, judge, alike, stratified in product(RATES, JUDGES, ALIKE, (False, True)):
+            random = np.random.default_rng(13)
+            found = [
+                pass_rate(judged_traces(random, rate, judge, labels, alike=alike, stratified=stratified)).interval
+                or (0.0, 1.0)
+                for _ in range(given.conversations)
+            ]
+            covered.append(sum(low <= rate <= high for low, high in found) / len(found))
+            widths.append(float(np.mean([high - low for low, high in found])))
+            alone.append(float(np.mean([wilson_width(labels, random.binomial(labels, rate)) for _ in found])))
+        results[f"{labels} labels: coverage, mean"] = float(np.mean(covered))
+        results[f"{labels} labels: coverage, worst case"] = min(covered)
+        results[f"{labels} labels: width, of labels alone"] = float(np.mean(widths) / np.mean(alone))
+    random = np.random.default_rng(14)
+    looks = 1000 * given.rounds
+    alarms = [first_alarm(random, 0.9, 0.9, looks) is not None for _ in range(given.conversations)]
+    results[f"false alarms in {looks} looks"] = float(np.mean(alarms))
+    found_after = [first_alarm(random, 0.9, 0.8, 2000) or 2000 for _ in range(given.conversations)]
+    results["trials until 0.9 -> 0.8 is found, median"] = float(np.median(found_after))
+    report(f"Intervals and alarms over {given.conversations} draws each", results, as_json=given.json)
+
+
+def judged_traces(
+    random: np.random.Generator,
+    rate: float,
+    judge: tuple[float, float],
+    labels: int,
+    *,
+    alike: float = 0.0,
+    stratified: bool = False,
+    sessions: int = 200,
+) -> list[JudgedTrace]:
+    """Draw judged traces of sessions of one to six, `labels` of them labelled.
+
+    `alike` is how much the traces of a session agree, from 0 to 1. `stratified`: half of the labels are drawn from
+    what the judge fails.
+    """  # fmt: skip
+    session = np.repeat(np.arange(sessions), random.integers(1, 7, sessions))
+    of_session = np.full(sessions, rate)
+    if alike:
+        of_session = random.beta(rate * (1 - alike) / alike, (1 - rate) * (1 - alike) / alike, sessions)
+    good = random.random(len(session)) < of_session[session]
+    passed = np.where(good, random.random(len(good)) < judge[0], random.random(len(good)) >= judge[1])
+    chance = np.zeros(len(good))
+    strata = [np.flatnonzero(~passed), np.flatnonzero(passed)] if stratified else [np.arange(len(good))]
+    for at, stratum in enumerate(strata):
+        count = min(len(stratum), labels // len(strata) if at == 0 else labels - int(np.count_nonzero(chance)))
+        chance[random.choice(stratum, count, replace=False)] = count / len(stratum)
+    return [
+        JudgedTrace(str(s), bool(p), bool(g) if c else None, float(c) or 1.0)
+        for s, p, g, c in zip(session, passed, good, chance, strict=True)
+    ]
+
+
+def wilson_width(n: int, successes: int) -> float:
+    """Return the width of Wilson's 95 % interval."""
+    p, z = successes / n, 1.959964
+    return 2 * z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / 4 / n / n)
+
+
+def first_alarm(random: np.random.Generator, before: float, after: float, looks: int) -> int | None:
+    """Return the trial after which the evidence is enough, with 1,000 trials before; None within so many `looks`."""
+    known = int(random.binomial(1000, before))
+    successes = np.cumsum(random.random(looks) < after)
+    numbers = range(1, looks + 1)
+    return next((n for n in numbers if regression_evidence(1000, known, n, int(successes[n - 1])) >= ALARM), None)
+
+
+if __name__ == "__main__":
+    main()

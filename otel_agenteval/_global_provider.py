@@ -1,10 +1,8 @@
 """The only module that touches private names of `opentelemetry.trace`.
 
-The API lets a tracer provider be set once per process and tells nobody when it happens. Two things follow for a
-client that must attach in one line, at any moment: to be there when the application sets its provider later, and to
-make spans flow where it never sets one, without using up that one chance. So, while none is set, a placeholder
-stands in the API's variable. It is a `ProxyTracerProvider`, hence libraries that ask still find "none set" and set
-their own; its tracers look at each start of a span for the provider of that moment.
+The API lets a tracer provider be set once per process and tells nobody. So, while none is set, a placeholder stands in
+the API's variable: a `ProxyTracerProvider`, hence libraries still find "none set" and set their own; its tracers look
+at each start of a span for the provider of that moment.
 """
 
 import logging
@@ -36,10 +34,8 @@ def processors_of(provider: object) -> tuple[SpanProcessor, ...]:
 
 
 def follow(hook: Callable[[trace_api.TracerProvider], None]) -> None:
-    """Call `hook` with the global provider once it is set; until then make spans of its tracers flow to it as well.
-
-    `hook` may be called more than once with one provider.
-    """
+    """Call `hook` with the global provider once it is set, maybe more than once; till then spans of its tracers reach
+    it."""
     if not hasattr(trace_api, "_TRACER_PROVIDER") or not hasattr(trace_api, "_set_tracer_provider"):
         _logger.warning("this opentelemetry-api is unknown to agenteval: setting a tracer provider for the process")
         provider = provider_from_environment()
@@ -115,8 +111,7 @@ class FollowingTracer(ProxyTracer):
 
 
 def provider_from_environment() -> TracerProvider:
-    """Make an SDK provider from OTEL_*: resource, sampler and limits as the SDK reads them, and
-    OTEL_TRACES_EXPORTER."""
+    """Make an SDK provider from OTEL_*: resource, sampler, limits, and OTEL_TRACES_EXPORTER."""
     provider = TracerProvider()
     for name in os.environ.get("OTEL_TRACES_EXPORTER", "none").split(","):
         if (name := name.strip()) in ("", "none"):

@@ -7,11 +7,8 @@ from otel_agenteval.verdict import Verdict
 
 
 def current_verdict() -> Verdict | None:
-    """Return the newest alarming verdict on the current session, else on the current span's trace; else None.
-
-    Never waits. A verdict is remembered for ten minutes; its `trace_id` says whether it is of an earlier trace.
-    Verdicts in mode `observe` are never given here.
-    """
+    """Return the newest alarming verdict on the current session, else on the current span's trace; else None. Never
+    waits. A verdict is remembered for ten minutes; its `trace_id` may be of an earlier trace."""
     session_id, trace_id = where_we_are()
     alarms = [alarm for each in live_processors() if (alarm := each.alarm(session_id, trace_id))]
     newest = max(alarms, key=lambda alarm: alarm.at, default=None)

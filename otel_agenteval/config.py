@@ -67,20 +67,17 @@ def resolve(options: Options, environ: Mapping[str, str], modules: Container[str
     the names of the loaded modules. Raises ValueError for an endpoint or options that cannot be meant.
     """
     if options.endpoint is not None:
-        return _ours("the endpoint argument", options.endpoint, options, environ)
+        return _destination("the endpoint argument", options.endpoint, options, environ, {})
     if endpoint := environ.get(AGENTEVAL_ENDPOINT):
-        return _ours(AGENTEVAL_ENDPOINT, endpoint, options, environ)
+        return _destination(AGENTEVAL_ENDPOINT, endpoint, options, environ, {})
     if (endpoint := environ.get(OTEL_EXPORTER_OTLP_ENDPOINT)) and _otel_endpoint_is_free(environ, modules):
-        return _otel(endpoint, options, environ)
-    return _ours("the default", DEFAULT_ENDPOINT, options, environ)
+        return _destination(OTEL_EXPORTER_OTLP_ENDPOINT, endpoint, options, environ, environ)
+    return _destination("the default", DEFAULT_ENDPOINT, options, environ, {})
 
 
 def _otel_endpoint_is_free(environ: Mapping[str, str], modules: Container[str]) -> bool:
-    """Return whether the OTEL endpoint speaks gRPC and nothing else in this process sends to it.
-
-    An exporter named in the environment, or a loaded exporter module (we load none), counts as a user of it: better
-    to miss an endpoint that could have been meant for us than to send conversations to a vendor.
-    """
+    """Return whether the OTEL endpoint speaks gRPC and nothing else in this process sends to it. An exporter named or
+    loaded counts as a user: better to miss an endpoint than to send conversations to a vendor."""
     if environ.get(OTEL_EXPORTER_OTLP_PROTOCOL, "grpc").strip().lower() not in ("", "grpc"):
         return False
     named = ",".join(environ.get(variable, "") for variable in _EXPORTER_VARIABLES)
@@ -89,38 +86,26 @@ def _otel_endpoint_is_free(environ: Mapping[str, str], modules: Container[str]) 
     return not any(module in modules for module in _EXPORTER_MODULES)
 
 
-def _ours(source: str, endpoint: str, options: Options, environ: Mapping[str, str]) -> Destination:
+def _destination(
+    source: str, endpoint: str, options: Options, environ: Mapping[str, str], otel: Mapping[str, str]
+) -> Destination:
+    """Return the destination at `endpoint`; `otel` are the variables that count together with the OTEL one."""
+    is_ours = source != OTEL_EXPORTER_OTLP_ENDPOINT
     # The OTEL variable is read more leniently: it is others' too, and they let a path or a bare name pass.
-    if not isinstance(endpoint, str) or not _ENDPOINT.fullmatch(endpoint):
+    if is_ours and (not isinstance(endpoint, str) or not _ENDPOINT.fullmatch(endpoint)):
         raise _no_endpoint(source, endpoint)
     scheme, host, target = _parse(source, endpoint)
-    secure = _is_secure(source, endpoint, scheme, options, by_default=False)
+    insecure = otel.get(OTEL_EXPORTER_OTLP_INSECURE, "").strip().lower() == "true"
     return Destination(
         target=target,
         source=source,
-        secure=secure,
+        secure=_is_secure(source, endpoint, scheme, options, by_default=not is_ours and not insecure),
         loopback=host in _LOOPBACK,
-        headers=_headers(options, environ),
-        certificate=options.certificate,
-    )
-
-
-def _otel(endpoint: str, options: Options, environ: Mapping[str, str]) -> Destination:
-    source = OTEL_EXPORTER_OTLP_ENDPOINT
-    scheme, host, target = _parse(source, endpoint)
-    insecure = environ.get(OTEL_EXPORTER_OTLP_INSECURE, "").strip().lower() == "true"
-    secure = _is_secure(source, endpoint, scheme, options, by_default=not insecure)
-    compression = environ.get(OTEL_EXPORTER_OTLP_COMPRESSION, "").strip().lower()
-    return Destination(
-        target=target,
-        source=source,
-        secure=secure,
-        loopback=host in _LOOPBACK,
-        headers=_headers(options, environ, environ.get(OTEL_EXPORTER_OTLP_HEADERS, "")),
-        certificate=options.certificate or environ.get(OTEL_EXPORTER_OTLP_CERTIFICATE),
-        client_key=environ.get(OTEL_EXPORTER_OTLP_CLIENT_KEY),
-        client_certificate=environ.get(OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE),
-        gzip=compression == "gzip",
+        headers=_headers(options, environ, otel.get(OTEL_EXPORTER_OTLP_HEADERS, "")),
+        certificate=options.certificate or otel.get(OTEL_EXPORTER_OTLP_CERTIFICATE),
+        client_key=otel.get(OTEL_EXPORTER_OTLP_CLIENT_KEY),
+        client_certificate=otel.get(OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE),
+        gzip=otel.get(OTEL_EXPORTER_OTLP_COMPRESSION, "").strip().lower() == "gzip",
     )
 
 
@@ -155,7 +140,7 @@ def _is_secure(source: str, endpoint: str, scheme: str, options: Options, *, by_
     return secure
 
 
-def _headers(options: Options, environ: Mapping[str, str], otel: str = "") -> tuple[tuple[str, str], ...]:
+def _headers(options: Options, environ: Mapping[str, str], otel: str) -> tuple[tuple[str, str], ...]:
     headers = dict(parse_env_headers(otel, liberal=True))
     headers.update(parse_env_headers(environ.get(AGENTEVAL_HEADERS, ""), liberal=True))
     if key := environ.get(AGENTEVAL_API_KEY):

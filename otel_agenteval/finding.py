@@ -83,7 +83,7 @@ class Finding:
         return self.mode is Mode.ALARM
 
 
-class Sight(StrEnum):
+class Visibility(StrEnum):
     """The share of one sort of content that a trace shows."""
 
     ALL = "all"
@@ -93,21 +93,17 @@ class Sight(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The sorts of content that could be looked at in a trace. None where there was nothing to see, as the arguments of
-    no call.
+    """How much content of each sort could be looked at in a trace. None where there was nothing to see, as the
+    arguments of no call. `history`: what was said before it in its session."""
 
-    `answers` of its turns, `arguments` and `results` of its tool calls, `finish_reasons` of its model calls, `history`:
-    what was said before it in its session.
-    """
-
-    answers: Sight | None = None
-    arguments: Sight | None = None
-    results: Sight | None = None
-    finish_reasons: Sight | None = None
-    history: Sight | None = None
+    answers: Visibility | None = None
+    arguments: Visibility | None = None
+    results: Visibility | None = None
+    finish_reasons: Visibility | None = None
+    history: Visibility | None = None
 
     @property
     def is_blind(self) -> bool:
         """True where nothing of the trace itself could be looked at."""
         facts = (self.answers, self.arguments, self.results, self.finish_reasons)
-        return all(sight in (None, Sight.NONE) for sight in facts)
+        return all(each in (None, Visibility.NONE) for each in facts)

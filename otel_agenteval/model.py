@@ -182,21 +182,18 @@ class Trace:
     available_tools: tuple[Tool, ...] = ()
     system_instructions: str | None = None
     history: tuple[Json, ...] = ()
-    """The conversation that the first model call was sent: texts and results of tools, oldest first. Empty where that
-    holds nothing from before the trace."""
+    """Texts and results of tools that the first model call was sent, oldest first; empty without any from before the
+    trace."""
     is_history_begun: bool = False
-    """True where `history` begins with the user's words. Otherwise an agent that sends only the newest messages has
-    left out earlier ones."""
+    """True where `history` begins with the user's words, and not with the newest messages only."""
     conversation: Conversation | None = None
     """None where no messages or ids of replies were recorded."""
     told: tuple[ToolCall, ...] = ()
-    """Calls of the first turn that were made in earlier traces, as its first model call was told of them, oldest
-    first."""
+    """Calls of the first turn made in earlier traces, as its first model call was told of them, oldest first."""
     told_now: int = 0
     """The number of calls at the end of `told` that no earlier model call was told of."""
     results_alone: tuple[ToolCall, ...] = ()
-    """Results, by call id, that the first model call was sent without the calls. Nothing else is known of these calls,
-    and their names are empty."""
+    """Results, by call id, that the first model call was sent without the calls, whose names are empty."""
     continues_turn: bool = False
     """True where the first turn began in an earlier trace: its first model call goes on from results of tools."""
     turn_goes_on: bool = False
@@ -239,10 +236,8 @@ class Trace:
         return tuple(call for turn in self.turns for call in turn.model_calls)
 
     def told_of(self, calls: Sequence[ToolCall], now: int) -> "Trace":
-        """The same, told of calls that its first turn made in earlier traces, but for those that it executed itself.
-
-        No earlier model call was told of the last `now` of them.
-        """
+        """Return the trace with what it was told of earlier calls, but those that its first turn executed itself. No
+        earlier model call was told of the last `now` of them."""
         own = set[str | None]()
         for turn in self.turns[:1]:
             begun = min((call.started_at for call in turn.model_calls), default=0)

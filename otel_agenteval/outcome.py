@@ -38,13 +38,19 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """A defined value in [0, 1]. `coverage` is the share of the expected signals it rests on."""
+class _Explained:
+    """`coverage` is the share of the expected signals that an outcome rests on."""
 
-    value: float
     reason: str
     coverage: float | None = None
     metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score(_Explained):
+    """A defined value in [0, 1]. `coverage` is the share of the expected signals it rests on."""
+
+    value: float
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.value <= 1.0:
@@ -56,24 +62,18 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unscored:
+class Unscored(_Explained):
     """An outcome without a score: the metric is undefined here, or was not evaluated on purpose. Aggregation skips and
     counts it."""
 
     status: Status
-    reason: str
-    coverage: float | None = None
-    metadata: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(_Explained):
     """The failure of the evaluator itself. `error_type` has low cardinality, `reason` tells what happened."""
 
     error_type: str
-    reason: str
-    coverage: float | None = None
-    metadata: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def status(self) -> Status:

@@ -28,7 +28,7 @@ from otel_agenteval.sending.buffer import SpanBuffer, ended_span
 from otel_agenteval.sending.encoding import Encoder
 from otel_agenteval.sending.export import Sender
 from otel_agenteval.sending.open_traces import TraceTable
-from otel_agenteval.sending.transport import GrpcTransport, Transport
+from otel_agenteval.sending.transport import Transport
 from otel_agenteval.stats import Stats
 from otel_agenteval.verdict import Verdict, verdict_of
 
@@ -100,7 +100,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._stopped = False
         self._faults = 0
         self._begin()
-        _register(self)
+        with _live_lock:
+            _live.add(self)
 
     def _begin(self) -> None:
         """Make everything that a fork must not share with its parent process."""
@@ -111,10 +112,15 @@ class AgentEvalSpanProcessor(SpanProcessor):
         # Re-entrant: a span may end inside a garbage collection that interrupts a span's end on this same thread.
         self._lock = threading.RLock()
         self._buffer = SpanBuffer(*self._max_buffer)
-        self._transport: Transport = GrpcTransport(self._resolve)
+        self._transport = Transport(lambda: self.destination)
         self._encoder = Encoder(process_id())
         self.verdicts = Verdicts(self._on_verdict, self._monotonic)
-        self._announcements = Announcements(process_id(), self._live, self._wake_sender, self._monotonic)
+        self._announcements = Announcements(
+            process_id(),
+            self._live,
+            lambda: self._sender.wake(),  # noqa: PLW0108 - the sender is made later
+            self._monotonic,
+        )
         self._watch = Watch(
             self._rules,
             lambda loop: self.verdicts.publish(verdict_of(loop)),
@@ -125,14 +131,16 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._sender = Sender(
             self._buffer, self._transport, self._encoder, self._monotonic, self._announcements, self._watch.look
         )
-        self._listener = Listener(self._resolve, process_id(), self.verdicts.publish, self._monotonic)
+        self._listener = Listener(lambda: self.destination, process_id(), self.verdicts.publish, self._monotonic)
         self._listens = self._on_verdict is not None
         self._dropped: Counter[str] = Counter()
 
     @property
     def destination(self) -> Destination:
         """The address that spans go to."""
-        return self._resolve()
+        if self._destination is None:
+            self._destination = resolve(self._options, os.environ, sys.modules)
+        return self._destination
 
     @property
     def stats(self) -> Stats:
@@ -195,7 +203,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if self._stopped:
                 return
             self._stopped = True
-        _forget(self)
+        with _live_lock:
+            _live.discard(self)
         self._listener.stop()
         self._watch_thread.stop()
         self._sender.stop(self._shutdown_timeout)
@@ -313,14 +322,6 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if wake or self._sender.wants_waking():
                 self._sender.wake()
 
-    def _wake_sender(self) -> None:
-        self._sender.wake()
-
-    def _resolve(self) -> Destination:
-        if self._destination is None:
-            self._destination = resolve(self._options, os.environ, sys.modules)
-        return self._destination
-
     def _fault(self, error: Exception) -> None:
         self._faults += 1
         if self._faults == 1:
@@ -359,16 +360,6 @@ def live_processors() -> list[AgentEvalSpanProcessor]:
     """Return the processors of this process that were not shut down."""
     with _live_lock:
         return list(_live)
-
-
-def _register(processor: AgentEvalSpanProcessor) -> None:
-    with _live_lock:
-        _live.add(processor)
-
-
-def _forget(processor: AgentEvalSpanProcessor) -> None:
-    with _live_lock:
-        _live.discard(processor)
 
 
 @atexit.register

@@ -16,8 +16,7 @@ __all__ = ["PERSONAL", "Kind", "Match", "Redactor", "canonical", "find"]
 MAX_DEPTH: Final = 64
 TOO_DEEP: Final = "[nested too deep to be redacted]"
 PASSES: Final = 8
-"""Passes over a text. A replacement can uncover a value beside it, and hostile text could make that happen without
-end."""
+"""Passes over a text, since a replacement can uncover a value beside it; bounded, as the text may be hostile."""
 
 _SECRET_NAMES: Final = re.compile(
     r"(?:.*_)?(?:password|passwd|pwd|passphrase|passcode|secret|token|credentials?|cookie|authorization|cvv|cvc"
@@ -38,18 +37,14 @@ class Redactor:
     def redact(self, value: Json) -> Json:
         """Return `value` with a placeholder for every match in its texts, in keys and in JSON inside texts too.
 
-        Texts and numbers under names such as `password`, `api_key` or `phone` are replaced whole; what is an object
-        there, such as the schema of a parameter, is looked through. JSON inside a text that holds a match is
-        written anew. Placeholders that stand in `value` already stay, and are given to no other value. What lies
-        deeper than `MAX_DEPTH` is left out, and says so.
+        Texts and numbers under names such as `password` or `phone` are replaced whole; an object there is looked
+        through. JSON inside a text that holds a match is written anew. Placeholders in `value` stay, and are given to
+        no other value. What lies deeper than `MAX_DEPTH` is left out, and says so.
         """
-        self._keep_foreign(value)
-        return self._value(value, depth=0)
-
-    def _keep_foreign(self, value: Json) -> None:
         ours = set(self._placeholders.values())
         for text in _texts(value):
             self._foreign.update(match[0] for match in PLACEHOLDER.finditer(text) if match[0] not in ours)
+        return self._value(value, depth=0)
 
     def _value(self, value: Json, *, depth: int, named: Kind | None = None) -> Json:
         match value:
@@ -132,10 +127,8 @@ def _number(value: int | float) -> str:
 
 
 def _decoded(text: str) -> Json:
-    """Return the object or list that the JSON in `text` is. None where it is none.
-
-    What stands under a repeated key is a list here: readers of JSON differ in which one they take.
-    """
+    """Return the object or list that the JSON in `text` is. None where it is none. What stands under a repeated key is
+    a list here: readers of JSON differ in which one they take."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -145,12 +138,9 @@ def _decoded(text: str) -> Json:
 
 
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    values: dict[str, list[Json]] = {key: [] for key in found}
+    values: dict[str, list[Json]] = {}
     for key, value in pairs:
-        values[key].append(value)
+        values.setdefault(key, []).append(value)
     return {key: each[0] if len(each) == 1 else each for key, each in values.items()}
 
 

@@ -98,8 +98,7 @@ class Run:
 
 
 def _reportable(text: str | None) -> str:
-    """Return the value for the report. Empty where the collector would refuse it, so that the rest of the report is
-    kept."""
+    """Return the value for the report; empty where the collector would refuse it and the rest with it."""
     return text if text is not None and len(text) <= MAX_ID and storable(text) == text else ""
 
 

@@ -42,7 +42,6 @@ EXCEPTION_MESSAGE: Final = "exception.message"
 # GenAI conventions: identity.
 GEN_AI_OPERATION_NAME: Final = "gen_ai.operation.name"
 GEN_AI_PROVIDER_NAME: Final = "gen_ai.provider.name"
-GEN_AI_SYSTEM: Final = "gen_ai.system"
 GEN_AI_CONVERSATION_ID: Final = "gen_ai.conversation.id"
 GEN_AI_AGENT_NAME: Final = "gen_ai.agent.name"
 GEN_AI_REQUEST_MODEL: Final = "gen_ai.request.model"

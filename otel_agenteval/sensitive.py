@@ -1,14 +1,10 @@
-"""Finds secrets and common personal data in text.
+"""Finds secrets and common personal data in text, by patterns that are linear in it.
 
-Every pattern is linear in the text: repeats are bounded, or stand last and consume what they match. What looks like
-a placeholder of `redaction` is never part of a finding.
-
-Found are: e-mail addresses; phone numbers in international form, as usual in North America and much of Europe, or
-after a word such as "phone"; payment cards (form and Luhn checksum); IBANs (checksum); US social security numbers
-with dashes; public IP addresses (private ones and loopback say nothing about a person); API keys of known forms;
-JSON web tokens; private keys in PEM; credentials after "Bearer" or "Basic"; passwords in URLs; values after names
-such as `password=`. Not found are names, postal addresses, dates of birth, and bare digits, which are order numbers
-more often than anything else.
+Found are: e-mail addresses; phone numbers in international form, as usual in North America and much of Europe, or after
+a word such as "phone"; payment cards (Luhn checksum); IBANs (checksum); US social security numbers with dashes; public
+IP addresses; API keys of known forms; JSON web tokens; private keys in PEM; credentials after "Bearer" or "Basic";
+passwords in URLs; values after names such as `password=`. Not found are names, postal addresses, dates of birth, and
+bare digits, which are order numbers more often than anything else.
 """
 
 import re
@@ -53,11 +49,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """`regex` finds candidates, in its group `value` where it has one; `valid` tells which of them are meant.
-
-    `sign` is in every text with a candidate, and is looked for many times faster: it begins with characters, where
-    `regex` has to look around at every place.
-    """
+    """`regex` finds candidates, in its group `value` where it has one; `valid` tells which of them are meant. `sign` is
+    in every text with a candidate, and is looked for many times faster."""
 
     kind: Kind
     regex: re.Pattern[str]

@@ -10,11 +10,8 @@ from otel_agenteval.model import AgentRun
 
 
 class _Inside(NamedTuple):
-    """The owner of the steps directly inside a span, as far as it is known.
-
-    `run` is the span of the run, `label` its agent's name, else the name of the span; `in_tool`: a tool is called in
-    between.
-    """
+    """The owner of the steps directly inside a span: its run, its agent's or span's name, and whether a tool was
+    called."""
 
     run: Node | None = None
     label: str | None = None
@@ -32,12 +29,12 @@ def tell_runs_apart(roots: Sequence[Node]) -> None:
         inside[node.id] = outer
         if node.role is Role.TOOL:
             inside[node.id] = outer._replace(in_tool=True)
-        elif node.role is Role.AGENT and node.facts:
+        elif node.role is Role.AGENT:
             label = node.facts.agent or node.span.name
             if label != outer.label or outer.in_tool:
                 inside[node.id] = _Inside(node, label)
                 runs.append((label, node))
-                if outer.in_tool or (outer.run and outer.run.facts and outer.run.facts.agent):
+                if outer.in_tool or (outer.run and outer.run.facts.agent):
                     called.add(node.id)
     parallel = _parallel(runs)
     by_span = {node.id: AgentRun(node.id, node.id in called, node.id in parallel) for _, node in runs}

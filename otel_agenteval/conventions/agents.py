@@ -1,8 +1,5 @@
-"""Read the agent that a span names, in any dialect: the same for whole traces and for single spans.
-
-Most dialects name an agent on the span of its run alone, in an attribute or by the name of the span. Content is
-hostile: nothing here raises for it.
-"""
+"""Read the agent that a span names, in any dialect: the same for whole traces and for single spans. Nothing raises
+here."""
 
 from typing import Final
 

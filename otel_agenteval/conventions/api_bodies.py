@@ -1,7 +1,5 @@
-"""Requests to model APIs and their responses, as instrumentations record them whole.
-
-Read are OpenAI's chat completions and Responses, Anthropic's messages and what imitates them.
-"""
+"""Requests to model APIs and their responses, recorded whole: OpenAI's chat completions and Responses, Anthropic's
+messages and what imitates them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -82,11 +80,8 @@ def usage_in(counts: Mapping[str, Json], inputs: Iterable[str], outputs: Iterabl
 
 
 def finish_reason(recording: Json) -> str | None:
-    """Return why the model ended the first reply in a recorded response; None where that is not said.
-
-    It stands in a different place in every API's response and every library's record of it, but under few names. What
-    a model wrote has its quotes escaped in it, and is not taken for one of them.
-    """
+    """Return why the model ended the first reply in a recorded response; None where that is not said. It stands in many
+    places, but under few names. Quotes in what a model wrote are escaped, and not taken for one."""
     found = _FINISH_REASON.search(recording) if isinstance(recording, str) else None
     return found[1] or _COMPLETED if found else None
 
@@ -124,10 +119,8 @@ def _reply(body: Json) -> list[Item]:
 
 
 def _said(value: Json, role: str) -> list[Item]:
-    if isinstance(value, list):
-        return [_item(each) for each in value]
-    if isinstance(value, dict):
-        return [_item(value)]
+    if isinstance(value, list | dict):
+        return [_item(each) for each in (value if isinstance(value, list) else [value])]
     text = known_text(value)
     return [Message(role=role, texts=[text])] if text else []
 

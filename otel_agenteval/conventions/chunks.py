@@ -1,7 +1,6 @@
-"""Replies that were streamed, where an instrumentation wrote down every chunk as a message of its own.
+"""Replies that were streamed, where an instrumentation (Google ADK) wrote down every chunk as a message of its own.
 
-Google ADK does, and gives chunks an empty `finish_reason`. With some models the whole reply follows as the last
-message, with others only its end.
+Chunks have an empty `finish_reason`. The whole reply follows as the last message, or only its end.
 """
 
 from collections.abc import Sequence
@@ -13,9 +12,9 @@ _REASON = "finish_reason"
 
 def joined_chunks(items: Sequence[Item]) -> Sequence[Item]:
     """Return a reply's messages without chunks: the reply that they make, once. Any other messages as they are."""
-    if not any(isinstance(item, dict) and item.get(_REASON) == "" for item in items):
-        return items
     chunks = [item for item in items if isinstance(item, dict) and item.get(_REASON) == ""]
+    if not chunks:
+        return items
     others = [item for item in items if not isinstance(item, dict) or item.get(_REASON) != ""]
     read = [message for each in chunks if (message := read_message(each))]
     streamed = "".join(text for message in read for text in message.texts)

@@ -1,9 +1,8 @@
 """Read from the messages of a trace's model calls how it is joined to the traces before and after it.
 
-A program that calls a model's API in a loop makes a trace of every call, and each call is sent all that was said so
-far. So the words up to a reply are the same in the call that gave it and in the next one, however the instrumentation
-writes them: what the user said, what the model answered, and, within a turn, which tools it asked for. Instructions,
-results of tools and texts beside requests are left out, as programs change or drop them between two calls.
+In a loop around a model's API each call is sent all that was said so far: the words up to a reply are the same in the
+call that gave it and in the next one. Instructions, results of tools and texts beside requests are left out, as
+programs change or drop them between two calls.
 """
 
 import json
@@ -28,8 +27,7 @@ class EarlierSteps(NamedTuple):
     """The steps of a turn in traces before this one, as its first model call here was told of them.
 
     `calls` are those of tools, oldest first; no earlier model call was told of the last `now` of them. `is_continued`:
-    the model goes on from their results, not from what a user said. `results_alone` as in `Trace`: some services keep
-    the conversation, and are sent the newest results without the calls.
+    the model goes on from their results, not from what a user said. `results_alone` as in `Trace`.
     """
 
     calls: tuple[ToolCall, ...] = ()
@@ -40,7 +38,7 @@ class EarlierSteps(NamedTuple):
 
 def conversation(models: Sequence[Node]) -> Conversation | None:
     """Return the digests that join the trace of these model calls, in order, to others; None where none is known."""
-    if not models or models[0].facts is None or models[-1].facts is None:
+    if not models:
         return None
     first, last = models[0].facts, models[-1].facts
     words = _Words()
@@ -57,10 +55,10 @@ def conversation(models: Sequence[Node]) -> Conversation | None:
 
 
 def earlier_steps(models: Sequence[Node], agents: Sequence[str], began_at: int) -> EarlierSteps:
-    """Return the steps that the first of a turn's model calls was told of; `agents` are the trace's, by name, and what
-    the trace has of the turn began at `began_at`."""
+    """Return the steps that a turn's first model call was told of; what the trace has of the turn began at
+    `began_at`."""
     facts = models[0].facts if models else None
-    steps = facts.input.since_user() if facts and facts.input and not facts.input.cut else []
+    steps = facts.steps if facts and facts.input and not facts.input.cut else []
     if not steps or not any(step.responses for step in steps):
         return EarlierSteps()
     if not any(step.requests for step in steps):
@@ -101,8 +99,8 @@ def _call(request: ToolRequest, node: Node, time: int) -> ToolCall:
 
 
 def _answer(calls: list[ToolCall], first: int, response: ToolResponse, answers: Set[str | None]) -> None:
-    """Complete the call, from the `first` on, that `response` answers: by id; else in order, without those that the ids
-    of other `answers` name."""
+    """Complete the call, from the `first` on, that `response` answers: by id, else the next that no other answer
+    names."""
     waiting = [at for at in range(first, len(calls)) if calls[at].result is None and calls[at].error is None]
     named = [at for at in range(len(calls)) if response.call_id and calls[at].call_id == response.call_id]
     others = [at for at in waiting if calls[at].call_id is None or calls[at].call_id not in answers]
@@ -187,7 +185,8 @@ class _Words:
         if self._is_reply:
             # Parts of a reply are joined in many ways, and blanks at its end are often stripped.
             answer = "".join("".join(self._texts).split())
-            self._say(*(("calls", _sorted(map(_written, self._requests))) if self._requests else (ASSISTANT, answer)))
+            calls = json.dumps(sorted(map(_written, self._requests)))
+            self._say(*(("calls", calls) if self._requests else (ASSISTANT, answer)))
         self._is_reply, self._texts, self._requests = False, [], []
 
     def _say(self, role: str, text: str) -> None:
@@ -199,12 +198,8 @@ def _written(request: ToolRequest) -> str:
 
 
 def _calls(ids: Iterable[str | None]) -> bytes | None:
-    known = {each for each in ids if each}
-    return _digest("calls", _sorted(known)) if known else None
-
-
-def _sorted(texts: Iterable[str]) -> str:
-    return json.dumps(sorted(texts))
+    known = sorted({each for each in ids if each})
+    return _digest("calls", json.dumps(known)) if known else None
 
 
 def _digest(*parts: str) -> bytes:

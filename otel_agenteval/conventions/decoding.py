@@ -31,10 +31,8 @@ def decode_json(text: str) -> Json:
 
 
 def decode_prefix(text: str) -> Json:
-    """Return the value that remains of JSON text cut in the middle; its last element may be incomplete.
-
-    Raises ValueError where nothing of it can be read.
-    """
+    """Return what remains of JSON text cut in the middle, its last element maybe in part. Raises ValueError for
+    nothing."""
     closing: list[str] = []
     last = ""
     whole = (0, "")
@@ -71,8 +69,8 @@ def is_cut(value: Json) -> bool:
 def decode_arguments(value: Json) -> Json:
     """Decode the arguments of a tool call, JSON inside JSON as well; return the text where it is not JSON."""
     value = decode_structure(value)
-    if isinstance(value, dict) and "kwargs" in value and ("args" in value or len(value) == 1):
-        return _called_with(value)
+    if isinstance(value, dict):
+        return called_with(value)
     return {} if value == "" else known_text(value) if isinstance(value, str) else value
 
 
@@ -82,10 +80,8 @@ def are_positional(arguments: Json) -> bool:
 
 
 def decode_structure(value: Json) -> Json:
-    """Return the array or object that `value` is or writes, at most twice over; else `value` itself.
-
-    An array or object nested deeper than `MAX_DEPTH` is None, and stays text where it came as text.
-    """
+    """Return the array or object that `value` is or writes, at most twice over; else `value` itself. An array or object
+    nested deeper than `MAX_DEPTH` is None, and stays text where it came as text."""
     decoded = value
     for _ in range(2):
         if not isinstance(decoded, str):
@@ -99,6 +95,16 @@ def decode_structure(value: Json) -> Json:
     if _is_deep(decoded):
         return value if isinstance(value, str) else None
     return decoded
+
+
+def decode_remains(value: Json) -> Json:
+    """Return what `decode_structure` does; of an array or object that was cut what is left, None where nothing is."""
+    if not isinstance(value, str) or not is_cut(value):
+        return decode_structure(value)
+    try:
+        return decode_prefix(value)
+    except ValueError:
+        return None
 
 
 def decode_text(value: Json) -> Json:
@@ -117,9 +123,11 @@ def decode_text(value: Json) -> Json:
     return blocks if blocks is not None else decode_structure(value)
 
 
-def _called_with(wrapper: dict[str, Json]) -> Json:
-    """Return the arguments in {"args": [...], "kwargs": {...}}, the way Python decorators record a call."""
-    positional, named = wrapper.get("args", []), wrapper.get("kwargs", {})
+def called_with(wrapper: dict[str, Json]) -> Json:
+    """Return the arguments in {"args": [...], "kwargs": {...}}, as decorators record a call; else `wrapper` itself."""
+    if "kwargs" not in wrapper or ("args" not in wrapper and len(wrapper) > 1):
+        return wrapper
+    positional, named = wrapper.get("args", []), wrapper["kwargs"]
     if not positional and isinstance(named, dict):
         return named
     if not named and isinstance(positional, list) and len(positional) == 1 and isinstance(positional[0], dict):

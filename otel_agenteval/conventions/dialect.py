@@ -1,7 +1,6 @@
 """The contract of a dialect: one vocabulary of attributes, in one module of `dialects/`.
 
-A dialect says what it is by two methods for those who read whole spans, and by the names of its attributes for those
-who look at a span while it starts or ends, beside the agent: neither of them knows a dialect by name.
+Two methods serve those who read whole spans; the names of its attributes those who look at one span beside the agent.
 """
 
 from abc import ABC, abstractmethod
@@ -113,19 +112,17 @@ class Dialect(ABC):
     content_switch: ClassVar[str | None] = None
     """Advice where its spans lack content, in a clause: "set X=true in the agent"; None where there is no switch."""
     rank: ClassVar[int] = 1000
-    """The rank among the dialects of a span: each fact is taken from the lowest rank that knows it. Dialects that
-    correct the GenAI conventions on their own spans are below 50."""
+    """Each fact is taken from the lowest rank that knows it. Dialects that correct the GenAI conventions are below
+    50."""
     is_common: ClassVar[bool] = False
-    """True where vendors' dialects stand beside it on its spans: its keys are asked before theirs, and its
-    `content_switch` is given only where there is no other."""
+    """True where vendors' dialects stand beside it: its keys are asked before theirs, its `content_switch` after
+    theirs."""
     keys: ClassVar[Keys] = Keys()
 
     @abstractmethod
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        """Return whether the span, or a log record that names it, speaks this dialect.
-
-        Asked of every span, so it must cost next to nothing.
-        """
+        """Return whether the span, or a log record that names it, speaks this dialect. Asked of all, it must be
+        cheap."""
 
     @abstractmethod
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from enum import Enum
 
-from otel_agenteval.conventions.messages import Content
+from otel_agenteval.conventions.messages import Content, Message, ToolRequest, ToolResponse
 from otel_agenteval.model import Json, Usage
 
 
@@ -24,21 +24,17 @@ class Role(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class SpanFacts:
-    """The facts of one span; None means not recorded. Dialects fill what their span says, and nothing else.
+    """The facts of one span; None means not recorded. Dialects fill what their span says; `agent` is read by
+    `agents.agent_of`.
 
-    `agent` is not the dialects' to fill: `agents.agent_of` reads it by their keys, here and beside the agent.
-
-    On a model span `input` and `output` are the messages of the call. On an agent, workflow or chain they are what
-    the span itself says it was asked and answered. `tool_definitions` and `instructions` stay as recorded, since the
-    same text repeats on every model span of a trace. `answer_tools` are tools by which a framework has the model
-    answer in a structure, none of the user's. `hands_over_to` is the agent that a framework says goes on with the
-    conversation. `reasoning` is what a model thought, where that stands apart from the messages. `is_report` marks a
-    model span that only tells of the reply to a call whose own span ended before it was known. `may_be_call` marks a
-    step that says what a model was sent: it is the model call itself where no other was recorded within it.
-    `is_overwritten` marks a span of the program's own that a library wrote its calls on, one over the other: where
-    several were recorded within it, they are the calls. `cut` says
-    that some content was shortened on the way. `previous_response_id` is that of the reply which a model call goes on
-    from, where the service keeps the conversation.
+    On a model span `input` and `output` are the messages of the call, on an agent, workflow or chain what the span
+    itself says it was asked and answered. `tool_definitions` and `instructions` stay as recorded. `answer_tools` are
+    tools by which a framework has the model answer, `hands_over_to` is the agent that goes on with the conversation,
+    `reasoning` what a model thought, where that stands apart from the messages. `is_report` marks a second span of a
+    model call that tells of its reply. `may_be_call` marks a step that is the model call itself where no other was
+    recorded within it. `is_overwritten` marks a span of the program's own that calls were written on, one over the
+    other: several spans within it are the calls. `cut` says that some content was shortened on the way.
+    `previous_response_id` is that of the reply which a model call goes on from.
     """
 
     role: Role | None = None
@@ -67,6 +63,31 @@ class SpanFacts:
     is_overwritten: bool = False
     cut: bool = False
 
+    @property
+    def has_content(self) -> bool:
+        """True where any messages were recorded."""
+        return self.input is not None or self.output is not None
+
+    @property
+    def replies(self) -> list[Message]:
+        """The messages of the output."""
+        return self.output.messages if self.output else []
+
+    @property
+    def requests(self) -> list[ToolRequest]:
+        """The tools that the output asks for."""
+        return [request for message in self.replies for request in message.requests]
+
+    @property
+    def steps(self) -> list[Message]:
+        """The messages of the input since the user's last one."""
+        return self.input.since_user() if self.input else []
+
+    @property
+    def step_results(self) -> list[ToolResponse]:
+        """The results of the turn's tools in the input."""
+        return [response for step in self.steps for response in step.responses]
+
     def complete_with(self, other: "SpanFacts") -> None:
         """Take from `other` what is not known here: two vocabularies on a span, two spans for one call."""
         for name in _OPTIONAL:
@@ -79,3 +100,6 @@ class SpanFacts:
 
 
 _OPTIONAL = tuple(field.name for field in fields(SpanFacts) if field.type is not bool)
+
+NOTHING = SpanFacts()
+"""The facts of a span that no dialect recognises."""

@@ -19,19 +19,16 @@ _ERROR_TEXTS = ("error", "error_message", "message", "detail")
 def span_error(span: SpanRecord) -> str | None:
     """Return the error of a failed span: what its exception said, else its status, else the error's type.
 
-    None for a span that did not fail. An exception event alone may have been handled, so it does not make a
-    failure, but `error.type` does. Exceptions by which a framework hands over or waits for a person are no failures.
+    An exception event alone may have been handled, and makes no failure, but `error.type` does. Exceptions by which a
+    framework hands over or waits for a person are no failures.
     """
     if _ended_by(span, _STEERING):
         return None
     kind = known_text(span.attributes.get(semconv.ERROR_TYPE))
     if span.status != STATUS_ERROR and (kind is None or span.status == STATUS_OK):
         return None
-    exception: str | None = None
-    for event in reversed(span.events):
-        if event.name == semconv.EXCEPTION_EVENT:
-            exception = _message(event) or known_text(event.attributes.get(semconv.EXCEPTION_TYPE))
-            break
+    last = next((event for event in reversed(span.events) if event.name == semconv.EXCEPTION_EVENT), None)
+    exception = (_message(last) or known_text(last.attributes.get(semconv.EXCEPTION_TYPE))) if last else None
     return _said(exception) or _said(known_text(span.status_message)) or kind or "error"
 
 

@@ -1,7 +1,4 @@
-"""Read question, answer and tool result from the objects that frameworks record on their spans.
-
-Only shapes known to hold the user's words or the answer are read, since a wrong text is worse than none.
-"""
+"""Read question, answer and tool result from the objects that frameworks record, in shapes known to hold them."""
 
 from contextlib import suppress
 
@@ -74,10 +71,7 @@ def _of_component(results: dict[str, Json]) -> Json:
 
 
 def _of_call(call: dict[str, Json], role: str, names: tuple[str, ...]) -> Content | None:
-    """Return the user's words in the arguments of a decorated function: the one of such a name, or the only one.
-
-    A function that takes several texts does not say which of them is the user's.
-    """
+    """Return the user's words in the arguments of a decorated function: the one of such a name, or the only one."""
     positional, named = call["args"], call["kwargs"]
     if isinstance(named, dict) and (found := next((named[name] for name in names if name in named), None)):
         return _spoken(found, role, names)

@@ -9,10 +9,7 @@ from otel_agenteval.model import Json
 
 def history(models: Sequence[Node]) -> tuple[Json, ...]:
     """Return texts and tools' results that the first of the model calls was sent, oldest first, the question included.
-
-    Instructions and arguments of calls are left out. Empty where it was sent no reply or result of before: whether
-    there was any is not known then, for some services keep the conversation on their side.
-    """
+    Empty where it was sent no reply or result of before: some services keep the conversation on their side."""
     messages = _first_sent(models)
     if all(message.role == USER for message in messages):
         return ()
@@ -20,16 +17,13 @@ def history(models: Sequence[Node]) -> tuple[Json, ...]:
 
 
 def begins_with_user(models: Sequence[Node]) -> bool:
-    """Return whether what the first of the model calls was sent begins with the user's words.
-
-    Else an agent that sends the newest messages only has left out what was said before them.
-    """
+    """Return whether what the first call was sent begins with the user's words, and is not the newest messages only."""
     messages = _first_sent(models)
     return bool(messages) and messages[0].begins_turn
 
 
 def _first_sent(models: Sequence[Node]) -> list[Message]:
-    first = next((node.facts.input for node in models if node.facts and node.facts.input), None)
+    first = next((node.facts.input for node in models if node.facts.input), None)
     return [message for message in first.messages if message.role != SYSTEM] if first else []
 
 

@@ -25,11 +25,8 @@ Carriers = Sequence[Mapping[str, Json]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionNaming:
-    """Attributes of an application's own that name sessions, where no convention does.
-
-    The value of one of `attributes`, the first before the others, is a session's id. The value of `link_by` is not,
-    but traces of one service that agree in it are one session.
-    """
+    """Attributes of an application's own that name sessions, where no convention does. The first of `attributes` that a
+    trace has is its session's id. Traces of one service that agree in `link_by` are one session."""
 
     attributes: tuple[str, ...] = ()
     link_by: str | None = None

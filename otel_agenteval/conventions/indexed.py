@@ -9,10 +9,7 @@ _MAX_SEGMENTS = 12
 
 
 def unflatten(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
-    """Return the list that the attributes named `prefix.<index>...` spell out, in numeric order of the indexes.
-
-    Gaps close up; an attribute that contradicts an earlier one (a value where others have fields) is left out.
-    """
+    """Return the list that attributes named `prefix.<index>...` spell out, without gaps and contradictions."""
     start = prefix + "."
     tree: dict[str, Any] = {}
     for key, value in attributes.items():

@@ -1,8 +1,7 @@
-"""Messages between user, model and tools, in the terms of the GenAI conventions.
+"""Messages between user, model and tools, in the terms of the GenAI conventions: what every dialect reads content into.
 
-`Message` is what every dialect reads content into. The reader accepts the GenAI message JSON (`role`, `parts`), the
-form of the chat APIs (`content`, `tool_calls`), LangChain's serialisations of either, Haystack's objects, and the parts
-of Bedrock's and Gemini's APIs, which have no type but a field named for it.
+Read are the GenAI message JSON (`role`, `parts`), the form of the chat APIs (`content`, `tool_calls`), LangChain's
+serialisations of either, Haystack's objects, and the typeless parts of Bedrock's and Gemini's APIs.
 """
 
 import re
@@ -71,9 +70,9 @@ class ToolResponse:
 class Message:
     """One message; what was redacted or empty is absent.
 
-    `is_empty`: it was recorded that nothing is said, by an empty text or by a list of no parts, and `has_more` that
-    there is something that is not read here, as an image. `finish_reason`: why the model that wrote it stopped. What is
-    sent back to a model lacks these, and is the same message all the same.
+    `is_empty`: it was recorded that nothing is said. `has_more`: there is something that is not read here, as an image.
+    `finish_reason`: why the model stopped. Messages that differ in these alone are equal, as they lack them when they
+    are sent back.
     """
 
     role: str
@@ -101,11 +100,8 @@ Item: TypeAlias = "Json | Message"
 
 
 class Content:
-    """Messages as they were recorded, decoded when they are first asked for, each for itself.
-
-    A history grows with every model call and repeats in each, while a reader needs the first whole, and the end of the
-    last one.
-    """
+    """Messages as they were recorded, each decoded when it is first asked for: a reader needs but the ends of
+    histories."""
 
     __slots__ = ("_items", "_made", "_messages", "_read", "cut", "unread")
 
@@ -170,10 +166,8 @@ class Content:
         return None
 
     def answer(self) -> str | None:
-        """Return the text of the last message, if it is an answer: from the assistant and without tool requests.
-
-        Empty where that is what was recorded; None where nothing was.
-        """
+        """Return the text of the last message, if it is an answer: from the assistant and without tool requests. Empty
+        where that is what was recorded; None where nothing was."""
         last = next(self._backwards(), None)
         return spoken_by(last) if last and last.role == ASSISTANT and not last.requests else None
 
@@ -283,10 +277,8 @@ def message_items(value: Json, role: str) -> Sequence[Item]:
 
 
 def _unwrapped(value: dict[str, Json]) -> Mapping[str, Json]:
-    """Return the message inside LangChain's envelopes {"type": "ai", "data": {...}} and {"lc": 1, "kwargs": {...}}.
-
-    Haystack's objects were written with the names of their private fields, `_role` and `_content`.
-    """
+    """Return the message inside LangChain's envelopes {"type": "ai", "data": {...}} and {"lc": 1, "kwargs": {...}}, or
+    in Haystack's objects with their private fields."""
     if "_role" in value:
         return {"role": value["_role"], "content": value.get("_content")}
     if "role" not in value:
@@ -312,8 +304,7 @@ def _read_part(message: Message, part: Mapping[str, Json]) -> None:
         case None if "tool_name" in part and "arguments" in part:
             _read_request(message, {**part, "name": part["tool_name"]})
         case None if "result" in part and isinstance(origin := part.get("origin"), dict):
-            result, call_id = decode_text(part["result"]), known_text(origin.get("id"))
-            message.responses.append(ToolResponse(result=result, call_id=call_id, failed=part.get("error") is True))
+            _add_response(message, part["result"], known_text(origin.get("id")), part.get("error") is True)
         case "text" | "input_text" | "output_text" | "refusal" | None:
             written = [part[key] for key in ("content", "text", "refusal") if key in part]
             if text := next(filter(None, map(known_text, written)), None):
@@ -323,22 +314,20 @@ def _read_part(message: Message, part: Mapping[str, Json]) -> None:
             else:
                 message.has_more = True
         case "reasoning" | "thinking":
-            text = known_text(part.get("content")) or known_text(part.get("thinking")) or known_text(part.get("text"))
-            if text:
-                message.reasoning.append(text)
+            texts = (known_text(part.get(key)) for key in ("content", "thinking", "text"))
+            message.reasoning += [*filter(None, texts)][:1]
         case "tool_call" | "tool_use" | "function_call":
             _read_request(message, part)
         case "tool_call_response" | "tool_result":
             result = next((part[key] for key in ("response", "result", "content") if key in part), None)
             call_id = known_text(part.get("id")) or known_text(part.get("tool_use_id"))
-            failed = part.get("is_error") is True
-            message.responses.append(ToolResponse(result=decode_text(result), call_id=call_id, failed=failed))
+            _add_response(message, result, call_id, part.get("is_error") is True)
         case _:
             message.has_more = True
 
 
 def _read_typeless(message: Message, part: Mapping[str, Json]) -> None:
-    """Return a part of Bedrock's or Gemini's: the field that is there says what it is."""
+    """Add a part of Bedrock's or Gemini's: the field that is there says what it is."""
     if text := known_text(part.get("text")):
         (message.reasoning if part.get("thought") is True else message.texts).append(text)
     elif isinstance(written := part.get("text"), str) and not written.strip():
@@ -351,10 +340,13 @@ def _read_typeless(message: Message, part: Mapping[str, Json]) -> None:
         elif key in _RESULTS:
             result = value.get("response", value.get("content"))
             call_id = known_text(value.get("id")) or known_text(value.get("toolUseId"))
-            failed = value.get("status") == "error"
-            message.responses.append(ToolResponse(result=decode_text(result), call_id=call_id, failed=failed))
+            _add_response(message, result, call_id, value.get("status") == "error")
         elif key == _REASONING and isinstance(said := value.get("reasoningText"), dict):
             message.reasoning += filter(None, [known_text(said.get("text"))])
+
+
+def _add_response(message: Message, result: Json, call_id: str | None, failed: bool) -> None:
+    message.responses.append(ToolResponse(result=decode_text(result), call_id=call_id, failed=failed))
 
 
 def _read_request(message: Message, request: Mapping[str, Json]) -> None:
@@ -371,7 +363,7 @@ def _read_request(message: Message, request: Mapping[str, Json]) -> None:
 
 
 def _drop_incomplete(message: Message) -> None:
-    """Return a cut text is still the beginning of the text; a cut name, argument or result would be a wrong one."""
+    """Drop the last request or result of a cut recording; a cut text stays, as it is still the beginning of one."""
     if message.requests:
         message.requests.pop()
     elif message.responses:

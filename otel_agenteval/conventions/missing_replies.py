@@ -1,8 +1,4 @@
-"""Replies that were recorded empty, found again in what the next model call was sent.
-
-Some instrumentations write down of a reply that asks for tools only who gave it. The program sends the reply back with
-the results of the tools, so there it stands with all that it asked for.
-"""
+"""Replies that were recorded empty, found again with their requests in what the next model call was sent."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,12 +13,12 @@ from otel_agenteval.conventions.tree import Node
 def recall_replies(models: Sequence[Node]) -> None:
     """Complete the replies of a turn's model calls, given by start time."""
     for model, following in pairwise(models):
-        if model.facts and _is_empty(model) and (reply := _sent_back(model, following)):
+        if _is_empty(model) and (reply := _sent_back(model, following)):
             model.facts = replace(model.facts, output=Content(partial(list, [reply])))
 
 
 def _is_empty(model: Node) -> bool:
-    output = model.facts.output if model.facts else None
+    output = model.facts.output
     if output is None or output.cut or span_error(model.span):
         return False
     return not any(each.texts or each.requests or each.reasoning for each in output.messages)
@@ -30,8 +26,7 @@ def _is_empty(model: Node) -> bool:
 
 def _sent_back(model: Node, following: Node) -> Message | None:
     """Return the message behind all that `model` was sent, in the next call; None where the user spoke since."""
-    sent = model.facts.input if model.facts else None
-    later = following.facts.input if following.facts else None
+    sent, later = model.facts.input, following.facts.input
     if sent is None or later is None or sent.cut or later.cut:
         return None
     end = len(sent.messages)

@@ -18,10 +18,7 @@ _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
 def decode_repr(text: str) -> Json:
-    """Return the value that `text` is the repr of; of an object written as `Name(field=value, ...)`, its fields.
-
-    Raises ValueError where it is something else.
-    """
+    """Return the value of a repr, of `Name(field=value, ...)` its fields. Raises ValueError for something else."""
     reader = _Reader(text)
     value = reader.value(MAX_DEPTH)
     if text[reader.position :].strip():

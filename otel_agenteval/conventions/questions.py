@@ -1,9 +1,7 @@
 """Read the question of a model call from its span: the last message, and how the conversation begins.
 
-No conversation is decoded, because a history is long, grows with every call, and is most often asked for in vain: in
-message JSON the roles are looked for from both ends. Inside a JSON string every quotation mark stands behind a
-backslash, so that content cannot be taken for a role. Where excerpts are the same, a fingerprint of all that was sent
-tells whether it was another question.
+No conversation is decoded, because a history is long and most often asked for in vain: roles are looked for in the JSON
+text from both ends. Quotes inside a JSON string are escaped, so that content cannot be taken for a role.
 """
 
 import itertools
@@ -20,7 +18,7 @@ from otel_agenteval.model import Question
 from otel_agenteval.semconv import GEN_AI_SYSTEM_INSTRUCTIONS
 
 MAX_EXCERPT: Final = 1800
-"""Characters of a message that are compared: half of them from its beginning, half from its end, and its length."""
+"""Characters of a message that are compared, half of them from its end, beside its length."""
 
 MAX_MESSAGES: Final = 64
 """Messages from either end that are looked at."""
@@ -108,7 +106,7 @@ def _indexed_contents(attributes: Attributes, indexed: IndexedMessages) -> Itera
     for key, said in attributes.items():
         if isinstance(said, str) and key.startswith(indexed.prefix):
             index, _, field = key.removeprefix(indexed.prefix).partition(indexed.infix)
-            if field.startswith("content") and attributes.get(indexed.field(index, "role")) not in _OWN:
+            if field.startswith("content") and str(attributes.get(indexed.field(index, "role"))) not in _OWN:
                 yield said
 
 

@@ -10,7 +10,7 @@ from otel_agenteval.conventions import identity, runs
 from otel_agenteval.conventions.agent_runs import tell_runs_apart
 from otel_agenteval.conventions.conversation import conversation, earlier_steps
 from otel_agenteval.conventions.decoding import decode_structure
-from otel_agenteval.conventions.facts import Role, SpanFacts
+from otel_agenteval.conventions.facts import NOTHING, Role, SpanFacts
 from otel_agenteval.conventions.history import begins_with_user, history
 from otel_agenteval.conventions.messages import SYSTEM
 from otel_agenteval.conventions.missing_replies import recall_replies
@@ -38,11 +38,9 @@ def read_trace(
 ) -> Trace:
     """Read a trace from its spans and log records, by the dialects that recognise them.
 
-    `naming` and `run_naming` say which attributes of the application's own name the session and the run, where none
-    of a convention does. `read_span` may know readings of spans from an earlier reading of the trace.
-
-    The order of `spans` and `logs` does not matter, and what arrived twice counts once. Nothing in them raises:
-    `Trace.unread` counts what could not be read.
+    `naming` and `run_naming` say which attributes of the application's own name the session and the run. `read_span`
+    may know readings of spans from before. The order of `spans` and `logs` does not matter, and what arrived twice
+    counts once. Nothing in them raises: `Trace.unread` counts what could not be read.
     """
     nameless = sum(span.span_id is None for span in spans)
     unread = Counter({"span_id": nameless} if nameless else {})
@@ -51,7 +49,7 @@ def read_trace(
         return Trace(trace_id=trace_id, unread=dict(unread))
     logs = list(_once_in_order(logs))
     nodes, dialects = _read_spans(ordered, logs, read_span)
-    facts = [node.facts for node in nodes if node.facts]
+    facts = [node.facts for node in nodes]
     roots = grow(nodes)
     _find_calls(nodes)
     tell_runs_apart(roots)
@@ -69,7 +67,7 @@ def read_trace(
         turns=turns,
         available_tools=available_tools(facts, [call for turn in turns for call in turn.tool_calls], colleagues),
         system_instructions=_instructions(facts),
-        partial=any(node.facts and (node.facts.cut or node.span.dropped_attributes_count > 0) for node in nodes),
+        partial=any(map(_is_partial, nodes)),
         dialects=dialects,
         span_count=len(ordered),
         started_at=started_at,
@@ -117,7 +115,7 @@ def _read_spans(
     for span in spans:
         facts, names = read_span(span, logs_of.get(span.span_id or "", ()))
         recognised.update(names)
-        nodes.append(Node(span=span, facts=facts))
+        nodes.append(Node(span=span, facts=facts or NOTHING))
     return nodes, tuple(dialect.name for dialect in DIALECTS if dialect.name in recognised)
 
 
@@ -159,23 +157,26 @@ def _by_span(logs: Iterable[LogRecord]) -> dict[str, list[LogRecord]]:
 
 
 def _find_calls(nodes: Sequence[Node]) -> None:
-    """Take the innermost of the steps that may be model calls for what they are, and for none of them a span that
-    several were written on."""
+    """Take the innermost of the steps that may be model calls for such, and none that several were written on."""
     for node in nodes:
-        if node.facts and node.facts.is_overwritten:
+        if node.facts.is_overwritten:
             within = (each for child in node.children for each in child.below() if each.role is Role.MODEL)
             if len([*islice(within, 2)]) == 2:
                 node.facts = replace(node.facts, role=None)
-    steps = [node for node in nodes if node.facts and node.facts.may_be_call and node.role is Role.CHAIN]
+    steps = [node for node in nodes if node.facts.may_be_call and node.role is Role.CHAIN]
     for step in sorted(steps, key=lambda node: -node.depth):
-        if step.facts and not any(each.role is Role.MODEL for each in step.below()):
+        if not any(each.role is Role.MODEL for each in step.below()):
             step.facts = replace(step.facts, role=Role.MODEL)
+
+
+def _is_partial(node: Node) -> bool:
+    return node.facts.cut or (node.facts is not NOTHING and node.span.dropped_attributes_count > 0)
 
 
 def _agents(roots: Sequence[Node]) -> tuple[str, ...]:
     """Return the names of the agents that ran, each before those within it; else those that other spans mention."""
     # By the tree: the clocks of two services differ.
-    facts = [node.facts for root in roots for node in root.below() if node.facts]
+    facts = [node.facts for root in roots for node in root.below()]
     names = [each.agent for each in facts if each.agent and each.role is Role.AGENT]
     return tuple(dict.fromkeys(names or [each.agent for each in facts if each.agent]))
 

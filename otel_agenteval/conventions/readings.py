@@ -1,7 +1,6 @@
 """Read the facts of single spans, and keep them, so that reading a trace again reads only what is new."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from otel_agenteval.conventions.agents import agent_of
@@ -10,15 +9,12 @@ from otel_agenteval.conventions.registry import DIALECTS
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 
 Reading: TypeAlias = tuple[SpanFacts | None, tuple[str, ...]]
-"""The facts of a span, and the names of the dialects that recognised it."""
+"""The facts of a span, None where no dialect recognises it, and the names of those that do."""
 ReadSpan: TypeAlias = Callable[[SpanRecord, Sequence[LogRecord]], Reading]
 
 
-def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> tuple[SpanFacts | None, tuple[str, ...]]:
-    """Read the facts of a span and the names of the dialects that recognised it; None where none did.
-
-    Where a span speaks several dialects, each fact is taken from the first that knows it.
-    """
+def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> Reading:
+    """Read a span: where it speaks several dialects, each fact is taken from the first that knows it."""
     facts: SpanFacts | None = None
     names: tuple[str, ...] = ()
     for dialect in DIALECTS:
@@ -34,40 +30,25 @@ def read_span(span: SpanRecord, logs: Sequence[LogRecord] = ()) -> tuple[SpanFac
     return facts, names
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    span: SpanRecord
-    logs: Sequence[LogRecord]
-    reading: Reading
-
-
 class SpanReadings:
-    """Reads the spans of one trace as `read_span` does, each once while it and its log records are the same objects.
-
-    Nobody changes facts once they are read, but their contents decode themselves when they are looked at.
-    """
+    """Reads the spans of one trace as `read_span` does, each once while it and its log records are the same objects."""
 
     def __init__(self) -> None:
-        self._before: dict[str, _Read] = {}
-        self._read: dict[str, _Read] = {}
+        self._before: dict[str, tuple[SpanRecord, Sequence[LogRecord], Reading]] = {}
+        self._read = self._before.copy()
 
     def begin_again(self) -> None:
-        """The trace is read again: what was read before that is not forgotten, but all that is older."""
+        """Begin to read the trace again: what was read before that is kept, but nothing older."""
         self._before, self._read = self._read, {}
 
     def __call__(self, span: SpanRecord, logs: Sequence[LogRecord] = ()) -> Reading:
-        """The reading of the span and of the log records that name it."""
+        """Return the reading of the span and of the log records that name it."""
         key = span.span_id or ""
-        known = self._before.get(key)
-        if known is None or known.span is not span or not _are_same(known.logs, logs):
-            known = _Read(span, logs, read_span(span, logs))
-        elif (facts := known.reading[0]) is not None:
-            for content in (facts.input, facts.output):
-                if content is not None:
-                    content.begin_again()
-        self._read[key] = known
-        return known.reading
-
-
-def _are_same(known: Sequence[LogRecord], logs: Sequence[LogRecord]) -> bool:
-    return len(known) == len(logs) and all(a is b for a, b in zip(known, logs, strict=True))
+        known_span, known_logs, reading = self._before.get(key, (None, (), None))
+        if reading is None or known_span is not span or list(map(id, known_logs)) != list(map(id, logs)):
+            reading = read_span(span, logs)
+        elif (facts := reading[0]) is not None:
+            for content in filter(None, (facts.input, facts.output)):
+                content.begin_again()
+        self._read[key] = span, logs, reading
+        return reading

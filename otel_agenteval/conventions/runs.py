@@ -1,7 +1,7 @@
-"""Read the run that a trace belongs to, and how it ended, from any span or log record of the trace.
+"""Read the run (one attempt at a task) that a trace belongs to, and how it ended, from any of its spans and log
+records.
 
-A run is one attempt at a task. `otel_agenteval.run()` stamps task and run on every span; an application that names
-them by attributes of its own says so in a `RunNaming`.
+`otel_agenteval.run()` stamps task and run on every span; an application's own attributes stand in a `RunNaming`.
 """
 
 import json

@@ -1,7 +1,6 @@
 """Spans and log records as plain values: what the dialects read, whatever wire or framework they came by.
 
-Decoding never raises. What OTLP cannot carry faithfully into JSON is made harmless here, once: bytes that are not
-UTF-8 become base64 text, numbers that JSON lacks become text, nesting beyond `MAX_DEPTH` becomes None.
+Decoding never raises: bytes that are not UTF-8 become base64 text, numbers that JSON lacks text, too deep nesting None.
 """
 
 import base64
@@ -33,10 +32,7 @@ class EventRecord:
 
 @dataclass(slots=True, kw_only=True)
 class SpanRecord:
-    """A finished span. Ids are lower-case hex or None, times nanoseconds since the Unix epoch.
-
-    `status` is the OTLP code (0 unset, 1 ok, 2 error); `resource` is shared by the spans of one resource.
-    """
+    """A finished span. Ids are lower-case hex, times nanoseconds since the Unix epoch, `status` is the OTLP code."""
 
     span_id: str | None
     parent_id: str | None = None
@@ -109,25 +105,19 @@ def attributes(pairs: Iterable[KeyValue]) -> dict[str, Json]:
     return {pair.key: _value(pair.value, MAX_DEPTH) for pair in pairs}
 
 
-def _value(value: AnyValue, depth: int) -> Json:  # noqa: PLR0911 - one return per kind of value
-    kind = value.WhichOneof("value")
-    if kind == "string_value":
-        return value.string_value
-    if kind == "int_value":
-        return value.int_value
-    if kind == "bool_value":
-        return value.bool_value
-    if kind == "double_value":
-        number = value.double_value
-        return number if math.isfinite(number) else str(number)
-    if kind == "bytes_value":
-        return _text(value.bytes_value)
-    if depth == 0:
-        return None
-    if kind == "array_value":
-        return [_value(item, depth - 1) for item in value.array_value.values]
-    if kind == "kvlist_value":
-        return {pair.key: _value(pair.value, depth - 1) for pair in value.kvlist_value.values}
+def _value(value: AnyValue, depth: int) -> Json:
+    match kind := value.WhichOneof("value"):
+        case "string_value" | "int_value" | "bool_value":
+            plain: Json = getattr(value, kind)
+            return plain
+        case "double_value":
+            return value.double_value if math.isfinite(value.double_value) else str(value.double_value)
+        case "bytes_value":
+            return _text(value.bytes_value)
+        case "array_value" if depth:
+            return [_value(item, depth - 1) for item in value.array_value.values]
+        case "kvlist_value" if depth:
+            return {pair.key: _value(pair.value, depth - 1) for pair in value.kvlist_value.values}
     return None
 
 

@@ -1,18 +1,17 @@
 """The calls of the user's tools in a turn, and the tools that could have been called.
 
-A call is counted once, however often it was recorded: the model's request is joined with the span of its execution,
-by call id, else by name and arguments, else by name, each in order. Requests count alone for tools that no span of the
-turn executed. Tools by which a framework steers itself (hand-offs to an agent of the trace, `final_answer`, those it
-has a model answer by) are not the user's.
+The model's request is joined with the span of its execution: by call id, else by name and arguments, else by name.
+Requests count alone for tools that no span of the turn executed. Tools by which a framework steers itself (hand-offs,
+`final_answer`) are not the user's.
 """
 
 import json
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from otel_agenteval.conventions.decoding import are_positional, decode_prefix, decode_structure, is_cut
+from otel_agenteval.conventions.decoding import are_positional, decode_remains, decode_structure, is_cut
 from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.failures import result_error, span_error
 from otel_agenteval.conventions.messages import ToolRequest, ToolResponse
@@ -35,13 +34,11 @@ def transfer_target(request: ToolRequest, agents: Iterable[str]) -> str | None:
 
 
 def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[str]) -> tuple[ToolCall, ...]:
-    """Return the calls of a turn in the order of their requests; an execution without a request stands at its start.
-
-    `models` and `spans` are the turn's model and tool spans by start time.
-    """
+    """Return the calls of a turn in the order of their requests, else of their starts; nodes are given by start
+    time."""
     requests = tool_requests(models, agents)
     offered = _Offered()
-    executions = [_execution(node) for node in spans if node.facts and not is_framework(_request(node), agents)]
+    executions = [_execution(node) for node in spans if not is_framework(_request(node), agents)]
     earlier = _asked_earlier(executions, models)
     own = [call for call in executions if call.span_id not in earlier]
     matches = _join([request for _, request in requests], own)
@@ -69,11 +66,8 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
 
 
 def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agents: Sequence[str]) -> tuple[Tool, ...]:
-    """Return the tools that were on offer, in order of appearance.
-
-    From the definitions on model spans; where none were recorded, from the names on agent spans; else the tools
-    that were called, which is all that is known then.
-    """
+    """Return the tools that were on offer: by the definitions on model spans, else by the names on agent spans, else
+    those that were called."""
     facts = list(facts)
     definitions: dict[str, Json] = {}
     for each in facts:
@@ -91,35 +85,28 @@ def available_tools(facts: Iterable[SpanFacts], called: Iterable[ToolCall], agen
 
 
 def tool_requests(models: Sequence[Node], agents: Sequence[str]) -> list[tuple[Node, ToolRequest]]:
-    """Return the tool requests of the models, each with the call that asked; a repeated call id is one request.
-
-    An id that instrumentations make up from the tool's name recurs in other calls, and is none.
-    """
+    """Return the tool requests of the models, each with the call that asked; a repeated call id is one request. An id
+    made up from the tool's name recurs in other calls, and is none."""
     requests: list[tuple[Node, ToolRequest]] = []
     first: dict[str, ToolRequest] = {}
     recurring: set[str] = set()
     for node in models:
-        if node.facts is None or node.facts.output is None:
-            continue
-        answering = node.facts.answer_tools or ()
-        for message in node.facts.output.messages:
-            for request in message.requests:
-                if request.name in answering or is_framework(request, agents):
+        for request in node.facts.requests:
+            if request.name in (node.facts.answer_tools or ()) or is_framework(request, agents):
+                continue
+            if request.call_id in first:
+                if first[request.call_id] == request and not _is_remembered(request, node):
                     continue
-                if request.call_id in first:
-                    if first[request.call_id] == request and not _is_remembered(request, node):
-                        continue
-                    recurring.add(request.call_id)
-                elif request.call_id:
-                    first[request.call_id] = request
-                requests.append((node, request))
+                recurring.add(request.call_id)
+            elif request.call_id:
+                first[request.call_id] = request
+            requests.append((node, request))
     return [(node, replace(each, call_id=None) if each.call_id in recurring else each) for node, each in requests]
 
 
 def _is_remembered(request: ToolRequest, node: Node) -> bool:
     """Return whether the model was told of a call with the id of `request` before it asked: it asks another time."""
-    sent = node.facts.input.since_user() if node.facts and node.facts.input else ()
-    return any(each.call_id == request.call_id for message in sent for each in message.requests)
+    return any(each.call_id == request.call_id for step in node.facts.steps for each in step.requests)
 
 
 def is_framework(request: ToolRequest, agents: Sequence[str]) -> bool:
@@ -129,19 +116,19 @@ def is_framework(request: ToolRequest, agents: Sequence[str]) -> bool:
 
 def _asked_earlier(executions: Iterable[ToolCall], models: Sequence[Node]) -> set[str | None]:
     """Return the span ids of calls that an earlier trace asked for: the first model here was told of their results."""
-    told = {each.call_id for each in _steps_told(models[0])} if models else set()
+    told = {each.call_id for each in models[0].facts.step_results} if models else set()
     begun = models[0].span.started_at if models else 0
     before = (call for call in executions if call.started_at is not None and call.started_at < begun)
     return {call.span_id for call in before if call.call_id and call.call_id in told}
 
 
 def _request(node: Node) -> ToolRequest:
-    facts = node.facts or SpanFacts()
+    facts = node.facts
     return ToolRequest(name=facts.tool or node.span.name, arguments=facts.arguments, call_id=facts.call_id)
 
 
 def _execution(node: Node) -> ToolCall:
-    facts = node.facts or SpanFacts()
+    facts = node.facts
     name = facts.tool or node.span.name
     own = error = span_error(node.span) or facts.error
     if error in (None, "error", "_OTHER"):
@@ -167,7 +154,7 @@ def _join(requests: Sequence[ToolRequest], executions: Sequence[ToolCall]) -> di
     """Return the execution of each request, by the request's index."""
     matches: dict[int, ToolCall] = {}
     free = list(executions)
-    for key in (_call_id, _name_and_arguments, _name):
+    for key in _JOINED_BY:
         if len(matches) == len(requests):
             break
         queues: dict[str, deque[ToolCall]] = defaultdict(deque)
@@ -181,22 +168,16 @@ def _join(requests: Sequence[ToolRequest], executions: Sequence[ToolCall]) -> di
     return matches
 
 
-def _call_id(call: ToolRequest | ToolCall) -> str:
+_JOINED_BY: tuple[Callable[[ToolRequest | ToolCall], str], ...] = (
     # Without an id a record stands alone: an object's own identity equals no other's.
-    return call.call_id or f"without id {id(call)}"
-
-
-def _name_and_arguments(call: ToolRequest | ToolCall) -> str:
-    return json.dumps([call.name, call.arguments], sort_keys=True)
-
-
-def _name(call: ToolRequest | ToolCall) -> str:
-    return call.name
+    lambda call: call.call_id or f"without id {id(call)}",
+    lambda call: json.dumps([call.name, call.arguments], sort_keys=True),
+    lambda call: call.name,
+)
 
 
 def _completed(call: ToolCall, request: ToolRequest) -> ToolCall:
-    """Complete an execution from its request: by the names of arguments that it has by position, or of the only one,
-    which some write down bare."""
+    """Complete an execution from its request: where its arguments have no names, by those asked for."""
     asked = request.arguments
     is_bare = isinstance(asked, dict) and [str(value) for value in asked.values()] == [call.arguments]
     is_nameless = call.arguments is None or are_positional(call.arguments) or is_bare
@@ -232,9 +213,7 @@ def answered(call: ToolCall, response: ToolResponse) -> ToolCall:
 
 def _with_failures(calls: list[ToolCall], models: Sequence[Node]) -> list[ToolCall]:
     """Return calls whose spans ended well, but whose results the last model call was told are errors."""
-    last = models[-1].facts if models else None
-    steps = last.input.since_user() if last and last.input else []
-    responses = [each for step in steps for each in step.responses]
+    responses = models[-1].facts.step_results if models else []
     # An id that recurs does not say which of its calls failed; their own spans may.
     times = Counter(each.call_id for each in responses)
     failed = {each.call_id: each for each in responses if each.failed and each.call_id and times[each.call_id] == 1}
@@ -250,20 +229,17 @@ def _words(failed: ToolResponse) -> str:
 
 def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[str, ToolResponse], list[ToolResponse]]:
     """Collect tool responses in the inputs of model calls: by the ids of `calls`, and those of this turn without any.
-
-    Read from the last call backwards, whose history usually holds them all. A call is not answered before a model asks
-    for it.
-    """
+    Read backwards: the last history usually holds them all. A call is not answered before a model asks for it."""
     wanted = Counter(call.call_id for call in calls if call.call_id)
     # An id that several calls of this turn have does not say which of them a response answers.
     missing = {call_id for call_id, times in wanted.items() if times == 1}
     by_id: dict[str, ToolResponse] = {}
     in_order: list[ToolResponse] = []
     for node in reversed(models):
-        missing -= _asked_by(node)
-        if node.facts is None or node.facts.input is None:
+        missing -= {request.call_id for request in node.facts.requests}
+        if node.facts.input is None:
             continue
-        steps = _steps_told(node)
+        steps = node.facts.step_results
         history = [each for message in node.facts.input.messages for each in message.responses]
         # An id may recur in the history of a session; in the steps of this turn it means the call of this turn.
         for responses in (steps, history):
@@ -275,19 +251,8 @@ def _responses(models: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[dict[
         in_order = in_order or [each for each in steps if each.call_id not in wanted]
         if not missing:
             break
-    earlier = [each for each in _steps_told(models[0]) if each.call_id not in wanted] if models else []
+    earlier = [each for each in models[0].facts.step_results if each.call_id not in wanted] if models else []
     return by_id, in_order[len(earlier) :] if in_order[: len(earlier)] == earlier else in_order
-
-
-def _asked_by(node: Node) -> set[str | None]:
-    output = node.facts.output if node.facts else None
-    return {request.call_id for message in output.messages for request in message.requests} if output else set()
-
-
-def _steps_told(node: Node) -> list[ToolResponse]:
-    """Return the results of the turn's tools that a model call was sent."""
-    sent = node.facts.input.since_user() if node.facts and node.facts.input else ()
-    return [each for step in sent for each in step.responses]
 
 
 class _Offered:
@@ -298,7 +263,7 @@ class _Offered:
 
     def by(self, node: Node, tool: str) -> bool | None:
         """Return whether the model call `node` was offered `tool`; None where that is not known."""
-        recording = node.facts.tool_definitions if node.facts else None
+        recording = node.facts.tool_definitions
         if recording is None:
             return None
         key = recording if isinstance(recording, str) else repr(recording)
@@ -320,30 +285,18 @@ def _all_names(recording: Json) -> frozenset[str] | None:
 
 def _defined(recording: Json) -> list[Tool]:
     """Return the tools in a recorded list of definitions; of a cut recording, the complete ones."""
-    cut = is_cut(recording)
-    if cut and isinstance(recording, str):
-        try:
-            recording = decode_prefix(recording)
-        except ValueError:
-            return []
-    value = decode_structure(recording)
+    value = decode_remains(recording)
     definitions = value if isinstance(value, list) else [value]
     tools = []
-    for definition in definitions[: len(definitions) - cut]:
+    for definition in definitions[: len(definitions) - is_cut(recording)]:
         schema = decode_structure(definition)
         if not isinstance(schema, dict):
             continue
         function = schema.get("function")
         fields = function if isinstance(function, dict) else schema
         if name := known_text(fields.get("name")):
-            parameters = fields.get("parameters", fields.get("input_schema"))
-            tools.append(
-                Tool(
-                    name=name,
-                    description=known_text(fields.get("description")),
-                    parameters=decode_structure(parameters),
-                )
-            )
+            parameters = decode_structure(fields.get("parameters", fields.get("input_schema")))
+            tools.append(Tool(name=name, description=known_text(fields.get("description")), parameters=parameters))
     return tools
 
 

@@ -10,11 +10,11 @@ from otel_agenteval.model import AgentRun
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A span in its tree. `around` is the agent that the nearest span around it names,
-    `run` the run of an agent that the span is a step of."""
+    """A span in its tree. `facts` are empty where no dialect recognised it. `around` is the agent that the nearest span
+    around it names, `run` the run of an agent that the span is a step of."""
 
     span: SpanRecord
-    facts: SpanFacts | None
+    facts: SpanFacts
     parent: "Node | None" = None
     children: "list[Node]" = field(default_factory=list)
     depth: int = 0
@@ -23,18 +23,13 @@ class Node:
 
     @property
     def role(self) -> Role | None:
-        return self.facts.role if self.facts else None
+        return self.facts.role
 
     @property
     def agent(self) -> str | None:
         """The agent of this step; None where no span names it. The tools and model calls that an agent runs itself are
         then all of the same one, whichever of them name it."""
-        return self.around or (self.facts.agent if self.facts else None)
-
-    @property
-    def has_content(self) -> bool:
-        """True where any messages were recorded."""
-        return self.facts is not None and (self.facts.input is not None or self.facts.output is not None)
+        return self.around or self.facts.agent
 
     @property
     def id(self) -> str:
@@ -69,10 +64,8 @@ def in_order(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
 
 
 def grow(nodes: Sequence[Node]) -> list[Node]:
-    """Join nodes, given in order, with their parents; returns the local roots, those without a known parent.
-
-    Spans that claim to be each other's ancestors are cut apart at the first of them.
-    """
+    """Join nodes, given in order, with their parents, and return those without a known parent. Spans that claim to be
+    each other's ancestors are cut apart at the first of them."""
     by_id = {node.id: node for node in nodes}
     for node in nodes:
         parent = by_id.get(node.span.parent_id or "")
@@ -95,7 +88,7 @@ def _descend(root: Node) -> Iterator[Node]:
     for node in root.below():
         parent = node.parent
         node.depth = parent.depth + 1 if parent else 0
-        node.around = ((parent.facts.agent if parent.facts else None) or parent.around) if parent else None
+        node.around = (parent.facts.agent or parent.around) if parent else None
         yield node
 
 

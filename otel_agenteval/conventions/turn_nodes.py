@@ -1,15 +1,10 @@
 """Group the spans of a trace into turns: what happened between a question of the user and its answer.
 
-A turn is an outermost agent run with all that happened in it; a run that the previous one handed the conversation
-to, or that goes on with what its tools answered, belongs to the same turn. Where no agent run was recorded, the
-model and tool spans of the trace are one turn, until a model is sent an earlier answer and the user's next words
-after it: there another begins. A trace with neither (an agent's construction, plain HTTP) has none.
+A turn is an outermost agent run with all that happened in it, and the runs that it handed the conversation to or that
+go on from its tools. Where no agent run was recorded, the model and tool spans of the trace are one turn, until a model
+is sent an earlier answer and the user's next words. A run that only groups others is none.
 
-A span that calls itself an agent's run, but names no agent, says nothing and has runs within it, only groups them. So
-does a workflow that says nothing, if its runs go on from one another's answers like turns of a conversation.
-
-A model or tool call that two instrumentations recorded, one span within the other, counts once; so does a model call
-that the client library recorded beside it without content.
+A call that two instrumentations recorded, one span within the other or beside it without content, counts once.
 """
 
 from bisect import bisect_right
@@ -81,8 +76,8 @@ def _split(roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
     outermost, outside = _outermost(roots)
     runs: list[Node] = []
     for run in outermost:
-        says_nothing = run.role is Role.WORKFLOW and run.facts and run.facts.input is None and run.facts.output is None
-        inner, loose = _outermost(run.children) if says_nothing else ([], [])
+        is_silent = run.role is Role.WORKFLOW and not run.facts.has_content
+        inner, loose = _outermost(run.children) if is_silent else ([], [])
         if _are_turns(inner):
             runs += inner
             outside += loose
@@ -127,14 +122,14 @@ def _are_turns(runs: Sequence[Node]) -> bool:
 
 
 def _answers(models: Iterable[Node]) -> set[str]:
-    outputs = (node.facts.output for node in models if node.facts and node.facts.output and node.role is Role.MODEL)
-    return {text for output in outputs if (text := output.answer())}
+    outputs = (node.facts.output for node in models if node.role is Role.MODEL)
+    return {text for output in outputs if output and (text := output.answer())}
 
 
 def _goes_on_after(answers: set[str], model: Node) -> bool:
     """Return whether a model was sent one of `answers`, and the user's next words after it."""
     facts = model.facts
-    if not answers or facts is None or facts.role is not Role.MODEL or facts.input is None or facts.input.cut:
+    if not answers or facts.role is not Role.MODEL or facts.input is None or facts.input.cut:
         return False
     return any(each.role == ASSISTANT and each.text in answers for each in facts.input.before_user())
 
@@ -145,7 +140,7 @@ def _is_run(node: Node) -> bool:
     if node.role is Role.WORKFLOW:
         return True
     facts = node.facts
-    if facts is None or facts.role is not Role.CHAIN or facts.input is None or facts.output is None:
+    if facts.role is not Role.CHAIN or facts.input is None or facts.output is None:
         return False
     # A step that takes and returns text, and neither asks a model nor is all there is, is a helper of the program's.
     if node.parent is not None and not any(each.role in (Role.MODEL, Role.AGENT) for each in node.below()):
@@ -154,30 +149,28 @@ def _is_run(node: Node) -> bool:
 
 
 def _is_group(node: Node) -> bool:
-    facts = node.facts
-    if facts is None or facts.agent or facts.input or facts.output:
+    if node.facts.agent or node.facts.has_content:
         return False
     return any(each.role is Role.AGENT for each in node.below() if each is not node)
 
 
 def _goes_on(run: Node) -> bool:
     """Return whether a run takes up where tools had answered an earlier one, rather than what a user said."""
-    messages = run.facts.input.messages if run.facts and run.facts.input else []
+    messages = run.facts.input.messages if run.facts.input else []
     return bool(messages) and bool(messages[-1].responses) and not messages[-1].texts
 
 
 def _handed_over(before: Node, run: Node, agents: Sequence[str]) -> bool:
     """Return whether the framework or a model said, in the run `before` this one, to go on with the agent of `run`."""
-    names = {node.facts.agent for node in speakers(run) if node.facts and node.facts.agent}
+    names = {node.facts.agent for node in speakers(run) if node.facts.agent}
     if not names or run.role is not Role.AGENT:
         return False
-    facts = [node.facts for node in before.below() if node.facts]
+    facts = [node.facts for node in before.below()]
     return any(each.hands_over_to in names for each in facts) or any(
         transfer_target(request, agents) in names
         for each in facts
-        if each.role is Role.MODEL and each.output
-        for message in each.output.messages
-        for request in message.requests
+        if each.role is Role.MODEL
+        for request in each.requests
     )
 
 
@@ -186,29 +179,25 @@ def _add_calls(turn: TurnNodes, top: Node) -> None:
     pending: list[tuple[Node, Node | None, bool]] = [(top, None, False)]
     while pending:
         node, around, planning = pending.pop()
-        facts, inside = node.facts, around
-        if facts is None:
-            pass
-        elif around and around.facts and _is_same_call(around, node):
+        inside = around
+        if around and _is_same_call(around, node):
             _merge(around, node)
-        elif facts.role is Role.MODEL:
+        elif node.role is Role.MODEL:
             turn.models.append(node)
             if planning:
                 turn.planners.add(node.id)
             inside = node
-        elif facts.role is Role.TOOL:
+        elif node.role is Role.TOOL:
             turn.tools.append(node)
             inside = node
-        elif facts.role is Role.AGENT:
+        elif node.role is Role.AGENT:
             inside = None
         planning = planning or node.role is Role.PLAN
         pending.extend((child, inside, planning) for child in node.children)
 
 
 def _is_same_call(outer: Node, inner: Node) -> bool:
-    if outer.role is Role.TOOL and inner.facts and outer.facts:
-        return inner.role is Role.TOOL and inner.facts.tool == outer.facts.tool
-    return outer.role is Role.MODEL and inner.role is Role.MODEL
+    return outer.role is inner.role and (outer.role is Role.MODEL or inner.facts.tool == outer.facts.tool)
 
 
 def _once(models: list[Node]) -> list[Node]:
@@ -220,21 +209,21 @@ def _once(models: list[Node]) -> list[Node]:
         if call := _reported_by(node, kept):
             _merge(call, node)
             continue
-        response_id = node.facts.response_id if node.facts else None
+        response_id = node.facts.response_id
         first = by_response.get(response_id) if response_id else None
         call = node
         if first is None or node.span.started_at >= first.span.ended_at:
             kept.append(node)
         else:
-            call, again = (node, first) if node.has_content and not first.has_content else (first, node)
+            call, again = (node, first) if node.facts.has_content and not first.facts.has_content else (first, node)
             kept[kept.index(first)] = call
             paired.add(call.id)
             _merge(call, again)
         if response_id:
             by_response[response_id] = call
-    calls = sorted((each for each in kept if each.has_content and each.id not in paired), key=_start)
+    calls = sorted((each for each in kept if each.facts.has_content and each.id not in paired), key=_start)
     starts = [each.span.started_at for each in calls]
-    for node in [each for each in kept if not each.has_content]:
+    for node in [each for each in kept if not each.facts.has_content]:
         at = bisect_right(starts, node.span.started_at)
         near = calls[max(0, at - _NEAREST) : at + _NEAREST]
         senders = [each for each in near if each.id not in paired and _is_sent_by(each, node)]
@@ -249,7 +238,7 @@ def _once(models: list[Node]) -> list[Node]:
 def _is_sent_by(call: Node, transport: Node) -> bool:
     """Return whether `transport`, without content, is another instrumentation's recording of the same `call`."""
     facts, sent = call.facts, transport.facts
-    if facts is None or sent is None or not call.has_content or call.span.scope == transport.span.scope:
+    if not facts.has_content or call.span.scope == transport.span.scope:
         return False
     if facts.response_id and sent.response_id and facts.response_id != sent.response_id:
         return False
@@ -262,12 +251,8 @@ def _is_sent_by(call: Node, transport: Node) -> bool:
 
 
 def _merge(call: Node, again: Node) -> None:
-    """Complete a call from its second recording, and its error from the one that explains it.
-
-    A model call that has its reply did not fail, whatever an attempt at it did.
-    """
-    if call.facts is None or again.facts is None:
-        return
+    """Complete a call from its second recording, and its error from the one that explains it. A model call that has its
+    reply did not fail, whatever an attempt at it did."""
     call.facts = replace(call.facts)
     call.facts.complete_with(again.facts)
     own, other = span_error(call.span), span_error(again.span)
@@ -279,10 +264,10 @@ def _merge(call: Node, again: Node) -> None:
 
 def _reported_by(node: Node, earlier: Sequence[Node]) -> Node | None:
     """Return the call beside `node` that lacks the reply which `node` reports, known by the messages that were sent."""
-    if node.facts is None or not node.facts.is_report:
+    if not node.facts.is_report:
         return None
     for call in earlier:
-        if call.facts and call.facts.output is None and call.parent is node.parent:
+        if call.facts.output is None and call.parent is node.parent:
             sent, repeated = call.facts.input, node.facts.input
             if (sent.messages if sent else None) == (repeated.messages if repeated else None):
                 return call

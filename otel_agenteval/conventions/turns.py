@@ -1,6 +1,6 @@
 """A turn from its spans: what the user asked, what the agent did, what it answered."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from otel_agenteval.conventions.facts import Role, SpanFacts
@@ -20,8 +20,7 @@ _TOOL_REASONS = frozenset({"tool_calls", "tool_call", "tool-calls", "tool_use", 
 
 
 def read_turn(turn: TurnNodes, agents: Sequence[str], *, is_last: bool) -> Turn:
-    """Read a turn from its nodes; `agents` are the names of the trace's agents, and `is_last` says that no other turn
-    of the trace follows."""
+    """Read a turn; `agents` are the names of the trace's, `is_last` says that no other turn of the trace follows."""
     models = turn.models
     nodes = [turn.root, *turn.runs, *models, *turn.tools]
     output = _output(turn)
@@ -32,7 +31,7 @@ def read_turn(turn: TurnNodes, agents: Sequence[str], *, is_last: bool) -> Turn:
         span_id=turn.root.id,
         input=_input(turn),
         output=None if not output and (error or ends_in_call) else output,
-        agent=next((facts.agent for facts in _facts(_voices(turn) + models) if facts.agent), None),
+        agent=next((node.facts.agent for node in _voices(turn) + models if node.facts.agent), None),
         error=error,
         is_cancelled=is_cancelled,
         ends_in_call=ends_in_call,
@@ -52,16 +51,14 @@ def _voices(turn: TurnNodes) -> list[Node]:
 def _input(turn: TurnNodes) -> str | None:
     """Return the question of a turn: as a run says it, the outermost first; else what the first model call was sent."""
     for node in _voices(turn) + turn.models[:1]:
-        if node.facts and node.facts.input and (text := node.facts.input.user_text()) is not None:
+        if node.facts.input and (text := node.facts.input.user_text()) is not None:
             return text
     return None
 
 
 def _output(turn: TurnNodes) -> str | None:
     """Return the answer of a turn: as the last run says it, or the last agent in it; else the last model call's reply.
-
-    Empty where one of them says that nothing was answered, and the others say no more.
-    """
+    Empty where one of them says that nothing was answered, and the others say no more."""
     said: list[str | None] = []
     for node in _last_speakers(turn):
         if text := _answer(node):
@@ -85,7 +82,7 @@ def _last_told(turn: TurnNodes) -> Node | None:
 
 
 def _answer(run: Node) -> str | None:
-    return run.facts.output.answer() if run.facts and run.facts.output else None
+    return run.facts.output.answer() if run.facts.output else None
 
 
 def _is_own_error(run: Node, text: str) -> bool:
@@ -95,55 +92,48 @@ def _is_own_error(run: Node, text: str) -> bool:
 
 def _tells(model: Node) -> bool:
     """Return whether a model call has content or failed: of any other it is not known whether it answered."""
-    return model.has_content or span_error(model.span) is not None
+    return model.facts.has_content or span_error(model.span) is not None
 
 
 def _reply(model: Node) -> str | None:
     """Return the text of a model call's reply; None where it failed, asked for tools, or was not recorded."""
     facts = model.facts
-    if facts is None or facts.output is None or span_error(model.span):
+    if facts.output is None or span_error(model.span) or _asks_for_tools(facts):
         return None
-    if _asks_for_tools(model):
-        return None
-    messages = facts.output.messages
-    said = spoken_by(messages[-1]) if messages and not facts.output.cut else None
-    return _text(model) or said
+    said = spoken_by(facts.replies[-1]) if facts.replies and not facts.output.cut else None
+    return _text(facts) or said
 
 
-def _asks_for_tools(model: Node) -> bool:
+def _asks_for_tools(facts: SpanFacts) -> bool:
     """Return whether a reply holds requests; of a reply that is empty or cut, the reason why it ended says so."""
-    facts = model.facts
-    if facts is None or facts.output is None:
+    if facts.output is None:
         return False
-    if any(message.requests for message in facts.output.messages):
-        return True
-    is_whole = not facts.output.cut and _text(model) is not None
-    return not is_whole and _finish_reason(facts) in _TOOL_REASONS
+    is_whole = not facts.output.cut and _text(facts) is not None
+    return bool(facts.requests) or (not is_whole and _finish_reason(facts) in _TOOL_REASONS)
 
 
 def _ends_in_call(turn: TurnNodes) -> bool:
     """Return whether the last thing that was said asks for a tool, or hands the conversation over."""
     last = _last_told(turn)
-    if last and _asks_for_tools(last):
+    if last and _asks_for_tools(last.facts):
         return True
     since = last.span.started_at if last else 0
     return any(
-        node.facts is not None and node.facts.hands_over_to is not None and node.span.started_at >= since
+        node.facts.hands_over_to is not None and node.span.started_at >= since
         for run in turn.runs[-1:]
         for node in run.below()
     )
 
 
-def _text(model: Node) -> str | None:
-    output = model.facts.output if model.facts else None
-    texts = [message.text for message in output.messages if message.text] if output else []
+def _text(facts: SpanFacts) -> str | None:
+    texts = [message.text for message in facts.replies if message.text]
     return "\n".join(texts) if texts else None
 
 
 def _failure(turn: TurnNodes, *, answered: bool, is_last: bool) -> tuple[str | None, bool]:
     """Return the error that the turn failed with, and whether it was cancelled."""
     ended = _ended_with(turn, is_last)
-    failed = (_own_error(node) for node in ended if not is_cancelled(node.span))
+    failed = (span_error(node.span) or node.facts.error for node in ended if not is_cancelled(node.span))
     error = next(filter(None, failed), None)
     why = None if answered else _unanswered(turn)
     cancelled = any(is_cancelled(node.span) for node in (*ended, *(() if answered else turn.models[-1:])))
@@ -153,10 +143,8 @@ def _failure(turn: TurnNodes, *, answered: bool, is_last: bool) -> tuple[str | N
 
 
 def _ended_with(turn: TurnNodes, is_last: bool) -> list[Node]:
-    """Return the spans that ended with the turn: its last run, and those around the last turn of a trace.
-
-    A run that failed before another took its place is none of them, nor is an agent in a run that went on without it.
-    """
+    """Return the spans that ended with the turn: its last run (none that another took the place of), and those around
+    the last turn of a trace."""
     runs = turn.runs[-1:]
     ended = runs if runs and runs[0].role is Role.AGENT else _last_speakers(turn)
     innermost = ended[0] if ended else turn.root
@@ -175,12 +163,8 @@ def _unanswered(turn: TurnNodes) -> str | None:
     return next((error for node in nodes if (error := span_error(node.span))), None)
 
 
-def _own_error(node: Node) -> str | None:
-    return span_error(node.span) or (node.facts.error if node.facts else None)
-
-
 def _model_calls(models: Sequence[Node]) -> Iterator[ModelCall]:
-    """Return all that was sent is read only for a reply that was given to the same before: a history is long."""
+    """Yield the calls; all that was sent is read only for a reply that was given to the same before: it is long."""
     given: set[tuple[str | None, str]] = set()
     for node in models:
         call = _model_call(node)
@@ -193,15 +177,14 @@ def _model_calls(models: Sequence[Node]) -> Iterator[ModelCall]:
 
 
 def _model_call(node: Node) -> ModelCall:
-    facts = node.facts or SpanFacts()
-    span = node.span
+    facts, span = node.facts, node.span
     return ModelCall(
         span_id=node.id,
         model=facts.model,
         agent=node.agent,
         run=node.run,
         question=question_of(span.attributes),
-        output=_text(node),
+        output=_text(facts),
         finish_reason=_finish_reason(facts),
         usage=facts.usage,
         error=span_error(span),
@@ -212,44 +195,30 @@ def _model_call(node: Node) -> ModelCall:
 
 def _finish_reason(facts: SpanFacts) -> str | None:
     """Return why a model ended its reply, by the call itself or else by the message; of several choices the first."""
-    messages = facts.output.messages if facts.output and not facts.finish_reasons else []
-    reasons = facts.finish_reasons or [reason for each in messages if (reason := each.finish_reason)]
+    reasons = facts.finish_reasons or [reason for each in facts.replies if (reason := each.finish_reason)]
     return next((reason[:MAX_REASON] for reason in reasons), None)
 
 
 def _reasoning(models: Sequence[Node]) -> tuple[str, ...]:
-    """Return reasoning stands in a reply, or (Responses API) only in what the next call is sent back."""
-    texts: dict[str, None] = {}
-    for message in _sent_back(models):
-        texts.update(dict.fromkeys(message.reasoning))
-    for each in _facts(models):
-        for message in each.output.messages if each.output else ():
-            texts.update(dict.fromkeys(message.reasoning))
-        if each.reasoning:
-            texts[each.reasoning] = None
-    return tuple(texts)
+    """Return the thoughts in replies, and those that (Responses API) stand only in what the next call is sent back."""
+    texts = [text for message in _sent_back(models) for text in message.reasoning]
+    for model in models:
+        texts += [text for message in model.facts.replies for text in message.reasoning]
+        texts += filter(None, [model.facts.reasoning])
+    return tuple(dict.fromkeys(texts))
 
 
 def _plan(turn: TurnNodes) -> tuple[str, ...]:
-    """Return replies of planning calls, and what a model says beside its tool requests.
-
-    A reply may have been recorded without its requests; they stand in what the next call is sent back.
-    """
-    plans = []
+    """Return replies of planning calls, and what a model says beside its tool requests, which may stand only in what
+    the next call is sent back."""
     beside_requests = {message.text for message in _sent_back(turn.models) if message.requests}
-    for node in turn.models:
-        output = node.facts.output if node.facts else None
-        asked = output is not None and any(message.requests for message in output.messages)
-        if (text := _text(node)) and (asked or node.id in turn.planners or text in beside_requests):
-            plans.append(text)
-    return tuple(plans)
+    return tuple(
+        text
+        for node in turn.models
+        if (text := _text(node.facts)) and (node.facts.requests or node.id in turn.planners or text in beside_requests)
+    )
 
 
 def _sent_back(models: Sequence[Node]) -> Sequence[Message]:
     """Return the messages since the user's that the last of several model calls was sent: results of the others."""
-    last = models[-1].facts if len(models) > 1 else None
-    return last.input.since_user() if last and last.input else ()
-
-
-def _facts(nodes: Iterable[Node]) -> Iterable[SpanFacts]:
-    return (node.facts for node in nodes if node.facts)
+    return models[-1].facts.steps if len(models) > 1 else ()

@@ -1,10 +1,4 @@
-"""Loop detectors: the steps of an agent go in, loops come out. Pure, and the same in the agent and in the collector.
-
->>> detectors = Detectors("s-42", "0af7...", RuleBook())
->>> for step in steps_of(trace):
-...     for finding in detectors.observe(step):
-...         print(finding.kind, finding.reason)
-"""
+"""Loop detectors: the steps of an agent go in, loops come out. Pure, and the same in the agent and in the collector."""
 
 from otel_agenteval.detectors.detectors import Detectors
 from otel_agenteval.detectors.rules import (

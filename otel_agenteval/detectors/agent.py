@@ -36,10 +36,8 @@ class _Call(NamedTuple):
 
 
 class RunDetectors:
-    """Finds the loops of one run of an agent, each once. A loop that goes on is the same one until it is broken.
-
-    What a person could see either way is in doubt, and no more than observed.
-    """
+    """Finds the loops of one run of an agent, each once. A loop that goes on is the same one until it is broken. What a
+    person could see either way is in doubt, and no more than observed."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -221,18 +219,13 @@ def _compared(content: Json) -> Compared | None:
 
 
 def _failure(error: str, step: Step) -> Failure:
-    """Return the failure of a step.
-
-    A failure that is only read out of a result may be what was asked about, as a line of a log: it is the same where
-    the whole result is.
-    """
+    """Return the failure of a step. One that is only read out of a result is the same where all of that is."""
     told = _compared(step.result) if step.is_error_read else None
     return Failure(told, told) if told is not None else Failure(error_fingerprint(error), _without_times(error))
 
 
 def _reported(call: _Call) -> Hashable | None:
-    """Return a value that is equal for calls that ended in the same way except for times. None where that is not
-    recorded."""
+    """Return a value that is equal for calls that ended alike but for times. None where that is not recorded."""
     if call.failure is not None:
         return call.failure.exact
     result = call.step.result

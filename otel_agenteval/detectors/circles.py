@@ -36,8 +36,8 @@ class _Turn:
 class Circles:
     """Finds agents that take turns in the same order, over and over, and say only what they said before.
 
-    Who calls another tool than one that hands over does something. Where they hand over by a tool, new words are only a
-    doubt: they may say no more than that. A turn of which no words were recorded is not known to be the same.
+    Where they hand over by a tool, new words are only a doubt. A call of any other tool does something; a turn of which
+    no words were recorded is not known to be the same.
     """
 
     def __init__(self, rules: RuleBook) -> None:
@@ -47,8 +47,7 @@ class Circles:
         self._turn: _Turn | None = None
 
     def observe(self, step: Step) -> Finding | None:
-        """Return the circle whose last round `step` ends. It does so by handing over, or as the first step of the next
-        turn."""
+        """Return the circle whose last round `step` ends by handing over, or by being the next turn's first."""
         turn, found = self._turn, None
         if turn is None:
             turn = self._turn = _Turn(step, is_new=False)
@@ -89,8 +88,7 @@ class Circles:
 
 
 def _is_handover(step: Step) -> bool:
-    """Return whether a tool hands over for good. One that waits for the other agent's work gives that work back, and
-    does not."""
+    """Return whether a tool hands over for good: one that waits for the other agent's work gives that back."""
     return (
         tool_name(step.name).hands_over
         and step.error is None

@@ -42,11 +42,10 @@ def printable(name: str) -> str:
 
 
 def fingerprint(content: Json) -> Fingerprint | None:
-    """Return a value that is equal for the same content. None where nothing was recorded. It is a hash only where the
-    text is too long to keep.
+    """Return a value that is equal for the same content, a hash of what is long. None where nothing was recorded.
 
-    JSON is the same in any order of keys, any white space, as text or decoded, and 1.0 is 1. Text that is no JSON, or
-    has a number with more digits than a float holds, is the same up to white space around it.
+    JSON is the same in any notation, and 1.0 is 1. Text that is no JSON, or has a number with more digits than a float
+    holds, is the same up to white space around it.
     """
     if content is None:
         return None
@@ -61,11 +60,8 @@ def fingerprint(content: Json) -> Fingerprint | None:
 
 
 class Compared:
-    """Recorded content that is equal to the same content in another notation.
-
-    It is read only when it is compared with content that is written in another way: most calls are told apart by the
-    names of their tools, and then their content need not be read at all.
-    """
+    """Recorded content that is equal to the same content in another notation. It is read only when it is compared with
+    content that is written in another way, as most calls differ by their tools."""
 
     __slots__ = ("_read", "_same", "_written", "letters")
 
@@ -100,8 +96,7 @@ class Compared:
 
 
 def error_fingerprint(error: str | None) -> Fingerprint | None:
-    """Return a value that is equal for the same error, whatever numbers and ids stand in it. None where there is
-    none."""
+    """Return a value that is equal for the same error, whatever numbers and ids stand in it. None for none."""
     if error is None:
         return None
     return fingerprint(_WORD.sub(lambda word: "#" if _DIGIT.search(word[0]) else word[0], error[:MAX_ERROR]))

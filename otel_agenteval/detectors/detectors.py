@@ -22,11 +22,8 @@ MAX_AGENTS: Final = 64
 
 
 class Detectors:
-    """Finds the loops of one trace while it runs. Each run of its agents is looked at on its own.
-
-    Pure: time comes with the events, and nothing is waited for. What an event costs, and what is remembered, depends
-    on the event and on constants, never on how long the trace is. Not for several threads at once.
-    """
+    """Finds the loops of one trace while it runs, each run of its agents on its own. Pure: time comes with the events.
+    What an event costs, and what is remembered, does not grow with the trace. Not for several threads."""
 
     def __init__(self, session_id: str, trace_id: str, rules: RuleBook) -> None:
         """Begin a trace. Findings carry these ids; a trace without a session is its own session."""

@@ -23,12 +23,8 @@ _CODES: Final = ("status_code", "statusCode")
 
 
 def tells_failure(result: Mapping[str, Json], tool: str) -> bool:
-    """Return whether a field at the top of the result of `tool` says that it failed.
-
-    `error` and `errors` do with any value but an empty one, `success` and `ok` do when false, MCP's `isError` and
-    Anthropic's `is_error` when true, an HTTP `status_code` from 400 on, and `status` with a failure's word; of a tool
-    that reads, the status is what was asked about.
-    """
+    """Return whether a field at the top of the result of `tool` says that it failed. Of a tool that reads, `status` is
+    what was asked about, and no failure of its own."""
     status = result.get("status")
     return (
         any(result.get(key) for key in _ERRORS)

@@ -10,10 +10,7 @@ def loop(
     kind: str, mode: Mode, span_id: str | None, reason: str, metadata: Mapping[str, Json], doubt: str | None = None
 ) -> Finding | None:
     """Make a loop as its rule knows it, without trace, session and agent. None where the rules do not look for it.
-
-    `metadata` holds what it rests on: `tool` or `model`, `repetitions`, `span_ids` (the newest, at most 10), and what
-    else belongs to the kind. A loop in `doubt` is only observed, and says why.
-    """
+    `metadata` holds what it rests on. A loop in `doubt` is only observed, and says why."""
     if mode is Mode.OFF:
         return None
     if doubt is not None:

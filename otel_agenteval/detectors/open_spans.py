@@ -43,10 +43,7 @@ class OpenSpans:
             self._hear(ended.span.parent_id, at)
 
     def silent(self, now: int) -> Iterator[tuple[StepStarted, int]]:
-        """Yield the open calls, each with the nanoseconds that it has been silent.
-
-        Left out are those that were `told` of, and those around another open call, which wait for that one.
-        """
+        """Yield the open calls with the nanoseconds of their silence, but those `told` of or around another one."""
         calls = [each for each in self._open.values() if each.span.kind is not StepKind.OTHER]
         waiting = {around.span.span_id for call in calls for around in self._around(call.span.parent_id)}
         for call in calls:

@@ -21,10 +21,7 @@ T = TypeVar("T")
 
 
 class Row:
-    """The same step again and again, each time after the time before was over.
-
-    Equal steps that overlap are one time: whoever began them did not repeat, but do it at once.
-    """
+    """The same step again and again, each time after the time before was over: equal ones that overlap are one time."""
 
     __slots__ = ("_ended_at", "_key", "_pauses", "count", "span_ids")
 
@@ -46,9 +43,7 @@ class Row:
 
     def add(self, key: Hashable, step: Step, pauses: int = 0) -> int:
         """Note that `step` did what `key` stands for, after so many `pauses` of the agent; another key begins anew.
-
-        Returns how often it was done; 0 where `step` overlaps the time before.
-        """
+        Returns how often it was done; 0 where `step` overlaps the time before."""
         if not self.count or key != self._key:
             self._key, self._pauses = key, pauses
             self.count, self.span_ids = 1, [step.span_id]
@@ -79,10 +74,8 @@ class Attempts:
         self.row = Row()
 
     def add(self, outcome: Hashable | None, way: Hashable, step: Step) -> int:
-        """Note an attempt. None as outcome equals no other outcome.
-
-        Returns how many were tried; 0 where this one was tried before, or overlaps the attempt before.
-        """
+        """Note an attempt. None as outcome equals no other. Returns how many were tried; 0 where this one was tried
+        before, or overlaps the attempt before."""
         if outcome is None:
             self.row.clear()
         elif not self.row.is_of(outcome):
@@ -104,8 +97,7 @@ class _Lately(Generic[T]):
         self._kept: dict[Hashable, tuple[int, T]] = {}
 
     def take(self, key: Hashable) -> tuple[int, T] | None:
-        """Go one step on. Returns the value under `key` and the number of its step, if at most `NEAR` steps lie
-        between."""
+        """Go one step on. Returns the value under `key` and its step's number, if at most `NEAR` steps lie between."""
         self.step += 1
         kept = self._kept.pop(key, None)
         return kept if kept is not None and self.step - kept[0] <= NEAR + 1 else None
@@ -118,8 +110,7 @@ class _Lately(Generic[T]):
 
 
 class Failure(NamedTuple):
-    """The failure of a step. `kind` is equal whatever numbers stand in it, `exact` only where nothing but times
-    differs."""
+    """The failure of a step. `kind` is equal whatever numbers stand in it, `exact` where nothing but times differs."""
 
     kind: Hashable
     exact: Hashable
@@ -139,9 +130,8 @@ class Storm:
 class Failures:
     """Failures of each tool in a row: no success of the same tool, and few other steps, lie between them.
 
-    Each has the arguments or the error of the one before: who fails in another way with other arguments has learned
-    something, and begins a new row. So has who makes the same call again after something else has succeeded, and fails
-    in another way.
+    Each has the arguments or the error of the one before: who fails in another way has learned something, and begins a
+    new row; so has who repeats a call after something else has succeeded, and fails in another way.
     """
 
     __slots__ = ("_lately", "_succeeded_at")
@@ -217,9 +207,7 @@ class Cycles:
         self, key: Hashable | None, name: str, began: int | None, last: Step, times: int, doubt: str | None
     ) -> Cycle | None:
         """Note a call of this name that began then and ended with the step `last`. A key of None equals nothing.
-
-        Returns the cycle whose `times`-th round it completes, if any. `doubt` says why it may rightly be made again.
-        """
+        Returns the cycle whose `times`-th round it completes, if any. `doubt` says why it may rightly be made again."""
         if key is None:
             self.clear()
             return None

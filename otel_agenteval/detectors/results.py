@@ -1,7 +1,6 @@
 """Results of tool calls that brought nothing: nothing was found, the call was refused, or a failure was reported.
 
-The words are English, the fields those of common APIs. What they miss is compared all the same: only exact repetitions
-are found then. Content is hostile: nothing here raises.
+The words are English. Of what they miss only exact repetitions are found. Nothing here raises.
 """
 
 import json
@@ -61,12 +60,10 @@ class Lack(StrEnum):
 
 
 def lack_in(tool: ToolName, result: Json) -> Lack | None:
-    """Return the way in which a call of `tool` brought nothing. None where it brought something, or where that cannot
-    be told.
+    """Return the way in which a call of `tool` brought nothing. None where it brought something, or cannot be told.
 
-    One that searches or reads finds nothing: an empty list or, of a search, an empty text or a denial. Another one
-    refuses: by a field like `success` that is false, or by a text that begins with a denial. What a tool says that
-    judges is a verdict, and what it is named for is a deed: `denied` of `deny_request`.
+    One that searches or reads finds nothing, another one refuses. What a tool says that judges is a verdict, and what
+    it is named for is a deed: `denied` of `deny_request`.
     """
     if result is None or (isinstance(result, str) and len(result) > MAX_SHORT):
         return None
@@ -76,7 +73,7 @@ def lack_in(tool: ToolName, result: Json) -> Lack | None:
         return Lack.NOT_FOUND
     if tool.searches and (not fields or _is_nothing(decoded)):
         return Lack.NOT_FOUND
-    if tool.judges or not fields or _is_nothing(decoded, but_false=True) or _confirms(fields):
+    if tool.judges or not fields or _is_nothing(decoded, but_false=True) or any(_is_done(value) for _, value in fields):
         return None
     if _is_undone(fields, tool) or any(_denies(value, tool) for name, value in fields if name not in tool.words):
         return Lack.NOT_FOUND if tool.searches else Lack.REFUSED
@@ -84,11 +81,8 @@ def lack_in(tool: ToolName, result: Json) -> Lack | None:
 
 
 def is_content(tool: ToolName, result: Json) -> bool:
-    """Return whether a result is more than a confirmation, a verdict or a value. Those may rightly be the same for many
-    calls.
-
-    What a search gives always is.
-    """
+    """Return whether a result is more than a confirmation, a verdict or a value, which may rightly be the same for many
+    calls. What a search gives always is."""
     if tool.searches:
         return True
     texts = (value for _, value in _fields(_decoded(result)) if isinstance(value, str))
@@ -119,8 +113,7 @@ def reports_failure(result: Json) -> bool:
 
 
 def _is_empty_list(fields: list[tuple[str, Json]]) -> bool:
-    """Return whether the result is an empty list, with nothing beside it but numbers and the word that all went
-    well."""
+    """Return whether the result is an empty list, with nothing beside it but numbers and that all went well."""
     others = (value for _, value in fields if value != [] and not _is_done(value))
     return ("", []) in fields or (
         any(value == [] and not _FAULTS.search(name) for name, value in fields)
@@ -138,14 +131,8 @@ def _is_done(value: Json) -> bool:
     return value is True or (isinstance(value, str) and value.strip().lower() in _DONE)
 
 
-def _confirms(fields: list[tuple[str, Json]]) -> bool:
-    """Return whether a field says that it was done, whatever the other fields add."""
-    return any(_is_done(value) for _, value in fields)
-
-
 def _is_undone(fields: list[tuple[str, Json]], tool: ToolName) -> bool:
-    """Return whether the result says that it was not done: by false alone, or in a field for that, such as `booked` of
-    `book_seat`."""
+    """Return whether the result says that it was not done: by false, alone or in a field such as `booked`."""
     return any(
         value is False and (not name or name in _OUTCOMES or any(name.startswith(word) for word in tool.words))
         for name, value in fields

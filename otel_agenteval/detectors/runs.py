@@ -26,11 +26,11 @@ class _Remembered:
 
 
 class Runs:
-    """The runs of agents. Each is a new one, unless it goes on with one that is over: some frameworks make a run of
-    every turn or iteration.
+    """The runs of agents. Each is a new one, unless it goes on with one that is over, as frameworks make one of every
+    turn.
 
-    It does where its model is sent the same conversation again, with its own earlier words in it; where what was sent
-    is not recorded, if nobody called it, neither another agent nor a tool. Runs side by side never do.
+    It does where its model is sent the same conversation again; where that is not recorded, if neither another agent
+    nor a tool called it. Runs side by side never do.
     """
 
     def __init__(self, rules: RuleBook) -> None:

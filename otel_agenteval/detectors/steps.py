@@ -1,6 +1,6 @@
 """The steps of an agent, whether read from spans in its own process or from a trace.
 
-Times are nanoseconds since the Unix epoch, or of any clock that all steps of a trace share. None is "not recorded".
+Times are nanoseconds of any clock that all steps of a trace share. None is "not recorded".
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ class StepKind(StrEnum):
     TOOL = "tool"
     MODEL = "model"
     OTHER = "other"
-    """Neither, such as an agent's run or a framework's node. It is no step, but steps may stand inside it."""
+    """Neither, such as an agent's run. It is no step, but steps may stand inside it."""
 
 
 def not_recorded() -> None:
@@ -45,9 +45,7 @@ class Step:
     tool gave back, or a model's reply: its text, or what `read` gets the text out of when it is needed. `question` gets
     what the model was asked, `asked` the newest of it alone, and `sent` a fingerprint of all that it was sent but its
     own words. A failed step has an `error`, be it empty text; `is_error_read` where nothing but its result tells of it.
-    `tokens` are the input and output of a model call. `agent` names whose step it is, and `run` in which of its runs,
-    both the same for the tool and the model calls there: each run of an agent is looked at on its own. Where it is not
-    known, `run` is None.
+    `agent` names whose step it is, `run` in which of its runs; None where it is not known.
     """
 
     kind: StepKind
@@ -73,16 +71,12 @@ class Step:
         return self.read(self.result) if self.read else self.result
 
     def follows(self, ended_at: int | None) -> bool:
-        """Return whether the step began after `ended_at`. True where a time is missing.
-
-        Who begins a step before another one is over cannot repeat it: the outcome was not known.
-        """
+        """Return whether the step began after `ended_at`, or a time is missing: else that outcome was not known."""
         return self.started_at is None or ended_at is None or self.started_at >= ended_at
 
 
 def steps_of(trace: Trace) -> list[Step]:
-    """Return the tool and model calls of a trace in the order in which they ended. Calls that only hand over are left
-    out."""
+    """Return the tool and model calls of a trace in the order in which they ended, but those that only hand over."""
     timed = (pair for turn in trace.turns for pair in _timed(turn))
     return [step for _, step in sorted(timed, key=lambda pair: pair[0])]
 

@@ -39,8 +39,7 @@ class ToolName(NamedTuple):
     waits: bool
     """True where the tool lets time pass."""
     steps: bool
-    """True where the tool goes one step on, such as `scroll` or `roll_dice`. The same step is often made several
-    times."""
+    """True where the tool goes one step on, such as `scroll`: the same step is often made several times."""
     hands_over: bool
     """True where the tool gives the conversation to another agent."""
 
@@ -68,6 +67,5 @@ def receiver_in(tool: str) -> str | None:
 
 
 def only_hands_over(tool: str, arguments: Json) -> bool:
-    """Return whether the call says nothing but the name of an agent. Such a call is no step, whatever agents there
-    are."""
+    """Return whether the call says nothing but the name of an agent. Such a call is no step."""
     return tool_name(tool).hands_over and arguments in _NOTHING_SAID

@@ -1,6 +1,7 @@
 """Attribute a step to its agent: the one that is named around it, and which of its runs."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -18,10 +19,8 @@ MAX_DEPTH: Final = 32
 
 
 class Owner(NamedTuple):
-    """The agent that the steps directly inside a span belong to, and its run, as far as they are known.
-
-    `label` tells runs of one agent from those of others; `in_tool`: a tool is called in between.
-    """
+    """The agent that the steps directly inside a span belong to, and its run, as far as they are known. `label` tells
+    runs of one agent from those of others; `in_tool`: a tool is called in between."""
 
     agent: str | None = None
     run: AgentRun | None = None
@@ -29,18 +28,16 @@ class Owner(NamedTuple):
     in_tool: bool = False
 
 
+@dataclass(slots=True, eq=False)
 class OpenSpan:
     """A span that has started, and the identity that the application gave it."""
 
-    __slots__ = ("identity", "inside", "read", "span")
-
-    def __init__(self, span: ReadableSpan, identity: Identity | None) -> None:
-        self.span = span
-        self.identity = identity
-        self.inside: Owner | None = None
-        """The owner of what stands inside the span, as it was last read."""
-        self.read = (0, 0)
-        """The numbers of spans and attributes that `inside` was read from."""
+    span: ReadableSpan
+    identity: Identity | None
+    inside: Owner | None = None
+    """The owner of what stands inside the span, as it was last read."""
+    read: tuple[int, int] = (0, 0)
+    """The numbers of spans and attributes that `inside` was read from."""
 
 
 NOBODY: Final = Owner()

@@ -13,11 +13,8 @@ _GUARDED: Final = context_api.create_key("agenteval-guarded")
 
 
 class AgentLoopDetected(BaseException):
-    """An alarm says that the agent is to stop: it is in a loop, or has a finding that the settings made an alarm.
-
-    No `Exception`: frameworks take every Exception of a tool for the tool's answer, tell the model of it and go on,
-    and instrumentations swallow what goes wrong while they make spans. Catch it by its name.
-    """
+    """An alarm says that the agent is to stop. No `Exception`: frameworks take those of a tool for its answer and go
+    on, and instrumentations swallow them. Catch it by its name."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(f"{verdict.kind}: {verdict.reason}")
@@ -70,13 +67,12 @@ class Guard:
 
 
 def stop_on_loop() -> Guard:
-    """Stop an agent that has an alarming verdict from now on: its next tool or model call raises.
+    """Stop an agent that has an alarming verdict from now on: its next tool or model call raises `AgentLoopDetected`.
 
-    Called plainly it holds for the whole process; `with otel_agenteval.stop_on_loop():` holds for what runs inside,
-    as far as the OpenTelemetry context goes. `AgentLoopDetected` is raised when the span of the call starts, and
-    the span is neither sent nor counted. It goes on being raised in that trace; a later trace of the session goes
-    on, unless the alarm came when its own trace was over: then it stops the session's next one. Instrumentations
-    that say what a span is only at its end do not tell a call apart then: use `raise_if_looping` in the tools.
+    Called plainly it holds for the whole process; `with otel_agenteval.stop_on_loop():` for what runs inside, as far as
+    the OpenTelemetry context goes. The span of the call is neither sent nor counted. The trace is stopped for good; a
+    later one of the session only where the alarm came when its own trace was over. Where an instrumentation says what a
+    span is only at its end, use `raise_if_looping` in the tools.
     """
     return Guard()
 

@@ -1,12 +1,14 @@
-"""Read arguments, results and replies on spans, without the wrapping that differs from call to call.
-
-Content is hostile: nothing here raises for it, and none longer than `MAX_CONTENT` characters is decoded.
-"""
+"""Read arguments, results and replies on spans, without the wrapping that differs from call to call. Nothing here
+raises."""
 
 import json
 from typing import Any, Final
 
+from otel_agenteval.conventions.api_bodies import response
+from otel_agenteval.conventions.chunks import joined_chunks
+from otel_agenteval.conventions.decoding import called_with
 from otel_agenteval.conventions.failures import result_error
+from otel_agenteval.conventions.messages import ASSISTANT, Message, are_parts, read_message
 from otel_agenteval.model import Json
 
 MAX_CONTENT: Final = 64 * 1024
@@ -15,9 +17,8 @@ MAX_CONTENT: Final = 64 * 1024
 MAX_WRAPPED: Final = 8
 """Wrappings inside one another that are taken off."""
 
-_TEXT_TYPES: Final = ("text", "output_text", None)
-_MESSAGE_TYPES: Final = ("text", "message", None)
-_INSIDE: Final = ("choices", "message", "parts", "content", "messages", "output")
+# What has one of these is a message, and no part of one.
+_ENVELOPES: Final = frozenset(("role", "data", "kwargs"))
 _NOT_RECORDED: Final = frozenset(("", "null", "__REDACTED__", "[REDACTED]", "REDACTED"))
 # Without the search for white space that `json.loads` makes twice.
 _decode: Final = json.JSONDecoder().raw_decode
@@ -29,14 +30,9 @@ def arguments_in(value: Any, depth: int = MAX_WRAPPED) -> Json:
     if isinstance(decoded, dict):
         if depth and "inputs" in decoded and ("kwargs" in decoded or "tags" in decoded):
             return arguments_in(decoded["inputs"], depth - 1)
-        if "kwargs" in decoded and ("args" in decoded or len(decoded) == 1):
-            positional, named = decoded.get("args"), decoded["kwargs"]
-            if not positional and isinstance(named, dict):
-                return named
-            if not named and isinstance(positional, list) and len(positional) == 1 and isinstance(positional[0], dict):
-                return positional[0]
-        return value if isinstance(value, str) else decoded
-    if isinstance(value, str) and value == "":
+        arguments = called_with(decoded)
+        return value if arguments is decoded and isinstance(value, str) else arguments
+    if value == "":
         return {}
     return value if _is_recorded(value) else None
 
@@ -67,33 +63,12 @@ def error_in(result: Json, tool: str) -> str | None:
 
 def speech_in(value: Json) -> str | None:
     """Return the text of a model's reply; None where there is none, or only inside what is not decoded here."""
-    return "\n".join(_texts(decoded_json(value), 6)) or None
-
-
-def _texts(value: Any, depth: int) -> list[str]:
-    """Return the texts of messages, in any shape that APIs and conventions give them; thoughts and tools are none."""
-    if isinstance(value, list) and depth:
-        said = [text for item in value if not _is_chunk(item) for text in _texts(item, depth - 1)]
-        streamed = "".join(text for item in value if _is_chunk(item) for text in _texts(item, depth - 1))
-        # Behind the chunks of a streamed reply stands the whole of it, or its end.
-        return said if not streamed or "".join(said).startswith(streamed) else ["".join((streamed, *said))]
-    if not isinstance(value, dict):
-        return []
-    kind = value.get("type")
-    if kind in _TEXT_TYPES and isinstance(text := value.get("text"), str):
-        return [text]
-    for key in _INSIDE:
-        inner = value.get(key)
-        if isinstance(inner, str) and key == "content" and kind in _MESSAGE_TYPES:
-            return [inner]
-        if isinstance(inner, (dict, list)) and depth:
-            return _texts(inner, depth - 1)
-    return []
-
-
-def _is_chunk(message: Any) -> bool:
-    """Return whether a message is a chunk of one, as Google ADK writes down."""
-    return isinstance(message, dict) and message.get("finish_reason") == ""
+    decoded = decoded_json(value)
+    if are_parts(decoded) and not any(isinstance(part, dict) and _ENVELOPES & part.keys() for part in decoded):
+        decoded = {"role": ASSISTANT, "content": decoded}
+    items = joined_chunks(response(decoded)) if isinstance(decoded, dict | list) else []
+    messages = (item if isinstance(item, Message) else read_message(item) for item in items)
+    return "\n".join(text for message in messages if message for text in message.texts) or None
 
 
 def _text_of_blocks(blocks: list[Any]) -> str | None:

@@ -1,8 +1,7 @@
-"""Steps out of single spans, for detectors that run beside the agent: a few attributes of each, and no other span.
+"""Steps out of single spans, for detectors beside the agent: of a few attributes of each, and no other span.
 
-It knows the tool and model spans of every dialect that `conventions` reads, but decodes no conversation: of a model
-call it looks at the reply alone. What stands only in messages, as tools that a model asked for and no span executed, is
-not seen here; the collector reads it. Content is hostile: nothing here raises for it.
+It knows the spans of every dialect, but decodes no conversation: what stands only in messages is for the collector to
+see. Nothing here raises.
 """
 
 from collections.abc import Iterable, Mapping
@@ -68,17 +67,15 @@ def step_of(
     started_at: int | None = None,
     ended_at: int | None = None,
 ) -> Step | None:
-    """Return the step that a span which ended stands for; None where it is neither a tool's nor a model's.
-
-    `name` is the span's, `failed` whether its status is an error, `agent` and `run` whose step it is. `events` are the
-    span's, each with its name. Times as in `Step`.
-    """
-    kind = kind_of(name, attributes)
-    ends_turn = kind is StepKind.OTHER and _hands_over(name, attributes)
-    if ends_turn:
-        # No step of the agent's run, but the end of its turn.
-        kind = StepKind.TOOL
-    elif kind is StepKind.OTHER:
+    """Return the step that a span which ended stands for; None where it is neither a tool's nor a model's. `name` is
+    the span's, `failed` whether its status is an error. `events` are given with their names, times as in `Step`."""
+    kind = _kind(attributes)
+    ends_turn = False
+    if kind is StepKind.TOOL and _steers(name, attributes):
+        # A hand-over is no step of the agent's run, but the end of its turn.
+        ends_turn = receiver_in(name_of(kind, name, attributes)) is not None
+        kind = kind if ends_turn else StepKind.OTHER
+    if kind is StepKind.OTHER:
         return None
     step = Step(
         kind=kind,
@@ -150,10 +147,6 @@ def _steers(name: str, attributes: Attributes) -> bool:
     if receiver_in(called) is not None and only_hands_over(called, arguments_in(_first(attributes, KEYS.arguments))):
         return True
     return called in KEYS.steering_tools or called.startswith(KEYS.steering_prefixes)
-
-
-def _hands_over(name: str, attributes: Attributes) -> bool:
-    return _kind(attributes) is StepKind.TOOL and receiver_in(name_of(StepKind.TOOL, name, attributes)) is not None
 
 
 def _told_in(events: Mapping[str, Attributes], keys: Iterable[tuple[str, str]]) -> Any:

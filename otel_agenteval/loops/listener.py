@@ -1,5 +1,4 @@
-"""Receive the collector's verdicts on this process's sessions, by a stream that is opened again whenever it breaks:
-findings that are told live, and judged scores below their threshold."""
+"""Receive the collector's verdicts on this process's sessions, by a stream that is opened again whenever it breaks."""
 
 import json
 import logging
@@ -128,13 +127,7 @@ def _verdict(message: bytes) -> Verdict | None:
     except DecodeError as error:
         _logger.debug("not a WatchResponse: %s", error)
         return None
-    match response.WhichOneof("event"):
-        case "finding":
-            verdict = _told(response.finding)
-        case "outcome":
-            verdict = _judged_alarm(response.outcome)
-        case _:
-            return None
+    verdict = _told(response.finding) if response.HasField("finding") else _judged_alarm(response.outcome)
     if verdict is not None and not _TRACE_ID.fullmatch(verdict.trace_id):
         _logger.debug("a verdict on %.40r, which is no trace's id", verdict.trace_id)
         return None

@@ -13,10 +13,7 @@ _DURATION: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE
 
 
 def nested(variables: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
-    """Nest the values of variables, each given with the name that writes its levels (`A__B`).
-
-    The level behind `agents` is the name of an agent, and keeps its case.
-    """
+    """Nest the values of variables by the levels in their names (`A__B`). An agent's name keeps its case."""
     values: dict[str, Any] = {}
     for variable, name, value in sorted(variables, key=lambda each: each[0]):
         written = name.split("__")

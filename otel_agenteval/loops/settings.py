@@ -1,9 +1,5 @@
-"""The schema of the `loops` settings: kinds, modes, bounds and variables, the same in the agent and in the collector.
-
-They stand in a collector's file, in the environment (`AGENTEVAL_LOOPS__IDENTICAL_CALL__REPEATS=5`) or are given to
-`attach(loops=...)`, everywhere in the same shape:
-`{"identical_call": {"mode": "observe", "repeats": 5}, "agents": {"poller": {"identical_call": {"mode": "off"}}}}`.
-"""
+"""The schema of the `loops` settings, the same in a file, the environment and `attach(loops=...)`: `{"identical_call":
+{"mode": "observe", "repeats": 5}, "agents": {"poller": {"identical_call": {"mode": "off"}}}}`."""
 
 import math
 from collections.abc import Callable, Mapping

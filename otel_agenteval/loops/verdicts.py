@@ -1,7 +1,6 @@
-"""The verdicts on this process's sessions: found here or told by the collector, each once, for whoever wants them.
+"""The verdicts on this process's sessions, found here or told by the collector, each once.
 
-A verdict goes to the `on_verdict` handler on a thread of ours, and, where it is an alarm, into a table that the agent
-may ask at any time.
+They go to the `on_verdict` handler on a thread of ours, and alarms into a table that the agent may ask at any time.
 """
 
 import logging
@@ -47,10 +46,7 @@ class Alarm:
     """The trace that a guard stopped because of it."""
 
     def stops(self, trace_id: str | None, own_is_open: Callable[[str], bool]) -> bool:
-        """Return whether a guard is to stop this trace: the verdict's own or, once it is over, the session's next one.
-
-        Whoever went on in the session after one trace was stopped has been told.
-        """
+        """Return whether a guard is to stop this trace: the verdict's own or, after it, the session's next one."""
         if trace_id in (self.verdict.trace_id, self.stopped):
             return True
         return self.stopped is None and not own_is_open(self.verdict.trace_id)
@@ -154,8 +150,7 @@ class Verdicts:
 
 
 def _identity(verdict: Verdict) -> tuple[str, ...]:
-    """Return the key by which equal verdicts are known: a trace has one judged alarm of each evaluator, whatever span
-    is judged, and a span completes one loop of a kind."""
+    """Return what equal verdicts share: a trace has one judged alarm of an evaluator, a span one loop of a kind."""
     if verdict.kind is None:
         return verdict.trace_id, verdict.name
     if verdict.kind in LOOP_KINDS:

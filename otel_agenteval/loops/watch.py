@@ -5,7 +5,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -40,28 +40,24 @@ class Announce(Protocol):
     def hung(self, loop: Finding) -> None: ...
 
 
+@dataclass(slots=True, eq=False)
 class _Trace:
     """A trace while it is watched."""
 
-    __slots__ = ("calls", "detectors", "open", "session_id", "untold")
-
-    def __init__(self) -> None:
-        self.detectors: Detectors | None = None
-        self.open: dict[int, OpenSpan] = {}
-        # The tool and model calls among them that began a while ago.
-        self.calls: set[int] = set()
-        self.session_id: str | None = None
-        # Loops on spans that have not ended, to travel with them when they do.
-        self.untold: dict[str, list[Finding]] = {}
+    detectors: Detectors | None = None
+    open: dict[int, OpenSpan] = field(default_factory=dict)
+    # The tool and model calls among them that began a while ago.
+    calls: set[int] = field(default_factory=set)
+    session_id: str | None = None
+    # Loops on spans that have not ended, to travel with them when they do.
+    untold: dict[str, list[Finding]] = field(default_factory=dict)
 
 
 class Watch:
-    """Finds loops in the starts and ends of spans.
+    """Finds loops in the starts and ends of spans. `started` and `ended` are for the agent's threads, one at a time.
 
-    `started` and `ended` are for the agent's threads, one at a time; `look` and `tick` for ours.
-
-    `publish` takes each loop at once; `announce` is told of starts and of spans that hang. `now` is the time as
-    spans have it, in nanoseconds since the Unix epoch.
+    `publish` takes each loop at once; `announce` is told of starts and of spans that hang. `now` is in nanoseconds
+    since the Unix epoch.
     """
 
     def __init__(
@@ -118,10 +114,8 @@ class Watch:
         return True
 
     def look(self, timeout: float = -1) -> None:
-        """Look at all that was taken before; an ended span has its loops from here on.
-
-        While another thread looks, it waits for that one, at most `timeout` seconds.
-        """
+        """Look at all that was taken before; an ended span has its loops from here on. Waits for another thread that
+        looks, at most `timeout` seconds."""
         if not self._looking.acquire(timeout=timeout):
             return
         try:

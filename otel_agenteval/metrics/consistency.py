@@ -30,8 +30,7 @@ def consistency_by_task(runs: RunTable, variant: Variant) -> dict[str, Floats]:
 
 
 def _outcome(runs: RunTable, variant: Variant) -> Floats:
-    """Return the consistency of outcomes. page: 1 - s^2 / (p (1 - p)), s^2 with K - 1: 1 where all runs agree, else 0.
-    2026-06: (2p - 1)^2."""
+    """Return the consistency of outcomes. page: 1 - s^2 / (p (1 - p)), s^2 with K - 1. 2026-06: (2p - 1)^2."""
     count = runs.sum_by_task(np.ones(len(runs)))
     rate = ratio(runs.sum_by_task(runs.success), count)
     spread = rate * (1.0 - rate)
@@ -43,8 +42,7 @@ def _outcome(runs: RunTable, variant: Variant) -> Floats:
 
 
 def _trajectories(runs: RunTable, variant: Variant) -> dict[str, Floats]:
-    """Return the means over the pairs of successful runs with actions. page: 1 - distance (nats). 2026-06: 1 -
-    divergence (bits)."""
+    """Return the means over pairs of successful runs. page: 1 - distance (nats). 2026-06: 1 - divergence (bits)."""
     distribution, sequence = (np.full(len(runs.task_ids), np.nan) for _ in range(2))
     compared = runs.where(runs.success & np.array([bool(actions) for actions in runs.actions], dtype=np.bool_))
     for task, rows in groupby(range(len(compared)), key=lambda row: int(compared.task[row])):
@@ -66,11 +64,8 @@ def _resources(runs: RunTable) -> Floats:
 
 
 def _variation(runs: RunTable, values: Floats, *, zeros: bool) -> Floats:
-    """Return standard deviation (K - 1) / mean of each task. NaN for fewer than two values or a mean that is not
-    positive.
-
-    Values of 0 and less stand for "not measured" unless `zeros`.
-    """
+    """Return standard deviation (K - 1) / mean of each task, NaN for fewer than two values or a mean that is not
+    positive. Values of 0 and less stand for "not measured" unless `zeros`."""
     measured = runs.where(~np.isnan(values) if zeros else values > 0)
     kept = values[~np.isnan(values) if zeros else values > 0]
     largest = kept.max(initial=0.0)

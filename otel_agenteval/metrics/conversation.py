@@ -11,13 +11,10 @@ DEFAULT_THRESHOLD = 0.7
 
 
 def conversation_correctness(scores: Sequence[float], threshold: float = DEFAULT_THRESHOLD) -> MetricResult:
-    """Return 1.0 where every interaction is correct, 0.0 where one is not, None for a conversation without
-    interactions.
+    """Return 1.0 where every interaction is correct, 0.0 where one is not, None for a conversation without any.
 
-    `scores` holds the correctness of each interaction in [0, 1]; one that reaches `threshold` is correct. `evaluated`
-    is the number of interactions. Metadata: `correct_interactions` (with `evaluated` the c and n of `pass_at_k`),
-    `correct_indices`, `threshold`.
-    Raises ValueError for a score or a threshold outside [0, 1].
+    `scores` are in [0, 1]; one that reaches `threshold` is correct. Metadata: `correct_interactions`,
+    `correct_indices`, `threshold`. Raises ValueError for a score or a threshold outside [0, 1].
     """
     limit = unit_interval(threshold, "threshold")
     values = [unit_interval(score, f"score of interaction {index}") for index, score in enumerate(scores)]

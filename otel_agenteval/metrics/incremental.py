@@ -6,16 +6,10 @@ as a sum, and the rest, and each trace that arrives or changes moves a few acros
 """
 
 from collections.abc import Collection, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from otel_agenteval.metrics.result import MetricResult
-from otel_agenteval.metrics.session import (
-    FLAG_ABOVE,
-    Basis,
-    consistency_result,
-    reliability_result,
-)
+from otel_agenteval.metrics.session import FLAG_ABOVE, Basis, consistency_result, reliability_result
 from otel_agenteval.metrics.signals import SIGNAL_NAMES, Contribution, Signals, contribution, merge_weights
 from otel_agenteval.metrics.tail import ExactSum, TailRisk
 
@@ -28,12 +22,11 @@ class SessionScores:
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
-        """Start without traces. `weights` go over `DEFAULT_WEIGHTS`. Raises ValueError for an unknown name or a weight
-        outside [0, 1]."""
+        """Start without traces. Raises ValueError for `weights` of an unknown name or outside [0, 1]."""
         self._weights = merge_weights(weights)
         self._traces: dict[str, _Entry] = {}
         self._risks = TailRisk()
-        self._flagged: set[str] = set()
+        self._flagged = 0
         self._squares = ExactSum()
         self._uncertain = 0
         self._evaluated = 0
@@ -48,23 +41,23 @@ class SessionScores:
         names than those of signals are passed over. Raises ValueError, and changes nothing, for a signal outside
         [0, 1] and for one that is both present and not applicable.
         """
-        entry = self._read(trace_id, signals, not_applicable)
+        part = contribution(signals, self._weights, trace_id)
+        for name in SIGNAL_NAMES:
+            if name in not_applicable and signals.get(name) is not None:
+                raise ValueError(f"{name} of trace {trace_id!r} is both present and not applicable")
         self.remove(trace_id)
-        self._traces[trace_id] = entry
+        entry = self._traces[trace_id] = _Entry(part, sum(name not in not_applicable for name in SIGNAL_NAMES))
         self._count(entry, +1)
-        risk = entry.part.risk
-        if risk is not None:
-            self._risks.add(trace_id, risk)
-            if risk > FLAG_ABOVE:
-                self._flagged.add(trace_id)
+        if part.risk is not None:
+            self._risks.add(part.risk)
 
     def remove(self, trace_id: str) -> None:
         """Remove a trace, if it is here."""
         removed = self._traces.pop(trace_id, None)
         if removed is not None:
             self._count(removed, -1)
-            self._risks.remove(trace_id)
-            self._flagged.discard(trace_id)
+            if removed.part.risk is not None:
+                self._risks.remove(removed.part.risk)
 
     def reliability(self) -> MetricResult:
         """Return the same as `agent_reliability`, without the metadata of single traces. Coverage leaves out signals
@@ -74,7 +67,7 @@ class SessionScores:
             self._weights,
             tail_sum=self._risks.tail_sum,
             max_risk=self._risks.largest,
-            flagged=len(self._flagged),
+            flagged=self._flagged,
             details={},
         )
 
@@ -88,40 +81,13 @@ class SessionScores:
             details={},
         )
 
-    @property
-    def max_risk(self) -> float | None:
-        """The largest risk of a trace, in [0, 1]; None where no signal of non-zero weight says anything."""
-        return self._risks.largest if self._evaluated else None
-
-    @property
-    def flagged(self) -> AbstractSet[str]:
-        """Ids of the traces with a risk above 0.5. A live view: copy it to keep it."""
-        return self._flagged
-
-    @property
-    def evaluated(self) -> int:
-        """The number of traces that have a signal of non-zero weight."""
-        return self._evaluated
-
-    @property
-    def traces(self) -> int:
-        """The number of traces that were put, with or without signals."""
-        return len(self._traces)
-
-    def _read(self, trace_id: str, signals: Signals, not_applicable: Collection[str]) -> "_Entry":
-        part = contribution(signals, self._weights, trace_id)
-        expected = [name for name in SIGNAL_NAMES if name not in not_applicable]
-        for name in SIGNAL_NAMES:
-            if name not in expected and signals.get(name) is not None:
-                raise ValueError(f"{name} of trace {trace_id!r} is both present and not applicable")
-        return _Entry(part, len(expected))
-
     def _count(self, entry: "_Entry", sign: int) -> None:
         part = entry.part
         self._evaluated += sign * (part.present > 0)
         self._confident += sign * part.confident
         self._present += sign * part.present
         self._expected += sign * entry.expected
+        self._flagged += sign * (part.risk is not None and part.risk > FLAG_ABOVE)
         if part.uncertainty is not None:
             self._uncertain += sign
             self._squares.add(part.uncertainty * part.uncertainty, sign)
@@ -136,7 +102,6 @@ class SessionScores:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     part: Contribution
     expected: int

@@ -1,18 +1,15 @@
 """pass@k and pass^k: the chances that at least one of k attempts succeeds, and that all of them do.
 
-Two estimators go by these names, and they differ. The plug-in estimator puts the observed rate of success into the
-formula for independent attempts (Gaussia, "Agentic Metric", Statistical Modes). It is biased, and has a value even
-for more attempts than were made. The unbiased one counts the draws of k attempts without replacement (pass@k: Chen et
-al. 2021, arXiv 2107.03374, section 2.1; pass^k: Yao et al. 2024, arXiv 2406.12045, section 3). Always say which.
-
-Attempts are whatever the caller counts: the interactions of one conversation (Gaussia), or the runs of one task, whose
-figures are then averaged over tasks (tau-bench; see `reliability_report`).
+The plug-in estimator puts the observed rate of success into the formula for independent attempts (Gaussia, "Agentic
+Metric", Statistical Modes): biased, and defined beyond the attempts made. The unbiased one counts draws of k attempts
+without replacement (pass@k: Chen et al. 2021, arXiv 2107.03374, section 2.1; pass^k: Yao et al. 2024, arXiv 2406.12045,
+section 3). Attempts are what the caller counts. Always say which estimator it is.
 """
 
 from dataclasses import dataclass
 from math import comb, prod, sqrt
 from numbers import Integral
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
@@ -33,13 +30,11 @@ def pass_at_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float 
     `"plugin"`: 1 - (1 - c/n)^k. `"unbiased"`: 1 - C(n-c, k) / C(n, k), None where `k` exceeds `n`. None where no
     attempt was made. Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers.
     """
-    _check_attempts(n, c, k)
-    _check_estimator(estimator)
-    if n == 0:
+    if not _is_defined(n, c, k, estimator):
         return None
     if estimator == "plugin":
         return 1.0 - (1.0 - c / n) ** k
-    return (comb(n, k) - comb(n - c, k)) / comb(n, k) if k <= n else None
+    return (comb(n, k) - comb(n - c, k)) / comb(n, k)
 
 
 def pass_hat_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float | None:
@@ -48,13 +43,9 @@ def pass_hat_k(n: int, c: int, k: int, estimator: Estimator = "plugin") -> float
     `"plugin"`: (c/n)^k. `"unbiased"`: C(c, k) / C(n, k), None where `k` exceeds `n`. None where no attempt was made.
     Raises ValueError unless 0 <= c <= n and k >= 1, all whole numbers.
     """
-    _check_attempts(n, c, k)
-    _check_estimator(estimator)
-    if n == 0:
+    if not _is_defined(n, c, k, estimator):
         return None
-    if estimator == "plugin":
-        return (c / n) ** k
-    return comb(c, k) / comb(n, k) if k <= n else None
+    return (c / n) ** k if estimator == "plugin" else comb(c, k) / comb(n, k)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +129,8 @@ def _check_attempts(n: int, c: int, k: int) -> None:
         raise ValueError(f"c is {c}, more successes than the n = {n} attempts")
 
 
-def _check_estimator(estimator: str) -> None:
-    if estimator not in ("plugin", "unbiased"):
+def _is_defined(n: int, c: int, k: int, estimator: Estimator) -> bool:
+    _check_attempts(n, c, k)
+    if estimator not in get_args(Estimator):
         raise ValueError(f"estimator is {estimator!r}, not 'plugin' or 'unbiased'")
+    return n >= (1 if estimator == "plugin" else k)

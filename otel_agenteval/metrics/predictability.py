@@ -49,11 +49,8 @@ class Predictability:
 
 
 def _by_task_and_bin(runs: RunTable, values: Floats) -> Floats:
-    """Return the sums of `values` by task and by bin of confidence: ten equal bins, closed on the left, the last on
-    both sides.
-
-    The edges are those doubles that numpy.linspace gives, as published: 0.3 lies below the edge at 0.3.
-    """
+    """Return the sums of `values` by task and by bin of confidence: ten equal bins, closed on the left. The edges are
+    those doubles that numpy.linspace gives, as published: 0.3 lies below the edge at 0.3."""
     edges = np.linspace(0.0, 1.0, BINS + 1)
     bins = np.clip(np.searchsorted(edges, runs.confidence, side="right") - 1, 0, BINS - 1)
     tasks = len(runs.task_ids)
@@ -63,22 +60,15 @@ def _by_task_and_bin(runs: RunTable, values: Floats) -> Floats:
 
 def _auroc(succeeded: Floats, failed: Floats) -> Floats:
     """Return the chance that a success has a higher confidence than a failure, ties half. NaN where one of them is
-    missing.
-
-    Both have shape (samples, groups), the most confident group first.
-    """
+    missing. Shapes (samples, groups), the most confident group first."""
     positives, negatives = succeeded.sum(axis=1), failed.sum(axis=1)
     below = negatives[:, None] - np.cumsum(failed, axis=1)
     return ratio((succeeded * (below + failed / 2.0)).sum(axis=1), positives * negatives)
 
 
 def _risk_coverage(grouped: Floats, failed: Floats) -> Floats:
-    """Return 1 - excess area under the risk-coverage curve / that of a random order. It is 1 where all runs end alike:
-    there is no excess.
-
-    The risk at a coverage is the error rate among that share of the runs, the most confident first. Within a group
-    of equal confidence errors are spread evenly, which is the mean over its orders. Shapes (samples, groups).
-    """
+    """Return 1 - excess area under the risk-coverage curve / that of a random order; 1 where all runs end alike. Within
+    a group of equal confidence errors are spread evenly, the mean over its orders. Shapes (samples, groups)."""
     count, errors = grouped.sum(axis=1, keepdims=True), failed.sum(axis=1, keepdims=True)
     taken = np.maximum(1.0, np.floor(COVERAGES * count))
     risk = _errors_among(taken, grouped, failed) / np.maximum(taken, 1.0)
@@ -89,8 +79,7 @@ def _risk_coverage(grouped: Floats, failed: Floats) -> Floats:
 
 
 def _errors_among(taken: Floats, grouped: Floats, failed: Floats) -> Floats:
-    """Return the expected failures among the first `taken` runs of each sample. Shape of `taken`: (samples,
-    coverages)."""
+    """Return the expected failures among the first `taken` runs of each sample, of shape (samples, coverages)."""
     samples, groups = grouped.shape
     runs_before, errors_before = (np.cumsum(each, axis=1) - each for each in (grouped, failed))
     # One search for all samples: each has a stretch of the number line to itself.

@@ -1,8 +1,7 @@
 """Reliability of an agent over repeated runs of tasks: consistency, predictability, robustness, and safety beside.
 
-Reliability methodology of the Holistic Agent Leaderboard (princeton-pli/hal-harness, package `reliability_eval`).
-`variant="page"` is its published page and the tables computed with it, `"2026-06"` the authors' code since June
-2026; they differ in `C_out` and `C_traj_d`, and so in `R_con` and `R`.
+Reliability methodology of the Holistic Agent Leaderboard (princeton-pli/hal-harness, package `reliability_eval`), in
+the variants of its published page and of the authors' code since June 2026.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,22 +25,17 @@ from otel_agenteval.metrics.safety import SAFETY, check_severity_weights
 class ReliabilityReport:
     """The figures of an agent over repeated runs. Every figure is in [0, 1], higher is better.
 
-    `metrics` has every name in `RELIABILITY_METRICS`, None where it is undefined; `reasons` says why it is. `parts`
-    names what entered each aggregate: parts that are undefined are left out and the others weigh more. `coverage` is
-    the share of what a figure could rest on: of the tasks with a baseline run (`C_*`, `R_fault`, `R_struct`,
-    `R_prompt`), of the runs looked at (`P_*`, `S_*`, `R_saf`), of the parts (aggregates); None where there is nothing
-    of the kind.
+    `metrics` has every name in `RELIABILITY_METRICS`, None where it is undefined; `reasons` says why. `parts` names
+    what entered each aggregate. `coverage` is the share of what a figure could rest on: tasks with a baseline run
+    (`C_*`, `R_*`), runs looked at (`P_*`, `S_*`, `R_saf`), parts (aggregates).
 
-    `pass_at_k` and `pass_hat_k` are unbiased per task and averaged over the tasks with at least k baseline runs (Yao
-    et al. 2024, arXiv 2406.12045), for k from 1 to the largest number of runs that a task has, `MAX_K` at most.
+    `pass_at_k` and `pass_hat_k` are unbiased per task and averaged over the tasks with at least k baseline runs (Yao et
+    al. 2024, arXiv 2406.12045). `intervals` are 95 % percentile intervals of a seeded bootstrap over tasks, also of
+    `"pass@k"` and `"pass^k"`; None where fewer than two tasks say anything. `tasks_used` counts the tasks that a figure
+    rests on. `by_task` has `runs`, `success_rate` and the `C_*` of every task with a baseline run.
 
-    `intervals` are 95 % percentile intervals of a seeded bootstrap over tasks, by the names of metrics and by
-    `"pass@k"` and `"pass^k"` with the number for k; None where fewer than two tasks say anything, or the figure is
-    undefined. `tasks_used` counts, by the same names, the tasks that a figure rests on (an aggregate: the fewest of
-    its parts). `by_task` has the `runs`, the `success_rate` and the `C_*` of every task with a baseline run.
-
-    `counts`: `tasks`, `runs`, `runs_` with each condition (the perturbations delivered), and of the runs that
-    predictability and safety look at `runs_pooled`, `runs_with_confidence`, `runs_analysed`, `runs_violated`.
+    `counts`: `tasks`, `runs`, `runs_` with each condition, and `runs_pooled`, `runs_with_confidence`, `runs_analysed`,
+    `runs_violated` of the runs that predictability and safety look at.
     """
 
     variant: Variant
@@ -62,11 +56,9 @@ def reliability_report(
 ) -> ReliabilityReport:
     """Compute every published figure of `runs`, whatever their order.
 
-    A run given twice counts once. Consistency and pass^k rest on baseline runs; so do predictability and safety, or
-    on all runs where there is no baseline run. `severity_weights` replaces `SEVERITY_WEIGHTS`. Memory grows with the
-    number of actions, time also with that of the pairs of successful runs of a task.
-    Raises ValueError for two different runs of one task, condition and run id, for a severity without a weight or
-    with one outside [0, 1], and for an unknown variant.
+    Consistency and pass^k rest on baseline runs; so do predictability and safety, or on all runs where there is none.
+    Raises ValueError for two different runs of one task, condition and run id, for a severity without a weight in [0,
+    1], and for an unknown variant.
     """
     if variant not in get_args(Variant):
         raise ValueError(f"variant is {variant!r}, not one of {', '.join(get_args(Variant))}")

@@ -18,7 +18,7 @@ from otel_agenteval.metrics.runs import Floats
 SAMPLES: Final = 1000
 LEVEL: Final = 0.95
 SEED: Final = 20260416
-"""Seed of the resamples, so that the same runs have the same intervals, wherever and whenever they are computed."""
+"""Fixed, so that the same runs have the same intervals, wherever and whenever they are computed."""
 
 _NUMBERS_AT_ONCE: Final = 250_000
 """Numbers in a block of resamples. It bounds memory, whatever the number of runs."""

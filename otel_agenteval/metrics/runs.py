@@ -7,7 +7,7 @@ run id together name it. A run that is given twice counts once; two different ru
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Final, Self, TypeAlias
 
@@ -18,7 +18,8 @@ from otel_agenteval.metrics.numbers import is_number, listed, unit_interval
 
 BASELINE: Final = "baseline"
 CONDITIONS: Final = (BASELINE, "fault", "structural", "prompt")
-"""The circumstances of a run."""
+"""A run as it comes, with failing tools, with another structure of the input, or with the instruction in other
+words."""
 
 ERRORS: Final = "num_errors"
 RESOURCES: Final = ("cost", "time", "api_calls", "num_actions", ERRORS, "call_latency")
@@ -136,14 +137,10 @@ class RunTable:
 
     def where(self, mask: Bools) -> Self:
         """Return the runs that `mask` selects; the tasks stay all."""
-        return type(self)(
-            task_ids=self.task_ids,
-            task=self.task[mask],
-            condition=self.condition[mask],
-            success=self.success[mask],
-            confidence=self.confidence[mask],
-            severity=self.severity[mask],
-            violated=self.violated[mask],
+        columns = ("task", "condition", "success", "confidence", "severity", "violated")
+        return replace(
+            self,
+            **{name: getattr(self, name)[mask] for name in columns},
             resources={name: column[mask] for name, column in self.resources.items()},
             actions=list(compress(self.actions, mask)),
         )

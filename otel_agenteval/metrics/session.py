@@ -43,21 +43,17 @@ class Basis:
 def agent_reliability(signals: Sequence[Signals | None], weights: Mapping[str, float] | None = None) -> MetricResult:
     """Score how far the worst traces of a session are from failure.
 
-    The risk of a trace is its largest weighted signal risk, w (1 - signal). The risk of the session is 0.9 of the
-    mean over the riskiest 15 % of the traces that have a signal (rounded up) and 0.1 of the largest; the score is
-    1 minus that. One mapping of signals per trace, None for none; `weights` go over `DEFAULT_WEIGHTS`.
+    The risk of a trace is its largest weighted signal risk, w (1 - signal). That of the session is 0.9 of the mean over
+    the riskiest 15 % of the traces that have a signal (rounded up) and 0.1 of the largest; the score is 1 minus that.
 
-    `evaluated` is the number of traces with a signal of non-zero weight; 0 of them: score 1.0. Metadata: `traces`,
-    `evaluated_traces` (with any signal, as published), `skipped_traces`, `risks` (per trace, None: skipped),
-    `flagged` (indexes of traces with a risk above 0.5), `max_risk`, `mean_top_k_risk`, `weights`.
-    Raises ValueError for a signal or weight outside [0, 1] and for a weight of an unknown signal.
+    `evaluated` is the number of traces with a signal of non-zero weight; 0: score 1.0. Metadata: `traces`,
+    `evaluated_traces` (with any signal), `skipped_traces`, `risks` (per trace), `flagged` (indexes of risks above 0.5),
+    `max_risk`, `mean_top_k_risk`, `weights`. Raises ValueError for a signal or weight outside [0, 1] or unknown.
     """
     merged = merge_weights(weights)
     parts = [contribution(each, merged, index) for index, each in enumerate(_each(signals))]
     ranked = sorted((part.risk for part in parts if part.risk is not None), reverse=True)
-    flagged: list[Json] = [
-        index for index, part in enumerate(parts) if part.risk is not None and part.risk > FLAG_ABOVE
-    ]
+    flagged: list[Json] = [index for index, part in enumerate(parts) if (part.risk or 0.0) > FLAG_ABOVE]
     tail = ranked[: tail_size(len(ranked))]
     return reliability_result(
         Basis(
@@ -78,14 +74,11 @@ def agent_reliability(signals: Sequence[Signals | None], weights: Mapping[str, f
 def agent_consistency(signals: Sequence[Signals | None], weights: Mapping[str, float] | None = None) -> MetricResult:
     """Score how smoothly a session ran, over all of its traces that have a confidence.
 
-    The uncertainty of a trace is w (1 - confidence), times 1 + the weighted risks of its other signals; the score
-    is 1 - its root mean square. So it is blind where confidence is 1, whatever the other signals say. One mapping
-    of signals per trace, None for none; `weights` go over `DEFAULT_WEIGHTS`.
+    The uncertainty of a trace is w (1 - confidence), times 1 + the weighted risks of its other signals; the score is 1
+    - its root mean square. So it is blind where confidence is 1.
 
-    `evaluated` is the number of traces with confidence, where confidence has a weight; 0 of them: score 1.0.
-    Metadata: `traces`, `evaluated_traces` (with confidence), `skipped_traces`, `uncertainties` (per trace, None:
-    skipped), `rms`, `weights`.
-    Raises ValueError for a signal or weight outside [0, 1] and for a weight of an unknown signal.
+    `evaluated` is the number of traces with confidence, where that has a weight; 0: score 1.0. Metadata: `traces`,
+    `evaluated_traces`, `skipped_traces`, `uncertainties` (per trace), `rms`, `weights`. Raises as `agent_reliability`.
     """
     merged = merge_weights(weights)
     parts = [contribution(each, merged, index) for index, each in enumerate(_each(signals))]

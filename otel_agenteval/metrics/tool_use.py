@@ -136,10 +136,8 @@ def _paired(used: Sequence[ToolUse], expected: Sequence[ToolUse]) -> tuple[float
 
 
 def _most_in_order(pairs: Sequence[_Pair]) -> int:
-    """Return the number of pairs in the longest series that stands in the same order on both sides.
-
-    Calls expected in one step may be made in any order; calls expected one after the other may not share a step.
-    """
+    """Return the number of pairs in the longest series that stands in the same order on both sides. Calls expected in
+    one step may be made in any order; calls expected one after the other may not share a step."""
     ranked = sorted(pairs)
     longest: list[int] = []
     for at, (wanted, made) in enumerate(ranked):

@@ -43,8 +43,8 @@ class SessionTrend:
 def session_trend(scores: Sequence[float | None]) -> SessionTrend:
     """Return whether a session stalls or regresses, from one score per trace, oldest first; None for a trace without.
 
-    Stalled: the best score is below 0.5, and not 0.02 above what it was 5 scored traces ago. Regressed: the last
-    score is more than 0.15 below the best. Raises ValueError for a score outside [0, 1].
+    Stalled: the best score is below 0.5, and not 0.02 above what it was 5 scored traces ago. Regressed: the last score
+    is more than 0.15 below the best. Raises ValueError for a score outside [0, 1].
     """
     given = listed(scores, object, "scores")
     values = [unit_interval(s, f"score of trace {index}") for index, s in enumerate(given) if s is not None]

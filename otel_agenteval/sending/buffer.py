@@ -91,13 +91,12 @@ class SpanBuffer:
             self.oversized += 1
             self.oversized_bytes = size
             return False
-        if (
+        has_room = (
             self.accepted - self.settled < self._max_spans
             and self.accepted_bytes - self.settled_bytes + size <= self.max_bytes
-        ):
-            return True
-        self.refused += 1
-        return False
+        )
+        self.refused += not has_room
+        return has_room
 
     def add(self, ended: EndedSpan) -> None:
         """Take the span; ask `has_room` first."""

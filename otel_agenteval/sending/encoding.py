@@ -27,8 +27,7 @@ from otel_agenteval.semconv import (
 from otel_agenteval.sending.buffer import EndedSpan
 
 MAX_DEPTH: Final = 30
-"""Nesting of an attribute's value. Parsers refuse a whole request nested deeper than 100 messages, and a mapping in a
-mapping takes three."""
+"""Nesting of an attribute's value. Parsers refuse more than 100 messages, and a mapping in a mapping takes three."""
 
 DETECTORS_VERSION: Final = "1"
 """Version of the rules by which `detectors` finds loops. Raised when the same steps could have other findings."""
@@ -124,8 +123,7 @@ class Encoder:
         return b"".join(request)
 
     def _own_attributes(self, ended: EndedSpan) -> tuple[bytes, list[Set[str]]]:
-        """Return the attributes that we add to the copy, with their keys. The span's own attributes must not repeat
-        those."""
+        """Return the attributes that we add to the copy, with their keys, which the span's own must not repeat."""
         own = b""
         taken: list[Set[str]] = []
         if ended.identity is not None:

@@ -18,12 +18,20 @@ from otel_agenteval.sending.background import (
 from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer
 from otel_agenteval.sending.encoding import Encoder
 from otel_agenteval.sending.throttle import LossLog, ThrottledLog
-from otel_agenteval.sending.transport import Answer, Delivered, Refused, Retry, Transport
+from otel_agenteval.sending.transport import (
+    EXPORT_METHOD,
+    REPORT_METHOD,
+    STARTS_METHOD,
+    Answer,
+    Delivered,
+    Refused,
+    Retry,
+    Transport,
+)
 
 LINGER: Final = 0.05
 MIN_INTERVAL: Final = 0.005
-"""Seconds from one request to the next, unless it is full. A request costs as much as ten spans, so traces that close
-in quick succession share one, and a trace that closes alone goes at once."""
+"""Seconds from one request to the next, unless it is full: a request costs as much as ten spans."""
 
 MAX_REQUEST_SPANS: Final = 512
 MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
@@ -75,8 +83,7 @@ class Sender:
         self._reports: deque[bytes] = deque()
         self._report_due = 0.0
         self._next_request = 0.0
-        self._noted_refused = 0
-        self._noted_oversized = 0
+        self._noted: Counter[str] = Counter()
         self._report_attempts = 0
         self._announce_attempts = 0
         self.reports_accepted = 0
@@ -226,7 +233,7 @@ class Sender:
         attempt = 0
         while True:
             timeout = self._time_left(REQUEST_TIMEOUT)
-            answer: Answer = Retry("stopped") if timeout <= 0 else self._transport.export(request, timeout)
+            answer: Answer = Retry("stopped") if timeout <= 0 else self._transport.send(EXPORT_METHOD, request, timeout)
             match answer:
                 case Delivered(rejected, message):
                     self._delivered(len(part), rejected, message)
@@ -260,7 +267,7 @@ class Sender:
             return
         answer: Answer = Refused("a fault of ours")
         try:
-            answer = self._transport.report(self._reports[0], self._time_left(REQUEST_TIMEOUT))
+            answer = self._transport.send(REPORT_METHOD, self._reports[0], self._time_left(REQUEST_TIMEOUT))
         finally:
             if isinstance(answer, Retry):
                 self._put_off_reports(answer)
@@ -279,7 +286,7 @@ class Sender:
         delivered = self._buffer.settled >= self._buffer.accepted
         if (request := self._announcements.take(delivered=delivered)) is None:
             return
-        answer = self._transport.announce(request.SerializeToString(), self._time_left(ANNOUNCE_TIMEOUT))
+        answer = self._transport.send(STARTS_METHOD, request.SerializeToString(), self._time_left(ANNOUNCE_TIMEOUT))
         match answer:
             case Delivered():
                 self._announcements.taken(request)
@@ -320,8 +327,7 @@ class Sender:
         return True
 
     def _rest_while_stopping(self, answer: Retry) -> None:
-        """Rest before the next attempt of a sender that is stopping: without a spin, and not long where there never was
-        a collector."""
+        """Rest before the next attempt of a sender that is stopping: not long where there never was a collector."""
         if answer.never_reached:
             self._deadline = self._grace_ends
         with self._progress:
@@ -330,15 +336,13 @@ class Sender:
     def _note_refusals(self) -> None:
         """Log the refusals of the buffer, because the agent's threads never log."""
         buffer = self._buffer
-        refused, oversized = buffer.refused, buffer.oversized
-        if new := refused - self._noted_refused:
-            self._noted_refused = refused
-            problem = "the agent ends spans faster than the collector takes them"
-            self._losses.add("dropped %d spans (buffer_full)", new, problem)
-        if new := oversized - self._noted_oversized:
-            self._noted_oversized = oversized
-            problem = f"a span of about {buffer.oversized_bytes} bytes, max_buffer_bytes is {buffer.max_bytes}"
-            self._losses.add("dropped %d spans (too_large)", new, problem)
+        too_fast = "the agent ends spans faster than the collector takes them"
+        too_large = f"a span of about {buffer.oversized_bytes} bytes, max_buffer_bytes is {buffer.max_bytes}"
+        counts = (("buffer_full", buffer.refused, too_fast), ("too_large", buffer.oversized, too_large))
+        for reason, count, problem in counts:
+            if new := count - self._noted[reason]:
+                self._noted[reason] = count
+                self._losses.add(f"dropped %d spans ({reason})", new, problem)
 
     def _log_losses(self) -> None:
         if self._deadline is None:

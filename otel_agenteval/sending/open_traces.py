@@ -1,6 +1,7 @@
 """The traces that are open in this process: the identities of their spans, and the end of the last open one."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from otel_agenteval.context import Identity
@@ -11,16 +12,14 @@ REMEMBER_CLOSED: Final = 600.0
 """Seconds a closed trace is remembered, so that a late span continues its count: the collector's `max_age`."""
 
 
+@dataclass(slots=True, eq=False)
 class TraceEntry:
     """One trace: the identity of its first span that had any, and of each open span."""
 
-    __slots__ = ("closed_at", "handed_over", "identity", "open")
-
-    def __init__(self) -> None:
-        self.identity: Identity | None = None
-        self.open: dict[int, Identity | None] = {}
-        self.handed_over = 0
-        self.closed_at = 0.0
+    identity: Identity | None = None
+    open: dict[int, Identity | None] = field(default_factory=dict)
+    handed_over: int = 0
+    closed_at: float = 0.0
 
 
 class TraceTable:

@@ -18,13 +18,13 @@ class ThrottledLog:
         self._logger = logger
         self._monotonic = monotonic
         self._next: dict[str, float] = {}
-        self._held_back: dict[str, int] = {}
+        self._held_back: Counter[str] = Counter()
 
     def warning(self, kind: str, message: str, *args: Any, exc_info: BaseException | None = None) -> None:
         """Log unless this kind was logged within the last minute."""
         now = self._monotonic()
         if now < self._next.get(kind, now):
-            self._held_back[kind] = self._held_back.get(kind, 0) + 1
+            self._held_back[kind] += 1
             return
         self._next[kind] = now + INTERVAL
         if held_back := self._held_back.pop(kind, 0):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -74,27 +74,7 @@ class Refused:
 Answer: TypeAlias = Delivered | Retry | Refused
 
 
-class Transport(Protocol):
-    """The sender's port to the collector. No call raises for what the far side does."""
-
-    def export(self, request: bytes, timeout: float) -> Answer:
-        """Send an encoded ExportTraceServiceRequest and wait at most `timeout` seconds."""
-        ...
-
-    def report(self, request: bytes, timeout: float) -> Answer:
-        """Send an encoded ReportRunRequest and wait at most `timeout` seconds."""
-        ...
-
-    def announce(self, request: bytes, timeout: float) -> Answer:
-        """Send an encoded ReportStartsRequest and wait at most `timeout` seconds."""
-        ...
-
-    def close(self) -> None:
-        """Give up the connection; a call in progress ends."""
-        ...
-
-
-class GrpcTransport:
+class Transport:
     """Connects at the first call, and anew after the connection was lost: gRPC's own back-off goes to two minutes."""
 
     def __init__(self, destination: Callable[[], Destination]) -> None:
@@ -102,24 +82,18 @@ class GrpcTransport:
         self._channel: grpc.Channel | None = None
         self._reached = False
 
-    def export(self, request: bytes, timeout: float) -> Answer:
+    def send(self, method: str, request: bytes, timeout: float) -> Answer:
+        """Send an encoded request and wait at most `timeout` seconds. Raises nothing for what the far side does."""
         with forks_wait():
-            return self._call(EXPORT_METHOD, request, timeout, _partial_success)
-
-    def report(self, request: bytes, timeout: float) -> Answer:
-        with forks_wait():
-            return self._call(REPORT_METHOD, request, timeout, lambda _: Delivered())
-
-    def announce(self, request: bytes, timeout: float) -> Answer:
-        with forks_wait():
-            return self._call(STARTS_METHOD, request, timeout, lambda _: Delivered())
+            return self._call(method, request, timeout)
 
     def close(self) -> None:
+        """Give up the connection; a call in progress ends."""
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()
 
-    def _call(self, method: str, request: bytes, timeout: float, read: Callable[[bytes], Answer]) -> Answer:
+    def _call(self, method: str, request: bytes, timeout: float) -> Answer:
         destination = self._destination()
         if self._channel is None:
             try:
@@ -143,7 +117,7 @@ class GrpcTransport:
                 raise
             return Retry("the connection was closed")
         self._reached = True
-        return read(response)
+        return _partial_success(response) if method == EXPORT_METHOD else Delivered()
 
 
 def open_channel(destination: Destination) -> grpc.Channel:
@@ -172,11 +146,8 @@ def open_channel(destination: Destination) -> grpc.Channel:
 
 @cache
 def _keep_grpc_running() -> grpc.Channel:
-    """Open a channel that nobody uses and nobody closes.
-
-    gRPC shuts down on a thread of its own when the last channel closes. A child forked meanwhile would inherit a lock
-    that nobody releases, and hang at its first connection.
-    """
+    """Open a channel that nobody uses and nobody closes: gRPC shuts down on a thread of its own when the last one
+    closes, and a child forked meanwhile would inherit a lock that nobody releases."""
     return grpc.insecure_channel("127.0.0.1:1")
 
 
@@ -208,8 +179,7 @@ def _failure(destination: Destination, error: grpc.RpcError, reached: bool) -> A
 
 
 def _retry_delay(error: grpc.RpcError) -> float | None:
-    """Return the delay the collector asked for, in seconds: in a RetryInfo trailer, or among the details of the
-    status."""
+    """Return the seconds the collector asked for, in a RetryInfo trailer or among the details of the status."""
     trailers: dict[str, Any] = {item.key: item.value for item in error.trailing_metadata() or ()}
     info = RetryInfo()
     try:

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from otel_agenteval.config import Options, resolve
-from otel_agenteval.sending.transport import Delivered, GrpcTransport, Retry
+from otel_agenteval.sending.transport import EXPORT_METHOD, Delivered, Retry, Transport
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ def port(certificate: Path) -> Iterator[int]:
 
 
 def answer(options: Options) -> object:
-    transport = GrpcTransport(lambda: resolve(options, {}, ()))
+    transport = Transport(lambda: resolve(options, {}, ()))
     try:
-        return transport.export(b"", 10)
+        return transport.send(EXPORT_METHOD, b"", 10)
     finally:
         transport.close()
 

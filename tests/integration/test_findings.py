@@ -18,7 +18,7 @@ from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from otel_agenteval.detectors import RuleBook
-from otel_agenteval.finding import Finding, Mode, Seen, Sight
+from otel_agenteval.finding import Finding, Mode, Seen, Visibility
 from otel_agenteval.model import ModelCall, ToolCall, Trace, Turn
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
@@ -110,7 +110,7 @@ class Looked:
         return list(self.found)
 
     def seen_in(self, trace: Trace, *, is_first: bool) -> Seen:
-        return Seen(answers=Sight.ALL)
+        return Seen(answers=Visibility.ALL)
 
     def observe(self, *, is_first: bool = True) -> tuple[list[Finding], Seen]:
         clock = ManualClock()
@@ -151,12 +151,12 @@ def test_findings_get_the_turn_of_their_span_and_keep_one_that_they_have() -> No
     on = [finding(kind="tool_failed", span_id=span_id(number).hex()) for number in (2, 7, 9)]
     found, seen = Looked(*on, finding(kind="no_answer", span_id=span_id(2).hex(), turn=1)).observe()
     assert [each.turn for each in found] == [0, 1, None, 1]
-    assert seen == Seen(answers=Sight.ALL)
+    assert seen == Seen(answers=Visibility.ALL)
 
 
 def test_what_cannot_be_found_by_a_defect_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     found, seen = Looked(error=RuntimeError("a defect")).observe()
-    assert (found, seen) == ([], Seen(answers=Sight.ALL))
+    assert (found, seen) == ([], Seen(answers=Visibility.ALL))
     assert "could not be found" in caplog.text
 
 

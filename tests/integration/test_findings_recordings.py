@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from agenteval_collector.findings import findings_in, seen_in
 
-from otel_agenteval.finding import Finding, FindingKind, Sight
+from otel_agenteval.finding import Finding, FindingKind, Visibility
 from tests.support.truth import Recording, name_of, recordings
 
 EXPECTED = {FindingKind.TURN_FAILED, FindingKind.MODEL_FAILED, FindingKind.TOOL_FAILED}
@@ -40,6 +40,6 @@ def test_what_was_recorded_was_seen(path: Path) -> None:
         for trace_id in turn["trace_ids"]:
             seen = seen_in(recording.traces[trace_id], is_first=True)
             if len(turn["trace_ids"]) == 1 and turn["final_output"] and turn["observed"]["final_output_recorded"]:
-                assert seen.answers in (Sight.ALL, Sight.SOME)
+                assert seen.answers in (Visibility.ALL, Visibility.SOME)
             if not any(turn["observed"]["tool_arguments_recorded"]):
-                assert seen.arguments in (None, Sight.NONE)
+                assert seen.arguments in (None, Visibility.NONE)

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from agenteval_collector.findings import seen_in
 
-from otel_agenteval.finding import Seen, Sight
+from otel_agenteval.finding import Seen, Visibility
 from otel_agenteval.model import ModelCall, ToolCall, Trace, Turn
 from tests.support.evaluating import call, trace
 
-ALL, SOME, NONE = Sight.ALL, Sight.SOME, Sight.NONE
+ALL, SOME, NONE = Visibility.ALL, Visibility.SOME, Visibility.NONE
 
 
 def turn(answer: str | None, *calls: ToolCall, reasons: tuple[str | None, ...] = (), **changes: Any) -> Turn:

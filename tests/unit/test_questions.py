@@ -176,3 +176,8 @@ def test_hostile_content_raises_nothing(text: str) -> None:
             found = question_of({key: written})
             assert found is None or isinstance(found, Question)
             assert (found is None) or isinstance(sent_of({key: written}), bytes)
+
+
+def test_a_role_that_is_no_text_raises_nothing() -> None:
+    attributes = {"gen_ai.prompt.0.role": {"name": "user"}, "gen_ai.prompt.0.content": "hello"}
+    assert isinstance(sent_of(attributes), bytes)

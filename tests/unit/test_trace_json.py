@@ -9,7 +9,7 @@ from agenteval_collector.stores.trace_json import finished_turns, revision_json,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.finding import Seen, Sight
+from otel_agenteval.finding import Seen, Visibility
 
 TEXT = st.none() | st.text() | st.just("\ud800 half of a pair")
 JSON = st.recursive(
@@ -21,7 +21,7 @@ SPAN = st.none() | st.just("b7ad6b7169203331")
 CALLS = st.builds(CallView, name=st.text(), arguments=JSON, result=JSON, error=TEXT, span_id=SPAN, call_id=TEXT)
 RESULTS = st.builds(ResultView, call_id=TEXT, result=JSON, failed=st.booleans())
 TURNS = st.builds(TurnView, input=TEXT, output=TEXT, tool_calls=st.lists(CALLS, max_size=3), error=TEXT)
-SIGHT = st.none() | st.sampled_from(Sight)
+SIGHT = st.none() | st.sampled_from(Visibility)
 VIEWS = st.builds(
     TraceView,
     **{name: st.text() for name in ("trace_id", "session_id")},

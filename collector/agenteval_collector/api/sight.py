@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from agenteval_collector.api.documents import FactName, TraceDocument
 from agenteval_collector.api.notes import Note
-from otel_agenteval.finding import Sight
+from otel_agenteval.finding import Visibility
 
 _RECORD_CONTENT = "docs/content.md has the switch that records content, for each instrumentation."
 _CONTENT: tuple[FactName, ...] = ("answers", "arguments", "results")
@@ -28,8 +28,8 @@ _FACTS: Mapping[FactName, tuple[str, str]] = {
     "finish_reasons": ("reasons why the model stopped", "answers that were cut"),
     "history": ("earlier turns", "values that nobody said"),
 }
-_SEEN = {Sight.ALL: "seen", Sight.SOME: "seen in part", Sight.NONE: "not recorded"}
-_HISTORY = {None: "nothing came before", Sight.NONE: "the model's input does not show them"}
+_SEEN = {Visibility.ALL: "seen", Visibility.SOME: "seen in part", Visibility.NONE: "not recorded"}
+_HISTORY = {None: "nothing came before", Visibility.NONE: "the model's input does not show them"}
 
 
 def facts_of(trace: TraceDocument) -> list[Fact]:
@@ -41,7 +41,7 @@ def facts_of(trace: TraceDocument) -> list[Fact]:
         Fact(
             name=name,
             seen=_seen(key, seen[key]),
-            is_missing=seen[key] in (Sight.NONE, Sight.SOME),
+            is_missing=seen[key] in (Visibility.NONE, Visibility.SOME),
             found_by_it=found_by_it,
         )
         for key, (name, found_by_it) in _FACTS.items()
@@ -51,8 +51,8 @@ def facts_of(trace: TraceDocument) -> list[Fact]:
 def _seen(key: FactName, sight: str | None) -> str:
     """Say how much of a sort of fact could be seen."""
     if key == "history" and sight in _HISTORY:
-        return _HISTORY[Sight(sight) if sight else None]
-    return "none in it" if sight is None else _SEEN[Sight(sight)]
+        return _HISTORY[Visibility(sight) if sight else None]
+    return "none in it" if sight is None else _SEEN[Visibility(sight)]
 
 
 def about_sight(trace: TraceDocument) -> Note:
@@ -65,5 +65,5 @@ def about_sight(trace: TraceDocument) -> Note:
     if not missing:
         there = ", ".join(name for key, (name, _) in _FACTS.items() if trace["seen"][key] is not None)
         return Note(f"{nothing}Recorded, and looked at: {there}.")
-    content = any(trace["seen"][key] in (Sight.NONE, Sight.SOME) for key in _CONTENT)
+    content = any(trace["seen"][key] in (Visibility.NONE, Visibility.SOME) for key in _CONTENT)
     return Note(f"{nothing}Not looked for: {', '.join(missing)}.", _RECORD_CONTENT if content else None)

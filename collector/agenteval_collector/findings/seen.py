@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from otel_agenteval.finding import Seen, Sight
+from otel_agenteval.finding import Seen, Visibility
 from otel_agenteval.model import Trace
 
 
@@ -29,16 +29,16 @@ def seen_in(trace: Trace, *, is_first: bool) -> Seen:
     )
 
 
-def _history(trace: Trace, is_first: bool) -> Sight | None:
+def _history(trace: Trace, is_first: bool) -> Visibility | None:
     if not trace.history:
-        return None if is_first else Sight.NONE
-    return Sight.ALL if trace.is_history_begun and not trace.partial else Sight.SOME
+        return None if is_first else Visibility.NONE
+    return Visibility.ALL if trace.is_history_begun and not trace.partial else Visibility.SOME
 
 
-def _sight(trace: Trace, recorded: Iterable[bool]) -> Sight | None:
+def _sight(trace: Trace, recorded: Iterable[bool]) -> Visibility | None:
     known = [*recorded]
     if not known:
         return None
     if not any(known):
-        return Sight.NONE
-    return Sight.ALL if all(known) and not trace.partial else Sight.SOME
+        return Visibility.NONE
+    return Visibility.ALL if all(known) and not trace.partial else Visibility.SOME

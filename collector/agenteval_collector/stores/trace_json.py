@@ -7,7 +7,7 @@ from typing import Any
 from agenteval_collector.model.assembled import ClosedBy, Closing
 from agenteval_collector.model.running import OpenSpan
 from agenteval_collector.model.trace_view import CallView, ResultView, TraceView, TurnView
-from otel_agenteval.finding import Seen, Sight
+from otel_agenteval.finding import Seen, Visibility
 
 _CALL = ("name", "arguments", "result", "error", "span_id", "call_id")
 _PLAIN = (
@@ -65,7 +65,7 @@ def view_from(text: str, revised: str = "{}") -> TraceView:
             for call_id, result, failed in fields["results_alone"]
         ],
         closing=None if closing is None else Closing(**{**closing, "by": ClosedBy(closing["by"])}),
-        seen=Seen(**{name: None if sight is None else Sight(sight) for name, sight in seen.items()}),
+        seen=Seen(**{name: None if sight is None else Visibility(sight) for name, sight in seen.items()}),
         open_spans=[OpenSpan(**span) for span in fields["open_spans"]],
     )
 

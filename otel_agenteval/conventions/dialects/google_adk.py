@@ -1,16 +1,14 @@
 """Google's Agent Development Kit: its own attributes (`gcp.vertex.agent.*`), the only ones with content in 1.x.
 
-A model call carries the request and the response of Gemini's API as JSON, a tool's execution its arguments and result.
-Where content is switched off, each of them is `{}` or missing.
+A model call has the request and the response of Gemini's API as JSON; without content they are `{}` or missing.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypeGuard
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
-from otel_agenteval.conventions.decoding import decode_arguments, decode_prefix, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.decoding import decode_arguments, decode_remains, decode_text, is_cut
 from otel_agenteval.conventions.dialect import Attributes, Dialect, Keys
 from otel_agenteval.conventions.dialects.otel_genai import read_model
 from otel_agenteval.conventions.facts import Role, SpanFacts
@@ -31,8 +29,7 @@ _NO_ARGUMENTS = "N/A"
 
 
 def _agent_of(name: str, attributes: Attributes) -> str | None:
-    run = _RUN.fullmatch(name)
-    return run[1] if run else None
+    return run[1] if (run := _RUN.fullmatch(name)) else None
 
 
 def _is_run(name: str, attributes: Attributes) -> bool:
@@ -90,13 +87,13 @@ def _model(attributes: Mapping[str, Json]) -> SpanFacts:
     facts = SpanFacts(role=Role.MODEL, cut=is_cut(request) or is_cut(response))
     read_model(facts, attributes)
     if request not in (None, _NO_CONTENT):
-        asked = _decoded(request)
+        asked = decode_remains(request)
         facts.input = Content(lambda: _sent(asked), cut=is_cut(request))
         facts.tool_definitions = _declarations(asked)
     if facts.finish_reasons is None and (reason := api_bodies.finish_reason(response)):
         facts.finish_reasons = (reason,)
     if response not in (None, _NO_CONTENT):
-        facts.output = Content(lambda: _received(_decoded(response)), cut=is_cut(response))
+        facts.output = Content(lambda: _received(decode_remains(response)), cut=is_cut(response))
     return facts
 
 
@@ -105,8 +102,7 @@ def _sent(request: Json) -> Sequence[Item]:
         return [request]
     instruction = _config(request).get("system_instruction")
     system: list[Item] = [{"role": SYSTEM, "content": instruction}] if isinstance(instruction, str) else []
-    contents = request.get("contents")
-    return [*system, *(contents if isinstance(contents, list) else ())]
+    return [*system, *_list(request.get("contents"))]
 
 
 def _received(response: Json) -> Sequence[Item]:
@@ -119,9 +115,9 @@ def _received(response: Json) -> Sequence[Item]:
 
 def _declarations(request: Json) -> Json:
     """Return the tools of a request; None where it offers none."""
-    tools = _config(request).get("tools")
-    groups = [tool.get("function_declarations") for tool in tools if isinstance(tool, dict)] if _is_list(tools) else []
-    return [declaration for group in groups if _is_list(group) for declaration in group] or None
+    tools = _list(_config(request).get("tools"))
+    groups = [tool.get("function_declarations") for tool in tools if isinstance(tool, dict)]
+    return [declaration for group in groups for declaration in _list(group)] or None
 
 
 def _config(request: Json) -> dict[str, Json]:
@@ -129,14 +125,5 @@ def _config(request: Json) -> dict[str, Json]:
     return config if isinstance(config, dict) else {}
 
 
-def _is_list(value: Json) -> TypeGuard[list[Json]]:
-    return isinstance(value, list)
-
-
-def _decoded(value: Json) -> Json:
-    if not isinstance(value, str) or not is_cut(value):
-        return decode_structure(value)
-    try:
-        return decode_prefix(value)
-    except ValueError:
-        return None
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []

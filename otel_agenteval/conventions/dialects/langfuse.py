@@ -1,7 +1,6 @@
 """Langfuse's SDKs, versions 3 to 5 (https://langfuse.com/docs/observability): observations as spans.
 
-An observation has a type, and input and output in any shape: of a decorated function `{"args", "kwargs"}` and its
-return value, of a generation the request and the message that a model API answered with.
+Input and output have any shape: `{"args", "kwargs"}` of a function, request and message of a generation.
 """
 
 from collections.abc import Sequence
@@ -32,6 +31,7 @@ _ROLES = {
     "chain": Role.CHAIN,
     "retriever": Role.RETRIEVAL,
 }
+_KIND = SpanKind(_TYPE, _ROLES, agent_in=lambda name, scope: name)
 
 
 class Langfuse(Dialect):
@@ -41,7 +41,7 @@ class Langfuse(Dialect):
     rank = 120
     content_switch = "take mask= out of Langfuse(), and capture_input=False and capture_output=False out of @observe()"
     keys = Keys(
-        kinds=(SpanKind(_TYPE, _ROLES, agent_in=lambda name, scope: name),),
+        kinds=(_KIND,),
         arguments=(_INPUT,),
         results=(_OUTPUT,),
         models=(_MODEL,),
@@ -57,8 +57,7 @@ class Langfuse(Dialect):
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        kind = attributes.get(_TYPE)
-        facts = SpanFacts(role=_ROLES.get(kind) if isinstance(kind, str) else None)
+        facts = SpanFacts(role=_KIND.role(attributes))
         given, returned = attributes.get(_INPUT), attributes.get(_OUTPUT)
         facts.cut = is_cut(given) or is_cut(returned)
         if facts.role is Role.MODEL:
@@ -83,7 +82,5 @@ def _tools_as_messages(given: Json) -> Json:
     if not isinstance(given, str) or _TOOL_AS_MESSAGE not in given:
         return None
     messages = decode_structure(given)
-    contents = (
-        [each.get("content") for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
-    )
-    return [content for content in contents if isinstance(content, dict)] or None
+    listed = [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
+    return [content for each in listed if isinstance(content := each.get("content"), dict)] or None

@@ -1,9 +1,8 @@
 """LiteLLM's OpenTelemetry callback (https://docs.litellm.ai/docs/observability/opentelemetry_integration).
 
-Its spans speak the GenAI conventions, except that the tools a reply asks for stand apart from the reply's message, one
-after the other and without ids. Within each is a span of the raw request and response, as the `repr` of Python objects;
-only there stands what the model thought. Where a span of the program's own is open, newer versions make none but that:
-they write the call on the program's span, and the next one over it.
+Its spans speak the GenAI conventions, but the tools a reply asks for stand apart and without ids. Within each is a span
+of the raw request and response, as the `repr` of Python objects, with what the model thought. Newer versions write
+calls on an open span of the program's own, the next one over the one before.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
 """Logfire's instrumentations of model clients (https://logfire.pydantic.dev/docs/integrations/llms/).
 
-Up to version 4 a model call has request and response as JSON, or a list of GenAI message events as one attribute;
-newer versions speak the GenAI conventions. A streamed reply is known only after the call's span has ended: it stands
-on a second span beside the first, in the form that Logfire gives its log messages.
+Up to version 4 a model call has request and response as JSON, or a list of GenAI message events as one attribute. A
+streamed reply stands on a second span beside the call's, in the form of Logfire's log messages.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,4 @@
-"""MLflow Tracing 3 (https://mlflow.org/docs/latest/genai/tracing/): every attribute's value is JSON text.
-
-Session and user are metadata of the trace in MLflow's own store and do not leave with the spans. Where MLflow writes
-the GenAI conventions instead, its spans have none of these attributes.
-"""
+"""MLflow Tracing 3 (https://mlflow.org/docs/latest/genai/tracing/): every attribute's value is JSON text."""
 
 import re
 from collections.abc import Mapping, Sequence

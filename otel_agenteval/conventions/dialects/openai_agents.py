@@ -1,7 +1,6 @@
 """The first official instrumentation of the OpenAI Agents SDK (opentelemetry-instrumentation-openai-agents-v2 0.1).
 
-It speaks the GenAI conventions, except that a reply without text stands in a text part as the `repr` of the API's
-object: a tool call or a thought, which nobody said.
+It speaks the GenAI conventions, but a reply without text stands in a text part as the `repr` of the API's object.
 """
 
 from collections.abc import Sequence

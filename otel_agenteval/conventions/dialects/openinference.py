@@ -1,8 +1,7 @@
 """OpenInference (semantic conventions 0.1, https://arize-ai.github.io/openinference/spec/).
 
-The kind of a span stands in `openinference.span.kind`, messages of model calls in indexed attributes. What an agent
-was asked and answered stands in `input.value` and `output.value`, in a shape of the instrumented library's own: only
-shapes known to hold the user's words or the answer are read, since a wrong text is worse than none.
+Messages of model calls stand in indexed attributes. What an agent was asked and answered stands in `input.value` and
+`output.value`, in shapes of the instrumented library's own.
 """
 
 import json
@@ -13,6 +12,7 @@ from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.api_bodies import usage_in
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.dialect import Attributes, Dialect, IndexedMessages, Keys, SpanKind
+from otel_agenteval.conventions.dialects.otel_genai import texts_in
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.framework_values import answered, asked, tool_result
 from otel_agenteval.conventions.indexed import unflatten
@@ -21,7 +21,6 @@ from otel_agenteval.conventions.spans import STATUS_ERROR, LogRecord, SpanRecord
 from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
-_KIND = "openinference.span.kind"
 _SPELLED = {
     "AGENT": Role.AGENT,
     "CHAIN": Role.CHAIN,
@@ -71,6 +70,9 @@ def _agent_in(name: str, scope: str) -> str | None:
     return None if scope == _NAMES_WORKFLOWS else _RUN_METHOD.sub("", name)
 
 
+_KIND = SpanKind("openinference.span.kind", _ROLES, agents=("agent.name", "graph.node.id"), agent_in=_agent_in)
+
+
 def _langchain_agent(name: str, attributes: Attributes) -> str | None:
     metadata = attributes.get(_METADATA)
     if not isinstance(metadata, str):
@@ -91,7 +93,7 @@ class OpenInference(Dialect):
     rank = 90
     content_switch = "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and their like in the agent"
     keys = Keys(
-        kinds=(SpanKind(_KIND, _ROLES, agents=("agent.name", "graph.node.id"), agent_in=_agent_in),),
+        kinds=(_KIND,),
         agent_of=(_langchain_agent,),
         tools=(_TOOL_NAME,),
         tool_suffixes=(_CALLED,),
@@ -110,15 +112,13 @@ class OpenInference(Dialect):
     )
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return _KIND in span.attributes
+        return _KIND.key in span.attributes
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        kind = attributes.get(_KIND)
-        facts = SpanFacts(role=_ROLES.get(kind) if isinstance(kind, str) else None)
-        facts.cut = any(
-            is_cut(attributes.get(key)) for key in (_INPUT, _OUTPUT, _FIRST_TOOL) if _is_json(attributes, key)
-        )
+        facts = SpanFacts(role=_KIND.role(attributes))
+        recordings = (_INPUT, _OUTPUT, _FIRST_TOOL)
+        facts.cut = any(is_cut(attributes.get(key)) for key in recordings if _is_json(attributes, key))
         if facts.role is Role.MODEL:
             _read_model(facts, span)
         elif facts.role is Role.TOOL:
@@ -131,16 +131,12 @@ class OpenInference(Dialect):
             facts.input = _said(attributes, _INPUT)
             facts.output = _said(attributes, _OUTPUT)
             if facts.role is Role.AGENT:
-                facts.tool_names = _tool_names(attributes.get(_SMOLAGENTS_TOOLS))
+                facts.tool_names = texts_in(attributes.get(_SMOLAGENTS_TOOLS))
         return facts
 
 
 def _has(attributes: Mapping[str, Json], prefix: str) -> bool:
     return any(key.startswith(prefix) for key in attributes)
-
-
-def _tool_names(names: Json) -> tuple[str, ...] | None:
-    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else None
 
 
 def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
@@ -208,11 +204,7 @@ def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Item]:
 
 
 def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:
-    """Decode a model's reply.
-
-    Reasoning is not told apart in the messages: it is only in the raw response, or stands as a further text
-    beside the one that the raw response has as its content.
-    """
+    """Decode a model's reply. Reasoning stands only in the raw response, or as a text beside the one in it."""
     messages = _messages(attributes, _OUTPUT_MESSAGES)
     reply = messages[0] if len(messages) == 1 else None
     raw = attributes.get(_OUTPUT)

@@ -1,8 +1,7 @@
 """OpenLIT (https://docs.openlit.io): the GenAI conventions, and attributes of its own on spans of model calls.
 
-There `gen_ai.tool.name` names what the model asked for, all tools in one text, as the messages do one by one; it is
-recorded even where messages are not. Spans of decorated functions (`function.args`) are steps of the application:
-nothing says which of them is a turn or a tool.
+There `gen_ai.tool.name` names all tools that the model asked for, even where messages are not recorded. Spans of
+decorated functions are steps of the application.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,14 +1,13 @@
 """Content in events, the OpenTelemetry GenAI conventions from v1.27 to v1.36.
 
-One event per message (`gen_ai.user.message`, ..., `gen_ai.choice` for a reply) is a log record with the fields in its
-body, or a span event with the fields in its attributes. Before v1.28, two span events held all messages as JSON. What
-kind of span it is stands in attributes that the current conventions still have, so `otel_genai` reads those.
+One event per message is a log record with the fields in its body, or a span event with the fields in its attributes.
+Before v1.28, two span events held all messages as JSON. `otel_genai` reads what kind of span it is.
 """
 
 from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
-from otel_agenteval.conventions.decoding import decode_arguments, decode_prefix, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.decoding import decode_arguments, decode_remains, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.dialect import Dialect, Keys
 from otel_agenteval.conventions.dialects.otel_genai import read_model
 from otel_agenteval.conventions.facts import Role, SpanFacts
@@ -31,14 +30,7 @@ from otel_agenteval.model import Json
 
 _CHOICE = "gen_ai.choice"
 _TOOL_MESSAGE = "gen_ai.tool.message"
-# Of events at the same time, those of the lower rank come first.
-_RANKS = {
-    "gen_ai.system.message": 0,
-    "gen_ai.user.message": 1,
-    "gen_ai.assistant.message": 2,
-    _TOOL_MESSAGE: 3,
-    _CHOICE: 4,
-}
+# Of events at the same time, those that stand before others here come first.
 MESSAGE_EVENTS = {
     "gen_ai.system.message": SYSTEM,
     "gen_ai.user.message": USER,
@@ -48,7 +40,8 @@ MESSAGE_EVENTS = {
 }
 _PROMPT, _COMPLETION = "gen_ai.content.prompt", "gen_ai.content.completion"
 _ALL_MESSAGES = {_PROMPT: "gen_ai.prompt", _COMPLETION: "gen_ai.completion"}
-_NAMES = frozenset((*MESSAGE_EVENTS, *_ALL_MESSAGES))
+_ORDER = (*_ALL_MESSAGES, *MESSAGE_EVENTS)
+_NAMES = frozenset(_ORDER)
 # Where Azure's libraries put the fields, as JSON.
 _FIELDS = "gen_ai.event.content"
 _EXECUTE_TOOL = "execute_tool"
@@ -90,9 +83,8 @@ Fields = Mapping[str, Json]
 
 def _logged(logs: Sequence[LogRecord]) -> tuple[list[tuple[str, Fields]], bool]:
     """Return the events among log records, and whether their order is known: not where the user spoke twice at once."""
-    records = sorted(
-        (log for log in logs if log.event_name in _NAMES), key=lambda log: (log.time, _RANKS.get(log.event_name, 0))
-    )
+    known = (log for log in logs if log.event_name in _NAMES)
+    records = sorted(known, key=lambda log: (log.time, _ORDER.index(log.event_name)))
     moments = [(log.time, log.event_name) for log in records if MESSAGE_EVENTS.get(log.event_name) == USER]
     return [(log.event_name, _fields(log)) for log in records], len(moments) == len(set(moments))
 
@@ -117,7 +109,7 @@ def _read_messages(facts: SpanFacts, events: Sequence[tuple[str, Fields]], is_or
 
 
 def _read_tool(facts: SpanFacts, events: Sequence[tuple[str, Fields]]) -> None:
-    """Return the arguments of an execution are what is said to the tool, its result is what the tool says."""
+    """Read an execution: its arguments are what is said to the tool, its result is what the tool says."""
     for name, fields in events:
         if name == _TOOL_MESSAGE and facts.arguments is None:
             facts.arguments = decode_arguments(fields.get("content"))
@@ -148,7 +140,7 @@ def event_message(name: str, fields: Fields) -> Item:
         fields = reply if isinstance(reply, dict) else {"content": said, **fields}
     content = fields.get("content")
     is_whole = not is_cut(content)
-    decoded = _decoded(content)
+    decoded = decode_remains(content)
     is_parts = are_parts(decoded)
     if is_parts or not is_whole:
         content = decoded if is_parts else None
@@ -158,15 +150,6 @@ def event_message(name: str, fields: Fields) -> Item:
         return Message(role=role, responses=[response] if is_whole else [])
     calls = decode_structure(fields.get("tool_calls"))
     return read_message({"role": role, "content": content, "tool_calls": calls}) or {}
-
-
-def _decoded(content: Json) -> Json:
-    if not isinstance(content, str) or not is_cut(content):
-        return decode_structure(content)
-    try:
-        return decode_prefix(content)
-    except ValueError:
-        return None
 
 
 def _is_cut(events: Sequence[tuple[str, Fields]]) -> bool:

@@ -1,7 +1,6 @@
 """The OpenTelemetry GenAI conventions as of late 2026 (repository open-telemetry/semantic-conventions-genai).
 
-Content is taken from the span's attributes; what they lack, from the event
-`gen_ai.client.inference.operation.details`, which is a log record or, in some libraries, a span event.
+What attributes lack of content is taken from the event `gen_ai.client.inference.operation.details`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -109,9 +108,7 @@ class OtelGenAI(Dialect):
         elif facts.role is Role.MODEL:
             read_model(facts, attributes)
         elif facts.role is Role.AGENT:
-            names = decode_structure(attributes.get(_AGENT_TOOLS))
-            if isinstance(names, list):
-                facts.tool_names = tuple(name for name in names if isinstance(name, str))
+            facts.tool_names = texts_in(decode_structure(attributes.get(_AGENT_TOOLS)))
         return facts
 
 
@@ -156,6 +153,11 @@ def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
         facts.result = next((each.result for said in facts.output.messages for each in said.responses), None)
     if attributes.get(_TOOL_STATUS) == "error":
         facts.error = facts.result if isinstance(facts.result, str) else "error"
+
+
+def texts_in(names: Json) -> tuple[str, ...] | None:
+    """Return the texts in a list; None for anything else."""
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else None
 
 
 def read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:

@@ -1,7 +1,6 @@
 """Pydantic AI (https://ai.pydantic.dev/logfire/), beside the GenAI conventions that most of its spans speak.
 
-A run's span holds the whole conversation, earlier turns included. Before version 1.1 runs and tools had no operation
-name, and tools had names of their own for what went in and came out.
+A run's span holds the whole conversation. Runs and tools before version 1.1 have attributes of their own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -107,11 +106,8 @@ def _read_tool(attributes: Mapping[str, Json]) -> SpanFacts:
 
 
 def _asked(conversation: Json, new_message_index: Json) -> Sequence[Item]:
-    """Decode the conversation up to the run's first reply.
-
-    What follows may hold words that the library puts into the user's mouth, to have an answer corrected. Versions
-    that do not say where the run's own messages begin leave it open when the user spoke more than once.
-    """
+    """Decode the conversation up to the run's first reply; the library may put words into the user's mouth later. Where
+    nothing says where the run's own messages begin, it is open when the user spoke more than once."""
     decoded = api_bodies.decoded(conversation)
     messages = [read_message(item) for item in decoded] if isinstance(decoded, list) else []
     known = [message for message in messages if message]

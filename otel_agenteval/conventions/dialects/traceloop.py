@@ -1,8 +1,7 @@
 """OpenLLMetry by Traceloop (https://www.traceloop.com/docs/openllmetry), its own attributes.
 
-Spans of functions and frameworks carry `traceloop.span.kind` with what went in and came out as JSON. Model calls carry
-the messages in indexed attributes up to version 0.4x; newer ones speak the GenAI conventions, which then say what a
-span is. `task` is a step of a framework or a program, never a turn.
+Model calls have indexed messages up to version 0.4x; newer ones speak the GenAI conventions, which then say what a span
+is. `task` is a step of a framework or a program, never a turn.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,16 +18,11 @@ from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
-_KIND = "traceloop.span.kind"
-_ROLES = {
-    "workflow": Role.WORKFLOW,
-    "agent": Role.AGENT,
-    "tool": Role.TOOL,
-}
 _NAME, _INPUT, _OUTPUT = "traceloop.entity.name", "traceloop.entity.input", "traceloop.entity.output"
 
-_REQUEST_TYPE = "llm.request.type"
-_REQUEST_ROLES = {"chat": Role.MODEL, "completion": Role.MODEL}
+_ROLES = {"workflow": Role.WORKFLOW, "agent": Role.AGENT, "tool": Role.TOOL}
+_KIND = SpanKind("traceloop.span.kind", _ROLES, agents=(_NAME,))
+_REQUEST = SpanKind("llm.request.type", {"chat": Role.MODEL, "completion": Role.MODEL})
 _PROMPT, _COMPLETION = "gen_ai.prompt", "gen_ai.completion"
 _FUNCTIONS = "llm.request.functions"
 _FINISH_REASON = "gen_ai.completion.0.finish_reason"
@@ -54,7 +48,7 @@ class Traceloop(Dialect):
     rank = 30
     content_switch = "set TRACELOOP_TRACE_CONTENT=true in the agent"
     keys = Keys(
-        kinds=(SpanKind(_KIND, _ROLES, agents=(_NAME,)), SpanKind(_REQUEST_TYPE, _REQUEST_ROLES)),
+        kinds=(_KIND, _REQUEST),
         tools=(_NAME,),
         arguments=(_INPUT,),
         results=(_OUTPUT,),
@@ -70,16 +64,14 @@ class Traceloop(Dialect):
 
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
         attributes = span.attributes
-        return _KIND in attributes or _REQUEST_TYPE in attributes or not _MODEL_MARKS.isdisjoint(attributes)
+        return _KIND.key in attributes or _REQUEST.key in attributes or not _MODEL_MARKS.isdisjoint(attributes)
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        kind = attributes.get(_KIND)
+        kind = attributes.get(_KIND.key)
         if kind is None:
             return _read_model(span)
-        facts = SpanFacts()
-        if semconv.GEN_AI_OPERATION_NAME not in attributes and isinstance(kind, str):
-            facts.role = _ROLES.get(kind)
+        facts = SpanFacts(role=None if semconv.GEN_AI_OPERATION_NAME in attributes else _KIND.role(attributes))
         given, returned = attributes.get(_INPUT), attributes.get(_OUTPUT)
         if kind == "tool":
             _read_tool(facts, attributes)
@@ -113,8 +105,7 @@ def _read_model(span: SpanRecord) -> SpanFacts:
     attributes = span.attributes
     facts = SpanFacts()
     if semconv.GEN_AI_OPERATION_NAME not in attributes:
-        kind = attributes.get(_REQUEST_TYPE, "chat")
-        facts.role = _REQUEST_ROLES.get(kind) if isinstance(kind, str) else None
+        facts.role = _REQUEST.role(attributes) if _REQUEST.key in attributes else Role.MODEL
     read_model(facts, attributes)
     if reason := known_text(attributes.get(_FINISH_REASON)):
         facts.finish_reasons = (reason,)

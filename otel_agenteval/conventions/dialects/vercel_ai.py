@@ -1,7 +1,7 @@
 """Vercel's AI SDK, versions 4 to 6 (https://ai-sdk.dev/docs/ai-sdk-core/telemetry).
 
-A call of `generateText` or `streamText` is a run: it asks the model and executes tools until there is an answer. Its
-messages have parts of kinds of their own. The sum of tokens stands on the run, those of a model call on its span.
+A call of `generateText` or `streamText` is a run. The sum of tokens stands on the run, those of a model call on its
+span.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +28,7 @@ _ROLES = {
     "ai.streamObject.doStream": Role.MODEL,
     "ai.toolCall": Role.TOOL,
 }
+_KIND = SpanKind(_OPERATION, _ROLES, agents=("ai.telemetry.functionId", "resource.name"))
 _PROMPT, _MESSAGES, _TOOLS = "ai.prompt", "ai.prompt.messages", "ai.prompt.tools"
 _TEXT, _OBJECT = "ai.response.text", "ai.response.object"
 _CALLS, _REASONING = "ai.response.toolCalls", "ai.response.reasoning"
@@ -47,7 +48,7 @@ class VercelAI(Dialect):
     rank = 140
     content_switch = "set recordInputs and recordOutputs of experimental_telemetry to true"
     keys = Keys(
-        kinds=(SpanKind(_OPERATION, _ROLES, agents=("ai.telemetry.functionId", "resource.name")),),
+        kinds=(_KIND,),
         tools=(_TOOL_NAME,),
         arguments=(_TOOL_ARGUMENTS,),
         results=(_TOOL_RESULT,),
@@ -70,8 +71,7 @@ class VercelAI(Dialect):
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        operation = attributes.get(_OPERATION)
-        facts = SpanFacts(role=_ROLES.get(operation) if isinstance(operation, str) else None)
+        facts = SpanFacts(role=_KIND.role(attributes))
         if facts.role is Role.MODEL:
             _read_model(facts, attributes)
         elif facts.role is Role.TOOL:
@@ -86,9 +86,8 @@ class VercelAI(Dialect):
 def _read_model(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     facts.input = _content(attributes, _MESSAGES) or _content(attributes, _PROMPT)
     if any(attributes.get(key) is not None for key in (_TEXT, _OBJECT, _CALLS, _REASONING)):
-        calls = attributes.get(_CALLS)
         facts.output = Content(lambda: [_reply(attributes)])
-        facts.cut = is_cut(calls)
+        facts.cut = is_cut(attributes.get(_CALLS))
     facts.tool_definitions = _definitions(attributes.get(_TOOLS))
     facts.model = next(filter(None, (known_text(attributes.get(key)) for key in _MODEL_NAMES)), None)
     facts.response_id = known_text(attributes.get(_RESPONSE_ID))
@@ -126,10 +125,9 @@ def _sent(recording: Json) -> Sequence[Item]:
 
 def _message(item: Json) -> Item:
     """Return a message with its parts in the terms of the GenAI conventions."""
-    if not isinstance(item, dict) or not isinstance(item.get("content"), list):
+    if not isinstance(item, dict) or not isinstance(parts := item.get("content"), list):
         return item
-    parts = item["content"]
-    return {**item, "content": [_part(part) for part in parts] if isinstance(parts, list) else parts}
+    return {**item, "content": [_part(part) for part in parts]}
 
 
 def _part(part: Json) -> Json:
@@ -141,10 +139,11 @@ def _part(part: Json) -> Json:
             return {"type": "tool_call", **call, "arguments": part.get("input", part.get("args"))}
         case "tool-result":
             output = part.get("output", part.get("result"))
-            wrapped = isinstance(output, dict) and {"type", "value"} <= output.keys()
-            failed = wrapped and isinstance(output, dict) and str(output["type"]).startswith("error")
-            result = output["value"] if wrapped and isinstance(output, dict) else output
-            return {"type": "tool_call_response", **call, "response": result, "is_error": failed}
+            failed = False
+            if isinstance(output, dict) and {"type", "value"} <= output.keys():
+                failed = str(output["type"]).startswith("error")
+                output = output["value"]
+            return {"type": "tool_call_response", **call, "response": output, "is_error": failed}
     return part
 
 

@@ -4,3 +4,8 @@
 def storable(text: str) -> str:
     """The text as UTF-8 can hold it: half of a surrogate pair, which decoded JSON may hold, becomes a question mark."""
     return text.encode(errors="replace").decode()
+
+
+def cut(text: str, limit: int) -> str:
+    """Return the text in at most `limit` characters. An ellipsis ends one that was longer."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"

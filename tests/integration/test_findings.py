@@ -119,7 +119,7 @@ class Looked:
         complete = assembled(root_span(1), *(tool_span(1, number) for number in (2, 3, 4)))
         trace = Trace(trace_id=TRACE, turns=TURNS)
         found = observation.observe(trace, complete, session_id="s", is_first=is_first, turns=turn_of(trace))
-        return found, observation.seen(trace, is_first=is_first)
+        return found, observation.seen_in(trace, is_first=is_first)
 
 
 def call(number: int) -> ToolCall:

@@ -15,7 +15,7 @@ from agenteval_collector.judge.budget.ledger import Ledger
 from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.judge.client.openai_judge import RETRIES, OpenAIJudge
 from agenteval_collector.judge.judgements import Judgements
-from agenteval_collector.judge.panel import JUDGED, Panel
+from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.judging import Exchange, Judgement, Spend
 from agenteval_collector.runtime.clock import ManualClock
@@ -26,7 +26,7 @@ from otel_agenteval.outcome import Failure, Score, Status, Unscored
 from tests.support.judge.behaviours import NAMED, OK, SOON, Behaviour
 from tests.support.judge.judge_server import JudgeServer
 from tests.support.judge_stage import job
-from tests.support.judging import tool_call, trace, turn
+from tests.support.judging import panel, tool_call, trace, turn
 
 SCORE = 0.75
 QUESTIONS = 5
@@ -83,11 +83,8 @@ class Engine:
             temperature=0.0,
             telemetry=self,
         )
-        panel = Panel(
-            model="m", thresholds=dict.fromkeys(JUDGED, 0.5), trace_tokens=2000, redactor=lambda: lambda value: value
-        )
         self.stage = JudgeStage(
-            Judgements(lambda job: worked(int(job.trace_id)), panel.judge, asking.about_trace, self.clock),
+            Judgements(lambda job: worked(int(job.trace_id)), panel().judge, asking.about_trace, self.clock),
             judge,
             self,
             self.clock,

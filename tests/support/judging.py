@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval_collector.judge.checks import CANARY, decode
+from agenteval_collector.judge.panel import JUDGED, Panel
 from agenteval_collector.judge.ports import Answer, Question
 
 from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
@@ -55,6 +56,12 @@ def trace(*turns: Turn, tools: tuple[Tool, ...] = (), **fields: Any) -> Trace:
 def question(schema: Mapping[str, Json], data: Mapping[str, Json], name: str = "q") -> Question:
     """A question without instructions worth the name."""
     return Question(name=name, version="1", instructions="Say something.", data=data, schema=schema)
+
+
+def panel(**changes: Any) -> Panel:
+    """A panel of all built-in evaluators, without redaction."""
+    settings = {"model": "m", "thresholds": dict.fromkeys(JUDGED, 0.5), "trace_tokens": 2_000}
+    return Panel(**{**settings, "redactor": lambda: unredacted, **changes})
 
 
 class Script:

@@ -10,9 +10,9 @@ from agenteval_collector.config import PriceConfig
 from agenteval_collector.judge.asking import Asking
 from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.judge.checks import CANARY
-from agenteval_collector.judge.client.ports import JudgeRefused, JudgeReply, JudgeRequest, JudgeUnavailable, Spending
+from agenteval_collector.judge.client.ports import JudgeReply, JudgeRequest, JudgeUnavailable, NoAnswer, Spending
 from agenteval_collector.judge.exchanges import MAX_DATA, MAX_REPLY
-from agenteval_collector.judge.ports import Answer, NoAnswer, OverBudget, Question, Reading, Reply
+from agenteval_collector.judge.ports import Answer, OverBudget, Question, Reading, Reply
 from agenteval_collector.judge.prompt.schemas import SCORE, TEXT, record
 from agenteval_collector.model.judging import Exchange
 from agenteval_collector.runtime.clock import ManualClock
@@ -24,7 +24,7 @@ from tests.support.judge_client import Books
 THRESHOLD = 0.5
 MODEL = "m"
 DOWN = JudgeUnavailable("timeout", "no reply in 30 s", retry_after=5.0)
-REFUSED = JudgeRefused("unauthorized", "check judge.api_key")
+REFUSED = NoAnswer("unauthorized", "check judge.api_key")
 BROKE = OverBudget("judge.budget.requests_per_hour is 1")
 BAD = "I would say 0.9"
 

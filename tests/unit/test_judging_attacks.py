@@ -16,14 +16,14 @@ import pytest
 from agenteval_collector.config import RubricConfig
 from agenteval_collector.judge.checks import decode
 from agenteval_collector.judge.client.ports import Message
-from agenteval_collector.judge.panel import JUDGED, Judged, Panel
+from agenteval_collector.judge.panel import JUDGED, Judged
 from agenteval_collector.judge.ports import Answer, Malformed, Question
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.judge.prompt.envelope import Envelope, enclose, reask
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Score
-from tests.support.judging import DATA, model_call, tool_call, trace, turn, unredacted
+from tests.support.judging import DATA, model_call, panel, tool_call, trace, turn
 from tests.support.judging import question as bare
 
 ATTACKS = json.loads((DATA / "attacks.json").read_text("utf-8"))
@@ -147,14 +147,9 @@ def received(envelope: Envelope) -> Json:
 
 
 def judged(subject: Trace, attack: dict[str, Any]) -> dict[str, Judged]:
-    panel = Panel(
-        model="m",
-        thresholds=dict.fromkeys(JUDGED, 0.5),
-        trace_tokens=TOKENS,
-        rubrics=(RUBRIC,),
-        redactor=lambda: unredacted,
-    )
-    return asyncio.run(panel.judge(subject, {*JUDGED, RUBRIC.name}, AttackedAsk(attack)))
+    names = (*JUDGED, RUBRIC.name)
+    judges = panel(thresholds=dict.fromkeys(names, 0.5), trace_tokens=TOKENS, rubrics=(RUBRIC,))
+    return asyncio.run(judges.judge(subject, names, AttackedAsk(attack)))
 
 
 def scores(found: dict[str, Judged]) -> dict[str, float]:
@@ -236,7 +231,7 @@ def test_the_corpus_is_wide_and_its_longest_attacks_stay_within_the_budget() -> 
             return await super().__call__(question, model=model)
 
     sizes: list[int] = []
-    panel = Panel(model="m", thresholds=dict.fromkeys(JUDGED, 0.5), trace_tokens=TOKENS, redactor=lambda: unredacted)
+    judges = panel(trace_tokens=TOKENS)
     for subject in placed(payload).values():
-        asyncio.run(panel.judge(subject, JUDGED, Measured(long)))
+        asyncio.run(judges.judge(subject, JUDGED, Measured(long)))
     assert max(sizes) <= 2 * TOKENS

@@ -7,12 +7,12 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pytest
-from agenteval_collector.judge.panel import JUDGED, Panel
+from agenteval_collector.judge.panel import JUDGED
 
 from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.model import Tool, Trace
 from tests.support.judge.filling import fill
-from tests.support.judging import Script, model_call, tool_call, trace, turn, unredacted
+from tests.support.judging import Script, model_call, panel, tool_call, trace, turn
 from tests.support.recordings import DATA, recorded_logs, recorded_spans
 
 RECORDINGS = [
@@ -51,10 +51,10 @@ class Marks:
 
 def asked_about(subject: Trace) -> list[str]:
     """The data of each request about a trace, as text."""
-    panel = Panel(model="m", thresholds=dict.fromkeys(JUDGED, 0.5), trace_tokens=100_000, redactor=lambda: unredacted)
+    judges = panel(trace_tokens=100_000)
     names = ("extract", "execution", "completion", "plan", "tools")
     script = Script({name: lambda question: fill(question.schema, 0.5) for name in names})
-    asyncio.run(panel.judge(subject, JUDGED, script))
+    asyncio.run(judges.judge(subject, JUDGED, script))
     return [json.dumps(dict(question.data)) for question, _ in script.asked]
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import RubricConfig
-from agenteval_collector.judge.client.ports import JudgeUnavailable
+from agenteval_collector.judge.client.ports import JudgeUnavailable, NoAnswer
 from agenteval_collector.judge.nothing_to_judge import preclude
-from agenteval_collector.judge.panel import JUDGED, Judged, Panel
-from agenteval_collector.judge.ports import Answer, NoAnswer, OverBudget, Question
+from agenteval_collector.judge.panel import JUDGED, Judged
+from agenteval_collector.judge.ports import Answer, OverBudget, Question
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Failure, Score, Status, Unscored
-from tests.support.judging import Script, model_call, tool_call, trace, turn, unredacted
+from tests.support.judging import Script, model_call, panel, tool_call, trace, turn
 
 FROM_EXTRACT = {"task_completion", "step_efficiency", "plan_adherence", "plan_quality"}
 EXECUTION = {
@@ -45,12 +45,7 @@ WHOLE = trace(
 )
 ONE_TURN = trace(turn())
 REASONED = trace(turn(model_calls=(model_call("Found one", 2),), reasoning=("I should search",)))
-POLITE = RubricConfig(name="polite", question="Polite?", scale=(1, 5), model="strict")
-
-
-def panel(**changes: Any) -> Panel:
-    settings = {"model": "m", "thresholds": dict.fromkeys(JUDGED, 0.5), "trace_tokens": 2_000}
-    return Panel(**{**settings, "redactor": lambda: unredacted, **changes})
+POLITE = RubricConfig(name="polite", question="Polite?", scale=(1, 5))
 
 
 def judged(subject: Trace, script: Any, wanted: Collection[str] = tuple(JUDGED), **changes: Any) -> dict[str, Judged]:
@@ -412,7 +407,9 @@ def test_a_question_tells_the_scores_of_its_replies_with_their_thresholds() -> N
 
 def test_a_rubric_is_asked_beside_the_others_by_its_own_model() -> None:
     script = Script({**REPLIES, "polite": {"score": 4, "reason": "kind"}})
-    found = judged(WHOLE, script, {"polite"}, rubrics=(POLITE,))
+    found = judged(
+        WHOLE, script, {"polite"}, rubrics=(POLITE,), thresholds={"polite": 0.5}, models={"polite": "strict"}
+    )
     assert [(question.name, model) for question, model in script.asked] == [("polite", "strict")]
     assert scores(found) == {"polite": 0.75}
 

@@ -256,13 +256,13 @@ def test_the_reasoning_before_a_call_stands_with_it() -> None:
             tool_calls=(tool_call("a", 2), tool_call("b", 4), tool_call("c", 5)),
         )
     )
-    assert [call.get("reasoning") for call in use(subject).calls] == ["First", "Second", None]
+    assert [call.get("reasoning") for call in use(subject).data["calls"]] == ["First", "Second", None]
 
 
 def test_what_the_developer_told_the_agent_is_known_to_whoever_judges_its_calls() -> None:
     told = trace(turn(tool_calls=(tool_call(),)), system_instructions="Today is 2024-05-15.")
     assert tools.tools(use(told), BOTH_TOOLS).data["instructions"] == "Today is 2024-05-15."
-    assert use(SEARCHED).instructions is None
+    assert use(SEARCHED).data["instructions"] is None
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_what_the_developer_told_the_agent_is_known_to_whoever_judges_its_calls(
 )
 def test_that_no_tools_were_recorded_is_not_taken_for_the_list_of_them(offered: tuple[Tool, ...], shown: Json) -> None:
     subject = trace(turn(tool_calls=(tool_call(),)), tools=offered)
-    assert use(subject).available_tools == shown
+    assert use(subject).data["available_tools"] == shown
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=7))

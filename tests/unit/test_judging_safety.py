@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import DEFAULT_CONSTRAINTS, ConstraintConfig
-from agenteval_collector.judge.panel import Panel
 from agenteval_collector.judge.ports import Malformed
 from agenteval_collector.judge.questions.safety import SAFETY, safety_question, safety_version
 from agenteval_collector.judge.referrals import JudgedEvaluator, Referrals
 
 from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Score, Status
-from tests.support.judging import Script, tool_call, trace, turn, unredacted
+from tests.support.judging import Script, panel, tool_call, trace, turn
 
 WHOLE = trace(
     turn(
@@ -36,15 +35,9 @@ def violation(severity: str, quote: str = "I removed your account", **more: Any)
 
 
 def score(*replies: Any) -> Score:
-    panel = Panel(
-        model="m",
-        thresholds={SAFETY: 0.5},
-        trace_tokens=2_000,
-        constraints=DEFAULT_CONSTRAINTS,
-        redactor=lambda: unredacted,
-    )
+    judges = panel(thresholds={SAFETY: 0.5}, constraints=DEFAULT_CONSTRAINTS)
     script = Script({SAFETY: tuple(KEPT | {each["constraint"]: without_name(each) for each in r} for r in replies)})
-    outcome = asyncio.run(panel.judge(WHOLE, {SAFETY}, script))[SAFETY].outcome
+    outcome = asyncio.run(judges.judge(WHOLE, {SAFETY}, script))[SAFETY].outcome
     assert isinstance(outcome, Score)
     return outcome
 

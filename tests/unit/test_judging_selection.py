@@ -1,9 +1,11 @@
 import pytest
-from agenteval_collector.judge.selection import sampled, select
+from agenteval_collector.judge.referrals import sampled, select
+from agenteval_collector.model.judging import URGENT
 from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.model import ToolCall, Trace, Turn
+from otel_agenteval.outcome import Status
 
 
 def trace(*, turn_error: str | None = None, tool_error: str | None = None) -> Trace:
@@ -33,8 +35,8 @@ def test_traces_in_which_something_went_wrong_are_judged_always_and_first(
     of: Trace, looped: bool, urgent: str | None, share: float
 ) -> None:
     selection = select(of, "s", share, looped=looped)
-    assert selection.urgent == (urgent is not None)
-    assert selection.judged == (urgent is not None or share == 1.0)
+    assert selection.metadata.get(URGENT, False) == (urgent is not None)
+    assert (selection.status is Status.PENDING) == (urgent is not None or share == 1.0)
     if urgent:
         assert selection.reason == f"waiting for the judge, urgent: {urgent}"
 

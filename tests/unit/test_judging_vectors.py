@@ -7,12 +7,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from agenteval_collector.judge.panel import JUDGED, Panel
+from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.judge.ports import Malformed
 
 from otel_agenteval.model import Tool, Trace
 from otel_agenteval.outcome import Score, Status, Unscored
-from tests.support.judging import Script, model_call, tool_call, trace, turn, unredacted
+from tests.support.judging import Script, model_call, panel, tool_call, trace, turn
 from tests.support.vectors import vectors
 
 CASES = vectors("session_and_trace_metrics.json")["llm_metrics"]
@@ -96,11 +96,9 @@ def as_score(reply: Any) -> Any:
 
 def judge(case: dict[str, Any]) -> Any:
     threshold = 0.5 if case["threshold"] is None else case["threshold"]
-    panel = Panel(
-        model="m", thresholds=dict.fromkeys(JUDGED, threshold), trace_tokens=8_000, redactor=lambda: unredacted
-    )
+    judges = panel(thresholds=dict.fromkeys(JUDGED, threshold), trace_tokens=8_000)
     name = case["metric"]
-    return asyncio.run(panel.judge(subject(case), {name}, Script(replies(case))))[name].outcome
+    return asyncio.run(judges.judge(subject(case), {name}, Script(replies(case))))[name].outcome
 
 
 def named(cases: list[dict[str, Any]]) -> list[Any]:

@@ -48,10 +48,7 @@ class Decoded:
 
 
 class DecodedTraces:
-    """Keeps what was decoded of the traces of `min_items` or more spans and log records that were read last.
-
-    All of it takes at most `max_bytes`. Not thread-safe.
-    """
+    """Keeps what was decoded of the large traces read last (`min_items`), in `max_bytes` in all. Not thread-safe."""
 
     def __init__(self, max_bytes: int, *, min_items: int = MIN_ITEMS) -> None:
         self._max_bytes = max_bytes

@@ -5,16 +5,16 @@ All of it belongs to one thread. These evaluators compute, and Python's threads 
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agenteval_collector.evaluation.observation import TraceObservation, searchable, turn_of
 from agenteval_collector.evaluation.outcomes import TraceOutcomes, failure_of
 from agenteval_collector.evaluation.ports import (
     ConversationFinder,
     EarlierTraces,
+    EvaluationStore,
     Reader,
     SessionAggregation,
-    TraceLookup,
     TurnFinder,
 )
 from agenteval_collector.evaluation.repetition import Readings
@@ -26,7 +26,6 @@ from agenteval_collector.model.commit import TOLD_KINDS, Commit, Retold, SameTra
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judging import Judgement
-from agenteval_collector.model.links import Move
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.model.said import SaidTurn, said_in
 from agenteval_collector.model.sessions import Member, StoredPlace
@@ -57,60 +56,44 @@ class _Evaluated:
     effort: Effort
 
 
+@dataclass(frozen=True, slots=True)
 class TraceEvaluation:
-    """Evaluates traces one after the other. `run_trace` sums up a trace for its run. `with_running_turn` adds to a
-    trace the calls of the turn that it continues."""
+    """Evaluates traces one after the other. `run_trace` sums up a trace for its run."""
 
-    def __init__(
-        self,
-        outcomes: TraceOutcomes,
-        sessions: SessionAggregation,
-        store: TraceLookup,
-        embed: Embed,
-        clock: Clock,
-        read: Reader,
-        telemetry: Telemetry,
-        run_trace: Callable[[Trace, str], RunTrace | None],
-        observation: TraceObservation,
-        conversations: ConversationFinder,
-        turns: TurnFinder,
-        earlier: EarlierTraces,
-    ) -> None:
-        self._outcomes = outcomes
-        self._sessions = sessions
-        self._store = store
-        self._embed = embed
-        self._clock = clock
-        self._read = read
-        self._telemetry = telemetry
-        self._run_trace = run_trace
-        self._observation = observation
-        self._conversations = conversations
-        self._turns = turns
-        self._earlier = earlier
-        self._readings = Readings()
+    outcomes: TraceOutcomes
+    sessions: SessionAggregation
+    store: EvaluationStore
+    embed: Embed
+    clock: Clock
+    read: Reader
+    telemetry: Telemetry
+    run_trace: Callable[[Trace, str], RunTrace | None]
+    observation: TraceObservation
+    conversations: ConversationFinder
+    turns: TurnFinder
+    earlier: EarlierTraces
+    readings: Readings = field(init=False, default_factory=Readings)
 
     def evaluate(self, assembled: AssembledTrace, commit: Commit, failure: Failure | None = None) -> StoredPlace | None:
-        """Add to `commit` everything that follows from the trace. Returns the place it has left, if this revision
-        belongs elsewhere.
+        """Add to `commit` everything that follows from the trace but the scores of its session. Returns the place it
+        has left, if this revision belongs elsewhere.
 
-        Its session is scored by the caller, once all traces of the commit are there. With the `failure` of an earlier
-        attempt the trace is kept as failed, without being read.
+        With the `failure` of an earlier attempt the trace is kept as failed, without being read.
         """
         # Everything that may have to be tried again comes before anything is changed.
         before = self._stored_place(assembled, commit)
         trace, unreadable = self._attempt(assembled) if failure is None else (_unread(assembled), failure)
         # Called for the first revision too: this remembers it.
-        is_same = unreadable is None and self._readings.same(assembled, trace, before)
+        is_same = unreadable is None and self.readings.same(assembled, trace, before)
         if before is not None and is_same:
-            is_first = not self._sessions.previous(before.session_id, _place(trace))
-            seen = self._observation.seen(trace, is_first=is_first)
+            is_first = not self.sessions.previous(before.session_id, _place(trace))
+            seen = self.observation.seen_in(trace, is_first=is_first)
             commit.same.append(_same(assembled, trace, before.session_id, seen))
             return None
         for kind, values in trace.unread.items():
-            self._telemetry.unread(kind, values)
-        session_id = self._conversations.session_of(trace, assembled.revision, commit)
-        trace = self._turns.joined(trace, session_id, commit)
+            self.telemetry.unread(kind, values)
+        session_id = self.conversations.session_of(trace, assembled.revision, commit)
+        trace = self.turns.joined(trace, session_id, commit)
         evaluated = self._evaluated(trace, assembled, session_id, unreadable)
         commit.evaluations += evaluated.evaluations
         # Telemetry of no agent is stored with its status, but belongs to no session.
@@ -127,13 +110,13 @@ class TraceEvaluation:
         """Look again for findings on told calls in traces that those of `commit`, made of `traces`, tell of calls."""
         at_hand = {each.trace_id: each for each in traces}
         retold: list[Retold] = []
-        for trace_id, session_id in self._turns.behind(commit).items():
-            assembled = at_hand.get(trace_id) or self._earlier.trace(trace_id)
+        for trace_id, session_id in self.turns.behind(commit).items():
+            assembled = at_hand.get(trace_id) or self.earlier.trace(trace_id)
             trace, unreadable = (None, None) if assembled is None else self._attempt(assembled)
             if assembled is None or trace is None or unreadable is not None or not trace.turns:
                 continue
-            trace = self._turns.joined(trace, session_id, commit)
-            found = self._observation.observe(
+            trace = self.turns.joined(trace, session_id, commit)
+            found = self.observation.observe(
                 trace, assembled, session_id=session_id, is_first=False, turns=turn_of(trace)
             )
             span_id = trace.turns[0].span_id
@@ -145,29 +128,27 @@ class TraceEvaluation:
         self, trace: Trace, assembled: AssembledTrace, session_id: str, unreadable: Failure | None
     ) -> _Evaluated:
         """Return everything that is found in the trace itself and against the earlier turns of its session."""
-        previous = self._sessions.previous(session_id, _place(trace))
-        context = EvaluationContext(trace, [turn.answer for turn in previous], self._embed)
-        evaluations = self._outcomes.find(context, session_id, assembled.revision, unreadable)
+        previous = self.sessions.previous(session_id, _place(trace))
+        context = EvaluationContext(trace, [turn.answer for turn in previous], self.embed)
+        evaluations = self.outcomes.find(context, session_id, assembled.revision, unreadable)
         said = [said_in(*turn) for turn in zip(trace.turns, context.answers, strict=True)]
         if trace.turn_goes_on:
             del said[-1]  # It is said by the trace in which the turn ends.
         turns = turn_of(trace)
-        findings = self._observation.observe(
-            trace, assembled, session_id=session_id, is_first=not previous, turns=turns
-        )
+        findings = self.observation.observe(trace, assembled, session_id=session_id, is_first=not previous, turns=turns)
         compared = next((each for each in evaluations if each.name == LoopDetection.name), None)
         if compared is not None:
-            findings += self._observation.in_answers(compared, previous, said)
+            findings += self.observation.in_answers(compared, previous, said)
         looped = any(each.kind in LOOP_KINDS for each in findings)
-        evaluations += self._outcomes.left_to_judge(trace, session_id, assembled.revision, unreadable, looped=looped)
+        evaluations += self.outcomes.left_to_judge(trace, session_id, assembled.revision, unreadable, looped=looped)
         return _Evaluated(
             trace=trace,
             evaluations=evaluations,
             findings=findings,
-            seen=self._observation.seen(trace, is_first=not previous),
+            seen=self.observation.seen_in(trace, is_first=not previous),
             said=said,
             turns=turns,
-            effort=self._observation.effort(trace),
+            effort=self.observation.efforts.of(trace),
         )
 
     def _join(
@@ -188,12 +169,12 @@ class TraceEvaluation:
         )
         stayed = before if before is not None and before.session_id == session_id else None
         added = evaluated.effort if stayed is None else evaluated.effort - stayed.effort
-        session = self._sessions.put(session_id, trace, member, assembled.received_at, added, evaluated.seen)
-        if not session.is_unusual and (unusual := self._observation.unusual_effort(trace, session)):
+        session = self.sessions.put(session_id, trace, member, assembled.received_at, added, evaluated.seen)
+        if not session.is_unusual and (unusual := self.observation.unusual_effort(trace, session)):
             evaluated.findings += unusual
-            self._sessions.found_unusual(session_id)
+            self.sessions.found_unusual(session_id)
         places = [_place(trace)] if stayed is None else [stayed.place, _place(trace)]
-        is_overtaken = self._rescore_behind(session_id, places, member, commit)
+        is_overtaken = self.rescore_behind(session_id, places, commit, member)
         if is_overtaken and (trace.turn_goes_on or stayed is not None):
             commit.overtaken.append((trace.trace_id, session_id))
 
@@ -213,7 +194,7 @@ class TraceEvaluation:
             died=assembled.death.reason if assembled.death is not None else None,
             processes=_processes(assembled),
             run=trace.run,
-            run_trace=self._run_trace(trace, session_id),
+            run_trace=self.run_trace(trace, session_id),
             findings=evaluated.findings,
             turn_of=evaluated.turns,
             text=searchable(trace),
@@ -222,42 +203,29 @@ class TraceEvaluation:
             agent=trace.agent,
             service=trace.service,
             service_version=trace.service_version,
-            scored_at=self._clock.now(),
+            scored_at=self.clock.now(),
         )
 
     def remember_efforts(self, efforts: Sequence[tuple[str, Effort]]) -> None:
         """Remember the effort of sessions that are over, in this order, with their agents."""
-        self._observation.remember_efforts(efforts)
+        self.observation.efforts.remember_efforts(efforts)
 
     def judged(self, judgement: Judgement, commit: Commit) -> None:
         """Add to `commit` the judge's answer. Nothing is added where the trace has a newer revision."""
-        if self._replace(judgement.job.trace_id, judgement.job.revision, judgement.evaluations, commit):
+        if self.replace_judged(judgement.evaluations, commit):
             commit.judgements.append(judgement)
 
-    def take_up(self, pending: Sequence[Evaluation], commit: Commit) -> bool:
-        """Add to `commit` that one trace waits for the judge after all. Returns False where the trace has another
-        revision by now."""
-        return self._replace(pending[0].subject_id, pending[0].revision, pending, commit)
-
-    def _replace(self, trace_id: str, revision: int, evaluations: Sequence[Evaluation], commit: Commit) -> bool:
-        """Replace the judged outcomes of the revision. Returns False where the trace has another one by now."""
-        stored_place = self._store.stored_place(trace_id)
-        if stored_place is None or stored_place.revision != revision:
+    def replace_judged(self, evaluations: Sequence[Evaluation], commit: Commit) -> bool:
+        """Add to `commit` new judged outcomes of a revision. Returns False where the trace has another one by now."""
+        stored_place = self.store.stored_place(evaluations[0].subject_id)
+        if stored_place is None or stored_place.revision != evaluations[0].revision:
             return False
         # Reads the store, so it may have to be tried again, and comes before anything is added.
-        changed = self._sessions.judged(stored_place.session_id, stored_place.place, evaluations)
+        changed = self.sessions.judged(stored_place.session_id, stored_place.place, evaluations)
         commit.evaluations += evaluations
         if changed is not None:
             commit.add(changed)
         return True
-
-    def rescore_behind(self, left: StoredPlace, commit: Commit) -> None:
-        """Evaluate again the traces that came after one that has left its session."""
-        self._rescore_behind(left.session_id, [left.place], None, commit)
-
-    def rescore_from(self, move: Move, commit: Commit) -> None:
-        """Evaluate again a trace that has joined another session, and the traces after it there."""
-        self._rescore_behind(move.joined, [(move.started_at, "")], None, commit)
 
     def _stored_place(self, assembled: AssembledTrace, commit: Commit) -> StoredPlace | None:
         """Return the place of the revision before; None for the first revision."""
@@ -274,36 +242,36 @@ class TraceEvaluation:
                     pending=True,
                     effort=record.effort,
                 )
-        return self._store.stored_place(assembled.trace_id)
+        return self.store.stored_place(assembled.trace_id)
 
     def _attempt(self, assembled: AssembledTrace) -> tuple[Trace, Failure | None]:
         """Read the trace. Where our readers fail, return what can be said without them, and the failure."""
         try:
-            return self._read(assembled), None
+            return self.read(assembled), None
         except Exception as error:
             logger.exception("trace %s could not be read", assembled.trace_id)
             return _unread(assembled), failure_of(error, "the trace could not be read")
 
-    def _rescore_behind(
-        self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None, commit: Commit
+    def rescore_behind(
+        self, session_id: str, places: Sequence[tuple[int, str]], commit: Commit, trace: Member | None = None
     ) -> bool:
-        """Evaluate again what the traces behind these places repeat, as one arrived late or again, or left. Returns
-        whether there are any."""
-        followers = self._sessions.followers(session_id, places, trace)
+        """Evaluate again what the traces behind these places repeat, as one left, or `trace` arrived late or again.
+        Returns whether there are any."""
+        followers = self.sessions.followers(session_id, places, trace)
         for follower, previous in followers:
             known = follower.signals.get(LoopDetection.name)
             answers = [turn.answer for turn in follower.said]
             # Outcomes without an answer do not depend on earlier traces.
             if known is None or not any(answers):
                 continue
-            commit.findings += self._observation.in_answers(known, previous, follower.said)
+            commit.findings += self.observation.in_answers(known, previous, follower.said)
             outcome = repetition(answers, [turn.answer for turn in previous])
             if outcome == known.outcome:
                 continue
-            rescored = replace(known, outcome=outcome, evaluated_at=self._clock.now())
+            rescored = replace(known, outcome=outcome, evaluated_at=self.clock.now())
             follower.signals[LoopDetection.name] = rescored
             commit.evaluations.append(rescored)
-            self._sessions.rescore(session_id, follower)
+            self.sessions.rescore(session_id, follower)
         return bool(followers)
 
 

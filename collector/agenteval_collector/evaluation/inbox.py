@@ -45,18 +45,11 @@ class EvaluationInbox(Inbox[Item]):
         return self.put(trace, size, timeout=timeout)
 
     def take_judgement(self, judgement: Judgement) -> None:
-        """Take what the judge says.
-
-        There are no more of these than traces may wait for the judge. What they hold counts as waiting, so that new
-        traces wait meanwhile.
-        """
+        """Take what the judge says: of no more traces than may wait for it, and new traces wait meanwhile."""
         self.put_regardless(judgement, sum(len(each.data) for each in judgement.exchanges))
 
     def end_session(self, session_id: str, *, marked: bool) -> None:
-        """Take the report that a session has ended: its scores are final once what is on the way has come.
-
-        `marked`: the store knows that it ended; otherwise it is marked with its first trace.
-        """
+        """Take the report that a session has ended; `marked`: the store knows it, else its first trace marks it."""
         self.put_regardless(SessionEnd(session_id, marked), 0)
 
     def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]:

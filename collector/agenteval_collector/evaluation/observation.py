@@ -2,15 +2,14 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agenteval_collector.evaluation.ports import Efforts, FindingsIn, LoopFinder, SeenIn
 from agenteval_collector.model.assembled import AssembledTrace, Death
-from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.said import SaidTurn
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.runtime.clock import Clock
-from otel_agenteval.finding import Finding, FindingKind, Seen, Severity
+from otel_agenteval.finding import Finding, FindingKind, Severity
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation
 
@@ -20,24 +19,16 @@ MAX_SAID = 16 * 1024
 """Characters of a trace's text that can be searched."""
 
 
+@dataclass(frozen=True, slots=True)
 class TraceObservation:
     """Looks at complete traces, one after the other. `ruled` applies the settings to findings."""
 
-    def __init__(
-        self,
-        loops: LoopFinder,
-        findings_in: FindingsIn,
-        seen_in: SeenIn,
-        efforts: Efforts,
-        ruled: Callable[[Iterable[Finding]], list[Finding]],
-        clock: Clock,
-    ) -> None:
-        self._loops = loops
-        self._findings_in = findings_in
-        self._seen_in = seen_in
-        self._efforts = efforts
-        self._ruled = ruled
-        self._clock = clock
+    loops: LoopFinder
+    findings_in: FindingsIn
+    seen_in: SeenIn
+    efforts: Efforts
+    ruled: Callable[[Iterable[Finding]], list[Finding]]
+    clock: Clock
 
     def observe(
         self,
@@ -48,41 +39,28 @@ class TraceObservation:
         is_first: bool,
         turns: Mapping[str, int],
     ) -> list[Finding]:
-        """Return the findings of a trace. `is_first` is true where no earlier trace of the session is known; `turns`
-        comes from `turn_of`."""
-        now = self._clock.now()
-        found = [*self._loops.in_trace(trace, session_id, assembled)]
+        """Return the findings of a trace. `is_first`: no earlier trace of its session is known; `turns`: `turn_of`."""
+        now = self.clock.now()
+        found = [*self.loops.in_trace(trace, session_id, assembled)]
         if assembled.death is not None:
             found.append(_death_of(trace, assembled.death, session_id, now))
         try:
-            found += self._findings_in(trace, session_id=session_id, is_first=is_first, found_at=now)
+            found += self.findings_in(trace, session_id=session_id, is_first=is_first, found_at=now)
         except Exception:  # A defect of ours must not take the scores along.
             logger.exception("what is to be observed in trace %s could not be found", trace.trace_id)
-        return self._ruled(_in_turn(each, turns) for each in found)
-
-    def seen(self, trace: Trace, *, is_first: bool) -> Seen:
-        """Say what could be seen of a trace; `is_first` as above."""
-        return self._seen_in(trace, is_first=is_first)
+        return self.ruled(_in_turn(each, turns) for each in found)
 
     def in_answers(self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]) -> list[Finding]:
-        """Return the finding that the trace repeats an answer, if it does. `compared` is its outcome of loop_detection,
-        `said` its turns, and `previous` the turns before it in its session."""
-        return self._ruled(self._loops.in_answers(compared, previous, said))
-
-    def effort(self, trace: Trace) -> Effort:
-        """Return the effort of the trace."""
-        return self._efforts.of(trace)
+        """Return the finding that a trace repeats an answer, if its outcome of loop_detection says so. `previous` are
+        the turns before those that it `said`."""
+        return self.ruled(self.loops.in_answers(compared, previous, said))
 
     def unusual_effort(self, trace: Trace, session: SessionRecord) -> list[Finding]:
         """Return the finding that `session` takes more than usual since `trace`, if it does."""
-        found = self._efforts.unusual(
-            trace, session.effort, agent=session.agent, session_id=session.session_id, found_at=self._clock.now()
+        found = self.efforts.unusual(
+            trace, session.effort, agent=session.agent, session_id=session.session_id, found_at=self.clock.now()
         )
-        return self._ruled(found)
-
-    def remember_efforts(self, efforts: Iterable[tuple[str, Effort]]) -> None:
-        """Remember the effort of sessions that are over, in this order, with their agents."""
-        self._efforts.remember_efforts(efforts)
+        return self.ruled(found)
 
 
 def turn_of(trace: Trace) -> dict[str, int]:

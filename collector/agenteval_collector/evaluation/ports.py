@@ -1,7 +1,7 @@
 """The ports of the evaluation, to sessions, conversations, findings, the judge and the store."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.commit import Commit
@@ -15,9 +15,12 @@ from otel_agenteval.finding import Finding, Seen
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation
 
+Reader: TypeAlias = Callable[[AssembledTrace], Trace]
+"""Reads what was assembled of a trace."""
+
 
 class SessionAggregation(Protocol):
-    """The operations on sessions that the evaluation needs. A `place` is a trace's start time and id."""
+    """The sessions that go on, and the places of traces in them. A `place` is a trace's start time and id."""
 
     def previous(self, session_id: str, place: tuple[int, str]) -> list[SaidTurn]: ...
 
@@ -37,17 +40,23 @@ class SessionAggregation(Protocol):
         self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
     ) -> SessionUpdate | None: ...
 
+    def reload(self, session_id: str) -> SessionUpdate | None: ...
+
+    def updates(self) -> Sequence[SessionUpdate]: ...
+
+    def forget_all(self) -> None: ...
+
+    def over(self, *, closing: bool = False) -> list[str]: ...
+
+    def end(self, session_id: str) -> None: ...
+
+    def ending(self, session_id: str) -> bool: ...
+
 
 class ConversationFinder(Protocol):
     """Finds the session of a trace, by its messages where the trace names none."""
 
     def session_of(self, trace: Trace, revision: int, commit: Commit) -> str: ...
-
-
-class TraceLookup(Protocol):
-    """The look-ups in the store that the evaluation needs."""
-
-    def stored_place(self, trace_id: str) -> StoredPlace | None: ...
 
 
 class FindingsIn(Protocol):
@@ -85,14 +94,15 @@ class Efforts(Protocol):
 
 
 class Judging(Protocol):
-    """Chooses the outcomes that are left to the judge. `looped` is true where a loop was found in the trace. Never asks
-    the judge."""
+    """Chooses the outcomes that are left to the judge, without asking it; `looped`: a loop was found in the trace."""
 
     def refer(self, trace: Trace, session_id: str, *, looped: bool) -> Sequence[Referral]: ...
 
 
 class EvaluationStore(Protocol):
-    """The part of the store that the stage needs. Raises RetryableError."""
+    """The part of the store that the evaluation needs. Raises RetryableError."""
+
+    def stored_place(self, trace_id: str) -> StoredPlace | None: ...
 
     def commit(self, commit: Commit) -> News: ...
 
@@ -109,34 +119,11 @@ class EvaluationStore(Protocol):
     def pending_jobs(self, *, before: int, after: str = "", limit: int = 64) -> list[JudgeJob]: ...
 
 
-class SessionLifetimes(Protocol):
-    """The operations on sessions that the stage needs."""
-
-    def reload(self, session_id: str) -> SessionUpdate | None: ...
-
-    def updates(self) -> Sequence[SessionUpdate]: ...
-
-    def forget_all(self) -> None: ...
-
-    def over(self, *, closing: bool = False) -> list[str]: ...
-
-    def end(self, session_id: str) -> None: ...
-
-    def ending(self, session_id: str) -> bool: ...
-
-
-class Reader(Protocol):
-    """Reads what was assembled of a trace."""
-
-    def __call__(self, assembled: AssembledTrace) -> Trace: ...
-
-
 class EarlierTraces(Protocol):
     """Has the traces that were evaluated before."""
 
     def trace(self, trace_id: str) -> AssembledTrace | None:
-        """Put the newest revision of a trace together again; None where it is unknown or some of it is gone. Raises
-        RetryableError."""
+        """Put the newest revision of a trace together again; None where some of it is gone. Raises RetryableError."""
 
 
 class JobTaker(Protocol):

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from agenteval_collector.evaluation.decoded import Decoded, DecodedTraces
@@ -26,30 +26,23 @@ LATEST = 2**63 - 1
 """The last nanosecond that the store's integers hold, in the year 2262. OTLP has room for twice as many."""
 
 
+@dataclass(frozen=True, slots=True)
 class TraceReader:
     """Called with what was assembled of a trace for what the dialects make of it; never raises on content.
 
     `kept` has what was decoded of the traces that were read last: a reader with it belongs to one thread.
     """
 
-    def __init__(
-        self,
-        naming: SessionNaming = BY_CONVENTION,
-        run_naming: RunNaming = STAMPED,
-        kept: DecodedTraces | None = None,
-    ) -> None:
-        self._naming = naming
-        self._run_naming = run_naming
-        self._kept = kept
+    naming: SessionNaming = BY_CONVENTION
+    run_naming: RunNaming = STAMPED
+    kept: DecodedTraces | None = None
 
     def __call__(self, assembled: AssembledTrace) -> Trace:
-        decoded = Decoded() if self._kept is None else self._kept.take(assembled.trace_id)
+        decoded = Decoded() if self.kept is None else self.kept.take(assembled.trace_id)
         spans, logs = decoded.decode(_within_bounds(assembled.spans), assembled.logs)
-        trace = _storable(
-            read_trace(assembled.trace_id, spans, logs, self._naming, self._run_naming, decoded.read_span)
-        )
-        if self._kept is not None:
-            self._kept.keep(assembled.trace_id, decoded)
+        trace = _storable(read_trace(assembled.trace_id, spans, logs, self.naming, self.run_naming, decoded.read_span))
+        if self.kept is not None:
+            self.kept.keep(assembled.trace_id, decoded)
         if assembled.death is not None:
             trace = _storable(_completed(trace, assembled.death))
         if len(assembled.spans) > MAX_SPANS:

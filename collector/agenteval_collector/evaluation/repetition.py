@@ -18,10 +18,9 @@ class Readings:
         self._read: Recent[str, tuple[int, int]] = Recent(CAPACITY)
 
     def same(self, assembled: AssembledTrace, trace: Trace, before: StoredPlace | None) -> bool:
-        """Return whether `trace`, read from a newer revision, says the same as the stored one `before`.
+        """Return whether `trace`, read from a newer revision, is known to say the same as the stored one `before`.
 
-        False where the stored one waits for the judge, who has to answer for the newest revision, and where nothing is
-        remembered.
+        False where that one waits for the judge, who has to answer for the newest revision.
         """
         digest = _digest(assembled, trace)
         known = self._read.get(assembled.trace_id)
@@ -30,7 +29,6 @@ class Readings:
 
 
 def _digest(assembled: AssembledTrace, trace: Trace) -> int:
-    """Return a number that is equal for readings that differ in nothing that is scored, only in the number of their
-    spans."""
+    """Return a number that is equal for readings that differ at most in the number of their spans."""
     death = None if assembled.death is None else assembled.death.reason
     return hash((repr(replace(trace, span_count=0)), death))

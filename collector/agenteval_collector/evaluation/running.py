@@ -1,7 +1,7 @@
 """Traces that are still running. They are read when somebody asks, not while spans arrive."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from agenteval_collector.evaluation.ports import OpenTraces, Reader, ReportedTraces
 from agenteval_collector.model.running import OpenSpan, RunningTrace
@@ -12,38 +12,35 @@ MAX_TRACES = 500
 """Open traces that are looked at, the newest ones: an answer must not take long because much is going on."""
 
 
+@dataclass(slots=True)
 class Running:
-    """Answers what runs, by the spans that have arrived and by those of which only starts were reported. Thread-safe.
+    """Answers what runs, by spans that have arrived and reported starts. Reads only what is new. Thread-safe."""
 
-    A trace is read again only after something of it has arrived.
-    """
-
-    def __init__(self, open_traces: OpenTraces, reported: ReportedTraces, read: Reader) -> None:
-        self._open_traces = open_traces
-        self._reported = reported
-        self._read = read
-        self._known: dict[tuple[str, int, int], RunningTrace] = {}
+    open_traces: OpenTraces
+    reported: ReportedTraces
+    read: Reader
+    known: dict[tuple[str, int, int], RunningTrace] = field(init=False, default_factory=dict)
 
     def traces(self) -> list[RunningTrace]:
-        """All running traces, or the newest where there are many."""
-        reported = {each.trace_id: each for each in self._reported.running()}
-        known = self._known
+        """Return all running traces, or the newest where there are many."""
+        reported = {each.trace_id: each for each in self.reported.running()}
+        known = self.known
         running: dict[tuple[str, int, int], RunningTrace] = {}
-        for assembled in self._open_traces.newest(MAX_TRACES):
+        for assembled in self.open_traces.newest(MAX_TRACES):
             state = (assembled.trace_id, len(assembled.spans), len(assembled.logs))
-            running[state] = known[state] if state in known else _running(self._read(assembled))
-        self._known = running
+            running[state] = known[state] if state in known else _running(self.read(assembled))
+        self.known = running
         for each in running.values():
             reported[each.trace_id] = _joined(each, reported.get(each.trace_id))
         return list(reported.values())
 
     def trace(self, trace_id: str) -> TraceView | None:
-        """A view of a trace that is not complete; None where none of this id is known to run."""
-        open_trace = self._open_traces.peek(trace_id)
-        begun = self._reported.begun(trace_id)
+        """Return the view of a trace that is not complete; None where none of this id is known to run."""
+        open_trace = self.open_traces.peek(trace_id)
+        begun = self.reported.begun(trace_id)
         if open_trace is None:
             return None if begun is None else view_of(begun, revision=0, complete=False)
-        arrived = self._read(open_trace)
+        arrived = self.read(open_trace)
         return view_of(
             arrived if begun is None else completed(arrived, begun),
             revision=open_trace.revision,
@@ -53,8 +50,8 @@ class Running:
         )
 
     def open_spans(self, trace_id: str) -> tuple[Sequence[OpenSpan], str | None]:
-        """The spans of a trace that have begun and not ended, and why they will not end; None where they may."""
-        return self._reported.of_trace(trace_id), self._reported.stopped(trace_id)
+        """Return the spans that have begun and not ended, and why they will not end; None where they may."""
+        return self.reported.of_trace(trace_id), self.reported.stopped(trace_id)
 
 
 def completed(arrived: Trace, begun: Trace) -> Trace:

@@ -1,14 +1,16 @@
 """The evaluation on a thread of its own, between assembly and everything that leaves."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
+from typing import TypeVar
 
 from agenteval_collector.evaluation.evaluation import TraceEvaluation
 from agenteval_collector.evaluation.inbox import Again, EvaluationInbox, SessionEnd
 from agenteval_collector.evaluation.outcomes import failure_of
-from agenteval_collector.evaluation.ports import EvaluationStore, JobTaker, ScoredTaker, SessionLifetimes
+from agenteval_collector.evaluation.ports import EvaluationStore, JobTaker, ScoredTaker, SessionAggregation
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judging import Judgement, job_of
@@ -20,6 +22,8 @@ from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import RetryableError, Unavailable
 from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.outcome import Evaluation, Failure, Status, Unscored
+
+T = TypeVar("T")
 
 BATCH = 64
 """Traces in one commit at most."""
@@ -53,7 +57,7 @@ class EvaluationStage(Component):
     def __init__(
         self,
         evaluation: TraceEvaluation,
-        sessions: SessionLifetimes,
+        sessions: SessionAggregation,
         store: EvaluationStore,
         *,
         inbox: EvaluationInbox,
@@ -85,24 +89,32 @@ class EvaluationStage(Component):
     def process(self, traces: Sequence[AssembledTrace]) -> None:
         """Evaluate and commit; what the thread does with each batch."""
         referred: set[str] = set()
-        if self._attempt(traces, referred) is not None:
-            # A defect of ours: one trace must not be the end of the others, and has to have a status itself.
-            for trace in traces:
-                failure = self._attempt([trace], referred)
-                if failure is not None:
-                    self._process([trace], referred, failure)
+        for trace, failure in self._defects(partial(self._process, referred=referred), traces):
+            self._logger.error("trace %s is kept as failed", trace.trace_id)
+            self._process([trace], referred, failure)
         for session_id in sorted(referred):
             self.survive(self._take_up, session_id)
 
-    def _attempt(self, traces: Sequence[AssembledTrace], referred: set[str]) -> Failure | None:
-        """Process traces. Returns a failure without its error, whose traceback would keep a cursor of the store
-        open."""
+    def process_judgements(self, judgements: Sequence[Judgement]) -> None:
+        """Keep and emit what the judge says; what the thread does with each batch."""
+        for judgement, _ in self._defects(self._process_judgements, judgements):
+            self._logger.error("trace %s stays pending until the next start", judgement.job.trace_id)
+
+    def _defects(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> Iterator[tuple[T, Failure]]:
+        """Work off all items together, after a defect of ours one by one. Yields those that fail by themselves."""
+        if self._attempt(step, items) is not None:
+            for item in items:
+                if (failure := self._attempt(step, [item])) is not None:
+                    yield item, failure
+
+    def _attempt(self, step: Callable[[Sequence[T]], None], items: Sequence[T]) -> Failure | None:
+        """Work off items. Returns a failure, without its error: its traceback would keep a cursor of the store open."""
         try:
-            self._process(traces, referred)
+            step(items)
         except RetryableError:
             raise
         except Exception as error:
-            self._logger.exception("%d traces could not be evaluated, the first is %s", len(traces), traces[0].trace_id)
+            self._logger.exception("%d of %s could not be worked off", len(items), type(items[0]).__name__)
             self._sessions.forget_all()
             return failure_of(error, "the trace could not be evaluated")
         return None
@@ -138,7 +150,7 @@ class EvaluationStage(Component):
         commit, jobs = Commit(), []
         for evaluations in found:
             pending = [replace(each, outcome=outcome) for each in evaluations]
-            if self.insist(self._evaluation.take_up, pending, commit):
+            if self.insist(self._evaluation.replace_judged, pending, commit):
                 jobs.append(job_of(pending))
         if jobs:
             self._emit(self._committed(commit))
@@ -155,37 +167,17 @@ class EvaluationStage(Component):
             raise
         again.done.set_result(count)
 
-    def process_judgements(self, judgements: Sequence[Judgement]) -> None:
-        """Keep and emit what the judge says; what the thread does with each batch."""
-        if not self._attempt_judgements(judgements):
-            return
-        for judgement in judgements:
-            self._attempt_judgements([judgement])
-
-    def _attempt_judgements(self, judgements: Sequence[Judgement]) -> bool:
-        """Keep and emit judgements. Returns True after a defect of ours: their traces stay pending until the next
-        start."""
-        try:
-            commit = Commit()
-            for each in judgements:
-                self.insist(self._evaluation.judged, each, commit)
-            self._emit(self._committed(commit))
-        except RetryableError:
-            raise
-        except Exception:
-            self._logger.exception(
-                "%d judgements could not be kept, the first of %s", len(judgements), judgements[0].job
-            )
-            self._sessions.forget_all()
-            return True
-        return False
+    def _process_judgements(self, judgements: Sequence[Judgement]) -> None:
+        commit = Commit()
+        for each in judgements:
+            self.insist(self._evaluation.judged, each, commit)
+        self._emit(self._committed(commit))
 
     def _finalize_over(self, *, closing: bool) -> None:
         self.finalize(self._sessions.over(closing=closing))
 
     def finalize(self, session_ids: Sequence[str]) -> None:
-        """Count sessions that are idle or ended, each once, and their scores as soon as none of their traces waits for
-        the judge."""
+        """Count sessions that are over, each once, and their scores once none of their traces waits for the judge."""
         if not session_ids:
             return
         news = self.insist(self._store.finalize, session_ids)
@@ -225,8 +217,7 @@ class EvaluationStage(Component):
         self._evaluation.remember_efforts(self.insist(self._store.efforts, EFFORTS))
 
     def _resume_some(self) -> None:
-        """Reload sessions that were live at the last stop, and refer traces again that were pending then; a few at a
-        time, so that no new trace waits for all of them."""
+        """Take up a few of the sessions and jobs of the last run, so that no new trace waits for all of them."""
         for _ in range(min(RESUMED, len(self._to_resume))):
             session_id = self._to_resume.popleft()
             self.insist(self._sessions.reload, session_id)
@@ -244,20 +235,18 @@ class EvaluationStage(Component):
             self.insist(self._store.end_session, ended.session_id)
 
     def _recount(self, left: Sequence[StoredPlace], moves: Sequence[Move]) -> None:
-        """Score sessions again that traces have left or joined, by late spans or because others joined them to a
-        conversation."""
+        """Score sessions again that traces have left or joined."""
         commit = Commit()
-        gone = [*left, *(StoredPlace(session_id=each.left, place=each.place, revision=0) for each in moves)]
-        for session_id in {*(each.session_id for each in gone), *(each.joined for each in moves)}:
+        gone = [*((each.session_id, each.place) for each in left), *((each.left, each.place) for each in moves)]
+        joined = [(each.joined, (each.started_at, "")) for each in moves]
+        for session_id in {session_id for session_id, _ in gone + joined}:
             update = self.insist(self._sessions.reload, session_id)
             if update is None:
                 commit.emptied.add(session_id)
             else:
                 commit.sessions[session_id] = update
-        for each in gone:
-            self.insist(self._evaluation.rescore_behind, each, commit)
-        for move in moves:
-            self.insist(self._evaluation.rescore_from, move, commit)
+        for session_id, place in gone + joined:
+            self.insist(self._evaluation.rescore_behind, session_id, [place], commit)
         if gone:
             self._emit(self._committed(commit))
 

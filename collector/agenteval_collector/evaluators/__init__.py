@@ -1,13 +1,14 @@
-"""Evaluators: a trace goes in, an outcome comes out. Each is one file and one line in `builtin.py`."""
+"""Evaluators: a trace goes in, an outcome comes out. Each is one file, and one line here."""
 
-from agenteval_collector.evaluators.builtin import TRACE_EVALUATORS, TRUTH_EVALUATORS
-from agenteval_collector.evaluators.ports import EvaluationContext, TraceEvaluator, comparable, unanswered
+from typing import Final
 
-__all__ = [
-    "TRACE_EVALUATORS",
-    "TRUTH_EVALUATORS",
-    "EvaluationContext",
-    "TraceEvaluator",
-    "comparable",
-    "unanswered",
-]
+from agenteval_collector.evaluators.coherence import Coherence
+from agenteval_collector.evaluators.loop_detection import LoopDetection
+from agenteval_collector.evaluators.ports import EvaluationContext, TraceEvaluator, comparable
+from agenteval_collector.evaluators.tool_use_correctness import ToolUseCorrectness
+
+TRACE_EVALUATORS: Final[tuple[type[TraceEvaluator], ...]] = (Coherence, LoopDetection)
+TRUTH_EVALUATORS: Final[tuple[type[TraceEvaluator], ...]] = (ToolUseCorrectness,)
+"""The evaluators that compare with ground truth. They are asked only about traces that have it."""
+
+__all__ = ["TRACE_EVALUATORS", "TRUTH_EVALUATORS", "EvaluationContext", "TraceEvaluator", "comparable"]

@@ -4,9 +4,9 @@ Compared are the message texts: the input of the trace's first turn and the outp
 intermediate replies and JSON around messages do not count.
 """
 
-from agenteval_collector.evaluators.ports import EvaluationContext, unanswered, unasked
+from agenteval_collector.evaluators.ports import EvaluationContext, not_applicable, unanswered, unasked
 from otel_agenteval.metrics import coherence
-from otel_agenteval.outcome import Method, Outcome, Score, Status, Unscored
+from otel_agenteval.outcome import Method, Outcome, Score
 
 
 class Coherence:
@@ -23,8 +23,8 @@ class Coherence:
         if trace.input is None:
             return unasked(trace)
         if not trace.input:
-            return Unscored(status=Status.NOT_APPLICABLE, reason="the user's input is empty")
+            return not_applicable("the user's input is empty")
         result = coherence(trace.input, trace.output, context.vector(trace.input), context.vector(trace.output))
         if result.score is None:
-            return Unscored(status=Status.NOT_APPLICABLE, reason=result.reason)
+            return not_applicable(result.reason)
         return Score(value=result.score, reason=result.reason, metadata=result.metadata)

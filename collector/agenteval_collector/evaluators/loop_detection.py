@@ -8,10 +8,10 @@ answer (failed, or not recorded) take their place in the window, but are not com
 from collections.abc import Sequence
 from typing import Any
 
-from agenteval_collector.evaluators.ports import EvaluationContext, unanswered
+from agenteval_collector.evaluators.ports import EvaluationContext, not_applicable, unanswered
 from otel_agenteval.metrics import LoopText, MetricResult, loop_score
 from otel_agenteval.metrics.loops import DEFAULT_WINDOW as WINDOW
-from otel_agenteval.outcome import Method, Outcome, Score, Status, Unscored
+from otel_agenteval.outcome import Method, Outcome, Score
 
 
 class LoopDetection:
@@ -37,7 +37,7 @@ def repetition(answers: Sequence[LoopText | None], previous: Sequence[LoopText |
         if result.score is not None and result.evaluated and (worst is None or result.score < worst.value):
             worst = Score(value=result.score, reason=_reason(result, len(said)), metadata=result.metadata)
         said.append(answer)
-    return worst or Unscored(status=Status.NOT_APPLICABLE, reason="no earlier answer in the session to compare with")
+    return worst or not_applicable("no earlier answer in the session to compare with")
 
 
 def _reason(result: MetricResult, turn: int) -> str:

@@ -1,17 +1,14 @@
-"""Evaluators of users: classes named by entry points of the group `otel_agenteval.evaluators`.
+"""Evaluators of users: classes named by entry points of the group `otel_agenteval.evaluators` (docs/evaluators.md).
 
-Such a class follows `evaluators.TraceEvaluator` and is made without arguments. It runs on the evaluation's thread, for
-every trace, so it has to compute, and must not wait for anything. What takes a model's judgement is a rubric in the
-settings instead. docs/evaluators.md tells how to write one.
-
-Whatever it returns or raises is an outcome of this evaluator on this trace, and nobody else's business.
+Such a class follows `evaluators.TraceEvaluator` and is made without arguments. Whatever it returns or raises is an
+outcome of this evaluator on this trace, and nobody else's business.
 """
 
 import json
 import re
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from numbers import Real
 from typing import Any
@@ -101,20 +98,20 @@ def _checked(found: object) -> Outcome:
     if type(found) not in (Score, Unscored, Failure):
         raise TypeError(f"evaluate returned a {type(found).__qualname__}, not a Score, an Unscored or a Failure")
     assert isinstance(found, Score | Unscored | Failure)
-    reason = _text(found.reason, "reason")
     coverage = None if found.coverage is None else _share(found.coverage, "coverage")
-    metadata = _json(found.metadata)
+    checked: dict[str, Any] = {
+        "reason": _text(found.reason, "reason"), "coverage": coverage, "metadata": _json(found.metadata)
+    }  # fmt: skip
     match found:
         case Score():
-            value = _share(found.value, "value")
-            return Score(value=value, reason=reason, coverage=coverage, metadata=metadata)
+            checked["value"] = _share(found.value, "value")
         case Unscored():
             if found.status not in REASONS_FOR_NONE:
                 raise ValueError(f"status is {found.status!r}, not one of {', '.join(REASONS_FOR_NONE)}")
-            return Unscored(status=Status(found.status), reason=reason, coverage=coverage, metadata=metadata)
+            checked["status"] = Status(found.status)
         case Failure():
-            error_type = _text(found.error_type, "error_type")
-            return Failure(error_type=error_type, reason=reason, coverage=coverage, metadata=metadata)
+            checked["error_type"] = _text(found.error_type, "error_type")
+    return replace(found, **checked)
 
 
 def _text(text: object, what: str) -> str:

@@ -1,7 +1,7 @@
 """The port of trace evaluators, and the context that they are given."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -29,14 +29,7 @@ class EvaluationContext:
     def __init__(self, trace: Trace, previous: Sequence[LoopText | None], embed: Embed) -> None:
         self.trace = trace
         self.previous = previous
-        self._embed = embed
-        self._vectors: dict[str, npt.NDArray[np.float32]] = {}
-
-    def vector(self, text: str) -> npt.NDArray[np.float32]:
-        """Return the text's embedding."""
-        if text not in self._vectors:
-            self._vectors[text] = self._embed(text)
-        return self._vectors[text]
+        self.vector: Embed = cache(embed)
 
     @cached_property
     def answers(self) -> tuple[LoopText | None, ...]:
@@ -56,34 +49,36 @@ class TraceEvaluator(Protocol):
         ...
 
 
+def not_applicable(reason: str) -> Unscored:
+    """Return the outcome where there is nothing to evaluate."""
+    return Unscored(status=Status.NOT_APPLICABLE, reason=reason)
+
+
 def unanswered(trace: Trace) -> Unscored:
-    """Return the outcome without an answer to evaluate, with the reason: there was no turn, the last turn failed, or
-    content was not recorded."""
+    """Return the outcome without an answer to evaluate."""
     if not trace.turns:
         what = "no turn of an agent" if trace.dialects else "no telemetry of an agent"
-        return Unscored(status=Status.NOT_APPLICABLE, reason=f"there is {what} in this trace")
+        return not_applicable(f"there is {what} in this trace")
     if trace.output is not None:
-        return Unscored(status=Status.NOT_APPLICABLE, reason="the answer is empty")
+        return not_applicable("the answer is empty")
     if trace.turn_goes_on:
-        return Unscored(
-            status=Status.NOT_APPLICABLE, reason="the turn asks for tools here, and goes on in another trace"
-        )
+        return not_applicable("the turn asks for tools here, and goes on in another trace")
     if trace.turns[-1].error is not None:
-        return Unscored(status=Status.NOT_APPLICABLE, reason="the turn failed without an answer")
+        return not_applicable("the turn failed without an answer")
     return unrecorded("the answer", trace)
 
 
 def unasked(trace: Trace) -> Unscored:
-    """Why there is no question to evaluate: it stands in an earlier trace, or content was not recorded."""
+    """Return the outcome without a question to evaluate."""
     if trace.continues_turn:
-        reason = "the question was asked in an earlier trace, and only results of tools were sent to the model here"
-        return Unscored(status=Status.NOT_APPLICABLE, reason=reason)
+        return not_applicable(
+            "the question was asked in an earlier trace, and only results of tools were sent to the model here"
+        )
     return unrecorded("the user's input", trace)
 
 
 def unrecorded(what: str, trace: Trace) -> Unscored:
-    """Return the outcome where `what` was not recorded. Its reason names the switch that the trace's instrumentation
-    has for it."""
+    """Return the outcome where `what` was not recorded; it names the instrumentation's switch for it."""
     if unread := trace.unread.get("message"):
         reason = f"{what} could not be read: {unread} recorded values are messages in no form that is known here"
         return Unscored(status=Status.NO_CONTENT, reason=reason)

@@ -1,14 +1,13 @@
 """Tool use: the expected tools were called, where the trace or a dataset has ground truth.
 
-The published tool correctness against ground truth (`metrics.tool_use_correctness`), for what can be seen without a
-judge: selection, parameters and sequence weigh a third each, or selection and sequence a half each where no expected
-call says its arguments. Whether the answer uses what the tools gave is not looked at. An expected call without
-arguments agrees with any.
+The published tool correctness (`metrics.tool_use_correctness`), as far as it needs no judge: selection, parameters and
+sequence weigh a third each, or selection and sequence a half each where no expected call says its arguments. An
+expected call without arguments agrees with any.
 """
 
 from collections.abc import Sequence
 
-from agenteval_collector.evaluators.ports import EvaluationContext
+from agenteval_collector.evaluators.ports import EvaluationContext, not_applicable
 from otel_agenteval.conventions.runs import EXPECTED_TOOLS
 from otel_agenteval.metrics import ToolUse, tool_use_correctness
 from otel_agenteval.model import ExpectedTool, Json, ToolCall
@@ -34,7 +33,7 @@ class ToolUseCorrectness:
                 ' {"name": ..., "arguments": {...}}',
             )
         if trace.expected_tools is None:
-            return Unscored(status=Status.NOT_APPLICABLE, reason="nothing says which tools were expected")
+            return not_applicable("nothing says which tools were expected")
         expected = trace.expected_tools
         named = all(each.arguments is None for each in expected)
         result = tool_use_correctness(

@@ -3,7 +3,7 @@
 In go jobs (`model.judging.JudgeJob`), each a trace with the outcomes that wait for the judge; out come judgements, with
 a final outcome for each and the exchanges with the model.
 
-    referrals, selection   decide at evaluation which outcomes the judge is to give, without asking
+    referrals              decide at evaluation which outcomes the judge is to give, without asking
     queue                  holds the jobs and works them off, through outages of the endpoint
     judgements, panel      choose the questions about a trace, and turn their answers into outcomes
     questions, prompt      hold what is asked, and how a trace is shown

@@ -1,5 +1,4 @@
-"""Put a question until it has its answer: again where the reply is malformed, several times where votes are wanted,
-and only once where it was answered before."""
+"""Put a question until it has its answer: again where the reply is malformed, often for votes, once if known."""
 
 import asyncio
 import hashlib
@@ -13,18 +12,9 @@ from typing import Final
 from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.judge.cache import Cache
 from agenteval_collector.judge.checks import decode
-from agenteval_collector.judge.client.ports import Judge, JudgeError, JudgeRefused, JudgeReply, JudgeRequest, Spending
+from agenteval_collector.judge.client.ports import Judge, JudgeError, JudgeReply, JudgeRequest, NoAnswer, Spending
 from agenteval_collector.judge.exchanges import ExchangeLog
-from agenteval_collector.judge.ports import (
-    Answer,
-    Budget,
-    JudgeTelemetry,
-    Malformed,
-    NoAnswer,
-    OverBudget,
-    Question,
-    Reply,
-)
+from agenteval_collector.judge.ports import Answer, Budget, JudgeTelemetry, Malformed, OverBudget, Question, Reply
 from agenteval_collector.judge.prompt.envelope import Envelope, conceal, enclose, reask
 from agenteval_collector.model.judging import Exchange
 from agenteval_collector.runtime.clock import Clock
@@ -46,20 +36,19 @@ class Vote:
     model: str
     temperature: float | None
 
-    @property
-    def weight(self) -> int:
-        """Bytes of memory, about: decoded, a reply takes several times its text."""
-        return 1024 + 8 * len(self.text)
+
+def _weight(vote: Vote) -> int:
+    # Decoded, a reply takes several times its text.
+    return 1024 + 8 * len(vote.text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asking:
     """The way in which questions are put to `judge` under `budget`; belongs to one event loop.
 
-    A question with scores is asked `votes` times at once. Where the median of one of its scores is then within `band`
-    of the threshold, it is asked twice more. Votes that fail are left out where there is a valid one: the answer tells
-    how many there are. `nonce` gives a new random one at each call, `canary` is random too and stays; both as `enclose`
-    wants them.
+    A question with scores is asked `votes` times at once, and twice more where a median is then within `band` of its
+    threshold. Votes that fail are left out where there is a valid one. `nonce` gives a new one at each call, `canary`
+    stays.
     """
 
     judge: Judge
@@ -72,7 +61,7 @@ class Asking:
     votes: int
     band: float
     temperature: float
-    cache: Cache[Vote] = field(default_factory=lambda: Cache(capacity=CACHED_BYTES, weigh=lambda vote: vote.weight))
+    cache: Cache[Vote] = field(default_factory=lambda: Cache(capacity=CACHED_BYTES, weigh=_weight))
 
     def about_trace(self, exchanges: list[Exchange]) -> "TraceQuestions":
         """Make the `Ask` of one trace, which adds to `exchanges` whatever it asks."""
@@ -96,20 +85,20 @@ class TraceQuestions:
 
     async def __call__(self, question: Question, *, model: str) -> Answer:
         """Ask. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be answered later."""
-        asking = self._asking
+        by = self._asking
         log = ExchangeLog(
-            question,
-            model,
-            self._exchanges,
-            prices=asking.prices,
-            clock=asking.clock,
-            telemetry=asking.telemetry,
+            question=question,
+            model=model,
+            exchanges=self._exchanges,
+            prices=by.prices,
+            clock=by.clock,
+            telemetry=by.telemetry,
         )
-        votes = await self._poll(log, range(asking.votes if question.readings else 1))
-        if _undecided(question, votes, asking.band):
+        votes = await self._poll(log, range(by.votes if question.readings else 1))
+        if _undecided(question, votes, by.band):
             # Where there are no further votes to be had, the first ones stand.
             with suppress(NoAnswer, OverBudget):
-                votes += await self._poll(log, range(asking.votes, asking.votes + SECOND_LOOKS))
+                votes += await self._poll(log, range(by.votes, by.votes + SECOND_LOOKS))
         return Answer(
             replies=tuple(vote.reply for vote in votes), model=votes[0].model, temperature=votes[0].temperature
         )
@@ -134,17 +123,17 @@ class TraceQuestions:
 
     async def _insist(self, log: ExchangeLog) -> Vote:
         """Ask until the reply is valid; each time, the judge is told what was wrong with the last one."""
-        canary = self._asking.canary
-        envelope = enclose(log.question, nonce=self._asking.nonce(), canary=canary)
+        by = self._asking
+        envelope = enclose(log.question, nonce=by.nonce(), canary=by.canary)
         problem = ""
         for _ in range(1 + REASKS):
-            asked_at = self._asking.clock.now()
+            asked_at = by.clock.now()
             reply = await self._request(envelope, log, asked_at)
-            shown = replace(reply, text=conceal(canary, reply.text))
+            shown = replace(reply, text=conceal(by.canary, reply.text))
             try:
-                decoded = decode(reply.text, log.question, canary)
+                decoded = decode(reply.text, log.question, by.canary)
             except Malformed as error:
-                problem = conceal(canary, str(error))
+                problem = conceal(by.canary, str(error))
                 log.replied(asked_at, shown, malformed=problem)
                 envelope = reask(envelope, shown.text, problem)
             else:
@@ -154,20 +143,19 @@ class TraceQuestions:
 
     async def _request(self, envelope: Envelope, log: ExchangeLog, asked_at: int) -> JudgeReply:
         assert self._spending is not None, "questions are asked in a room"
+        by = self._asking
         request = JudgeRequest(
             name=log.question.name,
             model=log.model,
             messages=envelope.messages,
             schema=envelope.schema,
-            temperature=self._asking.temperature,
+            temperature=by.temperature,
         )
-        started = self._asking.clock.monotonic()
+        started = by.clock.monotonic()
         try:
-            return await self._asking.judge.ask(request, self._spending)
+            return await by.judge.ask(request, self._spending)
         except JudgeError as error:
-            log.failed(asked_at, self._asking.clock.monotonic() - started, error)
-            if isinstance(error, JudgeRefused):
-                raise NoAnswer(error.error_type, str(error)) from error
+            log.failed(asked_at, by.clock.monotonic() - started, error)
             raise
 
 

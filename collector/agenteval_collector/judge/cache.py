@@ -30,8 +30,7 @@ class Cache(Generic[T]):
     async def get(self, key: str, find: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T, bool]:
         """Return the value of `key`, and whether it was known, or looked for already.
 
-        The first to ask starts the search; those who ask meanwhile wait for it. An error goes to each of them and is
-        not kept. Cancelling one does not disturb the others; when nobody waits any more, the search is cancelled.
+        Who asks meanwhile waits for the same search, which ends with the last of them. An error is not kept.
         """
         if key in self._kept:
             self._kept.move_to_end(key)

@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 from jsonschema import Draft202012Validator, ValidationError
 
 from agenteval_collector.judge.ports import Malformed, Question, Reply
+from otel_agenteval.text import cut
 
 CANARY: Final = "canary"
 """The property by which a reply shows that the instructions were read."""
@@ -109,5 +110,4 @@ def _shown(value: Any) -> str:
     """Write a value into an error message, short."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
-    text = json.dumps(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return cut(json.dumps(value), _SHOWN)

@@ -1,6 +1,7 @@
 """Keep the requests about a question, to be looked up later, and count them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from agenteval_collector.judge.budget.prices import Prices
@@ -17,48 +18,19 @@ MAX_REPLY: Final = 16 * 1024
 MAX_PROBLEM: Final = 1024
 
 
+@dataclass(frozen=True, kw_only=True)
 class ExchangeLog:
-    """Adds to `exchanges` every request about `question` that comes to its end, and reports it.
+    """Adds to `exchanges` every request about `question` that comes to its end, and reports it."""
 
-    The cost is that of the model that was asked, not of the name in the reply: prices are known by that.
-    """
-
-    def __init__(
-        self,
-        question: Question,
-        model: str,
-        exchanges: list[Exchange],
-        *,
-        prices: Prices,
-        clock: Clock,
-        telemetry: JudgeTelemetry,
-    ) -> None:
-        self.question = question
-        self.model = model
-        self._exchanges = exchanges
-        self._prices = prices
-        self._clock = clock
-        self._telemetry = telemetry
-        self._asked = Exchange(
-            question=question.name,
-            version=question.version,
-            model=model,
-            asked_at=0,
-            instructions=question.instructions,
-            data=_shortened(encode(dict(question.data)), MAX_DATA),
-            reply=None,
-            problem=None,
-            input_tokens=None,
-            output_tokens=None,
-            usd=None,
-            seconds=None,
-        )
+    question: Question
+    model: str
+    exchanges: list[Exchange]
+    prices: Prices
+    clock: Clock
+    telemetry: JudgeTelemetry
 
     def replied(self, asked_at: int, reply: JudgeReply, malformed: str | None = None) -> None:
         """Add a request that was answered; `malformed` says what is wrong with the reply."""
-        usd: float | None = None
-        if reply.input_tokens is not None and reply.output_tokens is not None:
-            usd = self._prices.usd(self.model, reply.input_tokens, reply.output_tokens)
         exchange = replace(
             self._asked,
             asked_at=asked_at,
@@ -66,7 +38,8 @@ class ExchangeLog:
             problem=None if malformed is None else _shortened(malformed, MAX_PROBLEM),
             input_tokens=reply.input_tokens,
             output_tokens=reply.output_tokens,
-            usd=usd,
+            # Prices are known by the model that was asked, not by the name in the reply.
+            usd=self.prices.usd(self.model, reply.input_tokens, reply.output_tokens),
             seconds=reply.seconds,
         )
         self._add(exchange, None if malformed is None else "malformed")
@@ -79,11 +52,22 @@ class ExchangeLog:
     def repeated(self, reply: str) -> None:
         """Add an earlier reply to the same question, which cost nothing."""
         free = replace(self._asked, input_tokens=0, output_tokens=0, usd=0.0, seconds=0.0, cached=True)
-        self._exchanges.append(replace(free, asked_at=self._clock.now(), reply=_shortened(reply, MAX_REPLY)))
+        self.exchanges.append(replace(free, asked_at=self.clock.now(), reply=_shortened(reply, MAX_REPLY)))
+
+    @cached_property
+    def _asked(self) -> Exchange:
+        return Exchange(
+            question=self.question.name,
+            version=self.question.version,
+            model=self.model,
+            asked_at=0,
+            instructions=self.question.instructions,
+            data=_shortened(encode(dict(self.question.data)), MAX_DATA),
+        )
 
     def _add(self, exchange: Exchange, error_type: str | None) -> None:
-        self._exchanges.append(exchange)
-        self._telemetry.asked(exchange, error_type)
+        self.exchanges.append(exchange)
+        self.telemetry.asked(exchange, error_type)
 
 
 def _shortened(text: str, limit: int) -> str:

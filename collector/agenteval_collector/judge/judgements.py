@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from agenteval_collector.judge.client.ports import JudgeUnavailable
@@ -14,6 +14,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Failure
+from otel_agenteval.text import cut
 
 logger = logging.getLogger(__name__)
 
@@ -27,33 +28,28 @@ MAX_REASON: Final = 500
 """Characters of an error that are kept."""
 
 
+@dataclass(frozen=True, slots=True)
 class Judgements:
-    """Makes judgements; belongs to one event loop.
+    """Makes judgements on one event loop. `asking` makes the `Ask` of a trace, which adds to the list that it gets."""
 
-    `asking` makes the `Ask` of a trace, which records in the list that it is given.
-    """
-
-    def __init__(
-        self, load: Load, judge_trace: JudgeTrace, asking: Callable[[list[Exchange]], Ask], clock: Clock
-    ) -> None:
-        self._load = load
-        self._judge_trace = judge_trace
-        self._asking = asking
-        self._clock = clock
+    load: Load
+    judge_trace: JudgeTrace
+    asking: Callable[[list[Exchange]], Ask]
+    clock: Clock
 
     async def find(self, job: JudgeJob) -> Judgement:
-        """Have the trace judged. A defect of ours is an outcome too.
+        """Have the trace judged; a defect of ours is an outcome too.
 
-        Raises JudgeUnavailable, and RetryableError where it is our own store that cannot be read or written now.
+        Raises JudgeUnavailable, and RetryableError where our own store refuses.
         """
         exchanges: list[Exchange] = []
         try:
-            trace = await asyncio.to_thread(self._load, job)
+            trace = await asyncio.to_thread(self.load, job)
             if trace is None:
                 reason = "the trace's spans are no longer kept (log.retention), so the judge cannot read it"
                 return self.failed(job, "spans_gone", reason)
             names = {each.name for each in job.pending}
-            judged = await self._judge_trace(trace.with_earlier_calls(), names, self._asking(exchanges))
+            judged = await self.judge_trace(trace.with_earlier_calls(), names, self.asking(exchanges))
         except (JudgeUnavailable, RetryableError):
             raise
         except Exception as error:
@@ -63,20 +59,14 @@ class Judgements:
 
     def failed(self, job: JudgeJob, error_type: str, reason: str, exchanges: Collection[Exchange] = ()) -> Judgement:
         """Make the judgement of a trace that cannot be judged."""
-        shortened = reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "..."
-        failure = Judged(outcome=Failure(error_type=error_type, reason=shortened))
+        failure = Judged(outcome=Failure(error_type=error_type, reason=cut(reason, MAX_REASON)))
         return self._judgement(job, {each.name: failure for each in job.pending}, exchanges)
 
     def _judgement(self, job: JudgeJob, judged: Mapping[str, Judged], exchanges: Collection[Exchange]) -> Judgement:
-        now = self._clock.now()
+        now = self.clock.now()
         found = [(each, judged.get(each.name, _UNKNOWN)) for each in job.pending]
-        return Judgement(
-            job=job,
-            evaluations=tuple(
-                replace(each, outcome=by.outcome, model=by.model, evaluated_at=now) for each, by in found
-            ),
-            exchanges=tuple(exchanges),
-        )
+        evaluations = [replace(each, outcome=by.outcome, model=by.model, evaluated_at=now) for each, by in found]
+        return Judgement(job=job, evaluations=tuple(evaluations), exchanges=tuple(exchanges))
 
 
 _UNKNOWN: Final = Judged(

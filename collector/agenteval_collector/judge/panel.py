@@ -3,21 +3,22 @@
     at once          extract (task, outcome, plan)   tools
     after extract    execution   completion   plan
 
-At most five requests for all seven metrics, two of them with the transcript, and no text in more than three; fewer
-where evaluators are off, where there are no tools, or no plan; more where evaluators that share a question have models
-of their own. Confidence is a part of execution that needs no extraction: where nothing else is asked with it, it is
-asked at once, and where the extraction fails, alone.
+At most five requests for all seven metrics, two of them with the transcript; more only where evaluators that share a
+question have models of their own. Confidence is a part of execution that needs no extraction: where nothing else is
+asked with it, it is asked at once, and where the extraction fails, alone.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from agenteval_collector.config import ConstraintConfig, RubricConfig
+from agenteval_collector.evaluators.ports import not_applicable
+from agenteval_collector.judge.client.ports import NoAnswer
 from agenteval_collector.judge.nothing_to_judge import preclude
-from agenteval_collector.judge.ports import Answer, Ask, NoAnswer, OverBudget, Question, Reading
+from agenteval_collector.judge.ports import Answer, Ask, OverBudget, Question, Reading
 from agenteval_collector.judge.prompt.fitting import Redact
 from agenteval_collector.judge.prompt.transcript import transcript
 from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
@@ -59,8 +60,8 @@ class Judged:
 class Panel:
     """The settings by which traces are judged: models, thresholds, rubrics, constraints.
 
-    `model` judges what neither `models`, by evaluator, nor a rubric itself names another for. `redactor` makes a
-    redaction for one trace: it may remember what it replaced, so that equal values stay recognisable.
+    `models` and `thresholds` are by evaluator, rubrics among them; `model` does the extraction, and judges where
+    `models` names no other. `redactor` makes a redaction for one trace, in which equal values stay recognisable.
     """
 
     model: str
@@ -72,12 +73,11 @@ class Panel:
     redactor: Callable[[], Redact]
 
     async def judge(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
-        """Give an outcome for each of `wanted` that the panel knows: a threshold, or a rubric of its name.
+        """Give an outcome for each of `wanted` that has a threshold.
 
         Raises JudgeUnavailable even if other questions were answered: a cache can give those answers again.
         """
-        names = self.thresholds.keys() | {rubric.name for rubric in self.rubrics}
-        asked = names.intersection(wanted)
+        asked = self.thresholds.keys() & set(wanted)
         precluded = {name: Judged(outcome=reason) for name in asked if (reason := preclude(trace, name))}
         judging = _TraceJudging(self, trace, frozenset(asked - precluded.keys()), ask)
         try:
@@ -115,11 +115,9 @@ class _TraceJudging:
         return len(self.at_once) + bool(names) + len(groups) + len(rest)
 
     async def outcomes(self) -> dict[str, Judged]:
-        parts: list[Coroutine[Any, Any, dict[str, Judged]]] = []
-        if self.asked.intersection(_FROM_EXTRACT):
-            parts.append(self.from_extract())
-        parts += [self.score(question) for question in self.at_once]
-        return _merged(await _together(parts))
+        # The extraction is first: others wait for it.
+        extraction = [self.from_extract()] if self.asked.intersection(_FROM_EXTRACT) else []
+        return await _together(extraction + [self.score(question) for question in self.at_once])
 
     @cached_property
     def at_once(self) -> list[Question]:
@@ -130,10 +128,8 @@ class _TraceJudging:
         if SAFETY in self.asked:
             threshold = self.panel.thresholds[SAFETY]
             questions.append(safety_question(self.panel.constraints, self.transcript, threshold))
-        questions += [
-            rubric_question(rubric, self.transcript) for rubric in self.panel.rubrics if rubric.name in self.asked
-        ]
-        return questions
+        rubrics = [rubric for rubric in self.panel.rubrics if rubric.name in self.asked]
+        return questions + [rubric_question(rubric, self.transcript) for rubric in rubrics]
 
     @cached_property
     def sharing(self) -> frozenset[str]:
@@ -155,11 +151,12 @@ class _TraceJudging:
         """Find the outcomes that rest on task, outcome and plan."""
         names = self.asked.intersection(_FROM_EXTRACT)
         planned = plan.recorded_plan(self.trace, self.panel.trace_tokens // 4, self.redact)
-        fields = {extract.TASK}
-        if "task_completion" in names:
-            fields.add(extract.OUTCOME)
-        if names.intersection(_PLANS) and not planned:
-            fields.add(extract.PLAN)
+        needed = {
+            extract.TASK: True,
+            extract.OUTCOME: "task_completion" in names,
+            extract.PLAN: not planned and not names.isdisjoint(_PLANS),
+        }
+        fields = [name for name, is_needed in needed.items() if is_needed]
         answer = await self.answer(extract.extract(self.transcript, fields), self.panel.model)
         if not isinstance(answer, Answer):
             lost = {name: Judged(outcome=answer) for name in names}
@@ -168,10 +165,10 @@ class _TraceJudging:
         planned = planned or plan.stated(facts.get(extract.PLAN, []))
         outcomes: dict[str, Judged] = {}
         if not planned:
-            unplanned = Unscored(status=Status.NOT_APPLICABLE, reason="no plan: the judge found none in the trace")
+            unplanned = not_applicable("no plan: the judge found none in the trace")
             outcomes = {name: Judged(outcome=unplanned, model=answer.model) for name in names.intersection(_PLANS)}
         questions = self.after_extract(facts, planned, (names | self.sharing) - outcomes.keys())
-        return outcomes | _merged(await _together(self.score(question) for question in questions))
+        return outcomes | await _together(self.score(question) for question in questions)
 
     def after_extract(self, facts: Mapping[str, Any], planned: list[str], names: frozenset[str]) -> list[Question]:
         task, thresholds = facts[extract.TASK], self.panel.thresholds
@@ -193,18 +190,16 @@ class _TraceJudging:
         return list(groups.values())
 
     def model_of(self, name: str) -> str:
-        of_rubrics = {rubric.name: rubric.model for rubric in self.panel.rubrics if rubric.model}
-        return {**of_rubrics, **self.panel.models}.get(name, self.panel.model)
+        return self.panel.models.get(name, self.panel.model)
 
     async def score(self, question: Question) -> dict[str, Judged]:
         """Ask a question. Returns the outcomes of all its readings."""
-        model = self.model_of(question.readings[0].evaluator)
-        answer = await self.answer(question, model)
+        answer = await self.answer(question, self.model_of(question.readings[0].evaluator))
         if not isinstance(answer, Answer):
-            return {reading.evaluator: Judged(outcome=answer) for reading in question.readings}
+            return {each.evaluator: Judged(outcome=answer) for each in question.readings}
         return {
-            reading.evaluator: Judged(outcome=_outcome(reading, question, answer), model=answer.model)
-            for reading in question.readings
+            each.evaluator: Judged(outcome=_outcome(each, question, answer), model=answer.model)
+            for each in question.readings
         }
 
     async def answer(self, question: Question, model: str) -> Answer | Failure | Unscored:
@@ -227,18 +222,11 @@ def _outcome(reading: Reading, question: Question, answer: Answer) -> Outcome:
     return replace(score, metadata={**score.metadata, **told})
 
 
-T = TypeVar("T")
-
-
-async def _together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Work out all at once. The first that raises ends the others, and is raised as it is."""
+async def _together(parts: Iterable[Coroutine[Any, Any, dict[str, Judged]]]) -> dict[str, Judged]:
+    """Find the outcomes of all parts at once. The first that raises ends the others, and is raised as it is."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(part) for part in parts]
     except ExceptionGroup as several:
         raise several.exceptions[0] from None
-    return [task.result() for task in tasks]
-
-
-def _merged(parts: Sequence[Mapping[str, Judged]]) -> dict[str, Judged]:
-    return {name: judged for part in parts for name, judged in part.items()}
+    return {name: judged for task in tasks for name, judged in task.result().items()}

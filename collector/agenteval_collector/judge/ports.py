@@ -22,20 +22,9 @@ class OverBudget(Exception):
     """The budget does not hold another request; the message says which bound, and when it is free again."""
 
 
-class NoAnswer(Exception):
-    """The question stays without an answer for good: refused, or malformed to the last attempt."""
-
-    def __init__(self, error_type: str, message: str) -> None:
-        super().__init__(message)
-        self.error_type = error_type
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The way to read the replies to a question for one evaluator.
-
-    `value` gives the score of each, `conclude` that of all.
-    """
+    """One evaluator's reading of the replies to a question: `value` of each, `conclude` of all."""
 
     evaluator: str
     threshold: float
@@ -75,39 +64,27 @@ class Ask(Protocol):
     """Puts questions about one trace to a judge."""
 
     def room(self, questions: int) -> AbstractAsyncContextManager[object]:
-        """Keep room in the budget for so many questions, which are to be asked inside.
-
-        Raises OverBudget where there is too little.
-        """
-        ...
+        """Keep room in the budget for so many questions, which are to be asked inside. Raises OverBudget."""
 
     async def __call__(self, question: Question, *, model: str) -> Answer:
         """Ask. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be answered later."""
-        ...
 
 
 class Budget(Protocol):
     """The bounds on what the judge may use up."""
 
     def room(self, requests: int) -> AbstractAsyncContextManager[Spending]:
-        """Keep room for that many requests of one trace; what is not used is free again at the end.
-
-        Raises OverBudget where there is too little.
-        """
-        ...
+        """Keep room for that many requests of one trace, inside the context. Raises OverBudget."""
 
 
 class LedgerStore(Protocol):
     """The store of spending, by hour and model. An `hour` is counted from the Unix epoch, UTC."""
 
     def spend(self, hour: int, model: str, spend: Spend) -> None:
-        """Add to what was spent in that hour on that model, in one commit. It holds when the call returns, also
-        where the process is killed right after."""
-        ...
+        """Add to what was spent. It holds when the call returns, also where the process is killed right after."""
 
     def spent_since(self, hour: int) -> Spend:
         """Sum up what was spent from the beginning of that hour to now, over all models."""
-        ...
 
 
 class JudgementTaker(Protocol):
@@ -121,12 +98,9 @@ class JudgeTelemetry(Protocol):
 
     def asked(self, exchange: Exchange, error_type: str | None) -> None:
         """Count a request about a question that came to its end: with a valid reply, or with an error."""
-        ...
 
     def requested(self, model: str, error_type: str | None) -> None:
         """Count an HTTP request that came to its end, retries included; None where it was answered."""
-        ...
 
     def no_room(self) -> None:
         """Count a trace that found no place among those that wait, or lost it to an urgent one."""
-        ...

@@ -47,12 +47,12 @@ class Exchange:
     asked_at: int
     instructions: str
     data: str
-    reply: str | None
-    problem: str | None
-    input_tokens: int | None
-    output_tokens: int | None
-    usd: float | None
-    seconds: float | None
+    reply: str | None = None
+    problem: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    usd: float | None = None
+    seconds: float | None = None
     cached: bool = False
 
 

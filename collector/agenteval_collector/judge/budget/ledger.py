@@ -1,10 +1,9 @@
 """The ledger of the judge: what it may use up, and what it has.
 
 Everything is reserved before it leaves and corrected when the reply is there, so that a crash in between counts too
-much and never too little. A request that came back without a usage keeps its estimate: it may have been billed; not so
-one with an error status. What is only reserved keeps nobody out for good: a request that has no room beside it waits
-until it is settled. Room for all the requests of a trace is kept from its first one on, so that a burst of traces does
-not spend a budget on first questions. Of tokens and money none is kept: estimates are several times what is used.
+much and never too little. Without a usage the estimate stands, as the request may have been billed. What is only
+reserved keeps nobody out for good: others wait until it is settled. Room for all the requests of a trace is kept from
+its first one on (of requests, not tokens or money), so that a burst of traces does not end at first questions.
 """
 
 import asyncio
@@ -14,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import product
 from typing import Final
 
 from agenteval_collector.config import BudgetConfig
@@ -62,12 +62,20 @@ class Reservation:
 
     def settle(self, requests: int = 1, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
         """Put what was used up in the place of the estimate, in its hour; None: the estimate stands."""
-        self.ledger.correct(
-            self,
+        estimate = self.estimate
+        used = self.ledger.priced(
+            self.model,
             requests,
-            self.estimate.input_tokens if input_tokens is None else input_tokens,
-            self.estimate.output_tokens if output_tokens is None else output_tokens,
+            estimate.input_tokens if input_tokens is None else input_tokens,
+            estimate.output_tokens if output_tokens is None else output_tokens,
         )
+        correction = Spend(
+            requests=used.requests - estimate.requests,
+            input_tokens=used.input_tokens - estimate.input_tokens,
+            output_tokens=used.output_tokens - estimate.output_tokens,
+            usd=used.usd - estimate.usd,
+        )
+        self.ledger.correct(self, correction)
 
 
 @dataclass(slots=True, eq=False)
@@ -83,13 +91,10 @@ class Room:
 
 
 class Ledger:
-    """The ledger of a judge under a budget of whole hours and days of UTC.
+    """The ledger of a judge under a budget of whole hours and days of UTC; belongs to the judge's event loop.
 
     `models` are all that can be asked. Where one of them has no price, the bounds on money do not apply, which is
-    logged once as a warning.
-
-    Belongs to the judge's event loop. Its calls of the store hold the loop up for a millisecond or two
-    each, at most four for a request that takes seconds.
+    logged once. Each call of the store holds the loop up for a millisecond or two, at most four for a request.
     """
 
     def __init__(
@@ -124,8 +129,7 @@ class Ledger:
     async def reserve(self, request: JudgeRequest, room: Room) -> Reservation:
         """Account for a request that is about to leave, once there is room beside those under way: these end within
         their timeout. Raises OverBudget where what is used up, or kept for other traces, leaves no room."""
-        input_tokens = estimated_tokens(request)
-        estimate = self._spend(request.model, 1, input_tokens, _OUTPUT_TOKENS)
+        estimate = self.priced(request.model, 1, estimated_tokens(request), _OUTPUT_TOKENS)
         # Beyond its own room a trace does not wait for those that room is kept for: they may need the place it holds.
         while not self._fits(replace(estimate, requests=0 if room.left else 1), gone=self._kept):
             await self._settled.wait()
@@ -135,29 +139,27 @@ class Ledger:
         self._reserved.add(reservation)
         return reservation
 
-    def correct(self, reservation: Reservation, requests: int, input_tokens: int, output_tokens: int) -> None:
-        """Put what was used up in the place of a reservation."""
+    def correct(self, reservation: Reservation, correction: Spend) -> None:
+        """Settle a reservation, and add what it differs by."""
         # Those woken run only after the correction is made: nothing is awaited in between.
         self._wake()
         self._reserved.remove(reservation)
-        used, estimate = self._spend(reservation.model, requests, input_tokens, output_tokens), reservation.estimate
-        correction = Spend(
-            requests=used.requests - estimate.requests,
-            input_tokens=used.input_tokens - estimate.input_tokens,
-            output_tokens=used.output_tokens - estimate.output_tokens,
-            usd=used.usd - estimate.usd,
-        )
         if correction != Spend():
             self._store.spend(reservation.hour, reservation.model, correction)
+
+    def priced(self, model: str, requests: int, input_tokens: int, output_tokens: int) -> Spend:
+        """Add the money to requests and tokens; none where the model has no price."""
+        usd = self._prices.usd(model, input_tokens, output_tokens) or 0.0
+        return Spend(requests=requests, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
 
     @property
     def _kept(self) -> int:
         return sum(room.left for room in self._rooms)
 
     def _fits(self, estimate: Spend, *, gone: int = 0) -> bool:
-        """Tell whether there is room now; there may be later where it does not raise OverBudget.
+        """Tell whether there is room now, where `gone` requests count as used up. False: there may be later.
 
-        `gone` are requests that count as used up.
+        Raises OverBudget where there will be none.
         """
         hour = self._hour()
         starts = {hours: hour - hour % hours for hours in {bound.hours for bound in self._bounds}}
@@ -173,10 +175,6 @@ class Ledger:
             fits = fits and taken + kept + measure(estimate) <= bound.limit
         return fits
 
-    def _spend(self, model: str, requests: int, input_tokens: int, output_tokens: int) -> Spend:
-        usd = self._prices.usd(model, input_tokens, output_tokens) or 0.0
-        return Spend(requests=requests, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
-
     def _hour(self) -> int:
         return self._clock.now() // _NANOSECONDS_PER_HOUR
 
@@ -191,9 +189,10 @@ def _hold(bound: _Bound, used: float, needed: float, *, free_at: int) -> None:
         return
     says = f"judge.budget.{bound.key} is {bound.limit:.10g}"
     if needed > bound.limit:
-        if bound.measure == "requests":
-            raise OverBudget(f"{says}, too little for the {needed:.10g} requests of a trace")
-        raise OverBudget(f"{says}, too little for a single request of about {needed:.10g}")
+        what = f"the {needed:.10g} requests of a trace"
+        if bound.measure != "requests":
+            what = f"a single request of about {needed:.10g}"
+        raise OverBudget(f"{says}, too little for {what}")
     free = datetime.fromtimestamp(free_at * _SECONDS_PER_HOUR, UTC).isoformat().replace("+00:00", "Z")
     raise OverBudget(f"{says}, {used:.10g} of it used up; free again at {free}")
 
@@ -205,17 +204,13 @@ def estimated_tokens(request: JudgeRequest) -> int:
 
 
 def _bounds(budget: BudgetConfig, unpriced: list[str]) -> list[_Bound]:
-    bounds: list[_Bound] = []
-    for measure in _MEASURES:
-        for period, hours in _PERIODS.items():
-            key = f"{measure}_per_{period}"
-            limit: float | None = getattr(budget, key)
-            if limit is None:
-                continue
-            if measure == "usd" and unpriced:
-                logger.warning(
-                    "judge.budget.%s bounds nothing: judge.prices has no price for %s", key, ", ".join(unpriced)
-                )
-                continue
-            bounds.append(_Bound(key=key, measure=measure, hours=hours, limit=limit))
-    return bounds
+    bounds = [
+        _Bound(key=key, measure=measure, hours=hours, limit=limit)
+        for measure, (period, hours) in product(_MEASURES, _PERIODS.items())
+        if (limit := getattr(budget, key := f"{measure}_per_{period}")) is not None
+    ]
+    void = [bound for bound in bounds if bound.measure == "usd" and unpriced]
+    for bound in void:
+        names = ", ".join(unpriced)
+        logger.warning("judge.budget.%s bounds nothing: judge.prices has no price for %s", bound.key, names)
+    return [bound for bound in bounds if bound not in void]

@@ -11,10 +11,10 @@ class Prices:
     def __init__(self, prices: Mapping[str, PriceConfig]) -> None:
         self._prices = prices
 
-    def usd(self, model: str, input_tokens: int, output_tokens: int) -> float | None:
-        """Work out the cost in US dollars; None where the model has no price."""
+    def usd(self, model: str, input_tokens: int | None, output_tokens: int | None) -> float | None:
+        """Work out the cost in US dollars; None where the model has no price, or the tokens are unknown."""
         price = self._prices.get(model) or self._prices.get(model.partition("/")[2])
-        if price is None:
+        if price is None or input_tokens is None or output_tokens is None:
             return None
         return (input_tokens * price.input + output_tokens * price.output) / 1_000_000
 

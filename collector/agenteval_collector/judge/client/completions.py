@@ -17,10 +17,7 @@ MAX_MODEL: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """A completion; `text` is empty where it has none, `model` is printable and not long.
-
-    `declined`: the model declined to answer, or the endpoint cut the answer out.
-    """
+    """A completion; `declined`: the model declined to answer, or the endpoint cut the answer out."""
 
     model: str | None = None
     text: str = ""

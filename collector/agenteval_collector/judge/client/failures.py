@@ -9,7 +9,7 @@ from typing import Final
 
 import openai
 
-from agenteval_collector.judge.client.ports import JudgeError, JudgeRefused, JudgeUnavailable
+from agenteval_collector.judge.client.ports import JudgeError, JudgeUnavailable, NoAnswer
 
 LONGEST_REST: Final = 600.0
 """Seconds; an endpoint cannot silence itself for longer."""
@@ -28,49 +28,37 @@ _ADVICE: Final = {
     405: "check judge.base_url",
     413: "the request is too long; lower judge.trace_tokens",
     422: "the endpoint does not take this request; check judge.model and judge.base_url",
+    **dict.fromkeys(range(300, 400), "it redirects elsewhere; give the final address as judge.base_url"),
 }
-_REDIRECT: Final = "it redirects elsewhere; give the final address as judge.base_url"
 _DEPTH: Final = 10
 """Errors beneath one another that are looked at."""
 _CODE = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
 
 def refusal(host: str, error: openai.APIStatusError) -> JudgeError:
-    """Make the error for a response with an error status: JudgeUnavailable or JudgeRefused.
+    """Make the error for a response with an error status: JudgeUnavailable or NoAnswer.
 
     The message repeats nothing of the body but its code, because endpoints put keys and parts of the request into it.
     """
     status, code = error.status_code, error.code
     named = f" ({code})" if isinstance(code, str) and _CODE.fullmatch(code) else ""
     said = f"{host}: status {status}{named}"
-    if may_pass(status):
-        return JudgeUnavailable(str(status), said, retry_after=asked_rest(error.response.headers))
-    told = f"{said}: {advice(status)}"
+    # 501 says that it will never be answered.
+    if status in _PASSING or (status >= 500 and status != 501):
+        return JudgeUnavailable(str(status), said, retry_after=_asked_rest(error.response.headers))
+    told = f"{said}: {_ADVICE.get(status, 'check judge.base_url and judge.model')}"
     if status in LASTING:
         return JudgeUnavailable(str(status), f"{told}; traces wait until then", retry_after=LASTING_REST, lasting=True)
-    return JudgeRefused(str(status), told)
+    return NoAnswer(str(status), told)
 
 
 def unreachable(host: str, error: BaseException) -> JudgeUnavailable:
     """Make the error for a request without a response, with the reason that is found beneath `error`."""
-    problem = connection_problem(error)
+    problem = _connection_problem(error)
     return JudgeUnavailable("connection_error", f"{host}: {problem}; check judge.base_url and whether it is up")
 
 
-def may_pass(status: int) -> bool:
-    """Tell whether the same request may be answered later. 501 says that it never will."""
-    return status in _PASSING or (status >= 500 and status != 501)
-
-
-def advice(status: int) -> str:
-    """Say what to do about a refusal with this status."""
-    if 300 <= status < 400:
-        return _REDIRECT
-    return _ADVICE.get(status, "check judge.base_url and judge.model")
-
-
-def asked_rest(headers: Mapping[str, str]) -> float | None:
-    """Read for how many seconds the endpoint asks to be left alone; None where it does not say."""
+def _asked_rest(headers: Mapping[str, str]) -> float | None:
     try:
         seconds = float(headers.get("retry-after", ""))
     except ValueError:
@@ -78,8 +66,7 @@ def asked_rest(headers: Mapping[str, str]) -> float | None:
     return min(max(seconds, 0.0), LONGEST_REST) if math.isfinite(seconds) else None
 
 
-def connection_problem(error: BaseException) -> str:
-    """Find the reason why there is no connection in the errors beneath this one; else this one's name."""
+def _connection_problem(error: BaseException) -> str:
     beneath: BaseException | None = error
     for _ in range(_DEPTH):
         match beneath:

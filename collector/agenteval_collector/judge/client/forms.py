@@ -41,11 +41,7 @@ class Form:
 
 
 def plainer(form: Form, status: int, body: str) -> Form | None:
-    """Find the next form to try after a refusal with this `status` and `body`.
-
-    None where there is none, or the refusal is about something else: it names another cause, or it has a status that
-    says something about the form only in words.
-    """
+    """Find the form to try after a refusal; None where none is left, or the refusal is about something else."""
     body = body[:_READ]
     names_format = _ABOUT_FORMAT.search(body) is not None
     if _ABOUT_ELSE.search(body) or not (status in _ALWAYS or (status in _WHERE_NAMED and names_format)):
@@ -71,14 +67,9 @@ def parameters(request: JudgeRequest, form: Form, model: str) -> dict[str, Any]:
         described = {"name": name, "strict": True, "schema": schema}
         sent["response_format"] = {"type": "json_schema", "json_schema": described}
     else:
-        messages = _with_system(messages, _IN_WORDS + json.dumps(schema))
+        system, *rest = messages
+        messages = [Message("system", f"{system.text}\n\n{_IN_WORDS}{json.dumps(schema)}"), *rest]
     if form.format == "json":
         sent["response_format"] = {"type": "json_object"}
     sent["messages"] = [{"role": message.role, "content": storable(message.text)} for message in messages]
     return sent
-
-
-def _with_system(messages: list[Message], text: str) -> list[Message]:
-    if messages and messages[0].role == "system":
-        return [Message("system", f"{messages[0].text}\n\n{text}"), *messages[1:]]
-    return [Message("system", text), *messages]

@@ -21,10 +21,9 @@ MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(slots=True)
 class Call:
-    """One request to the judge, which may take several attempts.
+    """One request to the judge, in one or more attempts; `ended` is told of each, with the error's type or None.
 
-    `ended` is told of each: None where it was answered, else the error's type. `answered` is the attempt that was, to
-    be settled by the usage in its reply.
+    `answered` is the attempt that was, to be settled by the usage in its reply.
     """
 
     request: JudgeRequest
@@ -40,8 +39,7 @@ current_call: ContextVar[Call] = ContextVar("current_call")
 class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
     """Sends each attempt of the current call; `timeout` is in seconds and holds for a whole attempt.
 
-    It follows no redirect, for a trace goes to the endpoint that was named and to no other. An attempt that took all
-    its time is not sent again, because the next one would take it too.
+    It follows no redirect, for a trace goes to the endpoint that was named and to no other.
     """
 
     def __init__(self, *, host: str, api_key: str, timeout: float) -> None:
@@ -59,7 +57,7 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
         }
 
     async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
-        """Send one attempt and read its response to the end, whether `stream` is asked for or not.
+        """Send one attempt and read its response to the end.
 
         Raises what `Spending.reserve` raises, JudgeUnavailable, and the errors of httpx.
         """
@@ -105,6 +103,7 @@ class JudgeHttpClient(openai.DefaultAsyncHttpxClient):
                 finally:
                     await response.aclose()
         except TimeoutError:
+            # Not sent again: the next attempt would take as long.
             raise JudgeUnavailable("timeout", f"{self._host}: no answer within {self._limit:g} s") from None
         headers = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
         status = _status(response.status_code, body)

@@ -18,10 +18,10 @@ from agenteval_collector.judge.client.http import Call, JudgeHttpClient, current
 from agenteval_collector.judge.client.ports import (
     OPENAI,
     JudgeError,
-    JudgeRefused,
     JudgeReply,
     JudgeRequest,
     JudgeUnavailable,
+    NoAnswer,
     Spending,
 )
 from agenteval_collector.judge.ports import OverBudget
@@ -40,16 +40,13 @@ FORM_LASTS: Final = 3600.0
 class OpenAIJudge:
     """One endpoint, asked through the chat completions of the openai client, which sends again what failed in passing.
 
-    `base_url` None is OpenAI's own; `api_key` None sends `none`, for endpoints that ask for no key. Of the environment
-    only proxies and certificates are heeded. A model named `openai/NAME` is sent as `NAME` to api.openai.com, and as it
-    is to every other endpoint, because routers like LiteLLM need the prefix. `timeout` is in seconds and holds for each
-    HTTP request, `concurrency` is how many are under way at once. `requested` is told of every HTTP request that came
-    to its end: its model, and the error's type where there was one.
+    `base_url` None is OpenAI's own; `api_key` None sends `none`. Of the environment only proxies and certificates are
+    heeded. `timeout` (seconds) holds for each HTTP request, `concurrency` is how many are under way at once.
+    `requested` is told of each that ends: its model, and the error's type where there was one.
 
     A form that the endpoint refuses (strict schema, JSON mode, temperature) is replaced by a plainer one, which is
-    remembered for the model. An empty text is a reply like another, for the caller to find malformed: of a completion
-    without a choice or content, or one that was cut off. A model's refusal to answer and a content filter's raise
-    JudgeRefused. A wrong key, an empty account and a response that is no completion can be repaired: JudgeUnavailable.
+    remembered for the model. No content and cut-off JSON are an empty text, for the caller to find malformed. A wrong
+    key, an empty account and a response that is no completion can be repaired: JudgeUnavailable.
     """
 
     def __init__(
@@ -80,12 +77,12 @@ class OpenAIJudge:
         self._log = ThrottledLog(logger, clock.monotonic)
 
     async def ask(self, request: JudgeRequest, spending: Spending) -> JudgeReply:
-        """Ask. Raises JudgeUnavailable, JudgeRefused, and what `Spending.reserve` raises."""
+        """Ask. Raises JudgeUnavailable, NoAnswer, and what `Spending.reserve` raises."""
         try:
             # Kept through the pauses between attempts: an endpoint that asks to be spared gets fewer requests.
             async with self._places:
                 return await self._in_form(request, spending)
-        except JudgeRefused as refused:
+        except NoAnswer as refused:
             self._log.warning(refused.error_type, "the judge refuses, what it was asked fails: %s", refused)
             raise
 
@@ -99,10 +96,10 @@ class OpenAIJudge:
         remembered, until = self._forms.get(request.model, (Form(), 0.0))
         form = known = remembered if now < until else Form()
         first: JudgeError | None = None
-        ended = partial(self._requested, request.model)
         while True:
+            started = self._clock.monotonic()
             try:
-                reply, declined = await self._complete(Call(request, spending, ended), form)
+                completion = await self._send(Call(request, spending, partial(self._requested, request.model)), form)
                 break
             except openai.APIStatusError as error:
                 said = refusal(self._host, error)
@@ -110,61 +107,57 @@ class OpenAIJudge:
                 next_form = plainer(form, error.status_code, error.response.text)
                 if next_form is None:
                     # From None: the error's own text repeats the endpoint's, which may hold a key or a trace.
-                    raise (first if isinstance(said, JudgeRefused) else said) from None
+                    raise (first if isinstance(said, NoAnswer) else said) from None
                 form = next_form
         if form != known:
             # Only now: had the plainest form been refused too, the form would not have been what was wrong.
             self._forms[request.model] = form, now + FORM_LASTS
             logger.info("%s takes requests to %s only in this form: %s", self._host, request.model, form)
-        if declined is not None:
-            what = "the model declined to answer" if declined == "refusal" else f"{self._host} filtered the answer to"
-            raise JudgeRefused(declined, f"{what} {request.name}")
-        return reply
-
-    async def _complete(self, call: Call, form: Form) -> tuple[JudgeReply, str | None]:
-        """Ask in this form. Returns the reply, and the way in which the answer was declined, if it was."""
-        started = self._clock.monotonic()
-        completion: Completion | None = None
-        try:
-            completion = await self._send(call, form)
-        finally:
-            if call.answered is not None:
-                usage = (completion.input_tokens, completion.output_tokens) if completion else (None, None)
-                call.answered.settle(1, *usage)
-                call.ended(None if completion else "no_completion")
-        if completion is None:
-            message = f"{self._host} answers with something else than a chat completion; check judge.base_url"
-            raise JudgeUnavailable("no_completion", message)
-        reply = JudgeReply(
+        if completion.declined is not None:
+            refused = completion.declined == "refusal"
+            what = "the model declined to answer" if refused else f"{self._host} filtered the answer to"
+            raise NoAnswer(completion.declined, f"{what} {request.name}")
+        return JudgeReply(
             text=completion.text,
-            model=completion.model or call.request.model,
-            temperature=call.request.temperature if form.temperature else None,
+            model=completion.model or request.model,
+            temperature=request.temperature if form.temperature else None,
             input_tokens=completion.input_tokens,
             output_tokens=completion.output_tokens,
             seconds=self._clock.monotonic() - started,
         )
-        return reply, completion.declined
 
-    async def _send(self, call: Call, form: Form) -> Completion | None:
-        """Send the request; None where something else than a completion came. Broken JSON is one without a text."""
+    async def _send(self, call: Call, form: Form) -> Completion:
+        """Send the request in this form, and settle the attempt that was answered by its usage.
+
+        Broken JSON is a completion without a text.
+        """
         sent = parameters(call.request, form, sent_model(call.request.model, self._host))
         token = current_call.set(call)
+        completion: Completion | None = None
         try:
             with _uninstrumented():
-                return read(await self._client.chat.completions.create(**sent))
+                completion = read(await self._client.chat.completions.create(**sent))
         except openai.APIConnectionError as error:
             if isinstance(error.__cause__, JudgeError | OverBudget | RetryableError):
                 # Older openai clients wrap whatever their HTTP client raises.
                 raise error.__cause__ from None
             raise unreachable(self._host, error.__cause__ or error) from error
         except (ValueError, RecursionError):
-            return Completion()
+            completion = Completion()
         finally:
             current_call.reset(token)
+            if call.answered is not None:
+                used = completion or Completion()
+                call.answered.settle(1, used.input_tokens, used.output_tokens)
+                call.ended(None if completion else "no_completion")
+        if completion is None:
+            message = f"{self._host} answers with something else than a chat completion; check judge.base_url"
+            raise JudgeUnavailable("no_completion", message)
+        return completion
 
 
 def sent_model(name: str, host: str) -> str:
-    """Name the model as `host` (with its port) does: without `openai/` at OpenAI's own, else as it is."""
+    """Name the model as `host` does: without `openai/` at OpenAI's own; routers like LiteLLM need the prefix."""
     hostname = host.partition(":")[0]
     own = hostname == "api.openai.com" or hostname.endswith(".api.openai.com")
     return name.removeprefix("openai/") if own else name

@@ -20,7 +20,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
-    """One request. `schema` is a strict JSON schema that the reply has to follow, `name` what it is called."""
+    """One request; its first message is the system's. The reply has to follow `schema`, which is called `name`."""
 
     name: str
     model: str
@@ -31,10 +31,9 @@ class JudgeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
-    """The reply as it came, unread.
+    """The reply as it came, unread. Tokens are None where the endpoint does not say, `temperature` where it takes none.
 
-    `model` is the one that the endpoint says has answered; tokens are None where it does not say. `temperature` is
-    None where the endpoint takes none for this model. `seconds` is how long it took, retries included.
+    `seconds` is how long it took, retries included.
     """
 
     text: str
@@ -54,10 +53,9 @@ class JudgeError(Exception):
 
 
 class JudgeUnavailable(JudgeError):
-    """Not now: the endpoint is down, slow, or asks to be left alone. The same request may be answered later.
+    """Not now: the endpoint is down or slow, or wants to be left alone for `retry_after` seconds.
 
-    `retry_after` is how many seconds the endpoint wants to be left alone, None where it does not say. `lasting`: only
-    somebody's hand can repair it, like a wrong key.
+    The same request may be answered later. `lasting`: only somebody's hand can repair it, like a wrong key.
     """
 
     def __init__(
@@ -68,8 +66,8 @@ class JudgeUnavailable(JudgeError):
         self.lasting = lasting
 
 
-class JudgeRefused(JudgeError):
-    """Not at all: unknown model, a request that the endpoint does not take, an answer that the model declines."""
+class NoAnswer(JudgeError):
+    """Not at all: the endpoint or the model refuses, or no reply is valid to the last attempt."""
 
 
 class Reservation(Protocol):
@@ -77,27 +75,20 @@ class Reservation(Protocol):
 
     def settle(self, requests: int = 1, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
         """Put what was used up in the place of the estimate, once; None: the estimate stands."""
-        ...
 
 
 class Spending(Protocol):
     """The budget of a trace: asked before every single HTTP request, retries included."""
 
     async def reserve(self, request: JudgeRequest) -> Reservation:
-        """Account for a request that is about to leave, once there is room beside those under way.
-
-        Raises OverBudget where it may not leave.
-        """
-        ...
+        """Account for a request that is about to leave, once there is room. Raises OverBudget where it may not."""
 
 
 class Judge(Protocol):
     """Answers requests; safe to be asked many at once on one event loop."""
 
     async def ask(self, request: JudgeRequest, spending: Spending) -> JudgeReply:
-        """Ask. Raises JudgeUnavailable, JudgeRefused, and what `Spending.reserve` raises."""
-        ...
+        """Ask. Raises JudgeUnavailable, NoAnswer, and what `Spending.reserve` raises."""
 
     async def close(self) -> None:
         """Close the connections; safe to call twice."""
-        ...

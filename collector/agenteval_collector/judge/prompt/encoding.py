@@ -3,10 +3,8 @@
 A string may hold whatever an attacker likes. Escaped, beyond what JSON asks for, are
 - `<`: no tag can be closed or opened, neither the delimiters of the envelope nor chat-template tokens (`<|im_end|>`);
 - `[` before what reads as a template's token (`[INST]`, `[/TOOL_CALLS]`);
-- characters that are not seen or that move others: controls, U+2028 and U+2029, zero-width and directional ones, tags
-  (U+E0000 and on), private ones, lone surrogates. The judge sees their escapes instead of what they hide.
-
-Decoding gives the same value again. Other scripts stay as they are: as escapes they would cost five times the tokens.
+- characters that are not seen or that move others: controls, separators, zero-width and directional ones, tags, private
+  ones, lone surrogates. Other scripts stay as they are: escapes would cost five times the tokens.
 """
 
 import json
@@ -32,11 +30,9 @@ def encode(value: Json) -> str:
 def tokens(text: str) -> int:
     """Estimate the tokens that `text` is for a judge, rather too many than too few: no tokenizer fits all judges.
 
-    One for 3 ASCII letters or spaces (English has 4 to 5 to a token), 2 for 3 other ASCII characters (digits and the
-    marks of JSON and code), and one for 2 bytes of UTF-8 elsewhere, so that no script costs less than it does in a
-    vocabulary made for English: 1.5 for a Chinese character, 1 for a Cyrillic or Arabic letter, 2 for an emoji.
-    Recorded traces come to 1.07 to 1.3 times what the tokenizer of Llama 2 counts, which is among the least thrifty;
-    random ids alone to half of it.
+    One for 3 ASCII letters or spaces, 2 for 3 other ASCII characters (digits and the marks of JSON and code), and one
+    for 2 bytes of UTF-8 elsewhere. Recorded traces come to 1.07 to 1.3 times what the tokenizer of Llama 2 counts,
+    which is among the least thrifty; random ids alone to half of it.
     """
     ascii_text = text.encode("ascii", "ignore")
     marks = len(ascii_text.translate(None, delete=_LETTERS))

@@ -1,10 +1,9 @@
 """The events of a trace as entries in time order, whole and unshortened.
 
-A turn opens with what the user said and ends with its answer, or with the fact that there is none. Between them stand
-what the model reasoned, planned and replied, its errors, and the calls of tools with their results. A model's reply
-stands where the model call ended, a tool call where it began; a call that no span timed follows the one before it, and
-the first reply. Reasoning has no times: the n-th piece stands before the reply of the n-th model call, which is never
-too late where no call reasoned twice; all of it after what the user said where there is more than there are calls.
+A turn opens with what the user said and ends with its answer, or the fact that there is none. A model's reply stands
+where the model call ended, a tool call where it began, or after the one before it where no span timed it. Reasoning has
+no times: the n-th piece stands before the reply of the n-th model call; where there are more pieces than calls, all
+stand after what the user said.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

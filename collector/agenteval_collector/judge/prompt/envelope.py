@@ -72,11 +72,8 @@ def enclose(question: Question, *, nonce: str, canary: str) -> Envelope:
 
 
 def reask(envelope: Envelope, reply_text: str, error: str) -> Envelope:
-    """Make the request after a reply that was no answer; `error` says why, as Malformed does. Neither may hold
-    the canary (`conceal`).
-
-    It stays one message: templates of chat models refuse two of one role in a row.
-    """
+    """Make the request after a reply that was no answer; `error` says why. Neither may hold the canary (`conceal`)."""
+    # Still one message: templates of chat models refuse two of one role in a row.
     system, user = envelope.messages
     shown: Json = {"reply": reply_text[:MAX_REPEATED_CHARACTERS], "error": error}
     again = f"{user.text}\n\n{_AGAIN}\n{_field(shown, envelope.nonce)}"

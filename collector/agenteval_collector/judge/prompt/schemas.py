@@ -1,8 +1,8 @@
 """The shapes of replies, as JSON schemas that strict structured outputs take.
 
-Strict means: every property is required, no other is allowed, and nothing says more than the type, one to a property.
-The range of a number stands in its description too: it is left out of what is sent, and checked here alone. Where
-there have to be as many answers as there are things, each has a property of its own: a list could have too few.
+Strict means: every property is required, no other is allowed, and nothing says more than the type. The range of a
+number is left out of what is sent, stands in its description, and is checked here. Where there have to be as many
+answers as things, each has a property of its own: a list could have too few.
 """
 
 from collections.abc import Mapping

@@ -3,7 +3,8 @@
 from typing import Final
 
 from agenteval_collector.judge.ports import Question
-from agenteval_collector.judge.questions.scoring import one_score
+from agenteval_collector.judge.prompt.schemas import REASON, SCORE, record
+from agenteval_collector.judge.questions.scoring import by_median
 from otel_agenteval.model import Json
 
 NAME: Final = "completion"
@@ -23,13 +24,11 @@ refuse rightly what must not be done, and to say so, can be the whole task."""
 def completion(task: str, outcome: str, threshold: float) -> Question:
     """Make the question after the extraction."""
     facts: dict[str, Json] = {"task": task, "outcome": outcome}
-    return one_score(
-        evaluator="task_completion",
-        threshold=threshold,
+    return Question(
         name=NAME,
         version=VERSION,
         instructions=_INSTRUCTIONS,
         data=facts,
-        key="verdict",
-        metadata=facts,
+        schema=record(reason=REASON, verdict=SCORE),
+        readings=[by_median("task_completion", threshold, key="verdict", metadata=facts)],
     )

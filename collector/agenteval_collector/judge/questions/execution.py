@@ -5,17 +5,13 @@ transcript; it is judged first, so that no other score colours it.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Final, cast
 
-from agenteval_collector.judge.ports import Question, Reading, Reply
+from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt.entries import PLAN
 from agenteval_collector.judge.prompt.schemas import REASON, SCORE, record
 from agenteval_collector.judge.prompt.transcript import GUIDE
-from agenteval_collector.judge.questions.scoring import (
-    ByMedian,
-    reason_of,
-)
+from agenteval_collector.judge.questions.scoring import by_median
 from otel_agenteval.model import Json
 
 NAME: Final = "execution"
@@ -53,7 +49,6 @@ where that is null, the entries "plan" of the transcript.
 Actions that the plan does not mention and steps that were skipped both count.""",
 }
 
-
 NAMES: Final = tuple(_GUIDES)
 
 
@@ -77,15 +72,7 @@ def execution(
         instructions=f"Judge how an agent went about its work, each of these by itself.\n\n{guides}\n\n{GUIDE}",
         data=data,
         schema=record(**{name: record(reason=REASON, score=SCORE) for name in names}),
-        readings=[
-            Reading(
-                evaluator=name,
-                threshold=thresholds[name],
-                value=partial(_score, name),
-                conclude=ByMedian(value=partial(_score, name), reason=partial(_reason, name), metadata=about[name]),
-            )
-            for name in names
-        ],
+        readings=[by_median(name, thresholds[name], part=name, metadata=about[name]) for name in names],
     )
 
 
@@ -93,11 +80,3 @@ def _plans(transcript: list[Json]) -> set[Json]:
     """Find the plans that stand in the transcript whole, as far as a plan is known by its text."""
     items = cast("list[dict[str, Any]]", transcript)
     return {item["text"] for item in items if item["kind"] == PLAN}
-
-
-def _score(name: str, reply: Reply) -> float:
-    return cast("float", reply[name]["score"])
-
-
-def _reason(name: str, reply: Reply) -> str:
-    return reason_of(reply[name])

@@ -10,7 +10,8 @@ from typing import Final, cast
 from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt.entries import PLAN, Entry
 from agenteval_collector.judge.prompt.fitting import Redact, fit
-from agenteval_collector.judge.questions.scoring import one_score
+from agenteval_collector.judge.prompt.schemas import REASON, SCORE, record
+from agenteval_collector.judge.questions.scoring import by_median
 from otel_agenteval.model import Json, Trace, Turn
 
 NAME: Final = "plan"
@@ -34,15 +35,13 @@ Guide
 def plan_quality(task: str, plan: list[str], threshold: float) -> Question:
     """Make the question after the extraction."""
     facts: dict[str, Json] = {"task": task, "plan": list[Json](plan)}
-    return one_score(
-        evaluator="plan_quality",
-        threshold=threshold,
+    return Question(
         name=NAME,
         version=VERSION,
         instructions=_INSTRUCTIONS,
         data=facts,
-        key="score",
-        metadata=facts,
+        schema=record(reason=REASON, score=SCORE),
+        readings=[by_median("plan_quality", threshold, metadata=facts)],
     )
 
 

@@ -1,18 +1,12 @@
 """A rubric of the user's own, asked like a built-in question: one request each, with the transcript."""
 
-import hashlib
-import json
-from functools import partial
-from typing import Final, cast
+from typing import Final
 
 from agenteval_collector.config import RubricConfig
-from agenteval_collector.judge.ports import Question, Reading, Reply
+from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt.schemas import REASON, number, record
 from agenteval_collector.judge.prompt.transcript import GUIDE
-from agenteval_collector.judge.questions.scoring import (
-    ByMedian,
-    reason_of,
-)
+from agenteval_collector.judge.questions.scoring import by_median, version_of
 from otel_agenteval.model import Json
 
 FORM_VERSION: Final = "2"
@@ -20,9 +14,8 @@ FORM_VERSION: Final = "2"
 
 
 def rubric_version(rubric: RubricConfig) -> str:
-    """Make the version of a rubric's evaluator: another question or scale is another version."""
-    text = json.dumps([rubric.question, rubric.scale])
-    return f"{FORM_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    """Make the version of a rubric's evaluator."""
+    return version_of(FORM_VERSION, [rubric.question, list(rubric.scale)])
 
 
 def rubric_question(rubric: RubricConfig, transcript: list[Json]) -> Question:
@@ -35,17 +28,5 @@ def rubric_question(rubric: RubricConfig, transcript: list[Json]) -> Question:
         f"{best:g} (best).\n\n{GUIDE}",
         data={"transcript": transcript},
         schema=record(reason=REASON, score=number(worst, best, f"From {worst:g} to {best:g}.")),
-        readings=[
-            Reading(
-                evaluator=rubric.name,
-                threshold=rubric.threshold,
-                value=partial(_value, rubric),
-                conclude=ByMedian(value=partial(_value, rubric), reason=reason_of),
-            )
-        ],
+        readings=[by_median(rubric.name, rubric.threshold, scale=rubric.scale)],
     )
-
-
-def _value(rubric: RubricConfig, reply: Reply) -> float:
-    worst, best = rubric.scale
-    return cast("float", (reply["score"] - worst) / (best - worst))

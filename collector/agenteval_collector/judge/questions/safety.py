@@ -4,10 +4,7 @@ The published judge names violations and a severity for each (Holistic Agent Lea
 "Safety"). Here each one has to quote the transcript: a quote that does not stand there is no reply.
 """
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from agenteval_collector.config import ConstraintConfig
@@ -15,6 +12,7 @@ from agenteval_collector.judge.ports import Malformed, Question, Reading, Reply
 from agenteval_collector.judge.prompt.encoding import encode
 from agenteval_collector.judge.prompt.schemas import REASON, choice, record
 from agenteval_collector.judge.prompt.transcript import GUIDE
+from agenteval_collector.judge.questions.scoring import version_of
 from otel_agenteval.metrics import SEVERITY_WEIGHTS
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
@@ -48,9 +46,8 @@ Severity:
 
 
 def safety_version(constraints: Sequence[ConstraintConfig]) -> str:
-    """Make the version of the evaluator: other constraints are another version."""
-    text = json.dumps([(each.name, each.text) for each in constraints])
-    return f"{FORM_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    """Make the version of the evaluator."""
+    return version_of(FORM_VERSION, [[each.name, each.text] for each in constraints])
 
 
 def safety_question(constraints: Sequence[ConstraintConfig], transcript: list[Json], threshold: float) -> Question:
@@ -67,29 +64,24 @@ def safety_question(constraints: Sequence[ConstraintConfig], transcript: list[Js
         instructions=_INSTRUCTIONS.format(constraints=listed, guide=GUIDE),
         data={"transcript": transcript},
         schema=record(**{each.name: verdict for each in constraints}),
-        check=_Quoted.in_(transcript),
+        check=_is_quoted_from(transcript),
         readings=[Reading(evaluator=SAFETY, threshold=threshold, value=_score, conclude=_conclude)],
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Quoted:
-    """Raises Malformed where a quote does not stand in the texts, as they were recorded or as they are shown."""
+def _is_quoted_from(transcript: list[Json]) -> Callable[[Reply], None]:
+    """Make the check that each quote stands in the transcript, as it was recorded or as it is shown."""
+    shown = [encode(item) for item in transcript]
+    texts = "\n".join(map(_plain, [*_leaves(transcript), *shown]))
 
-    texts: str
-
-    @classmethod
-    def in_(cls, transcript: list[Json]) -> "_Quoted":
-        leaves = [text for item in transcript for text in _leaves(item)]
-        shown = [encode(item) for item in transcript]
-        return cls("\n".join(map(_plain, leaves + shown)))
-
-    def __call__(self, reply: Reply) -> None:
+    def check(reply: Reply) -> None:
         for violation in _violations(reply):
             quote = _plain(violation["quote"])
-            if len(quote) < LEAST_QUOTE or quote not in self.texts:
+            if len(quote) < LEAST_QUOTE or quote not in texts:
                 place = f"reply.{violation['constraint']}.quote"
                 raise Malformed(f"{place} must be copied from the transcript to the letter")
+
+    return check
 
 
 def _leaves(value: Json) -> Iterator[str]:

@@ -1,57 +1,49 @@
-"""From the replies to a question to scores."""
+"""The scores of the replies to a question, and the versions of questions."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any, cast
+from typing import Any
 
-from agenteval_collector.judge.ports import Question, Reading, Reply
-from agenteval_collector.judge.prompt.schemas import REASON, SCORE, record
+from agenteval_collector.judge.ports import Reading, Reply
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
 
 
-def one_score(
-    *,
+def version_of(form_version: str, asked: Json) -> str:
+    """Make the version of a question that users write: another text, scale or constraint is another version."""
+    return f"{form_version}-{hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:8]}"
+
+
+def by_median(
     evaluator: str,
     threshold: float,
-    name: str,
-    version: str,
-    instructions: str,
-    data: Mapping[str, Json],
-    key: str,
+    *,
+    part: str | None = None,
+    key: str = "score",
+    scale: tuple[float, float] = (0.0, 1.0),
     metadata: Mapping[str, Json] | None = None,
-) -> Question:
-    """Make a question whose replies hold one score in [0, 1], under `key`, behind its reason."""
+) -> Reading:
+    """Read the score under `key` and its reason in one `part` of each reply, or in the whole reply.
+
+    The score of all is the median, with the reason of the vote nearest to it (the first of several). The worst of
+    `scale` becomes 0, the best 1.
+    """
+    worst, best = scale
+
+    def of(reply: Reply) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = reply if part is None else reply[part]
+        return found
 
     def value(reply: Reply) -> float:
-        return cast("float", reply[key])
+        score: float = (of(reply)[key] - worst) / (best - worst)
+        return score
 
-    conclude = ByMedian(value=value, reason=reason_of, metadata=metadata or {})
-    return Question(
-        name=name,
-        version=version,
-        instructions=instructions,
-        data=data,
-        schema=record(**{"reason": REASON, key: SCORE}),
-        readings=[Reading(evaluator=evaluator, threshold=threshold, value=value, conclude=conclude)],
-    )
+    def conclude(replies: Sequence[Reply]) -> Score:
+        middle = median(map(value, replies))
+        nearest = min(replies, key=lambda reply: abs(value(reply) - middle))
+        reason = of(nearest)["reason"] or "the judge gave no reason"
+        return Score(value=middle, reason=reason, metadata=metadata or {})
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ByMedian:
-    """The median of the votes, with the reason of the one nearest to it (the first of several)."""
-
-    value: Callable[[Reply], float]
-    reason: Callable[[Reply], str]
-    metadata: Mapping[str, Json] = field(default_factory=dict)
-
-    def __call__(self, replies: Sequence[Reply]) -> Score:
-        middle = median(map(self.value, replies))
-        nearest = min(replies, key=lambda reply: abs(self.value(reply) - middle))
-        return Score(value=middle, reason=self.reason(nearest) or "the judge gave no reason", metadata=self.metadata)
-
-
-def reason_of(reply: Mapping[str, Any]) -> str:
-    """Read the reason in a reply or a part of one; it may be empty."""
-    return cast("str", reply["reason"])
+    return Reading(evaluator=evaluator, threshold=threshold, value=value, conclude=conclude)

@@ -4,20 +4,17 @@ Everything that is needed stands in the spans: what the user said, the calls, th
 argument_correctness asks once more for a reason; here it is composed from the verdicts.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, cast
+from typing import Any, Final
 
 from agenteval_collector.judge.ports import Question, Reading, Reply
 from agenteval_collector.judge.prompt.entries import REASONING, TOOL_CALL, USER, Entry, entries
 from agenteval_collector.judge.prompt.fitting import Redact, fit, shorten
 from agenteval_collector.judge.prompt.schemas import REASON, SCORE, choice, record
-from agenteval_collector.judge.questions.scoring import (
-    ByMedian,
-    reason_of,
-)
-from otel_agenteval.model import Json, Tool, Trace
+from agenteval_collector.judge.questions.scoring import by_median
+from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Score
 
 NAME: Final = "tools"
@@ -29,6 +26,9 @@ ARGUMENT_CORRECTNESS: Final = "argument_correctness"
 MAX_CALLS: Final = 30
 """Calls that are shown and judged at most: the schema has three properties for each, and endpoints have been known to
 take no more than 100 in all."""
+
+_SHOWN: Final = ("name", "description", "parameters")
+"""What is shown of an available tool."""
 
 _DATA: Final = """\
 The data: "instructions" is what the agent was told by its developer (null: not recorded); "user_messages" is what the \
@@ -54,14 +54,11 @@ tool was called does not matter here. Give the reason of every "no".""",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """The facts about tools as the judge is shown them: `numbers` are the calls that are, of `call_count` in all."""
+    """The facts about tools as the judge is shown them; of `call_count` calls, those in `numbers` are shown."""
 
-    instructions: Json
-    user_messages: list[Json]
-    calls: list[Json]
+    data: Mapping[str, Any]
     numbers: tuple[int, ...]
     call_count: int
-    available_tools: list[Json] | None
 
 
 def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
@@ -73,16 +70,18 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
         for number, turn in enumerate(trace.turns, 1)
     ]
     offered = [
-        Entry(kind="tool", values={key: value for key, value in _tool(tool).items() if value is not None})
+        Entry(kind="tool", values={key: value for key in _SHOWN if (value := getattr(tool, key)) is not None})
         for tool in trace.available_tools
     ]
     return ToolUse(
-        instructions=shorten(trace.system_instructions, budget // 8, redact),
-        user_messages=fit(said, budget // 4, redact, head=1).items,
-        calls=shown.items,
+        data={
+            "instructions": shorten(trace.system_instructions, budget // 8, redact),
+            "user_messages": fit(said, budget // 4, redact, head=1).items,
+            "calls": shown.items,
+            "available_tools": fit(offered, budget // 4, redact).items if _are_tools_known(trace) else None,
+        },
         numbers=tuple(index + 1 for index in shown.kept),
         call_count=len(calls),
-        available_tools=fit(offered, budget // 4, redact).items if _are_tools_known(trace) else None,
     )
 
 
@@ -94,26 +93,18 @@ def tools(use: ToolUse, thresholds: Mapping[str, float]) -> Question:
         TOOL_CORRECTNESS: (TOOL_CORRECTNESS, record(reason=REASON, score=SCORE)),
         ARGUMENT_CORRECTNESS: ("verdicts", record(**{_key(number): verdict for number in use.numbers})),
     }
-    readings: dict[str, tuple[Callable[[Reply], float], Callable[[Sequence[Reply]], Score]]] = {
-        TOOL_CORRECTNESS: (_score, ByMedian(value=_score, reason=_reason, metadata=_chosen(use))),
-        ARGUMENT_CORRECTNESS: (_share_of_yes, partial(_by_majority, use)),
+    readings = {
+        TOOL_CORRECTNESS: partial(by_median, part=TOOL_CORRECTNESS, metadata=_chosen(use)),
+        ARGUMENT_CORRECTNESS: partial(_by_majority, use),
     }
     guides = "\n\n".join(_GUIDES[name] for name in names)
     return Question(
         name=NAME,
         version=VERSION,
         instructions=f"Judge how an agent used its tools, each of these by itself.\n\n{guides}\n\n{_DATA}",
-        data={
-            "instructions": use.instructions,
-            "user_messages": use.user_messages,
-            "calls": use.calls,
-            "available_tools": use.available_tools,
-        },
+        data=use.data,
         schema=record(**dict(schemas[name] for name in names)),
-        readings=[
-            Reading(evaluator=name, threshold=thresholds[name], value=readings[name][0], conclude=readings[name][1])
-            for name in names
-        ],
+        readings=[readings[name](name, thresholds[name]) for name in names],
     )
 
 
@@ -143,23 +134,17 @@ def _are_tools_known(trace: Trace) -> bool:
     )
 
 
-def _tool(tool: Tool) -> dict[str, Json]:
-    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-
-
 def _said(use: ToolUse) -> str:
-    return "\n".join(str(item["text"] or "") for item in cast("list[dict[str, Json]]", use.user_messages))
+    return "\n".join(str(item["text"] or "") for item in use.data["user_messages"])
 
 
 def _chosen(use: ToolUse) -> dict[str, Json]:
     return {
         "user_input": _said(use),
         "tools_called": [
-            {"name": call["tool"], "parameters": call["arguments"]}
-            for call in cast("list[dict[str, Json]]", use.calls)
-            if "call" in call
+            {"name": call["tool"], "parameters": call["arguments"]} for call in use.data["calls"] if "call" in call
         ],
-        "available_tools": use.available_tools,
+        "available_tools": use.data["available_tools"],
     }
 
 
@@ -172,18 +157,22 @@ def _share_of_yes(reply: Reply) -> float:
     return verdicts.count("yes") / len(verdicts)
 
 
-def _by_majority(use: ToolUse, replies: Sequence[Reply]) -> Score:
-    """Each call as most votes have it, and wrong where they are even: score = right calls / calls that are shown."""
-    votes = [reply["verdicts"] for reply in replies]
-    verdicts = [{"call": number, **_majority([vote[_key(number)] for vote in votes])} for number in use.numbers]
-    wrong = [verdict for verdict in verdicts if verdict["verdict"] == "no"]
-    seen = len(verdicts)
-    return Score(
-        value=(seen - len(wrong)) / seen,
-        reason=_composed(wrong, seen, use.call_count),
-        coverage=seen / use.call_count if seen < use.call_count else None,
-        metadata={"user_input": _said(use), "verdicts": list(verdicts)},
-    )
+def _by_majority(use: ToolUse, evaluator: str, threshold: float) -> Reading:
+    """Read each call as most votes have it, and wrong where they are even; score = right calls / calls shown."""
+
+    def conclude(replies: Sequence[Reply]) -> Score:
+        votes = [reply["verdicts"] for reply in replies]
+        verdicts = [{"call": number, **_majority([vote[_key(number)] for vote in votes])} for number in use.numbers]
+        wrong = [verdict for verdict in verdicts if verdict["verdict"] == "no"]
+        seen = len(verdicts)
+        return Score(
+            value=(seen - len(wrong)) / seen,
+            reason=_composed(wrong, seen, use.call_count),
+            coverage=seen / use.call_count if seen < use.call_count else None,
+            metadata={"user_input": _said(use), "verdicts": list(verdicts)},
+        )
+
+    return Reading(evaluator=evaluator, threshold=threshold, value=_share_of_yes, conclude=conclude)
 
 
 def _majority(votes: Sequence[Mapping[str, Json]]) -> Mapping[str, Json]:
@@ -197,14 +186,6 @@ def _composed(wrong: Sequence[Mapping[str, Json]], seen: int, count: int) -> str
     if not wrong:
         right = "the judged call has" if seen == 1 else f"all {seen} judged calls have"
         return f"{right} the right arguments{of_all}"
-    told = "; ".join(f"call {verdict['call']}: {reason_of(verdict) or 'no reason given'}" for verdict in wrong[:5])
+    told = "; ".join(f"call {verdict['call']}: {verdict['reason'] or 'no reason given'}" for verdict in wrong[:5])
     more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
     return f"{len(wrong)} of {seen} judged calls have wrong arguments: {told}{more}{of_all}"
-
-
-def _score(reply: Reply) -> float:
-    return cast("float", reply[TOOL_CORRECTNESS]["score"])
-
-
-def _reason(reply: Reply) -> str:
-    return reason_of(reply[TOOL_CORRECTNESS])

@@ -1,14 +1,8 @@
 """Traces that wait for the judge: bounded, the urgent ones first, then the oldest."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
-
-from sortedcontainers import SortedDict
 
 from agenteval_collector.model.judging import JudgeJob
-
-_Rank: TypeAlias = tuple[bool, int]
-"""Not urgent, order of arrival: the smallest is first."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,23 +19,25 @@ class Waiting:
     due: float = 0.0
     arrival: int = 0
 
-    @property
-    def rank(self) -> _Rank:
-        """Its place in the order."""
-        return not self.job.urgent, self.arrival
+
+def _rank(waiting: Waiting) -> tuple[bool, int]:
+    return not waiting.job.urgent, waiting.arrival
+
+
+def _rank_to_probe(waiting: Waiting) -> tuple[int, bool, int]:
+    return waiting.tries, *_rank(waiting)
 
 
 class Backlog:
     """At most `capacity` jobs, one for each trace. Not thread-safe.
 
-    Each call takes O(log n) and a step for each job that is not due, but for a probe, which looks at all of them.
+    A job is looked for among all that wait: a millisecond or two for thousands, beside a judge that takes seconds.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.closed = False
         self._by_trace: dict[str, Waiting] = {}
-        self._in_order: SortedDict[_Rank, Waiting] = SortedDict()
         self._arrivals = 0
 
     def __len__(self) -> int:
@@ -59,22 +55,21 @@ class Backlog:
         """
         if self.closed:
             return None
+        displaced: Waiting | None = None
         before = self._by_trace.get(waiting.job.trace_id)
         if before is not None:
-            if before.job.revision <= waiting.job.revision:
-                self._remove(before)
-                waiting.arrival = before.arrival
-                self._insert(waiting)
-            return None
-        displaced: Waiting | None = None
-        if len(self) >= self.capacity:
-            displaced = self._displaceable() if waiting.job.urgent else None
-            if displaced is None:
-                return waiting
-            self._remove(displaced)
-        self._arrivals += 1
-        waiting.arrival = self._arrivals
-        self._insert(waiting)
+            if before.job.revision > waiting.job.revision:
+                return None
+            waiting.arrival = before.arrival
+        else:
+            if len(self) >= self.capacity:
+                displaced = self._displaceable() if waiting.job.urgent else None
+                if displaced is None:
+                    return waiting
+                del self._by_trace[displaced.job.trace_id]
+            self._arrivals += 1
+            waiting.arrival = self._arrivals
+        self._by_trace[waiting.job.trace_id] = waiting
         return displaced
 
     def put_back(self, waiting: Waiting, due: float) -> None:
@@ -82,9 +77,8 @@ class Backlog:
 
         It is dropped where a newer revision of its trace waits.
         """
-        if waiting.job.trace_id not in self._by_trace:
-            waiting.due = due
-            self._insert(waiting)
+        waiting.due = due
+        self._by_trace.setdefault(waiting.job.trace_id, waiting)
 
     def take(self, now: float, *, probe: bool = False) -> Waiting | None:
         """Take the next job that may be judged; None where there is none.
@@ -92,29 +86,14 @@ class Backlog:
         To `probe` whether the judge is back, it is one of those that were tried least: a trace that itself makes the
         judge fail must not be the probe each time.
         """
-        ready = (each for each in self._in_order.values() if each.due <= now)
-        first = min(ready, key=lambda each: each.tries, default=None) if probe else next(ready, None)
-        if first is not None:
-            self._remove(first)
-        return first
+        ready = (each for each in self._by_trace.values() if each.due <= now)
+        first = min(ready, key=_rank_to_probe if probe else _rank, default=None)
+        return None if first is None else self._by_trace.pop(first.job.trace_id)
 
     def next_due(self) -> float | None:
         """Find when the first job may be judged; None where none waits."""
-        return min((each.due for each in self._in_order.values()), default=None)
+        return min((each.due for each in self._by_trace.values()), default=None)
 
     def _displaceable(self) -> Waiting | None:
-        for _, last in reversed(self._in_order.items()):
-            if last.job.urgent:
-                break
-            if not last.tries:
-                found: Waiting = last
-                return found
-        return None
-
-    def _insert(self, waiting: Waiting) -> None:
-        self._by_trace[waiting.job.trace_id] = waiting
-        self._in_order[waiting.rank] = waiting
-
-    def _remove(self, waiting: Waiting) -> None:
-        del self._by_trace[waiting.job.trace_id]
-        del self._in_order[waiting.rank]
+        others = (each for each in self._by_trace.values() if not each.job.urgent and not each.tries)
+        return max(others, key=_rank, default=None)

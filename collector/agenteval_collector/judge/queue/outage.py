@@ -29,10 +29,7 @@ LONGEST: Final = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """A pause of judging, the `number`-th since the last answer; `since` is the time of the first (ns).
-
-    It lasts until `until` by the monotonic clock. `error` says why.
-    """
+    """A pause of judging until `until` (monotonic), the `number`-th since the last answer; `since`: the first (ns)."""
 
     number: int
     since: int

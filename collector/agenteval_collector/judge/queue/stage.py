@@ -1,7 +1,6 @@
 """The judge on a thread of its own, behind the evaluation: nothing that it does holds up a trace.
 
-The jobs that wait here are in the store as pending: whatever is not judged when the collector stops is taken up at its
-next start.
+The store has as pending what waits here: whatever is not judged when the collector stops is taken up at its next start.
 """
 
 import asyncio
@@ -45,13 +44,10 @@ async def wait_at_most(event: asyncio.Event, seconds: float | None) -> None:
 
 
 class JudgeStage(Component):
-    """Takes jobs from any thread and delivers their judgements.
+    """Takes jobs from any thread and delivers their judgements; at most `parallel` are under way, `capacity` wait.
 
-    At most `parallel` traces are under way, `capacity` wait. Where there is no room a judgement is delivered at once,
-    in the thread that hands it over: all outcomes failed.
-
-    While the judge is away nothing fails: judging pauses, then a single trace is tried. A trace that gets no answer
-    while others get theirs fails after `FAULTS`.
+    A job without room fails at once, in the thread that hands it over. While the judge is away nothing fails: judging
+    pauses, then a single trace is tried. One that gets no answer while others get theirs fails after `FAULTS`.
     """
 
     def __init__(
@@ -116,8 +112,7 @@ class JudgeStage(Component):
     def drain(self, progress: Callable[[int], None]) -> None:
         """Judge what was submitted, in the calling thread, to its end; instead of `start`, and as often as needed.
 
-        `progress` is told now and then how many traces are left. Where the judge is away `PATIENCE` times in a row, or
-        until somebody repairs it, all that is left fails.
+        `progress` is told how many are left. After `PATIENCE`, or where only a person can help, all that is left fails.
         """
 
         def finished() -> bool:

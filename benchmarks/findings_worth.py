@@ -20,7 +20,8 @@ from agenteval_collector.findings.effort import MIN_SESSIONS
 from agenteval_collector.findings.hit_rate import wilson
 from agenteval_collector.findings.trace import OBSERVED
 from agenteval_collector.model.telemetry import Signal
-from agenteval_collector.offline.replay import Recorded, replay
+from agenteval_collector.offline.recordings import Recorded
+from agenteval_collector.offline.replay import replay
 
 from benchmarks.workload import taubench
 from benchmarks.workload.conversation import Conversation

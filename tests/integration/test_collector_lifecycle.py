@@ -13,7 +13,8 @@ import grpc
 import httpx
 import pytest
 from agenteval_collector.model.telemetry import Signal
-from agenteval_collector.offline.replay import Recorded, read_recording, replay
+from agenteval_collector.offline.recordings import Recorded, read_recording
+from agenteval_collector.offline.replay import replay
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest

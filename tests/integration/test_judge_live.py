@@ -14,7 +14,8 @@ import pytest
 from agenteval_collector.cli.app import command_line
 from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.model.telemetry import Signal
-from agenteval_collector.offline.replay import Recorded, replay
+from agenteval_collector.offline.recordings import Recorded
+from agenteval_collector.offline.replay import replay
 from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from typer.testing import CliRunner

@@ -9,7 +9,8 @@ from agenteval_collector.api.endpoints import ENDPOINTS
 from agenteval_collector.api.openapi import DESCRIPTION_PATH, description
 from agenteval_collector.config import Settings
 from agenteval_collector.model.reports import Label, RunReport
-from agenteval_collector.offline.replay import read_recording, replay
+from agenteval_collector.offline.recordings import read_recording
+from agenteval_collector.offline.replay import replay
 from agenteval_collector.web.app import make_app
 from jsonschema import Draft202012Validator, ValidationError
 

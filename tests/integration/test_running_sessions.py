@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.api.ports import NothingRuns
-from agenteval_collector.api.queries import StoreQueries
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.running import RunningTrace
@@ -26,7 +26,7 @@ class Sessions(NothingRuns):
         clock = ManualClock()
         self.store = Store(path / "agenteval.db", clock)
         self.running: list[RunningTrace] = []
-        self.queries = StoreQueries(
+        self.queries = Queries(
             self.store,
             clock,
             idle=900.0,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from agenteval_collector.api.documents import SessionItem
 from agenteval_collector.api.ports import NothingRuns
-from agenteval_collector.api.queries import StoreQueries
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.running import RunningTrace
@@ -73,7 +73,7 @@ class Listed(NothingRuns):
         self.store = Store(path / "agenteval.db", ManualClock())
         self.running: list[RunningTrace] = []
         clock = ManualClock(START)
-        self.queries = StoreQueries(
+        self.queries = Queries(
             self.store,
             clock,
             idle=900,

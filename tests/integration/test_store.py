@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.api.ports import NothingRuns
-from agenteval_collector.api.queries import StoreQueries
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings
 from agenteval_collector.model.commit import Commit, TraceRecord
 from agenteval_collector.model.reports import RunReport
@@ -100,8 +100,8 @@ def commit_of(*numbers: int, **changes: Any) -> Commit:
     )
 
 
-def queries(store: Store, idle: float = 900.0) -> StoreQueries:
-    return StoreQueries(
+def queries(store: Store, idle: float = 900.0) -> Queries:
+    return Queries(
         store,
         ManualClock(),
         idle=idle,
@@ -278,7 +278,7 @@ def test_a_cursor_that_is_none_of_ours_is_refused(store: Store, cursor: str) -> 
 
 def test_a_session_is_active_then_idle_and_ended_when_it_was_reported(store: Store) -> None:
     clock = ManualClock(START)
-    asked = StoreQueries(
+    asked = Queries(
         store, clock, idle=10, reliability=reliability_reports(Settings(), store, clock), running=NothingRuns(),
         judge=NothingRuns(),
     )  # fmt: skip

@@ -21,6 +21,7 @@ from agenteval_collector.api.documents import (
     TraceDocument,
     TurnDocument,
 )
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.reports import Label, Rejudging, RunReport
 from agenteval_collector.model.running import StartsReport
@@ -34,7 +35,7 @@ START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 NOW = int((START + timedelta(minutes=4)).timestamp()) * 1_000_000_000
 
 
-class MemoryQueries:
+class MemoryQueries(Queries):
     """Holds documents as they are; the newest session is the one seen last."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval_collector.api.ports import NothingRuns
-from agenteval_collector.api.queries import StoreQueries
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings, load
 from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, Judging
 from agenteval_collector.model.assembled import AssembledTrace
@@ -65,7 +65,7 @@ class Scoring:
         self.settings: Settings = load(environ={}, flags=sections)
         self.store = Store(path / "agenteval.db", self.clock)
         self.judging = judging or make_judging(self.settings, self.store)
-        self.queries = StoreQueries(
+        self.queries = Queries(
             self.store,
             self.clock,
             idle=IDLE,

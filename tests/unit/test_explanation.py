@@ -5,8 +5,7 @@ from typing import Any, cast
 import pytest
 from agenteval_collector.api.documents import TraceDocument
 from agenteval_collector.api.explanation import about_outcome, about_outcomes, about_trace
-from agenteval_collector.api.notes import Note
-from agenteval_collector.api.sight import about_sight
+from agenteval_collector.api.visibility import Note, about_visibility
 
 from tests.support.memory_queries import GOOD_TRACE, finding, label, outcome, seen, trace, turn, unjudged
 
@@ -140,7 +139,7 @@ def test_findings_come_first_and_say_where_to_change_what_they_mean() -> None:
     ],
 )
 def test_what_could_not_be_seen_is_said(document: TraceDocument, text: str, advises: bool) -> None:
-    note = about_sight(document)
+    note = about_visibility(document)
     assert note.text == text
     assert (note.advice is not None) is advises
 
@@ -200,7 +199,7 @@ def test_what_the_telemetry_lacks_is_said_with_the_page_that_helps(
     changes: dict[str, Any], says: str, advised: bool
 ) -> None:
     document = cast("TraceDocument", {**trace(GOOD_TRACE, "s", turn("hi", "yes"), began=0), **changes})
-    notes = about_trace(document)
+    notes = list(about_trace(document))
     note = next(note for note in notes if says in note.text)
     assert ("docs/telemetry.md" in (note.advice or "")) is advised
     assert sum("content" in (note.advice or "") for note in notes) == ("neither" in says)

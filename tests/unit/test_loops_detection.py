@@ -10,7 +10,7 @@ from agenteval_collector.findings.loops import stage as stage_module
 from agenteval_collector.findings.loops.stage import LoopStage
 from agenteval_collector.model.news import News
 from agenteval_collector.model.telemetry import Arrival, Origin
-from agenteval_collector.offline.replay import read_recording
+from agenteval_collector.offline.recordings import read_recording
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.stores import Store
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest

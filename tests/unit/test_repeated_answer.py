@@ -6,7 +6,7 @@ import pytest
 from agenteval_collector.evaluators.ports import comparable
 from agenteval_collector.findings.loops.answers import repeated_answer
 from agenteval_collector.model.said import SaidTurn, said_in
-from agenteval_collector.model.trace_view import CallView, TurnView
+from agenteval_collector.model.trace_view import TurnView
 
 from otel_agenteval.model import ToolCall, Turn
 from tests.support.evaluating import embedder
@@ -122,7 +122,7 @@ def test_turns_of_one_trace_are_compared_like_those_of_several() -> None:
 
 
 def test_turn_says_the_same_as_it_is_stored() -> None:
-    call = CallView(name="get_order", arguments='{"id": 7}', result="order 7")
+    call = ToolCall(name="get_order", arguments='{"id": 7}', result="order 7")
     stored = TurnView(input="Change my flight.", output=ASK, tool_calls=[call])
     answer = comparable(ASK, embedder().embed)
     read, said = said_in(stored, answer), Exchange("Change my flight.", ASK, (look(7),)).said()

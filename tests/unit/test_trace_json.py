@@ -4,12 +4,13 @@ from dataclasses import fields, replace
 
 from agenteval_collector.model.assembled import ClosedBy, Closing
 from agenteval_collector.model.running import OpenSpan
-from agenteval_collector.model.trace_view import CallView, ResultView, TraceView, TurnView
+from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.stores.trace_json import finished_turns, revision_json, view_from, view_json
 from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.finding import Seen, Visibility
+from otel_agenteval.model import ToolCall
 
 TEXT = st.none() | st.text() | st.just("\ud800 half of a pair")
 JSON = st.recursive(
@@ -18,8 +19,8 @@ JSON = st.recursive(
     max_leaves=5,
 )
 SPAN = st.none() | st.just("b7ad6b7169203331")
-CALLS = st.builds(CallView, name=st.text(), arguments=JSON, result=JSON, error=TEXT, span_id=SPAN, call_id=TEXT)
-RESULTS = st.builds(ResultView, call_id=TEXT, result=JSON, failed=st.booleans())
+CALLS = st.builds(ToolCall, name=st.text(), arguments=JSON, result=JSON, error=TEXT, span_id=SPAN, call_id=TEXT)
+RESULTS = st.builds(ToolCall, name=st.just(""), call_id=TEXT, result=JSON, error=st.sampled_from((None, "error")))
 TURNS = st.builds(TurnView, input=TEXT, output=TEXT, tool_calls=st.lists(CALLS, max_size=3), error=TEXT)
 SIGHT = st.none() | st.sampled_from(Visibility)
 VIEWS = st.builds(

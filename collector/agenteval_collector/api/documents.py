@@ -3,6 +3,7 @@
 Times are RFC 3339 in UTC. None is null, and means that there is none or that it is not known.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal, NotRequired, TypeAlias, final
 
 # Pydantic makes the description of the API from these; before Python 3.12 it cannot from those of `typing`.
@@ -11,7 +12,7 @@ from typing_extensions import TypedDict
 JUDGE_TROUBLE: Final = "judge_trouble"
 """The key, in the metadata of an outcome that waits for the judge, of what is wrong with the judge now."""
 
-Interval: TypeAlias = list[float]
+Interval: TypeAlias = Sequence[float]
 """The lower and the upper bound, of 95 %."""
 
 
@@ -126,14 +127,14 @@ class SeverityCounts(TypedDict):
 
 
 class FoundDocument(TypedDict):
-    """The fields of a trace and of a session that say what was found in it."""
+    """The fields that say what was found: a trace and a session have them too."""
 
     findings: list[FindingDocument]
     findings_count: SeverityCounts
     worst: Worst
 
 
-class TraceDocument(FoundDocument):
+class TraceDocument(TypedDict):
     """A trace with its outcomes."""
 
     trace_id: str
@@ -159,6 +160,9 @@ class TraceDocument(FoundDocument):
     model_calls: int
     outcomes: list[OutcomeDocument]
     labels: list[LabelDocument]
+    findings: list[FindingDocument]
+    findings_count: SeverityCounts
+    worst: Worst
     seen: SeenDocument
     open_spans: list[OpenSpanDocument]
     status_reason: str | None
@@ -167,7 +171,7 @@ class TraceDocument(FoundDocument):
     turn_goes_on: bool
 
 
-class SessionFields(FoundDocument):
+class SessionFields(TypedDict):
     """The fields that a session has in a listing and by itself."""
 
     session_id: str
@@ -184,6 +188,9 @@ class SessionFields(FoundDocument):
     outcomes: list[OutcomeDocument]
     flagged_traces: list[str]
     judged_failures: int
+    findings: list[FindingDocument]
+    findings_count: SeverityCounts
+    worst: Worst
 
 
 @final

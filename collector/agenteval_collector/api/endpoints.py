@@ -1,82 +1,96 @@
 """The addresses of the JSON API: which parameters each takes, and which document it answers with."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
-from starlette.requests import Request
+from typing import Any, Final, TypeAlias
 
 from agenteval_collector.api.documents import (
     AgreementPage,
     ComparisonDocument,
     ExchangePage,
+    ReliabilityDocument,
     ReliabilityPage,
     SessionDocument,
+    SessionItem,
     SessionPage,
     TraceDocument,
 )
-from agenteval_collector.api.parameters import asked_of, optional, required
-from agenteval_collector.api.ports import Queries
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.sessions import PARAMETERS, session_filter
 from agenteval_collector.api.wire import found, limit_of, trace_id_of
+from agenteval_collector.model.cursors import Page
+from agenteval_collector.runtime.errors import InvalidRequest
+
+Asked: TypeAlias = Mapping[str, str]
+"""The parameters of a request, those in its path included; an empty text stands for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An address, whose `{parts}` are given to `read` with the request; `parameters` are those of its query string."""
+    """An address; `parameters` are those of its query string."""
 
     path: str
     summary: str
     answer: Any
     """The type of the document."""
-    read: Callable[[Queries, Request], object]
+    read: Callable[[Queries, Asked], object]
     parameters: Sequence[str] = ()
     required: Sequence[str] = ()
 
 
-def _trace(queries: Queries, request: Request) -> TraceDocument:
-    trace_id = trace_id_of(request.path_params["trace_id"])
+def read_trace(queries: Queries, asked: Asked) -> TraceDocument:
+    """Return the trace that is asked for."""
+    trace_id = trace_id_of(asked.get("trace_id", ""))
     return found(queries.trace(trace_id), f"trace {trace_id}")
 
 
-def _judgements(queries: Queries, request: Request) -> ExchangePage:
-    trace_id = trace_id_of(request.path_params["trace_id"])
-    return {"items": found(queries.judgements(trace_id), f"trace {trace_id}"), "next_cursor": None}
-
-
-def _session(queries: Queries, request: Request) -> SessionDocument:
-    session_id = request.path_params["session_id"]
+def read_session(queries: Queries, asked: Asked) -> SessionDocument:
+    """Return the session that is asked for."""
+    session_id = asked.get("session_id", "")
     return found(queries.session(session_id), f"session {session_id!r}")
 
 
-def _sessions(queries: Queries, request: Request) -> SessionPage:
-    wanted, limit = session_filter(asked_of(request)), limit_of(request.query_params.get("limit"))
-    page = queries.sessions(wanted, limit=limit, cursor=optional(request, "cursor"))
+def read_sessions(queries: Queries, asked: Asked) -> Page[SessionItem]:
+    """Return the sessions that are asked for."""
+    return queries.sessions(
+        session_filter(asked), limit=limit_of(asked.get("limit")), cursor=asked.get("cursor") or None
+    )
+
+
+def read_reliability(queries: Queries, asked: Asked) -> Page[ReliabilityDocument]:
+    """Return the reliability of the agents' versions that are asked for."""
+    named = {name: asked.get(name) or None for name in ("agent", "version", "variant", "cursor")}
+    return queries.reliability(**named, limit=limit_of(asked.get("limit")))
+
+
+def _sessions(queries: Queries, asked: Asked) -> SessionPage:
+    page = read_sessions(queries, asked)
     answer: SessionPage = {"items": page.items, "next_cursor": page.next_cursor}
-    if wanted.agent is not None:
-        answer["hit_rate"] = queries.hit_rate(wanted.agent)
+    if agent := asked.get("agent"):
+        answer["hit_rate"] = queries.hit_rate(agent)
     return answer
 
 
-def _agreement(queries: Queries, request: Request) -> AgreementPage:
-    return {"items": queries.agreement(name=optional(request, "name")), "next_cursor": None}
+def _judgements(queries: Queries, asked: Asked) -> ExchangePage:
+    trace_id = trace_id_of(asked["trace_id"])
+    return {"items": found(queries.judgements(trace_id), f"trace {trace_id}"), "next_cursor": None}
 
 
-def _reliability(queries: Queries, request: Request) -> ReliabilityPage:
-    page = queries.reliability(
-        agent=optional(request, "agent"),
-        version=optional(request, "version"),
-        variant=optional(request, "variant"),
-        limit=limit_of(request.query_params.get("limit")),
-        cursor=optional(request, "cursor"),
-    )
+def _agreement(queries: Queries, asked: Asked) -> AgreementPage:
+    return {"items": queries.agreement(name=asked.get("name") or None), "next_cursor": None}
+
+
+def _reliability(queries: Queries, asked: Asked) -> ReliabilityPage:
+    page = read_reliability(queries, asked)
     return {"items": page.items, "next_cursor": page.next_cursor}
 
 
-def _comparison(queries: Queries, request: Request) -> ComparisonDocument:
-    before, after = (required(request, name) for name in ("before", "after"))
-    agent, variant = optional(request, "agent"), optional(request, "variant")
-    return queries.reliability_comparison(before, after, agent=agent, variant=variant)
+def _comparison(queries: Queries, asked: Asked) -> ComparisonDocument:
+    for name in ("before", "after"):
+        if not asked.get(name):
+            raise InvalidRequest(f"{name} is missing")
+    agent, variant = (asked.get(name) or None for name in ("agent", "variant"))
+    return queries.reliability_comparison(asked["before"], asked["after"], agent=agent, variant=variant)
 
 
 ENDPOINTS: Final = (
@@ -95,10 +109,10 @@ ENDPOINTS: Final = (
         ("before", "after", "agent", "variant"),
         ("before", "after"),
     ),
-    Endpoint("/api/v1/traces/{trace_id}", "A trace with its outcomes", TraceDocument, _trace),
+    Endpoint("/api/v1/traces/{trace_id}", "A trace with its outcomes", TraceDocument, read_trace),
     Endpoint("/api/v1/traces/{trace_id}/judgements", "The judge's exchanges about a trace", ExchangePage, _judgements),
     Endpoint("/api/v1/agreement", "The agreement of scores with labels", AgreementPage, _agreement, ("name",)),
     Endpoint("/api/v1/sessions", "Sessions", SessionPage, _sessions, (*PARAMETERS, "limit", "cursor")),
-    Endpoint("/api/v1/sessions/{session_id}", "A session with its traces", SessionDocument, _session),
+    Endpoint("/api/v1/sessions/{session_id}", "A session with its traces", SessionDocument, read_session),
 )
 """In the order in which they are tried: a session's id may hold anything."""

@@ -1,6 +1,6 @@
 """Plain sentences on why a trace has its scores, from its document, for the page and for `agenteval why`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from agenteval_collector.api.documents import (
@@ -11,8 +11,7 @@ from agenteval_collector.api.documents import (
     SessionFields,
     TraceDocument,
 )
-from agenteval_collector.api.notes import Note
-from agenteval_collector.api.sight import about_sight
+from agenteval_collector.api.visibility import Note, about_visibility
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Mode
 from otel_agenteval.outcome import Status
@@ -60,6 +59,28 @@ _ON_CLOSING = {
 }
 """Advice on traces that were closed before all of them had come, by `closing.by`."""
 
+_ON_WAITING = (
+    "It is complete when every process of ours has delivered its spans, or when its root and the parents of all its "
+    "spans have come; a parent that does not come is waited for until assembly.silence or assembly.max_age "
+    "(docs/operations.md)."
+)
+_CUT = Note(
+    "Part of it was cut on the way, so scores rest on less than was said.",
+    "Raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT and OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT in the agent; if a span was refused "
+    "for its size (the agent logs it), raise server.max_span_bytes.",
+)
+_NO_CONTENT = Note(
+    "It has neither an input nor an output.",
+    "Let the instrumentation record content: docs/telemetry.md shows what is needed, docs/content.md has the switch "
+    "of each.",
+)
+_NAME_SESSIONS = (
+    'Wrap the conversation in otel_agenteval.session("ID"), or set gen_ai.conversation.id or session.id: '
+    "docs/telemetry.md has the lines. session.attributes and session.link_by of the collector's settings name "
+    "attributes of your own."
+)
+_ADVICE_ON_PARTS = "Where it waits for nobody in between, open a span around it; docs/telemetry.md has the lines."
+
 _MEANING = {
     "no_content": "has no score, because the content it reads was not recorded",
     "not_applicable": "does not apply to this trace",
@@ -71,52 +92,42 @@ _MEANING = {
 }
 
 
-def about_trace(trace: TraceDocument) -> list[Note]:
+def about_trace(trace: TraceDocument) -> Iterator[Note]:
     """Say what was found in the trace, what could be seen of it, and where it stands."""
-    return [*map(about_finding, trace["findings"]), about_sight(trace), *about_standing(trace)]
+    yield from map(about_finding, trace["findings"])
+    yield about_visibility(trace)
+    yield from about_standing(trace)
 
 
-def about_standing(trace: TraceDocument) -> list[Note]:
+def about_standing(trace: TraceDocument) -> Iterator[Note]:
     """Say where the trace stands: status, completeness, what is missing from it, its session."""
-    notes = [Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}.")]
-    if trace["status_reason"] is not None:
-        reason = trace["status_reason"]
-        notes.append(Note(f"{reason[:1].upper()}{reason[1:]}.", _ADVICE_ON_STOPPED))
+    reason, is_part_of_turn = trace["status_reason"], trace["continues_turn"] or trace["turn_goes_on"]
+    yield Note(f"Trace {trace['trace_id']} {_STATUS.get(trace['status'], 'is ' + trace['status'])}.")
+    if reason is not None:
+        yield Note(_sentence(reason), _ADVICE_ON_STOPPED)
     elif trace["open_spans"]:
         oldest, count = trace["open_spans"][0], len(trace["open_spans"])
-        notes.append(Note(f"{count} of its spans have begun and not ended, the first is {oldest['name']!r}."))
-    notes += _completeness(trace)
-    if trace["partial"] and trace["status_reason"] is None and not _closed_early(trace):
-        notes.append(
-            Note(
-                "Part of it was cut on the way, so scores rest on less than was said.",
-                "Raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT and OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT in the agent; if a span "
-                "was refused for its size (the agent logs it), raise server.max_span_bytes.",
-            )
-        )
+        yield Note(f"{count} of its spans have begun and not ended, the first is {oldest['name']!r}.")
+    yield from _completeness(trace)
+    closed_early = trace["closing"] is not None and trace["closing"]["by"] in _ON_CLOSING
+    if trace["partial"] and reason is None and not closed_early:
+        yield _CUT
     if not trace["span_count"]:
-        notes.append(Note("No span of it has arrived."))
+        yield Note("No span of it has arrived.")
     elif not trace["turns"]:
-        notes.append(
-            Note(
-                f"None of its {_spans(trace)} is GenAI telemetry that is understood here.",
-                "Instrument the agent: docs/telemetry.md shows what its spans should look like.",
-            )
+        yield Note(
+            f"None of its {_spans(trace)} is GenAI telemetry that is understood here.",
+            "Instrument the agent: docs/telemetry.md shows what its spans should look like.",
         )
-    elif trace["input"] is None and trace["output"] is None and not (trace["waits_for"] or _is_part_of_turn(trace)):
-        notes.append(
-            Note(
-                "It has neither an input nor an output.",
-                "Let the instrumentation record content: docs/telemetry.md shows what is needed, docs/content.md has "
-                "the switch of each.",
-            )
-        )
+    elif trace["input"] is None and trace["output"] is None and not (trace["waits_for"] or is_part_of_turn):
+        yield _NO_CONTENT
     if trace["complete"] and not trace["outcomes"]:
-        notes.append(Note("No evaluator has said anything about it.", "`agenteval config` shows which are enabled."))
-    notes.append(_session(trace))
-    if _is_part_of_turn(trace):
-        notes.append(_part_of_turn(trace))
-    return notes
+        yield Note("No evaluator has said anything about it.", "`agenteval config` shows which are enabled.")
+    yield _session(trace)
+    if is_part_of_turn:
+        begins = "began in an earlier trace" if trace["continues_turn"] else "begins here"
+        ends = "goes on in a later one" if trace["turn_goes_on"] else "ends here"
+        yield Note(f"Its turn {begins} and {ends}: no span is around all of it.", _ADVICE_ON_PARTS)
 
 
 def about_finding(finding: FindingDocument) -> Note:
@@ -136,14 +147,14 @@ def about_finding(finding: FindingDocument) -> Note:
     )
 
 
-def about_outcomes(trace: TraceDocument) -> list[Note]:
+def about_outcomes(trace: TraceDocument) -> Iterator[Note]:
     """Tell each outcome, followed by the labels of the same name; those that take a judge are told in one note."""
-    notes: list[Note] = []
     unjudged = [outcome for outcome in trace["outcomes"] if outcome["status"] == Status.NO_JUDGE]
     for name, outcomes in groupby(trace["outcomes"], key=lambda outcome: outcome["name"]):
-        notes += [about_outcome(outcome) for outcome in outcomes if outcome["status"] != Status.NO_JUDGE]
-        notes += [about_label(label) for label in trace["labels"] if label["name"] == name]
-    return [*notes, about_unjudged(unjudged)] if unjudged else notes
+        yield from (about_outcome(outcome) for outcome in outcomes if outcome["status"] != Status.NO_JUDGE)
+        yield from (about_label(label) for label in trace["labels"] if label["name"] == name)
+    if unjudged:
+        yield about_unjudged(unjudged)
 
 
 def about_unjudged(outcomes: Sequence[OutcomeDocument]) -> Note:
@@ -172,7 +183,7 @@ def about_outcome(outcome: OutcomeDocument) -> Note:
     if reason and status == Status.NO_CONTENT:
         # Behind what was not recorded stands how to record it, the same for every outcome of the trace.
         reason, _, switch = reason.partition("; ")
-        advice = f"{switch[:1].upper()}{switch[1:]}." if switch else None
+        advice = _sentence(switch) if switch else None
     text += f": {reason}" if reason else "."
     if status == "scored" and outcome["coverage"] is not None and outcome["coverage"] < 1:
         advice = f"It rests on {outcome['coverage']:.0%} of its signals: missing ones can make it look better."
@@ -185,30 +196,18 @@ def judge_trouble(sessions: Iterable[SessionFields]) -> str | None:
     return next((metadata[JUDGE_TROUBLE] for metadata in outcomes if JUDGE_TROUBLE in metadata), None)
 
 
-def _completeness(trace: TraceDocument) -> list[Note]:
-    if trace["complete"] and trace["status_reason"] is not None:
-        return [Note(f"No more of it is expected than the {_spans(trace)} that came before.")]
-    if not trace["complete"]:
-        return [
-            Note(
-                f"It is not complete: {_spans(trace)} so far, and more may come.",
-                "It is complete when every process of ours has delivered its spans, or when its root and the parents "
-                "of all its spans have come; a parent that does not come is waited for until assembly.silence or "
-                "assembly.max_age (docs/operations.md).",
-            ),
-            *(Note(f"It waits for {thing}.") for thing in trace["waits_for"]),
-        ]
-    again = f", and was read {trace['revision']} times as late spans came" if trace["revision"] > 1 else ""
+def _completeness(trace: TraceDocument) -> Iterator[Note]:
     closing = trace["closing"]
-    if closing is None:
-        return [Note(f"It is complete with {_spans(trace)}{again}.")]
-    notes = [Note(f"It is complete with {_spans(trace)}{again}: {closing['reason']}.", _ON_CLOSING.get(closing["by"]))]
-    return notes + [Note(f"{sentence[:1].upper()}{sentence[1:]}.") for sentence in closing["senders"]]
-
-
-def _closed_early(trace: TraceDocument) -> bool:
-    """Return whether the trace was closed before all of it had come."""
-    return trace["closing"] is not None and trace["closing"]["by"] in _ON_CLOSING
+    if trace["complete"] and trace["status_reason"] is not None:
+        yield Note(f"No more of it is expected than the {_spans(trace)} that came before.")
+    elif trace["complete"]:
+        again = f", and was read {trace['revision']} times as late spans came" if trace["revision"] > 1 else ""
+        because, advice = (f": {closing['reason']}", _ON_CLOSING.get(closing["by"])) if closing else ("", None)
+        yield Note(f"It is complete with {_spans(trace)}{again}{because}.", advice)
+        yield from (Note(_sentence(said)) for said in (closing["senders"] if closing else ()))
+    else:
+        yield Note(f"It is not complete: {_spans(trace)} so far, and more may come.", _ON_WAITING)
+        yield from (Note(f"It waits for {thing}.") for thing in trace["waits_for"])
 
 
 def _session(trace: TraceDocument) -> Note:
@@ -218,35 +217,16 @@ def _session(trace: TraceDocument) -> Note:
             f"It belongs to session {session_id}, as its spans say (agenteval.session.id comes before "
             "gen_ai.conversation.id, that before session.id, and attributes named in the settings come last)."
         )
-    advice = (
-        'Wrap the conversation in otel_agenteval.session("ID"), or set gen_ai.conversation.id or session.id: '
-        "docs/telemetry.md has the lines. session.attributes and session.link_by of the collector's settings name "
-        "attributes of your own."
-    )
+    unnamed = "None of its spans names a session"
     if session_id in (None, trace["trace_id"]):
-        return Note(
-            "None of its spans names a session, and its messages go on from no other trace that is known, so it begins "
-            "a session of its own.",
-            advice,
-        )
-    return Note(
-        f"None of its spans names a session. Its messages go on from those of an earlier trace, so it belongs to "
-        f"session {session_id}.",
-        advice,
-    )
+        own = "its messages go on from no other trace that is known, so it begins a session of its own"
+        return Note(f"{unnamed}, and {own}.", _NAME_SESSIONS)
+    joined = f"Its messages go on from those of an earlier trace, so it belongs to session {session_id}."
+    return Note(f"{unnamed}. {joined}", _NAME_SESSIONS)
 
 
-def _is_part_of_turn(trace: TraceDocument) -> bool:
-    return trace["continues_turn"] or trace["turn_goes_on"]
-
-
-def _part_of_turn(trace: TraceDocument) -> Note:
-    begins = "began in an earlier trace" if trace["continues_turn"] else "begins here"
-    ends = "goes on in a later one" if trace["turn_goes_on"] else "ends here"
-    return Note(
-        f"Its turn {begins} and {ends}: no span is around all of it.",
-        "Where it waits for nobody in between, open a span around it; docs/telemetry.md has the lines.",
-    )
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _spans(trace: TraceDocument) -> str:

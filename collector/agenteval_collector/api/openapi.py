@@ -15,7 +15,7 @@ DESCRIPTION_PATH: Final = "/api/v1/openapi.json"
 
 @cache
 def description() -> dict[str, Any]:
-    """The whole description."""
+    """Return the whole description."""
     types = [*(endpoint.answer for endpoint in ENDPOINTS), ErrorDocument]
     answers, shared = TypeAdapter.json_schemas(
         [(kind.__name__, "serialization", TypeAdapter(kind)) for kind in types],

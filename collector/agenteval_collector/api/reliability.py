@@ -5,15 +5,18 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from agenteval_collector.api.documents import (
+    ComparedFigure,
     ComparisonDocument,
-    Interval,
     ReliabilityDocument,
     SafetyDocument,
     TaskFigure,
+    ViolatedRun,
+    ViolationDocument,
 )
+from agenteval_collector.api.rendering import document
 from agenteval_collector.reliability.reports import VersionComparison, VersionReport
 from agenteval_collector.reliability.runs import AssembledRun
-from otel_agenteval.metrics import ReliabilityReport, pass_k
+from otel_agenteval.metrics import ReliabilityReport
 
 WORST: Final = 5
 """Tasks that are named for each figure that they drag down, and runs that are named with a violation."""
@@ -22,67 +25,48 @@ BY_TASK: Final = ("success_rate", "C_out", "C_traj_d", "C_traj_s", "C_conf", "C_
 
 
 def reliability_document(found: VersionReport) -> ReliabilityDocument:
-    """An item of `/api/v1/reliability`."""
+    """Return an item of `/api/v1/reliability`."""
     version, report = found.runs, found.report
-    return {
-        "agent": version.agent,
-        "version": version.version,
-        "variant": report.variant,
-        "tasks": report.counts["tasks"],
-        "runs": report.counts["runs"],
-        "window": found.window,
-        "estimator": "unbiased",
-        "metrics": dict(report.metrics),
-        "intervals": {name: _pair(each) for name, each in report.intervals.items()},
-        "pass_at_k": {str(k): value for k, value in report.pass_at_k.items()},
-        "pass_hat_k": {str(k): value for k, value in report.pass_hat_k.items()},
-        "reasons": dict(report.reasons),
-        "coverage": dict(report.coverage),
-        "parts": {name: list(parts) for name, parts in report.parts.items()},
-        "tasks_used": dict(report.tasks_used),
-        "counts": dict(report.counts),
-        "estimated": {
+    return document(
+        ReliabilityDocument,
+        report,
+        agent=version.agent,
+        version=version.version,
+        tasks=report.counts["tasks"],
+        runs=report.counts["runs"],
+        window=found.window,
+        estimator="unbiased",
+        estimated={
             "outcomes": sum(each.outcome_estimated for each in version.runs),
             "confidences": sum(each.confidence_estimated for each in version.runs),
         },
-        "without_confidence": dict(Counter(each.no_confidence for each in version.runs if each.no_confidence)),
-        "left_out": {**version.left_out, **found.unmatched},
-        "worst_tasks": {name: _worst(report, name) for name in BY_TASK},
-        "safety": _safety(version.runs),
-    }
+        without_confidence=Counter(each.no_confidence for each in version.runs if each.no_confidence),
+        left_out={**version.left_out, **found.unmatched},
+        worst_tasks={name: _worst(report, name) for name in BY_TASK},
+        safety=_safety(version.runs),
+    )
 
 
 def comparison_document(compared: VersionComparison) -> ComparisonDocument:
-    """The answer of `/api/v1/reliability/comparison`."""
+    """Return the answer of `/api/v1/reliability/comparison`."""
     comparison = compared.comparison
-    return {
-        "agent": compared.agent,
-        "before": compared.before,
-        "after": compared.after,
-        "variant": comparison.variant,
-        "tasks": comparison.tasks,
-        "runs": {"before": comparison.runs_before, "after": comparison.runs_after},
-        "figures": {
-            name: {
-                "before": each.before,
-                "after": each.after,
-                "difference": each.difference,
-                "interval": _pair(each.interval),
-                "probability_better": each.probability_better,
-                "reason": each.reason,
-            }
-            for name, each in comparison.figures.items()
-        },
-        "success": {
+    return document(
+        ComparisonDocument,
+        compared,
+        variant=comparison.variant,
+        tasks=comparison.tasks,
+        runs={"before": comparison.runs_before, "after": comparison.runs_after},
+        figures={name: document(ComparedFigure, each) for name, each in comparison.figures.items()},
+        success={
             "before": comparison.success_before,
             "after": comparison.success_after,
             "probability_better": comparison.success_probability_better,
         },
-    }
+    )
 
 
 def _worst(report: ReliabilityReport, name: str) -> list[TaskFigure]:
-    """The tasks furthest below the mean over tasks, the worst first; of equals the one with more runs."""
+    """Return the tasks furthest below the mean over tasks, the worst first; of equals the one with more runs."""
     values = {task: (facts[name], facts["runs"]) for task, facts in report.by_task.items() if facts[name] is not None}
     if not values:
         return []
@@ -101,27 +85,18 @@ def _safety(runs: Sequence[AssembledRun]) -> SafetyDocument:
     if judged in (0, analysed):
         method = "llm" if judged else "exact"
     violated = sorted((each for each in runs if each.evidence), key=lambda each: each.trace_ids)
-    constraints: dict[str, int] = {}
-    for run in violated:
-        for name in {each.constraint for each in run.evidence}:
-            constraints[name] = constraints.get(name, 0) + 1
+    constraints = Counter(name for each in violated for name in {violation.constraint for violation in each.evidence})
     return {
         "method": method if analysed else None,
         "judged_runs": judged,
         "violated_runs": dict(sorted(constraints.items())),
         "examples": [
-            {
-                "task_id": each.run.task_id,
-                "run_id": each.run.run_id,
-                "trace_ids": list(each.trace_ids),
-                "violations": [
-                    {"constraint": v.constraint, "severity": v.severity, "evidence": v.evidence} for v in each.evidence
-                ],
-            }
+            document(
+                ViolatedRun,
+                each.run,
+                trace_ids=list(each.trace_ids),
+                violations=[document(ViolationDocument, violation) for violation in each.evidence],
+            )
             for each in violated[:WORST]
         ],
     }
-
-
-def _pair(interval: pass_k.Interval | None) -> Interval | None:
-    return None if interval is None else [interval[0], interval[1]]

@@ -19,10 +19,10 @@ SECURITY_HEADERS: Mapping[str, str] = {
 
 
 def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON document that is encoded already."""
+    """Return a JSON document that is encoded already."""
     return Response(body, status, headers, media_type="application/json")
 
 
 def error_response(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    """An error in the contract's shape: `{error: {code, message}}`."""
+    """Return an error in the contract's shape: `{error: {code, message}}`."""
     return json_response(encode({"error": {"code": code, "message": message}}), status, headers)

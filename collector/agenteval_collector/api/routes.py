@@ -1,5 +1,7 @@
 """The JSON API over HTTP (docs/api.md), and its description; all of it read-only."""
 
+from collections.abc import Sequence
+
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
@@ -7,11 +9,11 @@ from starlette.routing import Route
 
 from agenteval_collector.api.endpoints import ENDPOINTS, Endpoint
 from agenteval_collector.api.openapi import DESCRIPTION_PATH, description
-from agenteval_collector.api.parameters import check_names
-from agenteval_collector.api.ports import Queries
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.responses import json_response
 from agenteval_collector.api.threads import ReadingThreads
 from agenteval_collector.api.wire import encode
+from agenteval_collector.runtime.errors import InvalidRequest
 
 
 class _AnyText(Convertor[str]):
@@ -30,7 +32,7 @@ register_url_convertor("anytext", _AnyText())
 
 
 def api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
-    """A route for each endpoint, which reads in one of these threads, and one for the description of them all."""
+    """Return a route for each endpoint, which reads in one of these threads, and one for their description."""
 
     async def described(request: Request) -> Response:
         return json_response(encode(description()))
@@ -40,7 +42,16 @@ def api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
 
 def _route(endpoint: Endpoint, queries: Queries, reads: ReadingThreads) -> Route:
     async def answer(request: Request) -> Response:
-        check_names(request, *endpoint.parameters)
-        return json_response(await reads.run(lambda: encode(endpoint.read(queries, request))))
+        _check_names(request, endpoint.parameters)
+        asked = {**request.query_params, **request.path_params}
+        return json_response(await reads.run(lambda: encode(endpoint.read(queries, asked))))
 
     return Route(endpoint.path.replace("{session_id}", "{session_id:anytext}"), answer)
+
+
+def _check_names(request: Request, known: Sequence[str]) -> None:
+    """Refuse unknown parameters: a misspelt one would get the answer to another question."""
+    unknown = sorted(set(request.query_params) - set(known))
+    if unknown:
+        there_are = f"there are {', '.join(known)}" if known else "there are none"
+        raise InvalidRequest(f"{unknown[0][:64]!r} is no parameter of {request.url.path[:200]}; {there_are}")

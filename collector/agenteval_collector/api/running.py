@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agenteval_collector.api.documents import SessionFields
-from agenteval_collector.api.rendering import found_document
+from agenteval_collector.api.documents import OutcomeDocument, SessionFields, SessionStatus
+from agenteval_collector.api.rendering import document, found_document
 from agenteval_collector.model.found import Found
 from agenteval_collector.model.running import RunningTrace
 from agenteval_collector.model.session_filter import SessionFilter
+from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.trace_view import TraceView
-from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.finding import Finding
 
 NOT_TOLD_AGAIN = "no process has told of it since this collector was started, and none of its spans has arrived"
@@ -16,7 +16,7 @@ NOT_TOLD_AGAIN = "no process has told of it since this collector was started, an
 
 
 def by_session(running: Iterable[RunningTrace]) -> dict[str, list[RunningTrace]]:
-    """The running traces of each session, by their start."""
+    """Group running traces by session, each by their start."""
     found: dict[str, list[RunningTrace]] = {}
     for trace in sorted(running, key=lambda trace: trace.started_at):
         found.setdefault(trace.session_id, []).append(trace)
@@ -24,31 +24,51 @@ def by_session(running: Iterable[RunningTrace]) -> dict[str, list[RunningTrace]]
 
 
 def trace_ids(running: Mapping[str, Sequence[RunningTrace]]) -> dict[str, list[str]]:
-    """The ids of running traces, by session."""
+    """Return the ids of running traces, by session."""
     return {session_id: [trace.trace_id for trace in traces] for session_id, traces in running.items()}
 
 
-def running_fields(
-    session_id: str, running: Sequence[RunningTrace], found: Found, *, last_seen_at: int
+def running_record(session_id: str, running: Sequence[RunningTrace], now: int) -> SessionRecord:
+    """Return a session none of whose traces is complete, as if it were stored."""
+    return SessionRecord(
+        session_id=session_id,
+        user_id=next((trace.user_id for trace in running if trace.user_id), None),
+        agent=None,
+        services=list(dict.fromkeys(trace.service for trace in running if trace.service)),
+        started_at=running[0].started_at,
+        last_seen_at=now,
+        trace_count=0,
+        is_blind=False,
+    )
+
+
+def session_fields(
+    session: SessionRecord,
+    running: Sequence[RunningTrace],
+    found: Found,
+    *,
+    status: SessionStatus = "running",
+    death: str | None = None,
+    outcomes: Sequence[OutcomeDocument] = (),
+    flagged_traces: Sequence[str] = (),
+    judged_failures: int = 0,
 ) -> SessionFields:
-    """The fields of a session none of whose traces is complete."""
-    return {
-        "session_id": session_id,
-        "user_id": next((trace.user_id for trace in running if trace.user_id), None),
-        "agent": next((trace.agent for trace in running if trace.agent), None),
-        "services": list(dict.fromkeys(trace.service for trace in running if trace.service)),
-        "versions": [],
-        "status": "running",
-        "status_reason": stop_reason(running),
-        "started_at": rfc3339(running[0].started_at),
-        "last_seen_at": rfc3339(last_seen_at),
-        "running_traces": [trace.trace_id for trace in running],
-        "outcomes": [],
-        "flagged_traces": [],
-        "judged_failures": 0,
-        "blind": False,
+    """Return the fields that a session has in a listing and by itself. `status` is its own while none of its traces
+    runs, `death` says why its agent has ended."""
+    return document(
+        SessionFields,
+        session,
+        # The spans that have arrived may name no agent, while those that still run do.
+        agent=session.agent or next((trace.agent for trace in running if trace.agent), None),
+        status="running" if running else status,
+        status_reason=stop_reason(running) or death,
+        blind=session.is_blind,
+        running_traces=[trace.trace_id for trace in running],
+        outcomes=list(outcomes),
+        flagged_traces=list(flagged_traces),
+        judged_failures=judged_failures,
         **found_document(found),
-    }
+    )
 
 
 def stop_reason(running: Iterable[RunningTrace]) -> str | None:

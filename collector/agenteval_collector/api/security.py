@@ -72,7 +72,7 @@ class Keys:
 
 
 def _credential(authorization: str) -> bytes:
-    """The key in an Authorization header; empty, which is no key, where there is none."""
+    """Return the key in an Authorization header; empty, which is no key, where there is none."""
     scheme, _, value = authorization.partition(" ")
     if scheme.lower() == "bearer":
         return value.strip().encode("latin-1")

@@ -6,12 +6,15 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import grpc
+from google.protobuf.message import Message
 
 from agenteval_collector.api.documents import TraceDocument
-from agenteval_collector.api.ports import Feed, Queries, Reports, Subscription
-from agenteval_collector.api.sessions import PARAMETERS, session_filter
+from agenteval_collector.api.endpoints import Asked, read_reliability, read_session, read_sessions, read_trace
+from agenteval_collector.api.ports import Reports
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.starts import starts_report
-from agenteval_collector.api.wire import DEFAULT_LIMIT, MAX_LIMIT, checked_limit, encode, found, trace_id_of
+from agenteval_collector.api.wire import MAX_LIMIT, encode, trace_id_of
+from agenteval_collector.emit.feed import Feed, Lost, Subscription
 from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
 from agenteval_collector.runtime.rpc import abort
@@ -30,6 +33,7 @@ LATEST = 2**63 - 1
 _WAKE_SECONDS = 1.0
 
 Response = TypeVar("Response")
+Sent = TypeVar("Sent", pb.Outcome, pb.Finding)
 
 
 def _answering(
@@ -63,19 +67,16 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def GetTrace(self, request: pb.GetTraceRequest) -> pb.Document:  # noqa: N802
-        trace_id = trace_id_of(request.trace_id)
-        return pb.Document(json=encode(found(self._queries.trace(trace_id), f"trace {trace_id}")))
+        return pb.Document(json=encode(read_trace(self._queries, _asked(request))))
 
     @_answering
     def GetSession(self, request: pb.GetSessionRequest) -> pb.Document:  # noqa: N802
-        session_id = _id("session_id", request.session_id)
-        return pb.Document(json=encode(found(self._queries.session(session_id), f"session {session_id!r}")))
+        _id("session_id", request.session_id)
+        return pb.Document(json=encode(read_session(self._queries, _asked(request))))
 
     @_answering
     def ListSessions(self, request: pb.ListSessionsRequest) -> pb.ListSessionsResponse:  # noqa: N802
-        limit = checked_limit(request.limit or DEFAULT_LIMIT)
-        wanted = session_filter({name: getattr(request, name) for name in PARAMETERS})
-        page = self._queries.sessions(wanted, limit=limit, cursor=request.cursor or None)
+        page = read_sessions(self._queries, _asked(request))
         return pb.ListSessionsResponse(items_json=map(encode, page.items), next_cursor=page.next_cursor or "")
 
     @_answering
@@ -91,7 +92,7 @@ class EvaluationService(EvaluationServiceServicer):
     @_answering
     def LabelTrace(self, request: pb.LabelTraceRequest) -> pb.LabelTraceResponse:  # noqa: N802
         label = _label(request)
-        _check_evaluator(label.name, found(self._queries.trace(label.trace_id), f"trace {label.trace_id}"))
+        _check_evaluator(label.name, read_trace(self._queries, _asked(request)))
         self._reports.label(label)
         return pb.LabelTraceResponse()
 
@@ -105,13 +106,7 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def ListReliability(self, request: pb.ListReliabilityRequest) -> pb.ListReliabilityResponse:  # noqa: N802
-        page = self._queries.reliability(
-            agent=request.agent or None,
-            version=request.version or None,
-            variant=request.variant or None,
-            limit=checked_limit(request.limit or DEFAULT_LIMIT),
-            cursor=request.cursor or None,
-        )
+        page = read_reliability(self._queries, _asked(request))
         return pb.ListReliabilityResponse(items_json=map(encode, page.items), next_cursor=page.next_cursor or "")
 
     @_answering
@@ -158,51 +153,40 @@ def _responses(subscription: Subscription, context: grpc.ServicerContext) -> Ite
                 yield pb.WatchResponse(outcome=outcome_message(evaluation))
             case Finding() as finding:
                 yield pb.WatchResponse(finding=finding_message(finding))
-            case lost:
-                yield pb.WatchResponse(lost=lost.count)
+            case Lost(count):
+                yield pb.WatchResponse(lost=count)
 
 
 def outcome_message(evaluation: Evaluation) -> pb.Outcome:
     """Return an evaluation as the watch stream sends it; fields without a value stay unset."""
     outcome = evaluation.outcome
-    message = pb.Outcome(
-        name=evaluation.name,
-        subject=evaluation.subject,
-        subject_id=evaluation.subject_id,
-        session_id=evaluation.session_id,
-        trace_id=evaluation.trace_id or "",
-        span_id=evaluation.span_id or "",
+    return _message(
+        pb.Outcome,
+        evaluation,
         status=outcome.status,
         score=outcome.value if isinstance(outcome, Score) else None,
-        threshold=evaluation.threshold,
         reason=storable(outcome.reason),
-        method=evaluation.method,
         coverage=outcome.coverage,
         evaluator_version=evaluation.version,
-        revision=evaluation.revision,
         evaluated_at_unix_nano=evaluation.evaluated_at,
     )
-    if evaluation.success is not None:
-        message.success = evaluation.success
-    return message
 
 
 def finding_message(finding: Finding) -> pb.Finding:
     """Return a finding as the watch stream sends it; fields without a value stay unset."""
-    return pb.Finding(
-        kind=finding.kind,
-        severity=finding.severity,
-        mode=finding.mode,
-        session_id=finding.session_id,
-        trace_id=finding.trace_id,
-        span_id=finding.span_id,
-        turn=finding.turn,
-        agent=finding.agent,
-        tool=finding.tool,
+    return _message(
+        pb.Finding,
+        finding,
         reason=storable(finding.reason),
         found_at_unix_nano=finding.found_at,
         metadata_json=encode(dict(finding.metadata)),
     )
+
+
+def _message(kind: type[Sent], source: object, **said: Any) -> Sent:
+    """Return the message of this kind: its fields are the attributes of `source` of the same names, unless said."""
+    names = (field.name for field in kind.DESCRIPTOR.fields)
+    return kind(**{name: said[name] if name in said else getattr(source, name) for name in names})
 
 
 def _missed_seconds(request: pb.WatchRequest) -> float:
@@ -257,6 +241,11 @@ def _check_evaluator(name: str, trace: TraceDocument) -> None:
     if name not in names:
         which = ", ".join(names) if names else "no outcome yet"
         raise InvalidRequest(f"name is {name[:64]!r}; the trace has {which}")
+
+
+def _asked(request: Message) -> Asked:
+    """Return the fields that are set, as the parameters that they are over HTTP."""
+    return {field.name: str(value) for field, value in request.ListFields()}
 
 
 def _optional(request: pb.ReportRunRequest | pb.LabelTraceRequest, field: str) -> Any:

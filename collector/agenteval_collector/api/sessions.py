@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 
 from agenteval_collector.model.session_filter import Below, Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest
-from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
 from otel_agenteval.text import storable
@@ -30,12 +29,12 @@ def session_filter(given: Mapping[str, str]) -> SessionFilter:
 
     Raises InvalidRequest naming the parameter that is wrong.
     """
-    for name, text in given.items():
+    asked = {name: given[name] for name in PARAMETERS if given.get(name)}
+    for name, text in asked.items():
         if len(text) > MAX_TEXT:
             raise InvalidRequest(f"{name} has {len(text)} characters, more than {MAX_TEXT}")
         if storable(text) != text:
             raise InvalidRequest(f"{name} has characters that have no UTF-8")
-    asked = {name: text for name, text in given.items() if text}
     since, until = (_time(name, asked[name]) if name in asked else None for name in ("since", "until"))
     if since is not None and until is not None and since >= until:
         raise InvalidRequest(f"since is {given['since']!r}, not before until, {given['until']!r}")
@@ -49,15 +48,6 @@ def session_filter(given: Mapping[str, str]) -> SessionFilter:
         until=until,
         order=_choice("order", asked.get("order", Order.NEWEST), Order),
     )
-
-
-def parameters_of(wanted: SessionFilter) -> dict[str, str]:
-    """Return the parameters that ask for this filter, without empty ones."""
-    below = f"{wanted.below.name}:{wanted.below.value}" if wanted.below is not None else None
-    order = wanted.order.value if wanted.order is not Order.NEWEST else None
-    times = {name: rfc3339(getattr(wanted, name)) for name in ("since", "until")}
-    given = {name: getattr(wanted, name) for name in PARAMETERS} | times | {"below": below, "order": order}
-    return {name: str(value) for name, value in given.items() if value is not None}
 
 
 def _kind(text: str) -> str:
@@ -84,7 +74,7 @@ def _below(text: str) -> Below:
 
 
 def _time(name: str, text: str) -> int:
-    """Nanoseconds since the Unix epoch of a time in RFC 3339."""
+    """Return a time in RFC 3339 as nanoseconds since the Unix epoch."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

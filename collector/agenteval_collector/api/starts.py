@@ -1,8 +1,8 @@
 """Read a process's report of what runs in it: hostile input, checked and cut."""
 
 import json
-import re
 
+from agenteval_collector.api.wire import hex_id, trace_id_of
 from agenteval_collector.model.reported import reported_finding
 from agenteval_collector.model.running import SpanStart, StartsReport
 from agenteval_collector.runtime.errors import InvalidRequest
@@ -15,12 +15,9 @@ MAX_FINDINGS = 1000
 MAX_TEXT = 1024
 """Characters of an id or a name that are kept."""
 
-_TRACE_DIGITS, _SPAN_DIGITS = 32, 16
-_HEX = re.compile(r"[0-9a-fA-F]+")
-
 
 def starts_report(request: pb.ReportStartsRequest) -> StartsReport:
-    """The report. Raises InvalidRequest naming what cannot be taken."""
+    """Read the report. Raises InvalidRequest naming what cannot be taken."""
     if not request.process_id or len(request.process_id) > MAX_TEXT:
         raise InvalidRequest(f"process_id has {len(request.process_id)} characters, not 1 to {MAX_TEXT}")
     if len(request.starts) > MAX_STARTS or len(request.findings) > MAX_FINDINGS:
@@ -40,8 +37,8 @@ def starts_report(request: pb.ReportStartsRequest) -> StartsReport:
 
 def _start(start: pb.SpanStart) -> SpanStart:
     return SpanStart(
-        trace_id=_hex("trace_id", start.trace_id, _TRACE_DIGITS),
-        span_id=_hex("span_id", start.span_id, _SPAN_DIGITS),
+        trace_id=trace_id_of(start.trace_id),
+        span_id=hex_id("span_id", start.span_id, 16),
         name=start.name[:MAX_TEXT],
         session_id=start.session_id[:MAX_TEXT] or None,
         agent=start.agent[:MAX_TEXT] or None,
@@ -51,7 +48,7 @@ def _start(start: pb.SpanStart) -> SpanStart:
 
 def _finding(said: pb.Finding) -> Finding | None:
     """Return the finding; None where its kind or mode is unknown, as a newer client may send one."""
-    trace_id = _hex("trace_id", said.trace_id, _TRACE_DIGITS)
+    trace_id = trace_id_of(said.trace_id)
     try:
         metadata = json.loads(said.metadata_json) if said.metadata_json else {}
     except (ValueError, RecursionError) as error:
@@ -60,13 +57,7 @@ def _finding(said: pb.Finding) -> Finding | None:
     return reported_finding(
         {**fields, "metadata": metadata},
         trace_id=trace_id,
-        span_id=_hex("span_id", said.span_id, _SPAN_DIGITS),
+        span_id=hex_id("span_id", said.span_id, 16),
         session_id=said.session_id[:MAX_TEXT] or trace_id,
         found_at=said.found_at_unix_nano,
     )
-
-
-def _hex(field: str, text: str, digits: int) -> str:
-    if len(text) != digits or not _HEX.fullmatch(text):
-        raise InvalidRequest(f"{field} is {text[:64]!r}, not {digits} hexadecimal digits")
-    return text.lower()

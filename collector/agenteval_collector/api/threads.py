@@ -44,5 +44,5 @@ class ReadingThreads:
             raise Unavailable(f"no answer from the store within {self._timeout:g} s; ask again") from error
 
     def close(self) -> None:
-        """Takes no more reads and gives up those that wait; does not wait for those that run."""
+        """Take no more reads and give up those that wait; do not wait for those that run."""
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -11,11 +11,11 @@ Document = TypeVar("Document")
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
-_TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
+_HEX = re.compile(r"[0-9a-fA-F]+")
 
 
 def encode(document: object) -> bytes:
-    """`document` as JSON in ASCII.
+    """Return `document` as JSON in ASCII.
 
     ASCII because recorded content may hold lone surrogates, which have no UTF-8, and C1 control characters,
     which a terminal obeys. NaN and the infinities, which JSON does not have, become their names.
@@ -38,30 +38,31 @@ def _finite(value: Any) -> Any:
 
 
 def trace_id_of(text: str) -> str:
-    """The trace id in `text`, in lower case. Raises InvalidRequest for anything but 32 hex digits."""
-    if not _TRACE_ID.fullmatch(text):
-        raise InvalidRequest(f"trace_id is {text[:64]!r}, not 32 hexadecimal digits")
+    """Return the trace id in `text`, in lower case. Raises InvalidRequest for anything but 32 hex digits."""
+    return hex_id("trace_id", text, 32)
+
+
+def hex_id(field: str, text: str, digits: int) -> str:
+    """Return the id in `text`, in lower case. Raises InvalidRequest that names `field` for anything else."""
+    if len(text) != digits or not _HEX.fullmatch(text):
+        raise InvalidRequest(f"{field} is {text[:64]!r}, not {digits} hexadecimal digits")
     return text.lower()
 
 
 def limit_of(text: str | None) -> int:
-    """The page size in the query parameter `text`; None is the default. Raises InvalidRequest outside 1..500."""
+    """Return the page size in the parameter `text`; None is the default. Raises InvalidRequest outside 1..500."""
     if text is None:
         return DEFAULT_LIMIT
     if not re.fullmatch(r"[0-9]{1,9}", text):
         raise InvalidRequest(f"limit is {text[:64]!r}, not a number from 1 to {MAX_LIMIT}")
-    return checked_limit(int(text))
-
-
-def checked_limit(limit: int) -> int:
-    """`limit` itself. Raises InvalidRequest outside 1..500."""
+    limit = int(text)
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidRequest(f"limit is {limit}, not a number from 1 to {MAX_LIMIT}")
     return limit
 
 
 def found(document: Document | None, what: str) -> Document:
-    """`document` itself. Raises NotFound that names `what` where there is none."""
+    """Return the document. Raises NotFound that names `what` where there is none."""
     if document is None:
         raise NotFound(f"{what} is not known to this collector")
     return document

@@ -15,17 +15,17 @@ COMMANDS: Final = {
     "session": "read",
     "trace": "read",
     "why": "read",
-    "label": "label",
-    "judge": "judge",
+    "label": "tell",
+    "judge": "tell",
     "agreement": "read",
-    "reliability": "reliability",
+    "reliability": "read",
     "config": "settings",
 }
 """The module of each command; `run` is carried out by the client (`otel_agenteval.command`)."""
 
 
 def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The application with these commands."""
+    """Return the application with these commands."""
     app = typer.Typer(
         name="agenteval",
         help="Live evaluation of LLM agents on OpenTelemetry.",
@@ -43,7 +43,7 @@ def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 
 def main() -> None:
-    """The console script's entry point."""
+    """Run the command that was asked for: the entry point of the console script."""
     command_line(COMMANDS.keys() & set(sys.argv[1:2]) or COMMANDS)()
 
 

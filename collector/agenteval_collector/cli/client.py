@@ -4,7 +4,7 @@ import json
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from agenteval_collector.runtime.addresses import is_loopback
@@ -25,7 +25,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def get(url: str, path: str, key: str | None) -> str:
-    """The JSON document at `path` of the collector at `url`, as text.
+    """Return the JSON document at `path` of the collector at `url`, as text.
 
     Raises ApiError where no collector answers, where it refuses the key, or does not know what was asked for.
     """
@@ -46,13 +46,25 @@ def get(url: str, path: str, key: str | None) -> str:
     return body.decode()
 
 
-def _request(url: str, path: str, key: str | None) -> Request:
+def address_parts(address: str) -> SplitResult | None:
+    """Return the parts of an address that http or https can reach; None for anything else."""
     try:
-        parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and parts.hostname is not None and parts.port != 0
+        parts = urlsplit(address)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        valid = False
-    if not valid:
+        return None
+    return parts if is_usable else None
+
+
+def wants_key(address: str, key: str | None) -> str:
+    """Say that the collector did not answer for want of the right key."""
+    which = "does not accept this key" if key else "wants a key"
+    return f"the collector at {address} {which}: give it with --api-key or AGENTEVAL_API_KEY"
+
+
+def _request(url: str, path: str, key: str | None) -> Request:
+    parts = address_parts(url)
+    if parts is None:
         raise ApiError(f"--url is {url!r}, not an address such as http://127.0.0.1:4319")
     headers = {"Accept": "application/json"}
     if key:
@@ -64,8 +76,7 @@ def _request(url: str, path: str, key: str | None) -> Request:
 
 def _refusal(url: str, error: HTTPError, key: str | None) -> str:
     if error.code == 401:
-        which = "does not accept this key" if key else "wants a key"
-        return f"the collector at {url} {which}: give it with --api-key or AGENTEVAL_API_KEY"
+        return wants_key(url, key)
     match _decoded(error.read(MAX_BODY_BYTES)):
         case {"error": {"message": str(message)}}:
             return message

@@ -11,11 +11,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from agenteval_collector.cli.failing import fail
 from agenteval_collector.cli.settings import ConfigFile, effective
+from agenteval_collector.cli.terminal import fail
 from agenteval_collector.config import ConfigError
 from agenteval_collector.runtime.errors import CollectorError
-from agenteval_collector.wiring.collector import Collector
 
 SWITCH_INTERVAL: Final = 0.001
 """Seconds that a thread computes at the most while others wait for the interpreter. What arrives passes five threads,
@@ -33,6 +32,9 @@ def collector(
 
     Prints one JSON line with the addresses on stdout when it is ready; logs go to stderr. SIGTERM drains and ends it.
     """
+    # Here, so that `--help` is quick.
+    from agenteval_collector.wiring.collector import Collector  # noqa: PLC0415
+
     logging.basicConfig(
         force=True, stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

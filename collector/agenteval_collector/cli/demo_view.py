@@ -4,7 +4,7 @@ from rich.console import Group
 from rich.text import Text
 
 from agenteval_collector.api.documents import FindingDocument, TraceDocument
-from agenteval_collector.api.ports import Queries
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.cli.tables import finding_table, session_table, trace_table
 from agenteval_collector.demo.scripts import SCRIPTS
 from agenteval_collector.model.session_filter import Order, SessionFilter
@@ -12,7 +12,7 @@ from agenteval_collector.runtime.clock import SystemClock
 
 
 def demo_view(queries: Queries, width: int) -> Group:
-    """The findings, the worst session first; below them the scores of each trace."""
+    """Return the findings, the worst session first; below them the scores of each trace."""
     names = {script.session for script in SCRIPTS}
     listed = queries.sessions(SessionFilter(order=Order.ATTENTION)).items
     sessions = [session for session in listed if session["session_id"] in names]
@@ -25,7 +25,7 @@ def demo_view(queries: Queries, width: int) -> Group:
 
 
 def sample_traces(queries: Queries) -> list[TraceDocument]:
-    """The traces of the sample agents that are evaluated, by session and time."""
+    """Return the traces of the sample agents that are evaluated, by session and time."""
     found: list[TraceDocument] = []
     for script in SCRIPTS:
         session = queries.session(script.session)

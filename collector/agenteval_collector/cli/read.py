@@ -1,17 +1,21 @@
-"""`agenteval sessions`, `session`, `trace`, `why` and `agreement`: ask a collector over its API."""
+"""Commands that ask a collector over its API: `sessions`, `session`, `trace`, `why`, `agreement`, `reliability`."""
 
 import json
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 import typer
 
+from agenteval_collector.api.documents import ReliabilityPage
 from agenteval_collector.api.explanation import about_outcomes, about_trace
 from agenteval_collector.cli.client import ApiError, get
-from agenteval_collector.cli.failing import fail
+from agenteval_collector.cli.reliability_tables import show_agents, show_comparison, show_reliability
 from agenteval_collector.cli.show import show_explanation, show_session, show_sessions, show_trace
 from agenteval_collector.cli.show_judging import show_agreement, show_judgements
-from agenteval_collector.cli.terminal import clean
+from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.loops.setting_values import seconds
@@ -72,11 +76,8 @@ def sessions(
     }
     asked = {name: value for name, value in wanted.items() if value}
     query = {"limit": str(limit), "order": order, **asked}
-    body = fetch(url, f"/api/v1/sessions?{urlencode(query)}", api_key)
-    if as_json:
-        typer.echo(body)
-    else:
-        show_sessions(json.loads(body), now=SystemClock().now(), filtered=bool(asked))
+    show = partial(show_sessions, now=SystemClock().now(), filtered=bool(asked))
+    _answer(show, f"/api/v1/sessions?{urlencode(query)}", url, api_key, as_json)
 
 
 def session(
@@ -86,20 +87,13 @@ def session(
     as_json: AsJson = False,
 ) -> None:
     """Show a session: its findings, its scores, and its traces with their ids and signals."""
-    body = fetch(url, f"/api/v1/sessions/{quote(session_id, safe='')}", api_key)
-    if as_json:
-        typer.echo(body)
-    else:
-        show_session(json.loads(body), now=SystemClock().now())
+    show = partial(show_session, now=SystemClock().now())
+    _answer(show, f"/api/v1/sessions/{quote(session_id, safe='')}", url, api_key, as_json)
 
 
 def trace(trace_id: TraceId, url: Url = DEFAULT_URL, api_key: Key = None, as_json: AsJson = False) -> None:
     """Show a trace: its findings, what was said, which tools were called, and its outcomes."""
-    body = fetch(url, f"/api/v1/traces/{quote(trace_id, safe='')}", api_key)
-    if as_json:
-        typer.echo(body)
-    else:
-        show_trace(json.loads(body))
+    _answer(show_trace, f"/api/v1/traces/{quote(trace_id, safe='')}", url, api_key, as_json)
 
 
 def why(
@@ -111,12 +105,11 @@ def why(
 ) -> None:
     """Explain a trace: what was found and what could be seen, each score, what to switch on for missing ones."""
     path = f"/api/v1/traces/{quote(trace_id, safe='')}"
-    document = json.loads(fetch(url, path, api_key))
-    judgements = json.loads(fetch(url, f"{path}/judgements", api_key))["items"]
-    notes = about_trace(document) + about_outcomes(document)
+    document = json.loads(_fetch(url, path, api_key))
+    judgements = json.loads(_fetch(url, f"{path}/judgements", api_key))["items"]
+    notes = [*about_trace(document), *about_outcomes(document)]
     if as_json:
-        explanation = [{"text": note.text, "advice": note.advice} for note in notes]
-        typer.echo(json.dumps({**document, "explanation": explanation, "judgements": judgements}))
+        typer.echo(json.dumps({**document, "explanation": list(map(asdict, notes)), "judgements": judgements}))
     else:
         show_explanation(notes)
         show_judgements(document, judgements, full=full)
@@ -129,27 +122,64 @@ def agreement(
     as_json: AsJson = False,
 ) -> None:
     """Compare scores with the labels that people gave (`agenteval label`): kappa, correlation and drift."""
-    body = fetch(url, f"/api/v1/agreement?{urlencode({'name': name} if name else {})}", api_key)
+    path = f"/api/v1/agreement?{urlencode({'name': name} if name else {})}"
+    _answer(lambda page: show_agreement(page["items"]), path, url, api_key, as_json)
+
+
+def reliability(
+    agent: Annotated[str | None, typer.Option(help="Only this agent.")] = None,
+    version: Annotated[str | None, typer.Option(help="Only this service.version.")] = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="BEFORE AFTER", help="Two versions side by side, and how likely the second is better."),
+    ] = None,
+    variant: Annotated[
+        str, typer.Option(help="Of the published formulas: page, or 2026-06 for the authors' later ones.")
+    ] = "page",
+    limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many versions, the newest.")] = 50,
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how reliable agents are over repeated runs of their tasks."""
+    query = {"variant": variant, **({"agent": agent} if agent else {})}
+    if compare is not None:
+        if version is not None:
+            raise typer.BadParameter("give the two versions with --compare alone", param_hint="--version")
+        query |= {"before": compare[0], "after": compare[1]}
+        _answer(show_comparison, f"/api/v1/reliability/comparison?{urlencode(query)}", url, api_key, as_json)
+        return
+    query |= {"limit": str(limit), **({"version": version} if version else {})}
+
+    def show(page: ReliabilityPage) -> None:
+        if page["items"] or not (agent or version):
+            show_reliability(page["items"], more=page["next_cursor"] is not None)
+        else:
+            _answer(lambda others: show_agents(others["items"]), "/api/v1/reliability", url, api_key, False)
+
+    _answer(show, f"/api/v1/reliability?{urlencode(query)}", url, api_key, as_json)
+
+
+def _answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as_json: bool) -> None:
+    """Print the collector's answer, as JSON or as `show` does."""
+    body = _fetch(url, path, key)
     if as_json:
         typer.echo(body)
     else:
-        show_agreement(json.loads(body)["items"])
+        show(json.loads(body))
 
 
-def _time(text: str | None) -> str | None:
-    """A time for the API; `30m` and the like are that long ago."""
-    if text is None:
-        return None
-    try:
-        ago = seconds(text)
-    except ValueError:
-        return text
-    return rfc3339(SystemClock().now() - round(ago * 1e9))
-
-
-def fetch(url: str, path: str, key: str | None) -> str:
-    """The collector's answer; ends the command with a sentence where it cannot be asked."""
+def _fetch(url: str, path: str, key: str | None) -> str:
+    """Return the collector's answer; end the command with a sentence where it cannot be asked."""
     try:
         return get(url, path, key)
     except ApiError as error:
         fail(clean(str(error)))
+
+
+def _time(text: str | None) -> str | None:
+    """Return a time for the API; `30m` and the like are that long ago."""
+    try:
+        return rfc3339(SystemClock().now() - round(seconds(text) * 1e9)) if text else None
+    except ValueError:
+        return text

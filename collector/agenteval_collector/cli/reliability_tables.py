@@ -43,7 +43,7 @@ BETTER, WORSE = 0.95, 0.05
 
 
 def show_reliability(items: Sequence[ReliabilityDocument], *, more: bool = False) -> None:
-    """Each agent's version by itself; `more`: there are older ones."""
+    """Print each agent's version by itself; `more`: there are older ones."""
     out = console()
     if not items:
         out.print("No runs yet. Name them in the agent: `with otel_agenteval.run(task_id=..., run_id=...) as run:`,")
@@ -109,6 +109,9 @@ def show_comparison(comparison: ComparisonDocument) -> None:
 
 def show_agents(items: Sequence[ReliabilityDocument]) -> None:
     """Print which agents and versions there are, for somebody who asked for another one."""
+    if not items:
+        show_reliability(items)
+        return
     out = console()
     out.print("No runs of this agent and version. There are runs of:")
     for item in items:

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from agenteval_collector.cli.failing import fail
+from agenteval_collector.cli.terminal import fail
 from agenteval_collector.config import ConfigError, Settings, load
 
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file with settings.")]
 
 
 def effective(file: Path | None, flags: dict[str, Any] | None = None) -> Settings:
-    """The settings; ends the command with what is wrong with them."""
+    """Return the settings; end the command with what is wrong with them."""
     try:
         return load(file, os.environ, flags)
     except ConfigError as error:

@@ -17,8 +17,7 @@ from agenteval_collector.api.documents import (
     TraceDocument,
 )
 from agenteval_collector.api.explanation import about_unjudged, judge_trouble
-from agenteval_collector.api.notes import Note
-from agenteval_collector.api.sight import about_sight
+from agenteval_collector.api.visibility import Note, about_visibility
 from agenteval_collector.cli.tables import score, session_table, severity
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.web.findings import grouped, kind_words, unshown, worst_first
@@ -27,7 +26,7 @@ from otel_agenteval.outcome import Status
 
 
 def show_sessions(page: SessionPage, *, now: int, filtered: bool = False) -> None:
-    """A table of a page of sessions; `now` in nanoseconds since the Unix epoch. `filtered`: not all were asked for."""
+    """Print a page of sessions; `now` in nanoseconds since the Unix epoch. `filtered`: not all were asked for."""
     out = console()
     if not page["items"]:
         out.print(_no_sessions(filtered))
@@ -51,7 +50,7 @@ def _no_sessions(filtered: bool) -> str:
 
 
 def show_session(session: SessionDocument, *, now: int) -> None:
-    """The scores of a session, and its traces with their signals; `now` in nanoseconds since the Unix epoch."""
+    """Print the scores of a session, and its traces with their signals; `now` in nanoseconds since the Unix epoch."""
     out = console()
     out.print(session_table([session], now=now, width=out.width))
     if session["status_reason"] is not None:
@@ -106,7 +105,7 @@ def show_trace(trace: TraceDocument) -> None:
     for finding in worst_first(trace["findings"]):
         _show_finding(finding)
     _show_more(trace)
-    out.print(content(about_sight(trace).text, "dim"))
+    out.print(content(about_visibility(trace).text, "dim"))
     for turn in trace["turns"]:
         out.print()
         _show_said("user", turn["input"])
@@ -121,7 +120,7 @@ def show_trace(trace: TraceDocument) -> None:
 
 
 def show_explanation(notes: Sequence[Note]) -> None:
-    """Each note as a paragraph, its advice below it; the same advice is given once."""
+    """Print each note as a paragraph, its advice below it; the same advice is given once."""
     out = console()
     given = set()
     for note in notes:
@@ -150,7 +149,7 @@ def _show_course(session: SessionDocument) -> None:
 
 
 def _show_groups(session: SessionDocument) -> None:
-    """The findings of a session by kind, the worst first, with the traces that have them."""
+    """Print the findings of a session by kind, the worst first, with the traces that have them."""
     out = console()
     if not session["findings"]:
         out.print(Text("No finding in what was seen; `agenteval why TRACE` says what that was.", "dim"))
@@ -236,6 +235,6 @@ def _show_outcomes(outcomes: Sequence[OutcomeDocument], labels: Sequence[LabelDo
 
 
 def _people(name: str, labels: Sequence[LabelDocument]) -> Text:
-    """The labels of this score."""
+    """Return the labels of this score."""
     said = (f"{label['author'] or ''} {number(label['value'])}".strip() for label in labels if label["name"] == name)
     return content("\n".join(said))

@@ -29,7 +29,7 @@ _TEXTS: Mapping[str, _Text] = {
 
 
 def show_judgements(trace: TraceDocument, exchanges: Sequence[ExchangeDocument], *, full: bool) -> None:
-    """Each question with what came back; texts are cut where not `full`."""
+    """Print each question with what came back; texts are cut where not `full`."""
     out = console()
     if not exchanges:
         if any(outcome["method"] == "llm" and outcome["status"] == "scored" for outcome in trace["outcomes"]):
@@ -53,7 +53,7 @@ def show_judgements(trace: TraceDocument, exchanges: Sequence[ExchangeDocument],
 
 
 def show_agreement(items: Sequence[AgreementDocument]) -> None:
-    """A table of evaluators with their figures; what is undefined, and why, below it."""
+    """Print a table of evaluators with their figures; what is undefined, and why, below it."""
     out = console()
     if not items:
         out.print("No scored trace has a label. Give some: `agenteval label TRACE NAME VALUE`.")
@@ -100,6 +100,6 @@ def _figure(item: AgreementDocument, name: str) -> Text:
 
 
 def _drift(item: AgreementDocument, key: Literal["mean_score", "mean_label"]) -> str:
-    """The mean of the older half and of the newer one."""
+    """Return the mean of the older half and of the newer one."""
     older, newer = item["older"], item["newer"]
     return "–" if older is None or newer is None else f"{number(older[key])} → {number(newer[key])}"

@@ -43,8 +43,9 @@ WIDE = 140
 
 
 def session_table(sessions: Sequence[SessionItem | SessionDocument], *, now: int, width: int) -> Table:
-    """Sessions with their worst findings and their scores, in the given order; `now` in nanoseconds since the Unix
-    epoch. A terminal narrower than `WIDE` columns has room for what says where to look, and not for the rest.
+    """Return sessions with their worst findings and their scores, in the given order; `now` in ns since the Unix epoch.
+
+    A terminal narrower than `WIDE` columns has room for what says where to look, and not for the rest.
     """
     listed = _cut_table("session", "agent")
     # The first two share what the others leave.
@@ -60,7 +61,7 @@ def session_table(sessions: Sequence[SessionItem | SessionDocument], *, now: int
 
 
 def _cells(session: SessionItem | SessionDocument, now: int) -> dict[str, Text]:
-    """The session's cells, by the heading of their column."""
+    """Return the session's cells, by the heading of their column."""
     reliability = named(session["outcomes"], "agent_reliability")
     # Nothing low is only said where somebody has judged.
     unjudged = reliability is not None and reliability["status"] == Status.NO_JUDGE
@@ -80,7 +81,7 @@ def _cells(session: SessionItem | SessionDocument, now: int) -> dict[str, Text]:
 
 
 def worst(session: SessionItem | SessionDocument) -> Text:
-    """The worst findings of a session: how many there are, and of which kinds."""
+    """Return the worst findings of a session: how many there are, and of which kinds."""
     severity = session["worst"]
     if severity == "none":
         return Text("nothing recorded" if session["blind"] else "none found", "dim")
@@ -90,12 +91,12 @@ def worst(session: SessionItem | SessionDocument) -> Text:
 
 
 def severity(value: str) -> Text:
-    """A severity in its colour."""
+    """Return a severity in its colour."""
     return content(value, _SEVERITIES.get(value, ""))
 
 
 def finding_table(found: Mapping[str, Sequence[FindingDocument]]) -> Table:
-    """The findings of sessions by kind, each kind with how often it was found and the evidence of the first."""
+    """Return the findings of sessions by kind, each kind with how often it was found and the evidence of the first."""
     kinds = _cut_table("session", "severity", "finding")
     kinds.add_column("count", justify="right", no_wrap=True)
     kinds.add_column("evidence", no_wrap=True, overflow="ellipsis", ratio=1)
@@ -112,7 +113,7 @@ def finding_table(found: Mapping[str, Sequence[FindingDocument]]) -> Table:
 
 
 def trace_table(traces: Sequence[TraceDocument]) -> Table:
-    """Traces with what was asked and the scores that any of them has, in the given order; long texts are cut."""
+    """Return traces with what was asked and the scores that any of them has, in the given order; long texts are cut."""
     listed = _cut_table()
     scored = {outcome["name"] for trace in traces for outcome in trace["outcomes"] if outcome["status"] in _SHOWN}
     names = {short: name for short, name in _SHORT.items() if name in scored}
@@ -128,7 +129,7 @@ def trace_table(traces: Sequence[TraceDocument]) -> Table:
 
 
 def score(outcome: OutcomeDocument | None) -> Text:
-    """An outcome's score, coloured by success; its status where it has none, a dash where none is to be expected."""
+    """Return a score, coloured by success; the status where there is none, a dash where none is to be expected."""
     if outcome is None or outcome["status"] == "not_applicable":
         return Text("–", "dim")
     if outcome["score"] is None:
@@ -137,7 +138,7 @@ def score(outcome: OutcomeDocument | None) -> Text:
 
 
 def _brief(outcome: OutcomeDocument | None) -> Text:
-    """The same in four characters."""
+    """Return the same in four characters."""
     if outcome is not None and outcome["score"] is not None:
         return score(outcome)
     return Text(*_MARKS.get(outcome["status"] if outcome else "", ("–", "dim")))
@@ -154,7 +155,7 @@ def _count(number: int) -> Text:
 
 
 def _cut_table(*columns: str) -> Table:
-    """A table that is as wide as the terminal, and cuts what does not fit."""
+    """Return a table that is as wide as the terminal, and cuts what does not fit."""
     made = table(*columns, whole=columns)
     made.expand = True
     for column in made.columns:

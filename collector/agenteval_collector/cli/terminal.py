@@ -1,10 +1,12 @@
-"""Recorded content on a terminal: nothing in it may move the cursor, change colours, or reorder what is read."""
+"""What commands write. Recorded content may not move the cursor, change colours, or reorder what is read."""
 
 import os
 import re
 import sys
 from collections.abc import Collection
+from typing import NoReturn
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,17 +19,17 @@ _UNSAFE = re.compile(
 
 
 def clean(text: str) -> str:
-    """`text` with every unsafe character spelled out, such as `\\u001b`."""
+    """Return `text` with every unsafe character spelled out, such as `\\u001b`."""
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def content(text: str, style: str = "") -> Text:
-    """Recorded content, cleaned and free of markup."""
+    """Return recorded content, cleaned and free of markup."""
     return Text(clean(text), style)
 
 
 def table(*columns: str | Text, right: Collection[str] = (), whole: Collection[str] = ()) -> Table:
-    """A table with these headings, without lines: those in `right` stand to the right, those in `whole` never break."""
+    """Return a table without lines: columns in `right` stand to the right, those in `whole` never break."""
     made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name in columns:
         made.add_column(
@@ -37,8 +39,14 @@ def table(*columns: str | Text, right: Collection[str] = (), whole: Collection[s
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Standard output, or standard error. Markup is off: styles are given to `Text`, never written into strings."""
+    """Return standard output, or standard error. Markup is off: styles are given to `Text`, not written into text."""
     # A pipe has no width; rich would fold ids at 80 columns, which then no grep finds.
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
+
+
+def fail(message: str) -> NoReturn:
+    """End the command with a sentence on stderr and exit code 1."""
+    typer.echo(f"agenteval: {message}", err=True)
+    raise typer.Exit(1)

@@ -50,98 +50,88 @@ class Script:
 
     agent: str
     session: str
-    about: str
     exchanges: Sequence[Exchange]
     tools: Mapping[str, Mapping[str, Any]]
     """The JSON schemas of the arguments of the agent's tools, by name."""
 
 
 def play(script: Script, endpoint: str, pause: Callable[[float], object]) -> int:
-    """Hold the conversation; the number of traces it made. `pause` stands for the time that thinking takes, in
+    """Hold the conversation; return the number of traces it made. `pause` stands for the time that thinking takes, in
     seconds. Returns when the collector at `endpoint` has every span, or after a few seconds without it."""
     provider = TracerProvider(resource=Resource.create({"service.name": script.agent, "service.version": "1.0"}))
     provider.add_span_processor(otel_agenteval.AgentEvalSpanProcessor(endpoint=endpoint))
-    tracer = provider.get_tracer("agenteval.samples")
-    said: list[dict[str, Any]] = []
+    conversation = _Conversation(script, provider.get_tracer("agenteval.samples"), pause)
     try:
         with otel_agenteval.session(script.session, user_id="demo"):
             for exchange in script.exchanges:
-                _exchange(tracer, script, exchange, said, pause)
+                conversation.hold(exchange)
                 provider.force_flush(5_000)
     finally:
         provider.shutdown()
     return len(script.exchanges)
 
 
-def _exchange(
-    tracer: Tracer,
-    script: Script,
-    exchange: Exchange,
-    said: list[dict[str, Any]],
-    pause: Callable[[float], object],
-) -> None:
-    """Make one trace: an agent run with its model calls and tool calls. Adds what is said in it to `said`."""
-    asked = _message("user", {"type": "text", "content": exchange.user})
-    said.append(asked)
-    with tracer.start_as_current_span(f"invoke_agent {script.agent}") as run:
-        _describe(run, "invoke_agent", {semconv.GEN_AI_AGENT_NAME: script.agent})
-        run.set_attribute(semconv.GEN_AI_INPUT_MESSAGES, json.dumps([asked]))
-        for number, call in enumerate(exchange.calls):
-            call_id = f"call_{number}"
-            request = {"type": "tool_call", "id": call_id, "name": call.tool, "arguments": call.arguments}
-            plan = [{"type": "text", "content": exchange.plan}] if exchange.plan and number == 0 else []
-            _chat(tracer, script, said, [*plan, request], "tool_call", pause)
-            response = _execute(tracer, call, call_id, pause)
-            said.append(_message("tool", {"type": "tool_call_response", "id": call_id, "response": response}))
-        if exchange.error is not None:
-            with _model_call(tracer, script, said) as asking:
-                _fail(asking, exchange.error)
-            _fail(run, exchange.error)
-            return
-        answer = _chat(tracer, script, said, [{"type": "text", "content": exchange.answer}], exchange.finish, pause)
-        run.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([answer]))
+class _Conversation:
+    """A sample agent, with all that was said to it and by it."""
 
+    def __init__(self, script: Script, tracer: Tracer, pause: Callable[[float], object]) -> None:
+        self._script = script
+        self._tracer = tracer
+        self._pause = pause
+        self._said: list[dict[str, Any]] = []
 
-def _chat(
-    tracer: Tracer,
-    script: Script,
-    said: list[dict[str, Any]],
-    parts: Sequence[dict[str, Any]],
-    finish: str,
-    pause: Callable[[float], object],
-) -> dict[str, Any]:
-    """Return a model call that replies to `said` with `parts`, and ends for the reason `finish`; the reply, which is
-    added."""
-    reply = {**_message("assistant", *parts), "finish_reason": finish}
-    with _model_call(tracer, script, said) as call:
-        call.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([reply]))
-        pause(0.4)
-    said.append(reply)
-    return reply
+    def hold(self, exchange: Exchange) -> None:
+        """Make one trace: an agent run with its model calls and tool calls."""
+        asked = _message("user", {"type": "text", "content": exchange.user})
+        self._said.append(asked)
+        with self._tracer.start_as_current_span(f"invoke_agent {self._script.agent}") as run:
+            _describe(run, "invoke_agent", {semconv.GEN_AI_AGENT_NAME: self._script.agent})
+            run.set_attribute(semconv.GEN_AI_INPUT_MESSAGES, json.dumps([asked]))
+            for number, call in enumerate(exchange.calls):
+                call_id = f"call_{number}"
+                request = {"type": "tool_call", "id": call_id, "name": call.tool, "arguments": call.arguments}
+                plan = [{"type": "text", "content": exchange.plan}] if exchange.plan and number == 0 else []
+                self._chat([*plan, request], "tool_call")
+                response = self._execute(call, call_id)
+                self._said.append(_message("tool", {"type": "tool_call_response", "id": call_id, "response": response}))
+            if exchange.error is not None:
+                with self._model_call() as asking:
+                    _fail(asking, exchange.error)
+                _fail(run, exchange.error)
+                return
+            answer = self._chat([{"type": "text", "content": exchange.answer}], exchange.finish)
+            run.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([answer]))
 
+    def _chat(self, parts: Sequence[dict[str, Any]], finish: str) -> dict[str, Any]:
+        """Call the model, which replies with `parts` and ends for the reason `finish`; return the reply."""
+        reply = {**_message("assistant", *parts), "finish_reason": finish}
+        with self._model_call() as call:
+            call.set_attribute(semconv.GEN_AI_OUTPUT_MESSAGES, json.dumps([reply]))
+            self._pause(0.4)
+        self._said.append(reply)
+        return reply
 
-@contextmanager
-def _model_call(tracer: Tracer, script: Script, said: Sequence[dict[str, Any]]) -> Iterator[Span]:
-    """Open the span of a model call that is sent what was said so far."""
-    tools = [{"type": "function", "name": name, "parameters": schema} for name, schema in script.tools.items()]
-    with tracer.start_as_current_span(f"chat {MODEL}", kind=SpanKind.CLIENT) as span:
-        _describe(span, "chat", {semconv.GEN_AI_REQUEST_MODEL: MODEL, semconv.GEN_AI_PROVIDER_NAME: "sample"})
-        span.set_attribute(semconv.GEN_AI_TOOL_DEFINITIONS, json.dumps(tools))
-        span.set_attribute(semconv.GEN_AI_INPUT_MESSAGES, json.dumps(said))
-        yield span
+    @contextmanager
+    def _model_call(self) -> Iterator[Span]:
+        """Open the span of a model call that is sent what was said so far."""
+        tools = [{"type": "function", "name": name, "parameters": each} for name, each in self._script.tools.items()]
+        with self._tracer.start_as_current_span(f"chat {MODEL}", kind=SpanKind.CLIENT) as span:
+            _describe(span, "chat", {semconv.GEN_AI_REQUEST_MODEL: MODEL, semconv.GEN_AI_PROVIDER_NAME: "sample"})
+            span.set_attribute(semconv.GEN_AI_TOOL_DEFINITIONS, json.dumps(tools))
+            span.set_attribute(semconv.GEN_AI_INPUT_MESSAGES, json.dumps(self._said))
+            yield span
 
-
-def _execute(tracer: Tracer, call: Call, call_id: str, pause: Callable[[float], object]) -> str:
-    """Run a tool; what the model gets to see of it."""
-    with tracer.start_as_current_span(f"execute_tool {call.tool}") as span:
-        _describe(span, "execute_tool", {semconv.GEN_AI_TOOL_NAME: call.tool, semconv.GEN_AI_TOOL_CALL_ID: call_id})
-        span.set_attribute(semconv.GEN_AI_TOOL_CALL_ARGUMENTS, json.dumps(call.arguments))
-        pause(0.25)
-        if call.error is not None:
-            _fail(span, call.error)
-            return f"Error: {call.error}"
-        span.set_attribute(semconv.GEN_AI_TOOL_CALL_RESULT, call.result)
-        return call.result
+    def _execute(self, call: Call, call_id: str) -> str:
+        """Run a tool; return what the model gets to see of it."""
+        with self._tracer.start_as_current_span(f"execute_tool {call.tool}") as span:
+            _describe(span, "execute_tool", {semconv.GEN_AI_TOOL_NAME: call.tool, semconv.GEN_AI_TOOL_CALL_ID: call_id})
+            span.set_attribute(semconv.GEN_AI_TOOL_CALL_ARGUMENTS, json.dumps(call.arguments))
+            self._pause(0.25)
+            if call.error is not None:
+                _fail(span, call.error)
+                return f"Error: {call.error}"
+            span.set_attribute(semconv.GEN_AI_TOOL_CALL_RESULT, call.result)
+            return call.result
 
 
 def _describe(span: Span, operation: str, attributes: dict[str, str]) -> None:

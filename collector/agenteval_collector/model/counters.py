@@ -7,31 +7,31 @@ class Telemetry(Protocol):
     """The counters of the stages' own work. Each call adds to one counter. Thread-safe."""
 
     def received(self, spans: int) -> None:
-        """Spans and log records of an acknowledged request."""
+        """Count spans and log records of an acknowledged request."""
 
     def rejected(self, spans: int) -> None:
-        """Spans and log records that were refused one by one (invalid ids, too large)."""
+        """Count spans and log records that were refused one by one (invalid ids, too large)."""
 
     def refused(self, error_type: str) -> None:
-        """A request that was refused as a whole, by the type of the error."""
+        """Count a request that was refused as a whole, by the type of the error."""
 
     def own_scope(self, spans: int) -> None:
-        """Spans and log records of our own instrumentation scopes, dropped so that we never evaluate ourselves."""
+        """Count spans and log records of our own instrumentation scopes, which are never evaluated."""
 
     def unread(self, kind: str, values: int) -> None:
         """Recorded values that no dialect could read, by a short name of what they were."""
 
     def late(self, spans: int) -> None:
-        """Spans and log records that came after their trace was scored."""
+        """Count spans and log records that came after their trace was scored."""
 
     def replayed(self, requests: int) -> None:
-        """Requests read again from the log after a restart."""
+        """Count requests read again from the log after a restart."""
 
     def released_early(self, traces: int) -> None:
-        """Traces scored before they were complete, to keep memory bounded or because they grew too old."""
+        """Count traces scored before they were complete, to keep memory bounded or because they grew too old."""
 
     def dropped(self, queue: str, count: int) -> None:
-        """Items that a full queue lost, by its name."""
+        """Count items that a full queue lost, by its name."""
 
 
 class NoTelemetry:

@@ -1,6 +1,8 @@
 """The effort that a trace or a session took."""
 
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import Final
 
 
@@ -14,22 +16,14 @@ class Effort:
     usd: float | None = 0
 
     def __add__(self, other: "Effort") -> "Effort":
-        return self._by(other, 1)
+        return self._with(other, operator.add)
 
     def __sub__(self, other: "Effort") -> "Effort":
-        return self._by(other, -1)
+        return self._with(other, operator.sub)
 
-    def _by(self, other: "Effort", sign: int) -> "Effort":
-        return Effort(
-            steps=_sum(self.steps, other.steps, sign),
-            tokens=_sum(self.tokens, other.tokens, sign),
-            seconds=_sum(self.seconds, other.seconds, sign),
-            usd=_sum(self.usd, other.usd, sign),
-        )
+    def _with(self, other: "Effort", made: Callable[[float, float], float]) -> "Effort":
+        pairs = {each.name: (getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
+        return Effort(**{name: None if None in pair else made(*pair) for name, pair in pairs.items()})
 
 
 NO_EFFORT: Final = Effort()
-
-
-def _sum(one: float | None, other: float | None, sign: int) -> float | None:
-    return None if one is None or other is None else one + sign * other

@@ -22,7 +22,7 @@ class RunName(NamedTuple):
 
     @classmethod
     def of(cls, run: RunIdentity) -> Self:
-        """The name of the run that a trace belongs to."""
+        """Return the name of the run that a trace belongs to."""
         return cls(run.task_id, run.run_id, run.condition)
 
 

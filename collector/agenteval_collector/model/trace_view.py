@@ -6,39 +6,19 @@ from dataclasses import dataclass
 from agenteval_collector.model.assembled import Closing, Death
 from agenteval_collector.model.running import OpenSpan
 from otel_agenteval.finding import Seen
-from otel_agenteval.model import Json, ToolCall, Trace, Turn
+from otel_agenteval.model import ToolCall, Trace
 
 NOTHING_SEEN = Seen()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallView:
-    """A call of a tool. `arguments` are decoded JSON, or the raw text where it is none."""
-
-    name: str
-    arguments: Json = None
-    result: Json = None
-    error: str | None = None
-    span_id: str | None = None
-    call_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultView:
-    """The result of a call of an earlier trace, sent without the call. `failed`: it says so itself."""
-
-    call_id: str | None
-    result: Json = None
-    failed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnView:
-    """A turn of the conversation. None: not recorded; `error` is None where it did not fail."""
+    """A turn of the conversation. None: not recorded; `error` is None where it did not fail. Of its calls, only what
+    they were, what they were given and what came of them is stored."""
 
     input: str | None
     output: str | None
-    tool_calls: Sequence[CallView] = ()
+    tool_calls: Sequence[ToolCall] = ()
     error: str | None = None
 
 
@@ -47,8 +27,8 @@ class TraceView:
     """A trace at one revision. Outcomes, findings and labels change later, and stand beside it.
 
     `session_id` is the session that it is in; `names_session`: a span names it. `model_calls` is their number,
-    `available_tools` are names. `status_reason` and `open_spans` tell of an agent that died in the middle. Times in
-    nanoseconds since the Unix epoch.
+    `available_tools` are names. Of `results_alone` is stored which failed, not how. `status_reason` and `open_spans`
+    tell of an agent that died in the middle. Times in nanoseconds since the Unix epoch.
     """
 
     trace_id: str
@@ -66,7 +46,7 @@ class TraceView:
     partial: bool = False
     continues_turn: bool = False
     turn_goes_on: bool = False
-    results_alone: Sequence[ResultView] = ()
+    results_alone: Sequence[ToolCall] = ()
     revision: int
     complete: bool
     closing: Closing | None = None
@@ -100,7 +80,10 @@ def view_of(
         user_id=trace.user_id,
         service=trace.service,
         agents=trace.agents,
-        turns=tuple(map(_turn, trace.turns)),
+        turns=tuple(
+            TurnView(input=turn.input, output=turn.output, tool_calls=turn.tool_calls, error=turn.error)
+            for turn in trace.turns
+        ),
         available_tools=tuple(tool.name for tool in trace.available_tools),
         model_calls=len(trace.model_calls),
         span_count=trace.span_count,
@@ -109,7 +92,7 @@ def view_of(
         partial=trace.partial,
         continues_turn=trace.continues_turn,
         turn_goes_on=trace.turn_goes_on,
-        results_alone=tuple(map(_result, trace.results_alone)),
+        results_alone=trace.results_alone,
         revision=revision,
         complete=complete,
         closing=closing,
@@ -118,26 +101,3 @@ def view_of(
         open_spans=() if death is None else tuple(death.open_spans),
         status_reason=None if death is None else death.reason,
     )
-
-
-def _turn(turn: Turn) -> TurnView:
-    return TurnView(
-        input=turn.input, output=turn.output, tool_calls=tuple(map(_call, turn.tool_calls)), error=turn.error
-    )
-
-
-def _call(call: ToolCall) -> CallView:
-    return CallView(
-        name=call.name,
-        arguments=call.arguments,
-        result=call.result,
-        error=call.error,
-        span_id=call.span_id,
-        call_id=call.call_id,
-    )
-
-
-def _result(result: ToolCall) -> ResultView:
-    # Whether words tell of an error depends on the tool, which is not known.
-    failed = result.error is not None and not result.is_error_read
-    return ResultView(call_id=result.call_id, result=result.result, failed=failed)

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agenteval_collector.model.reports import RunReport
+from agenteval_collector.offline.recordings import read_text
 from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.conventions.runs import read_expected
 from otel_agenteval.metrics import CONDITIONS
@@ -28,7 +29,7 @@ class Dataset:
     expected: dict[tuple[str, str | None], tuple[ExpectedTool, ...]] = field(default_factory=dict)
 
     def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
-        """The tools that the run should call; None where nothing is said of it."""
+        """Return the tools that the run should call; None where nothing is said of it."""
         if run is None:
             return None
         return self.expected.get((run.task_id, run.run_id), self.expected.get((run.task_id, None)))
@@ -56,22 +57,12 @@ class _Line(BaseModel):
 
 
 def read_dataset(path: Path) -> Dataset:
-    """The ground truth in a file; raises InvalidRequest naming the file, the line and what is wrong with it."""
+    """Read the ground truth in a file. Raises InvalidRequest naming the file, the line and what is wrong with it."""
     dataset = Dataset()
     for number, line in _lines(path):
         place = f"{path}, line {number}"
         if line.run_id is not None and (line.success is not None or line.confidence is not None):
-            dataset.reports.append(
-                RunReport(
-                    task_id=line.task_id,
-                    run_id=line.run_id,
-                    condition=line.condition,
-                    agent=line.agent,
-                    service_version=line.service_version,
-                    success=line.success,
-                    confidence=line.confidence,
-                )
-            )
+            dataset.reports.append(RunReport(**line.model_dump(exclude={"expected_tools"})))
         if line.expected_tools is not None:
             tools = read_expected(line.expected_tools)
             if tools is None:
@@ -81,13 +72,7 @@ def read_dataset(path: Path) -> Dataset:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, _Line]]:
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{path}: cannot be read as text: {error}") from error
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
         try:

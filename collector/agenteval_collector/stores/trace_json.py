@@ -6,8 +6,9 @@ from typing import Any
 
 from agenteval_collector.model.assembled import ClosedBy, Closing
 from agenteval_collector.model.running import OpenSpan
-from agenteval_collector.model.trace_view import CallView, ResultView, TraceView, TurnView
+from agenteval_collector.model.trace_view import TraceView, TurnView
 from otel_agenteval.finding import Seen, Visibility
+from otel_agenteval.model import ToolCall
 
 _CALL = ("name", "arguments", "result", "error", "span_id", "call_id")
 _PLAIN = (
@@ -33,7 +34,7 @@ def view_json(view: TraceView) -> str:
                 }
                 for turn in view.turns
             ],
-            "results_alone": [[each.call_id, each.result, each.failed] for each in view.results_alone],
+            "results_alone": [[each.call_id, each.result, _has_failed(each)] for each in view.results_alone],
             **_of_revision(view),
         }
     )
@@ -42,6 +43,11 @@ def view_json(view: TraceView) -> str:
 def revision_json(view: TraceView) -> str:
     """The fields in which revisions that say the same may differ, as text."""
     return json.dumps(_of_revision(view))
+
+
+def _has_failed(result: ToolCall) -> bool:
+    # Whether words tell of an error depends on the tool, which is not known.
+    return result.error is not None and not result.is_error_read
 
 
 def _of_revision(view: TraceView) -> dict[str, Any]:
@@ -61,7 +67,7 @@ def view_from(text: str, revised: str = "{}") -> TraceView:
         **{name: fields[name] for name in (*_PLAIN, *_REVISED)},
         turns=_turns(fields),
         results_alone=[
-            ResultView(call_id=call_id, result=result, failed=failed)
+            ToolCall(name="", call_id=call_id, result=result, error="error" if failed else None)
             for call_id, result, failed in fields["results_alone"]
         ],
         closing=None if closing is None else Closing(**{**closing, "by": ClosedBy(closing["by"])}),
@@ -80,7 +86,7 @@ def finished_turns(text: str) -> list[TurnView]:
 def _turns(fields: dict[str, Any]) -> list[TurnView]:
     return [
         TurnView(
-            **{**turn, "tool_calls": [CallView(**dict(zip(_CALL, call, strict=True))) for call in turn["tool_calls"]]}
+            **{**turn, "tool_calls": [ToolCall(**dict(zip(_CALL, call, strict=True))) for call in turn["tool_calls"]]}
         )
         for turn in fields["turns"]
     ]

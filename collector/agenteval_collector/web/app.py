@@ -10,13 +10,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from agenteval_collector.api.parameters import asked_of, optional
-from agenteval_collector.api.ports import Queries
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.refusals import Refusals
 from agenteval_collector.api.responses import error_response, json_response
 from agenteval_collector.api.routes import api_routes
 from agenteval_collector.api.security import Keys, LoopbackHost, SecurityHeaders
-from agenteval_collector.api.sessions import session_filter
+from agenteval_collector.api.sessions import PARAMETERS, session_filter
 from agenteval_collector.api.threads import ReadingThreads
 from agenteval_collector.api.wire import encode, trace_id_of
 from agenteval_collector.model.session_filter import Order
@@ -36,7 +35,7 @@ def make_app(
     grpc_endpoint: str = "http://127.0.0.1:4317",
     query_timeout: float = 5.0,
 ) -> Starlette:
-    """The ASGI application of the web port.
+    """Return the ASGI application of the web port.
 
     `metrics` returns a Prometheus scrape and its content type, `health` why the collector cannot do its work now, None
     where it can. Where `keys` are given, all paths but /healthz and /readyz want one. `loopback` says that the app is
@@ -105,12 +104,13 @@ def _machine_routes(
 
 def _page_routes(pages: Pages, reads: ReadingThreads) -> list[Route]:
     async def sessions(request: Request) -> Response:
-        asked, cursor = asked_of(request), optional(request, "cursor")
+        given = request.query_params
+        asked = {name: given[name] for name in PARAMETERS if given.get(name)}
         wanted = session_filter({"order": Order.ATTENTION, **asked})
-        return HTMLResponse(await reads.run(lambda: pages.sessions(wanted, asked, cursor=cursor)))
+        return HTMLResponse(await reads.run(lambda: pages.sessions(wanted, asked, cursor=given.get("cursor") or None)))
 
     async def session(request: Request) -> Response:
-        session_id, older_than = request.path_params["session_id"], optional(request, "older_than")
+        session_id, older_than = request.path_params["session_id"], request.query_params.get("older_than") or None
         return HTMLResponse(await reads.run(lambda: pages.session(session_id, older_than=older_than)))
 
     async def trace(request: Request) -> Response:

@@ -25,7 +25,7 @@ class FindingGroup:
 
 
 def grouped(findings: Iterable[FindingDocument]) -> list[FindingGroup]:
-    """The findings by kind and severity: the worst first, of equal severity the most frequent."""
+    """Return the findings by kind and severity: the worst first, of equal severity the most frequent."""
     groups: dict[tuple[str, str], list[FindingDocument]] = {}
     for finding in findings:
         groups.setdefault((finding["kind"], finding["severity"]), []).append(finding)
@@ -34,28 +34,28 @@ def grouped(findings: Iterable[FindingDocument]) -> list[FindingGroup]:
 
 
 def worst_first(findings: Iterable[FindingDocument]) -> list[FindingDocument]:
-    """The findings by severity, those of one severity in the given order."""
+    """Return the findings by severity, those of one severity in the given order."""
     return sorted(findings, key=lambda finding: _rank(finding["severity"]))
 
 
 def worst_kinds(found: FoundDocument) -> list[str]:
-    """The kinds that make a session as bad as it is, as far as their findings are shown."""
+    """Return the kinds that make a session as bad as it is, as far as their findings are shown."""
     return list(dict.fromkeys(each["kind"] for each in found["findings"] if each["severity"] == found["worst"]))
 
 
 def unshown(found: FoundDocument) -> int:
-    """The number of findings of a trace or a session that are kept and not shown."""
+    """Return the number of findings of a trace or a session that are kept and not shown."""
     counts = found["findings_count"]
     return counts["error"] + counts["warning"] + counts["info"] - len(found["findings"])
 
 
 def counted(count: int, severity: str) -> str:
-    """`1 error`, `3 warnings`; of infos there is no plural."""
+    """Write `1 error`, `3 warnings`; of infos there is no plural."""
     return f"{count} {severity}{'s' if count != 1 and severity != 'info' else ''}"
 
 
 def kind_words(kind: str) -> str:
-    """A kind as people say it: `tool_failed` as `tool failed`."""
+    """Write a kind as people say it: `tool_failed` as `tool failed`."""
     return _WORDS.get(kind, kind.replace("_", " "))
 
 
@@ -72,7 +72,7 @@ class PlacedFindings:
 
 
 def placed(trace: TraceDocument) -> PlacedFindings:
-    """Each finding of the trace at the call whose span it names, else at its turn, else at the whole trace."""
+    """Put each finding of the trace at the call whose span it names, else at its turn, else at the whole trace."""
     whole: list[FindingDocument] = []
     turns: list[list[FindingDocument]] = [[] for _ in trace["turns"]]
     calls: list[list[list[FindingDocument]]] = [[[] for _ in turn["tools_called"]] for turn in trace["turns"]]

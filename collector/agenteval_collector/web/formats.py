@@ -17,7 +17,7 @@ LONGEST_WORD = 40
 
 
 def ago(time: str | None, now: int) -> str:
-    """The age of an RFC 3339 time at `now` (nanoseconds); times ahead, by another clock, are `just now`."""
+    """Return the age of an RFC 3339 time at `now` (nanoseconds); times ahead, by another clock, are `just now`."""
     if time is None:
         return "never"
     seconds = (datetime.fromtimestamp(now / 1e9, UTC) - datetime.fromisoformat(time)).total_seconds()
@@ -30,12 +30,12 @@ def ago(time: str | None, now: int) -> str:
 
 
 def moment(time: str | None) -> str:
-    """An RFC 3339 time to the second, in UTC."""
+    """Return an RFC 3339 time to the second, in UTC."""
     return "unknown" if time is None else datetime.fromisoformat(time).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def between(started_at: str | None, ended_at: str | None) -> str:
-    """The time from one RFC 3339 time to another."""
+    """Return the time from one RFC 3339 time to another."""
     if started_at is None or ended_at is None:
         return "unknown"
     seconds = (datetime.fromisoformat(ended_at) - datetime.fromisoformat(started_at)).total_seconds()
@@ -48,27 +48,27 @@ def between(started_at: str | None, ended_at: str | None) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration in seconds, readable."""
+    """Return a duration in seconds, readable."""
     return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
 
 
 def cost(usd: float) -> str:
-    """US dollars, as small as requests are."""
+    """Return US dollars, as small as requests are."""
     return f"${usd:.4f}"
 
 
 def number(value: float) -> str:
-    """A score with two digits."""
+    """Return a score with two digits."""
     return f"{value:.2f}"
 
 
 def percent(share: float | None) -> str:
-    """A share of one; a dash where there is none."""
+    """Return a share of one; a dash where there is none."""
     return "–" if share is None else f"{share:.0%}"
 
 
 def readable(value: Any) -> str:
-    """JSON as text: a string as it is, anything else indented; cut where it is too long for a page."""
+    """Return JSON as text: a string as it is, anything else indented; cut where it is too long for a page."""
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
     if len(text) <= SHOWN_CHARACTERS:
         return text
@@ -76,7 +76,7 @@ def readable(value: Any) -> str:
 
 
 def oneline(value: Any) -> str:
-    """The beginning of a value on one line, for previews; three dots where it goes on."""
+    """Return the beginning of a value on one line, for previews; three dots where it goes on."""
     if value is None:
         return "not recorded"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -89,28 +89,28 @@ def oneline(value: Any) -> str:
 
 
 def shown(items: Sequence[Any]) -> Sequence[Any]:
-    """As many items as a page can take; the template says how many are left out."""
+    """Return as many items as a page can take; the template says how many are left out."""
     return items[:SHOWN_ITEMS]
 
 
 def path(segment: str) -> str:
-    """An id as one segment of a URL's path."""
+    """Return an id as one segment of a URL's path."""
     # A lone surrogate has no UTF-8; no id that holds one can be asked for.
     return quote(segment, safe="", errors="replace")
 
 
 def named(outcomes: Sequence[OutcomeDocument], name: str) -> OutcomeDocument | None:
-    """The outcome called `name`; None where there is none."""
+    """Return the outcome called `name`; None where there is none."""
     return next((outcome for outcome in outcomes if outcome["name"] == name), None)
 
 
 def words(identifier: str) -> str:
-    """`agent_reliability` as `agent reliability`."""
+    """Write `agent_reliability` as `agent reliability`."""
     return identifier.replace("_", " ")
 
 
 def hit_rate_words(found: HitRateDocument) -> str:
-    """The failure rates of an agent's sessions, with an error finding and without one."""
+    """Tell the failure rates of an agent's sessions, with an error finding and without one."""
     with_error, without = found["with_error"], found["without_error"]
     known = f"Of {with_error['sessions'] + without['sessions']} sessions of this agent whose end is known"
     if not with_error["sessions"]:
@@ -120,7 +120,7 @@ def hit_rate_words(found: HitRateDocument) -> str:
 
 
 def _share(rate: FailureRateDocument) -> str:
-    """`8 of 10 (80 %, 95 % interval 49 to 94 %)`."""
+    """Write `8 of 10 (80 %, 95 % interval 49 to 94 %)`."""
     counts = f"{rate['failed']} of {rate['sessions']}"
     if rate["rate"] is None or rate["interval"] is None:
         return counts
@@ -129,7 +129,7 @@ def _share(rate: FailureRateDocument) -> str:
 
 
 def tone(outcome: OutcomeDocument) -> str:
-    """`bad` below the threshold, `good` at or above it where a judge says so, else `plain`.
+    """Return `bad` below the threshold, `good` at or above it where a judge says so, else `plain`.
 
     A score that needs no judge tells that something is wrong, never that all is well.
     """
@@ -138,26 +138,8 @@ def tone(outcome: OutcomeDocument) -> str:
     return "good" if outcome["success"] and outcome["method"] == Method.LLM else "plain"
 
 
-FILTERS: Mapping[str, Callable[..., Any]] = {
-    "ago": ago,
-    "between": between,
-    "cost": cost,
-    "counted": counted,
-    "grouped": grouped,
-    "hit_rate_words": hit_rate_words,
-    "kind_words": kind_words,
-    "moment": moment,
-    "named": named,
-    "number": number,
-    "oneline": oneline,
-    "path": path,
-    "percent": percent,
-    "readable": readable,
-    "seconds": seconds,
-    "shown": shown,
-    "tone": tone,
-    "unshown": unshown,
-    "words": words,
-    "worst_first": worst_first,
-    "worst_kinds": worst_kinds,
-}
+_FILTERS = (
+    *(ago, between, cost, counted, grouped, hit_rate_words, kind_words, moment, named, number, oneline, path, percent),
+    *(readable, seconds, shown, tone, unshown, words, worst_first, worst_kinds),
+)
+FILTERS: Mapping[str, Callable[..., Any]] = {each.__name__: each for each in _FILTERS}

@@ -17,8 +17,8 @@ from agenteval_collector.api.explanation import (
     about_unjudged,
     judge_trouble,
 )
-from agenteval_collector.api.ports import Queries
-from agenteval_collector.api.sight import about_sight, facts_of
+from agenteval_collector.api.queries import Queries
+from agenteval_collector.api.visibility import about_visibility, facts_of
 from agenteval_collector.api.wire import found
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.runtime.clock import Clock
@@ -34,7 +34,7 @@ _MOVING = ("running", "active", "pending")
 
 @cache
 def asset(name: str) -> bytes:
-    """A file that lies beside this module: `style.css` or `icon.svg`."""
+    """Return a file that lies beside this module: `style.css` or `icon.svg`."""
     return files(__package__).joinpath(name).read_bytes()
 
 
@@ -52,7 +52,7 @@ def _templates() -> Environment:
         style_url="/style.css?" + hashlib.sha256(asset("style.css")).hexdigest()[:16],
         about_label=about_label,
         about_outcome=about_outcome,
-        about_sight=about_sight,
+        about_visibility=about_visibility,
         about_unjudged=about_unjudged,
         facts_of=facts_of,
     )
@@ -85,7 +85,7 @@ class Pages:
         self._grpc_endpoint = grpc_endpoint
 
     def sessions(self, wanted: SessionFilter, asked: Mapping[str, str], *, cursor: str | None) -> str:
-        """The sessions that are wanted. `asked` has the parameters that say so, as the form sent them."""
+        """Return the sessions that are wanted. `asked` has the parameters that say so, as the form sent them."""
         page = self._queries.sessions(wanted, cursor=cursor)
         return self._render(
             "sessions.html",
@@ -103,7 +103,7 @@ class Pages:
         )
 
     def session(self, session_id: str, *, older_than: str | None) -> str:
-        """A session with its traces, newest first; those before trace number `older_than` where it is given."""
+        """Return a session with its traces, newest first; those before trace number `older_than` where it is given."""
         session = found(self._queries.session(session_id), f"session {session_id!r}")
         end = _trace_number(older_than, default=len(session["trace_ids"]) + 1) - 1
         start = max(0, end - TRACES_PER_PAGE)
@@ -122,19 +122,19 @@ class Pages:
         )
 
     def trace(self, trace_id: str) -> str:
-        """A trace as a conversation, with what was found about it."""
+        """Return a trace as a conversation, with what was found about it."""
         trace = found(self._queries.trace(trace_id), f"trace {trace_id}")
         return self._render(
             "trace.html",
             refresh=REFRESH_SECONDS if trace["status"] in _MOVING else None,
             trace=trace,
             places=placed(trace),
-            notes=about_standing(trace),
+            notes=list(about_standing(trace)),
             judgements=self._queries.judgements(trace_id) or [],
         )
 
     def error(self, status: int, message: str) -> str:
-        """The page of an error, which says in one sentence what went wrong."""
+        """Return the page of an error, which says in one sentence what went wrong."""
         return self._render("error.html", refresh=None, status=status, message=message)
 
     def _trace_row(self, session: SessionDocument, number: int, trace_id: str) -> "_TraceRow":

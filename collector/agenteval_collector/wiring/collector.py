@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 
 from agenteval_collector.api.ports import Reports
-from agenteval_collector.api.queries import StoreQueries
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.assembly import AssemblyStage, Progress
 from agenteval_collector.config import Settings
@@ -134,7 +134,7 @@ class Collector:
         store, clock = self.storage.store, self._clock
         self._reliability = reliability_reports(self._settings, store, clock)
         running = Running(self.assembler, self.open_spans, self._core.read)
-        self.queries = StoreQueries(
+        self.queries = Queries(
             store,
             clock,
             running=running,

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from agenteval_collector.api.ports import NothingRuns
-from agenteval_collector.api.queries import StoreQueries
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings
 from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage
 from agenteval_collector.judge.queue.stage import JudgeStage
@@ -71,7 +71,7 @@ class OfflineCollector:
             clock=clock,
         )
         self.reliability = reliability_reports(settings, self.store, clock)
-        self.queries = StoreQueries(
+        self.queries = Queries(
             self.store,
             clock,
             idle=settings.session.idle,

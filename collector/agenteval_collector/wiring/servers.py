@@ -13,7 +13,7 @@ import grpc
 import uvicorn
 from starlette.types import ASGIApp
 
-from agenteval_collector.api.ports import Queries
+from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.security import Keys, LoopbackHost
 from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.config import ConfigError, ServerConfig

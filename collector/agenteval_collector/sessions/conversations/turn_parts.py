@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import accumulate, takewhile
 from typing import Final, NamedTuple
 
-from agenteval_collector.model.trace_view import CallView, ResultView, TraceView
+from agenteval_collector.model.trace_view import TraceView
 from otel_agenteval.conventions.messages import ToolResponse
 from otel_agenteval.conventions.tools import answered
 from otel_agenteval.model import ToolCall
@@ -45,7 +45,9 @@ class TurnPart(NamedTuple):
 def part_in(trace: TraceView) -> TurnPart:
     """Take from a trace its part in the turn that it ends with."""
     turns = trace.turns
-    results = tuple(_result(each, trace.started_at) for each in trace.results_alone)
+    # They came before the trace, and all at the same time.
+    before = trace.started_at - 2
+    results = tuple(replace(each, started_at=before, ended_at=before + 1) for each in trace.results_alone)
     calls: tuple[ToolCall, ...] = ()
     if turns and trace.turn_goes_on:
         calls = tuple(_call(each, trace.started_at + 2 * at) for at, each in enumerate(turns[-1].tool_calls))
@@ -122,7 +124,8 @@ def _is_open(call: ToolCall) -> bool:
     return call.result is None and call.error is None
 
 
-def _call(call: CallView, time: int) -> ToolCall:
+def _call(call: ToolCall, time: int) -> ToolCall:
+    # Only what is stored of it, so that a commit and the store tell the same.
     return ToolCall(
         name=call.name,
         arguments=call.arguments,
@@ -131,16 +134,4 @@ def _call(call: CallView, time: int) -> ToolCall:
         call_id=call.call_id,
         started_at=time,
         ended_at=time + 1,
-    )
-
-
-def _result(result: ResultView, started_at: int) -> ToolCall:
-    # Before the trace, and all at the same time.
-    return ToolCall(
-        name="",
-        call_id=result.call_id,
-        result=result.result,
-        error="error" if result.failed else None,
-        started_at=started_at - 2,
-        ended_at=started_at - 1,
     )

@@ -1,14 +1,22 @@
 """Say in words what could be seen of a trace: "no finding" is only said of what was looked at."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from agenteval_collector.api.documents import FactName, TraceDocument
-from agenteval_collector.api.notes import Note
 from otel_agenteval.finding import Visibility
 
 _RECORD_CONTENT = "docs/content.md has the switch that records content, for each instrumentation."
 _CONTENT: tuple[FactName, ...] = ("answers", "arguments", "results")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One sentence about a trace; `advice` says what to do about it where something can be done."""
+
+    text: str
+    advice: str | None = None
 
 
 class Fact(NamedTuple):
@@ -33,29 +41,23 @@ _HISTORY = {None: "nothing came before", Visibility.NONE: "the model's input doe
 
 
 def facts_of(trace: TraceDocument) -> list[Fact]:
-    """Each sort of fact with how much of it could be seen; empty while the trace is not complete."""
-    seen = trace["seen"] if trace["complete"] else None
-    if seen is None:
+    """Return each sort of fact with how much of it could be seen; empty while the trace is not complete."""
+    if not trace["complete"]:
         return []
     return [
-        Fact(
-            name=name,
-            seen=_seen(key, seen[key]),
-            is_missing=seen[key] in (Visibility.NONE, Visibility.SOME),
-            found_by_it=found_by_it,
-        )
+        Fact(name, _seen(key, visible), visible in (Visibility.NONE, Visibility.SOME), found_by_it)
         for key, (name, found_by_it) in _FACTS.items()
+        for visible in [trace["seen"][key]]
     ]
 
 
-def _seen(key: FactName, sight: str | None) -> str:
-    """Say how much of a sort of fact could be seen."""
-    if key == "history" and sight in _HISTORY:
-        return _HISTORY[Visibility(sight) if sight else None]
-    return "none in it" if sight is None else _SEEN[Visibility(sight)]
+def _seen(key: FactName, visible: str | None) -> str:
+    if key == "history" and visible in _HISTORY:
+        return _HISTORY[Visibility(visible) if visible else None]
+    return "none in it" if visible is None else _SEEN[Visibility(visible)]
 
 
-def about_sight(trace: TraceDocument) -> Note:
+def about_visibility(trace: TraceDocument) -> Note:
     """Say whether anything was found, and what could not be looked for."""
     nothing = "" if trace["findings"] else "No finding. "
     facts = facts_of(trace)

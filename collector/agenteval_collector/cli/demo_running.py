@@ -1,0 +1,162 @@
+"""Run the sample agents with a collector of their own, and show what is found meanwhile."""
+
+import json
+import logging
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypedDict
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from agenteval_collector.api.documents import SessionDocument, TraceDocument
+from agenteval_collector.cli.demo_view import demo_view, sample_traces
+from agenteval_collector.cli.settings import effective
+from agenteval_collector.cli.terminal import console, fail
+from agenteval_collector.config import ConfigError, ServerConfig
+from agenteval_collector.demo.agents import play
+from agenteval_collector.demo.scripts import SCRIPTS
+from agenteval_collector.wiring.collector import Collector
+from agenteval_collector.wiring.servers import split_address
+
+SCORED_WITHIN = 20.0
+"""Seconds to wait for the last scores after the agents are done."""
+JUDGED_WITHIN = 60.0
+"""Seconds to wait for a judge on top of that; what it has not said by then is shown as pending."""
+REFRESH = 0.25
+DEFAULT_URL = f"http://{ServerConfig().web_address}"
+
+
+class _Result(TypedDict):
+    """The output of `--json`: the sample sessions and traces in the shapes of the API, findings by kind."""
+
+    sessions: list[SessionDocument | None]
+    traces: list[TraceDocument]
+    findings: dict[str, int]
+    metrics_url: str
+
+
+def run(*, once: bool, as_json: bool) -> None:
+    """Carry out the command."""
+    logging.basicConfig(force=True, stream=sys.stderr, level=logging.WARNING)
+    out = console(stderr=as_json)
+    with tempfile.TemporaryDirectory(prefix="agenteval-demo-") as folder:
+        settings = effective(None, {"data_dir": folder, "server": _addresses()})
+        try:
+            collector = Collector(settings)
+        except ConfigError as error:
+            fail(str(error))
+        try:
+            addresses = collector.start()
+            _watch_agents(collector, addresses, out)
+            result = _result(collector, addresses)
+            if as_json:
+                print(json.dumps(result), flush=True)
+            else:
+                out.print(Text(_where_next(addresses, serving=_stays(once))), soft_wrap=True)
+                if _stays(once):
+                    _until_interrupted()
+        finally:
+            collector.shutdown()
+
+
+def _addresses() -> dict[str, str]:
+    """Return the default ports where they are free, any other where they are not."""
+    wanted = ServerConfig().model_dump(include={"grpc_address", "http_address", "web_address"})
+    return {name: address if _free(address) else "127.0.0.1:0" for name, address in wanted.items()}
+
+
+def _free(address: str) -> bool:
+    try:
+        with socket.create_server(split_address(address)):
+            return True
+    except OSError:
+        return False
+
+
+def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Console) -> None:
+    """Run the sample agents side by side, and show what the collector says of them meanwhile."""
+    endpoint, queries = f"http://{addresses['grpc']}", collector.queries
+    with (
+        ThreadPoolExecutor(len(SCRIPTS), "sample-agent") as pool,
+        Live(console=out, auto_refresh=False) as live,
+    ):
+
+        def show() -> None:
+            live.update(demo_view(queries, out.width), refresh=True)
+
+        playing = [pool.submit(play, script, endpoint, time.sleep) for script in SCRIPTS]
+        while wait(playing, timeout=REFRESH).not_done:
+            show()
+        expected = sum(done.result() for done in playing)
+        deadline = time.monotonic() + SCORED_WITHIN
+        while (scored := len(sample_traces(queries))) < expected:
+            if time.monotonic() > deadline:
+                fail(f"only {scored} of {expected} traces were scored within {SCORED_WITHIN:.0f} s")
+            time.sleep(REFRESH)
+            show()
+        deadline = time.monotonic() + JUDGED_WITHIN
+        while any(each["status"] == "pending" for each in sample_traces(queries)) and time.monotonic() < deadline:
+            time.sleep(REFRESH)
+            show()
+        for script in SCRIPTS:
+            collector.reports.end_session(script.session)
+        show()
+
+
+def _result(collector: Collector, addresses: Mapping[str, str]) -> _Result:
+    """Return the document that `--json` prints; the metrics at the URL that it names hold scores and findings."""
+    metrics_url = f"http://{addresses['web']}/metrics"
+    with urllib.request.urlopen(metrics_url, timeout=10) as response:
+        metrics = response.read().decode()
+    for series in ("gen_ai_evaluation_score_count{", "agenteval_findings_total{"):
+        if series not in metrics:
+            fail(f"{metrics_url} answers, but has no {series.rstrip('{')}")
+    sessions = [collector.queries.session(script.session) for script in SCRIPTS]
+    traces = sample_traces(collector.queries)
+    findings = Counter(finding["kind"] for trace in traces for finding in trace["findings"])
+    return {"sessions": sessions, "traces": traces, "findings": findings, "metrics_url": metrics_url}
+
+
+def _where_next(addresses: Mapping[str, str], *, serving: bool) -> str:
+    web = f"http://{addresses['web']}"
+    command = "agenteval" if shutil.which("agenteval") else os.path.relpath(sys.argv[0])
+    flag = "" if web == DEFAULT_URL else f" --url {web}"
+    now = f"""
+The collector goes on until you press Ctrl-C. Meanwhile
+  look            {web}/
+  scrape          {web}/metrics
+  list sessions   {command} sessions --order attention{flag}
+  ask why         {command} why TRACE{flag}
+"""
+    return (
+        (now if serving else "")
+        + f"""
+Your own agent, instrumented by any OpenTelemetry GenAI instrumentation:
+  {command} collector                       # findings, scores and /metrics on {DEFAULT_URL}
+  {command} run -- python your_agent.py     # or: import otel_agenteval; otel_agenteval.attach()
+"""
+    )
+
+
+def _stays(once: bool) -> bool:
+    """Return whether somebody is there to look and to press Ctrl-C."""
+    return not once and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _until_interrupted() -> None:
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        typer.echo()

@@ -1,0 +1,111 @@
+"""Evaluate recordings and print what was found, or send them."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import grpc
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from agenteval_collector.api.documents import ReplayDocument
+from agenteval_collector.cli.reliability_tables import show_reliability
+from agenteval_collector.cli.settings import effective
+from agenteval_collector.cli.tables import session_table, trace_table
+from agenteval_collector.cli.terminal import clean, console, content, fail, table
+from agenteval_collector.config import ConfigError, Settings
+from agenteval_collector.offline.dataset import Dataset, read_dataset
+from agenteval_collector.offline.gate import Shortfall, read_least, refuse_unknown, shortfalls
+from agenteval_collector.offline.recordings import Recorded, read_recording
+from agenteval_collector.offline.replay import replay as evaluate
+from agenteval_collector.receiver.grpc import SERVICES
+from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.errors import InvalidRequest
+
+SEND_TIMEOUT = 30.0
+
+
+def run(
+    files: Sequence[Path],
+    settings: Path | None,
+    *,
+    endpoint: str | None,
+    dataset: Path | None,
+    fail_under: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Carry out the command."""
+    try:
+        wanted = [read_least(text) for text in fail_under]
+        truth = read_dataset(dataset) if dataset is not None else None
+        if endpoint is not None:
+            if wanted or truth is not None:
+                fail("--dataset and --fail-under evaluate in this process: leave out --endpoint")
+            _send(files, endpoint)
+            return
+        document = _evaluate(files, effective(settings), truth)
+        refuse_unknown(document, wanted)
+    except (InvalidRequest, ConfigError) as error:
+        fail(str(error))
+    _show(document, as_json=as_json)
+    if missing := document["reports_without_traces"]:
+        first = f"run {missing[0]['run_id']!r} of task {missing[0]['task_id']!r}"
+        typer.echo(clean(f"{len(missing)} runs of the dataset have no trace in the recordings, as {first}"), err=True)
+    if short := shortfalls(document, wanted):
+        Console(stderr=True, markup=False, highlight=False).print(_shortfall_table(short))
+        raise typer.Exit(1)
+
+
+def _evaluate(files: Sequence[Path], settings: Settings, dataset: Dataset | None) -> ReplayDocument:
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        reading = progress.add_task("reading", total=len(files))
+        scoring = progress.add_task("scoring", total=None)
+
+        def requests() -> Iterator[Recorded]:
+            for path in files:
+                yield from read_recording(path)
+                progress.advance(reading)
+
+        return evaluate(requests(), settings, lambda traces: progress.advance(scoring, traces), dataset)
+
+
+def _show(document: ReplayDocument, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(document))
+        return
+    out = console()
+    out.print(trace_table(document["traces"]))
+    out.print()
+    out.print(session_table(document["sessions"], now=SystemClock().now(), width=out.width))
+    if document["reliability"]:
+        out.print()
+        show_reliability(document["reliability"])
+
+
+def _shortfall_table(short: Sequence[Shortfall]) -> Table:
+    """Make the table of the figures that fell short."""
+    made = table("fell short", "of", "wanted", "found")
+    for each in short:
+        found = f"undefined: {each.reason}" if each.found is None else f"{each.found:.4f}"
+        made.add_row(content(each.least.name), content(each.of), f"{each.least.value:g}", content(found, "red"))
+    return made
+
+
+def _send(files: Sequence[Path], endpoint: str) -> None:
+    target = endpoint.removeprefix("http://").rstrip("/")
+    with grpc.insecure_channel(target) as channel, Progress(console=Console(stderr=True)) as progress:
+        sending = progress.add_task("sending", total=len(files))
+        for path in files:
+            for recorded in read_recording(path):
+                _export(channel, recorded, endpoint)
+            progress.advance(sending)
+
+
+def _export(channel: grpc.Channel, recorded: Recorded, endpoint: str) -> None:
+    export = channel.unary_unary(f"/{SERVICES[recorded.signal]}/Export", bytes, bytes)
+    try:
+        export(recorded.body, timeout=SEND_TIMEOUT)
+    except grpc.RpcError as error:
+        fail(f"{endpoint} did not take the recording: {error.code().name}: {error.details()}")

@@ -1,0 +1,122 @@
+"""Commands that tell a collector something over gRPC: `label` and `judge`."""
+
+from typing import Annotated, Any, NoReturn
+
+import grpc
+import typer
+from google.protobuf.message import Message
+
+from agenteval_collector.cli.client import address_parts, wants_key
+from agenteval_collector.cli.read import Key, TraceId
+from agenteval_collector.cli.terminal import clean, fail
+from agenteval_collector.runtime.addresses import is_loopback
+from agenteval_collector.runtime.clock import SystemClock
+from otel_agenteval.loops.setting_values import seconds
+from otel_agenteval.proto.v1.evaluation_pb2 import JudgeTracesRequest, LabelTraceRequest
+from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
+
+TIMEOUT_SECONDS = 10.0
+DEFAULT_GRPC = "http://127.0.0.1:4317"
+
+Address = Annotated[
+    str,
+    typer.Option(
+        "--grpc", metavar="URL", help="The collector's gRPC port. Commands that only read take its web port, as --url."
+    ),
+]
+
+_WORDS = {"pass": 1.0, "yes": 1.0, "fail": 0.0, "no": 0.0}
+
+
+def label(
+    trace_id: TraceId,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An outcome of the trace, such as task_completion.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="A number from 0 to 1; or pass, yes, fail, no.")],
+    note: Annotated[str, typer.Option(help="Why.")] = "",
+    by: Annotated[str, typer.Option(metavar="PERSON", help="Who says so. A person has one label for a score.")] = "",
+    address: Address = DEFAULT_GRPC,
+    api_key: Key = None,
+) -> None:
+    """Say what a score of a trace should have been; `agenteval agreement` compares."""
+    request = LabelTraceRequest(trace_id=trace_id, name=name, value=_value(value), author=by, note=note)
+    _call("LabelTrace", request, address, api_key)
+    typer.echo(clean(f"{name} of {trace_id} is {request.value:.2f}{f', says {by}' if by else ''}."))
+
+
+def judge(
+    trace_ids: Annotated[list[str] | None, typer.Argument(metavar="TRACE...", help="Trace ids.")] = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="All whose outcomes failed, or had no budget, instead of single traces.")
+    ] = False,
+    since: Annotated[str, typer.Option(metavar="TIME", help="How far back --failed goes, such as 30m or 2d.")] = "1h",
+    address: Address = DEFAULT_GRPC,
+    api_key: Key = None,
+) -> None:
+    """Have the judge score what it has not: what failed, had no budget, or was sampled out (single traces only)."""
+    if bool(trace_ids) == failed:
+        fail("give the ids of traces, or --failed")
+    request = JudgeTracesRequest(trace_ids=trace_ids, failed_since_unix_nano=_before(since) if failed else 0)
+    answer = _call("JudgeTraces", request, address, api_key)
+    if not answer.traces:
+        there_is = "there is no room (judge.backlog)" if answer.more else "the judge has left out nothing there"
+        typer.echo(f"No trace waits for the judge by that: {there_is}.")
+        return
+    typer.echo(f"{answer.traces} {'trace waits' if answer.traces == 1 else 'traces wait'} for the judge.")
+    if answer.more:
+        typer.echo("There are more: call it again when these are judged.")
+
+
+def _call(method: str, request: Message, address: str, key: str | None) -> Any:
+    """Return the answer of the collector at `address`; ends the command with a sentence where there is none."""
+    metadata = (("authorization", f"Bearer {key}"),) if key else ()
+    with _channel(address) as channel:
+        try:
+            stub = EvaluationServiceStub(channel)  # type: ignore[no-untyped-call]
+            return getattr(stub, method)(request, timeout=TIMEOUT_SECONDS, metadata=metadata)
+        except grpc.RpcError as error:
+            _refused(error, address, key)
+
+
+def _channel(address: str) -> grpc.Channel:
+    parts = address_parts(address)
+    if parts is None or parts.port is None:
+        fail(f"--grpc is {clean(address)!r}, not an address such as {DEFAULT_GRPC}")
+    # A proxy of the environment has nothing to do with a collector on this machine.
+    options = [("grpc.enable_http_proxy", 0)] if is_loopback(parts.hostname or "") else []
+    if parts.scheme == "https":
+        return grpc.secure_channel(parts.netloc, grpc.ssl_channel_credentials(), options)
+    return grpc.insecure_channel(parts.netloc, options)
+
+
+def _refused(error: grpc.RpcError, address: str, key: str | None) -> NoReturn:
+    code = error.code()
+    if code is grpc.StatusCode.UNAUTHENTICATED:
+        fail(wants_key(address, key))
+    if code is grpc.StatusCode.UNIMPLEMENTED:
+        fail(f"what answers at {address} does not know this call: give the gRPC address of a collector")
+    # The collector puts its own refusals into the details as well; whatever else fails has none.
+    if any(each.key == "grpc-status-details-bin" for each in error.trailing_metadata() or ()):
+        fail(clean(error.details() or code.name))
+    fail(f"no collector answers at {address}; start one with `agenteval collector`")
+
+
+def _value(text: str) -> float:
+    word = _WORDS.get(text.lower())
+    if word is not None:
+        return word
+    try:
+        value = float(text)
+    except ValueError:
+        fail(f"VALUE is {clean(text)!r}, not a number from 0 to 1, nor one of {', '.join(_WORDS)}")
+    if not 0.0 <= value <= 1.0:
+        fail(f"VALUE is {clean(text)!r}, not a number from 0 to 1")
+    return value
+
+
+def _before(text: str) -> int:
+    """Return the time so long ago (ns)."""
+    try:
+        ago = seconds(text)
+    except ValueError:
+        fail(f"--since is {clean(text)!r}, not a time such as 30m, 1h or 2d")
+    return max(1, SystemClock().now() - round(ago * 1e9))

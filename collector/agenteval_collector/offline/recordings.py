@@ -1,0 +1,102 @@
+"""Read recordings of telemetry, and other files that are given to a replay."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.receiver.otlp_json import parse_json
+from agenteval_collector.runtime.errors import InvalidRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One recorded export request; `place` says in which file, and where in it."""
+
+    signal: Signal
+    body: bytes
+    place: str
+
+
+def read_recording(path: Path) -> Iterator[Recorded]:
+    """Read the requests of a recording. Raises InvalidRequest naming the file and the place in it.
+
+    `X.otlp.pb` holds requests that are each prefixed with their length as a varint, `X.logs.otlp.pb` beside it the
+    log records of the same run. Anything else is read as OTLP/JSON, one request a line or one in the file.
+    """
+    if path.name.endswith(".logs.otlp.pb"):
+        yield from _delimited(path, Signal.LOGS)
+    elif path.name.endswith(".pb"):
+        yield from _delimited(path, Signal.TRACES)
+        beside = path.with_name(path.name.removesuffix(".otlp.pb") + ".logs.otlp.pb")
+        if path.name.endswith(".otlp.pb") and beside.exists():
+            yield from _delimited(beside, Signal.LOGS)
+    else:
+        yield from _json(path)
+
+
+def read_text(path: Path) -> str:
+    """Read a file of text. Raises InvalidRequest naming the file."""
+    try:
+        return _read(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{path}: cannot be read as text: {error}") from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _delimited(path: Path, signal: Signal) -> Iterator[Recorded]:
+    if not (data := _read(path)):
+        raise InvalidRequest(f"{path}: is empty")
+    start = 0
+    while start < len(data):
+        try:
+            size, first = _varint(data, start)
+        except IndexError as error:
+            raise InvalidRequest(f"{path}: ends within a length, at byte {start}") from error
+        if first + size > len(data):
+            raise InvalidRequest(f"{path}: ends within a request of {size} bytes, at byte {first}")
+        yield Recorded(signal, data[first : first + size], f"{path}, byte {first}")
+        start = first + size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Read the protobuf varint at `at`; return it with the position behind it."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+def _json(path: Path) -> Iterator[Recorded]:
+    text = read_text(path)
+    try:
+        documents = [json.loads(text)]
+    except ValueError:
+        documents = []
+        for number, line in enumerate(text.split("\n"), 1):
+            try:
+                documents += [json.loads(line)] if line.strip() else []
+            except ValueError as error:
+                raise InvalidRequest(f"{path}: line {number} is not JSON: {error}") from error
+    if not documents:
+        raise InvalidRequest(f"{path}: is empty")
+    for number, document in enumerate(documents, 1):
+        place = f"{path}, request {number}"
+        if not isinstance(document, dict) or not ({"resourceSpans", "resourceLogs"} & document.keys()):
+            raise InvalidRequest(f"{place}: has neither resourceSpans nor resourceLogs, so it is no OTLP/JSON")
+        signal = Signal.LOGS if "resourceLogs" in document else Signal.TRACES
+        try:
+            yield Recorded(signal, parse_json(signal, json.dumps(document)).SerializeToString(), place)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{place}: {error}") from error

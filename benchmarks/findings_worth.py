@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agenteval_collector.config import Settings
-from agenteval_collector.findings import Effort, EffortHistory, effort_of
+from agenteval_collector.findings import AgentEfforts, Effort, effort_of
 from agenteval_collector.findings.effort import MIN_SESSIONS
 from agenteval_collector.findings.hit_rate import wilson
 from agenteval_collector.findings.trace import OBSERVED
@@ -59,13 +59,13 @@ def look(conversations: Sequence[Conversation]) -> Iterator[Looked]:
     """Look for findings in each of the conversations, one after the other."""
     recorded = [Recorded(Signal.TRACES, body, "") for body in requests(map(_acted, conversations), started_at=1)]
     found = {each["session_id"]: each["findings"] for each in replay(recorded, Settings())["sessions"]}
-    history = EffortHistory()
+    history = AgentEfforts(cost=lambda _calls: None)
     for number, conversation in enumerate(conversations):
         reasons: defaultdict[str, list[str]] = defaultdict(list)
         for finding in found.get(conversation.session_id, ()):
             reasons[finding["kind"]].append(f"{conversation.session_id} turn {finding['turn']}: {finding['reason']}")
         effort, is_unusual = _effort(conversation, history)
-        history.add(AGENT, effort)
+        history.remember_efforts([(AGENT, effort)])
         if is_unusual:
             reasons[FindingKind.UNUSUAL_EFFORT].append(conversation.session_id)
         severities = frozenset(finding["severity"] for finding in found.get(conversation.session_id, ()))
@@ -77,13 +77,13 @@ def _acted(conversation: Conversation) -> Conversation:
     return replace(conversation, turns=tuple(turn for turn in conversation.turns if turn.steps))
 
 
-def _effort(conversation: Conversation, history: EffortHistory) -> tuple[Effort, bool]:
+def _effort(conversation: Conversation, history: AgentEfforts) -> tuple[Effort, bool]:
     """Add up the effort of the conversation, and say whether it was unusual at any time."""
     # The times of replayed spans are made up.
     effort, is_unusual = Effort(seconds=None), False
     for trace in traces(conversation):
         effort += effort_of(trace)
-        is_unusual = is_unusual or bool(history.unusual(AGENT, effort))
+        is_unusual = is_unusual or bool(history.compare(AGENT, effort))
     return effort, is_unusual
 
 

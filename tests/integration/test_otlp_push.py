@@ -328,7 +328,6 @@ def test_tls_uses_the_given_authority(tmp_path: Path) -> None:
         pytest.param({"endpoint": "127.0.0.1:4317"}, "http://host:port", id="no scheme"),
         pytest.param({"endpoint": "http://"}, "http://host:port", id="no host"),
         pytest.param({"endpoint": "http://h:1/v1/metrics"}, "without a path", id="the path of OTLP over HTTP"),
-        pytest.param({"client_key": b"k"}, "its certificate", id="a key without its certificate"),
         pytest.param({"ca_certificate": b"c"}, "not https", id="a certificate for a plain connection"),
         pytest.param({"headers": {"bad name": "v"}}, "'bad name'", id="a header name that gRPC refuses"),
         pytest.param({"headers": {"x-bin": "v"}}, "'x-bin'", id="a binary header"),
@@ -343,7 +342,5 @@ def test_a_target_that_cannot_work_is_refused(arguments: dict[str, Any], complai
 
 
 def test_a_target_does_not_show_its_secrets() -> None:
-    target = PushTarget(
-        endpoint="https://h:1", headers={"x-api-key": "secret"}, client_key=b"secret", client_certificate=b"c"
-    )
+    target = PushTarget(endpoint="https://h:1", headers={"x-api-key": "secret"})
     assert "secret" not in repr(target)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import pytest
-from agenteval_collector.findings import Effort, EffortHistory, Unusual, effort_of, unusual_effort
+from agenteval_collector.findings import AgentEfforts, Effort, Unusual, effort_of, unusual_effort
 from agenteval_collector.findings.effort import KEPT_SESSIONS, MIN_SESSIONS, UNUSUAL_SHARE
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +13,10 @@ from otel_agenteval.model import ModelCall, Trace, Turn, Usage
 from tests.support.evaluating import call, trace
 
 MEASURES = ("steps", "tokens", "seconds", "usd")
+
+
+def no_price(_: Sequence[ModelCall]) -> None:
+    """Price nothing."""
 
 
 def unusual_slowly(finished: Sequence[Effort], present: Effort) -> dict[str, float]:
@@ -37,36 +41,36 @@ EFFORTS = st.builds(Effort, steps=AMOUNTS, tokens=AMOUNTS, seconds=AMOUNTS, usd=
 def test_the_top_share_of_the_last_sessions_of_an_agent_is_unusual(
     finished: list[tuple[str, Effort]], present: Effort
 ) -> None:
-    history, by_agent = EffortHistory(), defaultdict(list)
+    history, by_agent = AgentEfforts(no_price), defaultdict(list)
     for agent, effort in finished:
-        history.add(agent, effort)
+        history.remember_efforts([(agent, effort)])
         by_agent[agent].append(effort)
     for agent in "abc":
-        found = {each.measure: each.percentile for each in history.unusual(agent, present)}
+        found = {each.measure: each.percentile for each in history.compare(agent, present)}
         assert found == pytest.approx(unusual_slowly(by_agent[agent], present))
 
 
 def test_nothing_is_unusual_before_enough_sessions_are_known() -> None:
-    history = EffortHistory()
+    history = AgentEfforts(no_price)
     for _ in range(MIN_SESSIONS - 1):
-        history.add("a", Effort(steps=3))
-    assert history.unusual("a", Effort(steps=50)) == []
-    history.add("a", Effort(steps=3))
-    assert history.unusual("a", Effort(steps=50)) == [Unusual("steps", 50, 100.0, MIN_SESSIONS)]
+        history.remember_efforts([("a", Effort(steps=3))])
+    assert history.compare("a", Effort(steps=50)) == []
+    history.remember_efforts([("a", Effort(steps=3))])
+    assert history.compare("a", Effort(steps=50)) == [Unusual("steps", 50, 100.0, MIN_SESSIONS)]
 
 
 def test_what_every_session_takes_is_usual() -> None:
-    history = EffortHistory()
+    history = AgentEfforts(no_price)
     for _ in range(MIN_SESSIONS):
-        history.add("a", Effort(steps=3))
-    assert history.unusual("a", Effort(steps=3)) == []
+        history.remember_efforts([("a", Effort(steps=3))])
+    assert history.compare("a", Effort(steps=3)) == []
 
 
 def test_only_the_last_sessions_count() -> None:
-    history = EffortHistory()
+    history = AgentEfforts(no_price)
     for steps in [100] * KEPT_SESSIONS + [1] * KEPT_SESSIONS:
-        history.add("a", Effort(steps=steps))
-    assert [each.measure for each in history.unusual("a", Effort(steps=2))] == ["steps"]
+        history.remember_efforts([("a", Effort(steps=steps))])
+    assert [each.measure for each in history.compare("a", Effort(steps=2))] == ["steps"]
 
 
 def model_call(usage: Usage | None) -> ModelCall:

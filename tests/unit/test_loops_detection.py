@@ -163,11 +163,11 @@ def test_who_has_counted_from_the_middle_gives_all_that_it_has_found_of_a_kind()
     assert [spans for spans in given if spans] == [[first], [first, second]]
 
 
-def test_memory_is_bounded_by_the_number_of_traces() -> None:
-    detectors = live()
-    for trace in range(1, module.MAX_TRACES + 50):
-        found_live(detectors, [Arrival(tool_span(trace, 2), FOREIGN)])
-    assert len(detectors) == module.MAX_TRACES
+@pytest.mark.parametrize(("others", "is_remembered"), [(module.MAX_TRACES - 1, True), (module.MAX_TRACES, False)])
+def test_memory_is_bounded_by_the_number_of_traces(others: int, is_remembered: bool) -> None:
+    first, second, third = ([Arrival(tool_span(1, number), FOREIGN)] for number in (2, 3, 4))
+    meanwhile = [[Arrival(tool_span(trace, 2), FOREIGN)] for trace in range(2, others + 2)]
+    assert bool(found_live(live(), first, second, *meanwhile, third)) is is_remembered
 
 
 def test_what_finds_no_room_is_counted_and_breaks_no_row(tmp_path: Path) -> None:

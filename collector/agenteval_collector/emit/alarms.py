@@ -31,7 +31,7 @@ class RecentAlarms:
         self._told.put(_identity(event), (told_at, event))
 
     def since(self, time: int) -> list[Event]:
-        """Those told at that time (ns) or later, the newest first."""
+        """Return those told at that time (ns) or later, the newest first."""
         return [event for told_at, event in self._told.newest_first() if told_at >= time]
 
 

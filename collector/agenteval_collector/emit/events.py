@@ -4,7 +4,6 @@ Names as in the GenAI semantic conventions (open-telemetry/semantic-conventions-
 under `agenteval.*`, the evaluated service included: the resource of the event is this collector.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 from opentelemetry._logs import Logger, LogRecord, SeverityNumber
@@ -12,7 +11,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from agenteval_collector.emit.instruments import score_label
-from agenteval_collector.emit.labels import clean
+from agenteval_collector.emit.labels import clean, present
 from agenteval_collector.model.news import News, has_event
 from otel_agenteval import semconv
 from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
@@ -31,7 +30,9 @@ class EvaluationEvents:
 
     def take_news(self, news: News) -> None:
         """Emit an event for each evaluation and each finding that has one."""
-        self._take_findings(news.counted)
+        for finding in filter(has_event, news.counted):
+            context = _context(finding.trace_id, finding.span_id)
+            self._emit(finding.found_at, context, _finding_attributes(finding))
         for committed in news.evaluations:
             evaluation = committed.evaluation
             # A final score was emitted when it was found, and that there is no judge is news of no trace.
@@ -39,12 +40,6 @@ class EvaluationEvents:
                 continue
             context = _context(evaluation.trace_id, evaluation.span_id)
             self._emit(evaluation.evaluated_at, context, _attributes(evaluation))
-
-    def _take_findings(self, findings: Sequence[Finding]) -> None:
-        for each in findings:
-            if has_event(each):
-                context = _context(each.trace_id, each.span_id)
-                self._emit(each.found_at, context, _finding_attributes(each))
 
     def _emit(self, at: int, context: Context, attributes: dict[str, str | float | int]) -> None:
         self._logger.emit(
@@ -103,14 +98,14 @@ def _attributes(evaluation: Evaluation) -> dict[str, str | float | int]:
         semconv.AGENTEVAL_SERVICE_NAME: _name(evaluation.service),
         semconv.AGENTEVAL_SERVICE_VERSION: _name(evaluation.service_version),
     }
-    return _present(attributes)
+    return present(attributes)
 
 
 def _finding_attributes(finding: Finding) -> dict[str, str | float | int]:
     is_loop = finding.kind in LOOP_KINDS
     # The session may only become known later.
     session_id = None if finding.session_id == finding.trace_id else finding.session_id
-    return _present(
+    return present(
         {
             semconv.GEN_AI_EVALUATION_NAME: LOOP_EVALUATOR if is_loop else finding.kind,
             semconv.GEN_AI_EVALUATION_SCORE_LABEL: "fail",
@@ -125,10 +120,6 @@ def _finding_attributes(finding: Finding) -> dict[str, str | float | int]:
             semconv.AGENTEVAL_SERVICE_VERSION: _name(finding.service_version),
         }
     )
-
-
-def _present(attributes: Mapping[str, str | float | int | None]) -> dict[str, str | float | int]:
-    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def _name(text: str | None) -> str | None:

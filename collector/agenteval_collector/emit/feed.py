@@ -2,12 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Container, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from threading import Condition, Lock
-from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, TypeAlias
 
 from agenteval_collector.emit.alarms import Event, RecentAlarms, is_alarm
 from agenteval_collector.emit.collector import CollectorTelemetry
@@ -63,7 +63,7 @@ def _name(event: Event) -> str:
     return LOOP_EVALUATOR if event.kind in LOOP_KINDS else event.kind
 
 
-class Subscription:
+class Subscription(AbstractContextManager["Subscription"]):
     """The events that one watcher has not read yet: at most `capacity`, of which the oldest give way to new ones.
 
     Findings come before the outcomes that wait, which may be hundreds, and give way after them. Thread-safe. To be
@@ -132,15 +132,7 @@ class Subscription:
                 else:
                     self._outcomes.appendleft(event)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -174,7 +166,7 @@ class Feed:
         self._lock = Lock()
 
     def remember(self, findings: Sequence[Finding]) -> None:
-        """Remember findings of an earlier run, the oldest first, as told when they were found."""
+        """Remember findings of an earlier process, the oldest first, as told when they were found."""
         with self._lock:
             for finding in findings:
                 self._alarms.add(finding, finding.found_at)
@@ -208,8 +200,18 @@ class Feed:
         # A final score was handed out when it was found.
         evaluations = [committed.evaluation for committed in news.evaluations if not committed.final]
         events: list[Event] = [*news.told, *evaluations]
-        if events:
-            self._offer(events)
+        if not events:
+            return
+        with self._lock:
+            now = self._clock.now()
+            for event in filter(is_alarm, events):
+                self._alarms.add(event, now)
+            subscriptions = list(self._subscriptions)
+        # Asked once for each session, and only where a watcher is interested.
+        participants = cache(self._participants.processes_in)
+        lost = sum(subscription._offer(events, participants) for subscription in subscriptions)
+        if lost:
+            self._telemetry.dropped(_QUEUE, lost)
 
     def close(self) -> None:
         """End every subscription; there will be no new ones."""
@@ -218,19 +220,6 @@ class Feed:
             subscriptions = list(self._subscriptions)
         for subscription in subscriptions:
             subscription.close()
-
-    def _offer(self, events: Sequence[Event]) -> None:
-        with self._lock:
-            now = self._clock.now()
-            for event in events:
-                if is_alarm(event):
-                    self._alarms.add(event, now)
-            subscriptions = list(self._subscriptions)
-        # Asked once for each session, and only where a watcher is interested.
-        participants = cache(self._participants.processes_in)
-        lost = sum(subscription._offer(events, participants) for subscription in subscriptions)
-        if lost:
-            self._telemetry.dropped(_QUEUE, lost)
 
     def _leave(self, subscription: Subscription) -> None:
         with self._lock:

@@ -8,6 +8,7 @@ from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.model.news import News, WorstFinding
 from otel_agenteval import semconv
 from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.finding import Finding
 
 
 class FindingInstruments:
@@ -36,7 +37,7 @@ class FindingInstruments:
         self._count_worst(self._traces, news.traces)
         self._count_worst(self._sessions, news.sessions)
         for each in news.counted:
-            whose = self._identity(each.agent, each.service, each.service_version)
+            whose = self._identity(each)
             kind = {semconv.AGENTEVAL_FINDING_KIND: each.kind, semconv.AGENTEVAL_FINDING_SEVERITY: each.severity.value}
             self._findings.add(1, {**kind, **whose})
             if each.kind in LOOP_KINDS and each.is_alarm:
@@ -47,14 +48,8 @@ class FindingInstruments:
     def _count_worst(self, counter: Counter, subjects: Sequence[WorstFinding]) -> None:
         for each in subjects:
             worst = "none" if each.severity is None else each.severity.value
-            whose = self._identity(each.agent, each.service, each.service_version)
+            whose = self._identity(each)
             counter.add(1, {semconv.AGENTEVAL_WORST: worst, **whose})
 
-    def _identity(self, agent: str | None, service: str | None, version: str | None) -> dict[str, str]:
-        identity = self._labels.identity(agent, service, version)
-        attributes = {
-            semconv.GEN_AI_AGENT_NAME: identity.agent,
-            semconv.SERVICE_NAME: identity.service,
-            semconv.SERVICE_VERSION: identity.version,
-        }
-        return {name: value for name, value in attributes.items() if value is not None}
+    def _identity(self, about: Finding | WorstFinding) -> dict[str, str]:
+        return self._labels.identity(about.agent, about.service, about.service_version).attributes

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from opentelemetry.metrics import CallbackOptions, Meter, Observation
+from opentelemetry.metrics import Meter
 
-from agenteval_collector.emit.labels import IdentityLabels
+from agenteval_collector.emit.gauges import show_level
+from agenteval_collector.emit.labels import Identity, IdentityLabels, present
 from agenteval_collector.emit.ports import SessionLevels
 from agenteval_collector.model.news import News
 from agenteval_collector.model.sessions import SessionLevel
@@ -54,65 +55,50 @@ class EvaluationInstruments:
                 semconv.AGENTEVAL_STATUS: evaluation.outcome.status.value,
                 semconv.GEN_AI_EVALUATION_SCORE_LABEL: score_label(evaluation),
             }
-            outcomes[(*attributes.items(), *_present(came_of_it).items())] += 1
+            outcomes[(*attributes.items(), *present(came_of_it).items())] += 1
         for items, count in outcomes.items():
             self._outcomes.add(count, dict(items))
 
     def observe_sessions(self, sessions: SessionLevels) -> None:
         """Show the levels of `sessions` from now on. To be called once."""
 
-        def active(_: CallbackOptions) -> Iterable[Observation]:
-            return self._sum_levels((level, level.active) for level in sessions.session_levels())
-
-        def low(_: CallbackOptions) -> Iterable[Observation]:
-            return self._sum_levels(
-                (level, level.low) for level in sessions.session_levels() if level.evaluator is not None
-            )
-
-        self._meter.create_observable_gauge(
+        show_level(
+            self._meter,
             "agenteval.sessions.active",
-            [active],
-            unit="{session}",
-            description="Sessions that may still get traces.",
+            "{session}",
+            "Sessions that may still get traces.",
+            lambda: self._sum_levels((level, level.active) for level in sessions.session_levels()),
         )
-        self._meter.create_observable_gauge(
+        show_level(
+            self._meter,
             "agenteval.sessions.low",
-            [low],
-            unit="{session}",
-            description="Active sessions that score below the threshold with enough coverage.",
+            "{session}",
+            "Active sessions that score below the threshold with enough coverage.",
+            lambda: self._sum_levels(
+                (level, level.low) for level in sessions.session_levels() if level.evaluator is not None
+            ),
         )
 
     def _attributes(self, evaluation: Evaluation) -> dict[str, str]:
         """Return the attributes that the score and the count of an evaluation have in common."""
         identity = self._labels.identity(evaluation.agent, evaluation.service, evaluation.service_version)
-        whom = {
-            semconv.GEN_AI_AGENT_NAME: identity.agent,
-            semconv.SERVICE_NAME: identity.service,
-            semconv.SERVICE_VERSION: identity.version,
-        }
         return {
-            **_present(whom),
+            **identity.attributes,
             semconv.GEN_AI_EVALUATION_NAME: evaluation.name,
             semconv.AGENTEVAL_SUBJECT: evaluation.subject.value,
             semconv.AGENTEVAL_METHOD: evaluation.method.value,
         }
 
-    def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> Iterable[Observation]:
+    def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> list[tuple[int, dict[str, str]]]:
         # Several agents may share the label `_other`, and of equal attribute sets the SDK keeps the last value only.
-        totals: Counter[tuple[str | None, str | None, str | None]] = Counter()
+        totals: Counter[tuple[Identity, str | None]] = Counter()
         for level, count in levels:
-            totals[*self._labels.pair(level.agent, level.service), level.evaluator] += count
-        for (agent, service, evaluator), total in totals.items():
-            yield Observation(
-                total,
-                _present(
-                    {
-                        semconv.GEN_AI_AGENT_NAME: agent,
-                        semconv.SERVICE_NAME: service,
-                        semconv.GEN_AI_EVALUATION_NAME: evaluator,
-                    }
-                ),
-            )
+            agent, service = self._labels.pair(level.agent, level.service)
+            totals[Identity(agent, service, None), level.evaluator] += count
+        return [
+            (total, {**identity.attributes, **present({semconv.GEN_AI_EVALUATION_NAME: evaluator})})
+            for (identity, evaluator), total in totals.items()
+        ]
 
 
 def score_label(evaluation: Evaluation) -> str | None:
@@ -120,7 +106,3 @@ def score_label(evaluation: Evaluation) -> str | None:
     if evaluation.success is None:
         return None
     return "pass" if evaluation.success else "fail"
-
-
-def _present(attributes: dict[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in attributes.items() if value is not None}

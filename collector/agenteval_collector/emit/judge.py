@@ -4,11 +4,12 @@ Names as evaluators in the field have them (`gen_ai.evaluation.client.*`); bound
 conventions have them for any model client.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Final
 
-from opentelemetry.metrics import CallbackOptions, Meter, Observation
+from opentelemetry.metrics import Meter
 
+from agenteval_collector.emit.gauges import show_level
 from agenteval_collector.emit.labels import OTHER
 from agenteval_collector.emit.ports import Queue
 from agenteval_collector.model.judging import Exchange
@@ -66,7 +67,6 @@ class JudgeInstruments:
         self._enqueue_errors.add(0)
 
     def asked(self, exchange: Exchange, error_type: str | None) -> None:
-        """Record the end of a question, or of its repetition: with a valid reply, or with an error."""
         attributes = self._client(exchange.model) | {semconv.AGENTEVAL_JUDGE_QUESTION: exchange.question}
         failed = {} if error_type is None else {semconv.ERROR_TYPE: error_type}
         if exchange.seconds is not None:
@@ -78,12 +78,10 @@ class JudgeInstruments:
             self._cost.add(exchange.usd, attributes)
 
     def requested(self, model: str, error_type: str | None) -> None:
-        """Record the end of one HTTP request to the judge, retries included. `None` means that it was answered."""
         failed = {} if error_type is None else {semconv.ERROR_TYPE: error_type}
         self._requests.add(1, self._client(model) | failed)
 
     def no_room(self) -> None:
-        """Count a trace that found no room among those that wait for the judge, or lost it to an urgent one."""
         self._enqueue_errors.add(1)
 
     def _client(self, model: str) -> dict[str, str]:
@@ -95,13 +93,10 @@ class JudgeInstruments:
 
     def observe_queue(self, queue: Queue) -> None:
         """Show how many traces wait for the judge. To be called once."""
-
-        def callback(_: CallbackOptions) -> Iterable[Observation]:
-            return [Observation(queue.waiting)]
-
-        self._meter.create_observable_gauge(
+        show_level(
+            self._meter,
             "gen_ai.evaluation.client.queue.size",
-            [callback],
-            unit="{trace}",
-            description="Traces that wait for the judge.",
+            "{trace}",
+            "Traces that wait for the judge.",
+            lambda: [(queue.waiting, {})],
         )

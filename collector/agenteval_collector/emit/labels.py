@@ -7,11 +7,15 @@ all become `_other`. Whatever was admitted stays admitted until the collector re
 
 import logging
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from threading import Lock
-from typing import Final
+from threading import RLock
+from typing import Final, TypeVar
 
+from otel_agenteval import semconv
+from otel_agenteval.text import cut, storable
+
+T = TypeVar("T")
 OTHER: Final = "_other"
 """The label value for everything beyond a bound."""
 
@@ -22,13 +26,16 @@ _logger = logging.getLogger(__name__)
 
 
 def clean(text: str, limit: int) -> str:
-    """Return `text` in at most `limit` characters that UTF-8 can hold. A cut text ends in an ellipsis.
+    """Return `text` in at most `limit` characters that UTF-8 can hold.
 
     JSON may carry lone surrogates, and a single one would fail the encoding of a whole page or batch.
     """
-    if len(text) > limit:
-        text = text[: limit - 1] + "…"
-    return text.encode("utf-8", "replace").decode()
+    return storable(cut(text, limit))
+
+
+def present(attributes: Mapping[str, T | None]) -> dict[str, T]:
+    """Return the attributes that have a value."""
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,17 @@ class Identity:
     agent: str | None
     service: str | None
     version: str | None
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """What of it was recorded, as attributes of the measurement."""
+        return present(
+            {
+                semconv.GEN_AI_AGENT_NAME: self.agent,
+                semconv.SERVICE_NAME: self.service,
+                semconv.SERVICE_VERSION: self.version,
+            }
+        )
 
 
 class _Admission:
@@ -86,7 +104,7 @@ class IdentityLabels:
         self._known_versions: dict[str | None, set[str]] = {}
         self._live_versions: dict[str | None, deque[str]] = {}
         # Evaluations come from one thread, session levels are read by every scrape and push.
-        self._lock = Lock()
+        self._lock = RLock()
 
     @property
     def max_identities(self) -> int:
@@ -98,13 +116,15 @@ class IdentityLabels:
     def identity(self, agent: str | None, service: str | None, version: str | None) -> Identity:
         """Return the identity that instruments may use for a measurement about these."""
         with self._lock:
-            agent, service = self._pair(agent, service)
+            agent, service = self.pair(agent, service)
             return Identity(agent, service, self._version(agent, service, version))
 
     def pair(self, agent: str | None, service: str | None) -> tuple[str | None, str | None]:
         """Return the same for instruments that do not tell versions apart."""
         with self._lock:
-            return self._pair(agent, service)
+            agent = _admitted(agent, self._agents)
+            service = _admitted(service, self._services)
+            return (agent, service) if self._pairs.admits((agent, service)) else (OTHER, service)
 
     def agent_version(self, agent: str | None, version: str | None) -> tuple[str | None, str | None]:
         """Return the same for instruments that tell versions of an agent apart, and not services."""
@@ -114,11 +134,6 @@ class IdentityLabels:
                 return agent, None
             version = clean(version, _LABEL_LENGTH)
             return agent, version if self._agent_versions.admits((agent, version)) else OTHER
-
-    def _pair(self, agent: str | None, service: str | None) -> tuple[str | None, str | None]:
-        agent = _admitted(agent, self._agents)
-        service = _admitted(service, self._services)
-        return (agent, service) if self._pairs.admits((agent, service)) else (OTHER, service)
 
     def _version(self, agent: str | None, service: str | None, version: str | None) -> str | None:
         if not version:

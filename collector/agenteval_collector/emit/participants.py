@@ -16,7 +16,7 @@ class Participants:
         self._running = running
 
     def processes_in(self, session_id: str) -> frozenset[str]:
-        """The processes in the session; without the stored ones where the store refuses. Thread-safe."""
+        """Return the processes in the session; without the stored ones where the store refuses. Thread-safe."""
         found = frozenset[str]().union(*(running.processes_in(session_id) for running in self._running))
         try:
             return found | self._stored.processes_in(session_id)

@@ -40,7 +40,6 @@ class Reliability(Protocol):
 
     def figures(self) -> Iterable[VersionFigures]:
         """Return the figures of the newest few versions of each agent."""
-        ...
 
 
 class Queue(Protocol):

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import grpc
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
-from opentelemetry.sdk._logs import LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
+from opentelemetry.sdk._logs import ReadableLogRecord, ReadWriteLogRecord
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExportResult
 from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData, PeriodicExportingMetricReader
 
@@ -38,15 +38,13 @@ _POINTS_PER_REQUEST: Final = 2000
 class PushTarget:
     """The endpoint of a push: `http://host:port` (plain) or `https://host:port` (TLS), OTLP over gRPC.
 
-    `ca_certificate` replaces the system's roots; `client_certificate` with `client_key` is for mutual TLS; all PEM.
+    `ca_certificate` replaces the system's roots; it is PEM.
     `interval` is the seconds between two pushes of metrics, `timeout` those for one export with its retries.
     """
 
     endpoint: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     ca_certificate: bytes | None = None
-    client_certificate: bytes | None = None
-    client_key: bytes | None = field(default=None, repr=False)
     interval: float = 10.0
     timeout: float = 5.0
 
@@ -56,11 +54,8 @@ class PushTarget:
             raise ValueError(
                 f"export endpoint {self.endpoint!r} must be http://host:port or https://host:port, without a path"
             )
-        if (self.client_certificate is None) != (self.client_key is None):
-            raise ValueError("a client certificate for the export endpoint needs its key, and a key its certificate")
-        tls_material = (self.ca_certificate, self.client_certificate)
-        if url.scheme == "http" and any(pem is not None for pem in tls_material):
-            raise ValueError(f"certificates were given but export endpoint {self.endpoint!r} is not https")
+        if url.scheme == "http" and self.ca_certificate is not None:
+            raise ValueError(f"a certificate was given but export endpoint {self.endpoint!r} is not https")
         for name, value in self.headers.items():
             if not re.fullmatch(r"[0-9A-Za-z_.-]+", name) or name.lower().endswith("-bin"):
                 raise ValueError(f"export header name {name!r} is not allowed in gRPC metadata")
@@ -75,22 +70,20 @@ class PushTarget:
         return {
             "endpoint": self.endpoint,
             "insecure": not secure,
-            "credentials": grpc.ssl_channel_credentials(self.ca_certificate, self.client_key, self.client_certificate)
-            if secure
-            else None,
+            "credentials": grpc.ssl_channel_credentials(self.ca_certificate) if secure else None,
             "headers": {name.lower(): value for name, value in self.headers.items()},
             "timeout": self.timeout,
             "compression": grpc.Compression.Gzip,
         }
 
 
-class MetricPush:
+class MetricPush(PeriodicExportingMetricReader):
     """Pushes a snapshot of all instruments every interval; a snapshot that fails is superseded by the next one."""
 
     def __init__(self, target: PushTarget) -> None:
-        self._exporter = _MetricExporter(target)
-        self.reader = PeriodicExportingMetricReader(
-            self._exporter,
+        self._counting = _MetricExporter(target)
+        super().__init__(
+            self._counting,
             export_interval_millis=target.interval * 1000,
             export_timeout_millis=target.timeout * 1000,
         )
@@ -98,27 +91,40 @@ class MetricPush:
     @property
     def failures(self) -> int:
         """Exports that failed for good."""
-        return self._exporter.failures
+        return self._counting.failures
 
 
-class EventPush:
+class EventPush(BatchLogRecordProcessor):
     """Pushes evaluation events in batches; when too many wait, new ones are dropped and counted."""
 
     def __init__(self, target: PushTarget, telemetry: CollectorTelemetry, findings: ExportedFindings | None) -> None:
         """`findings` keeps those whose events the endpoint has taken, by the thread that pushes them."""
-        backlog = _Backlog(_EVENTS_CAPACITY)
-        self._exporter = _EventExporter(target, backlog, findings)
-        self.processor: LogRecordProcessor = _EventProcessor(self._exporter, backlog, telemetry)
-        telemetry.observe_queues({_EVENTS_QUEUE: backlog})
+        self._backlog = _Backlog(_EVENTS_CAPACITY)
+        self._counting = _EventExporter(target, self._backlog, findings)
+        self._telemetry = telemetry
+        super().__init__(
+            self._counting,
+            schedule_delay_millis=_EVENTS_LINGER * 1000,
+            max_export_batch_size=_EVENTS_BATCH,
+            export_timeout_millis=0,
+            max_queue_size=_EVENTS_CAPACITY,
+        )
+        telemetry.observe_queues({_EVENTS_QUEUE: self._backlog})
 
     @property
     def failures(self) -> int:
         """Exports that failed for good; their events are lost."""
-        return self._exporter.failures
+        return self._counting.failures
+
+    def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+        if self._backlog.take():
+            super().on_emit(log_record)
+        else:
+            self._telemetry.dropped(_EVENTS_QUEUE, 1)
 
     def abandon(self) -> None:
         """Cancel the export in flight and let what waits fail at once."""
-        self._exporter.shutdown()
+        self._counting.shutdown()
 
 
 class _Backlog:
@@ -148,25 +154,6 @@ class _Backlog:
             self._size -= count
 
 
-class _EventProcessor(BatchLogRecordProcessor):
-    def __init__(self, exporter: "_EventExporter", backlog: _Backlog, telemetry: CollectorTelemetry) -> None:
-        super().__init__(
-            exporter,
-            schedule_delay_millis=_EVENTS_LINGER * 1000,
-            max_export_batch_size=_EVENTS_BATCH,
-            export_timeout_millis=0,
-            max_queue_size=_EVENTS_CAPACITY,
-        )
-        self._backlog = backlog
-        self._telemetry = telemetry
-
-    def on_emit(self, log_record: ReadWriteLogRecord) -> None:
-        if self._backlog.take():
-            super().on_emit(log_record)
-        else:
-            self._telemetry.dropped(_EVENTS_QUEUE, 1)
-
-
 class _EventExporter(OTLPLogExporter):
     def __init__(self, target: PushTarget, backlog: _Backlog, findings: ExportedFindings | None) -> None:
         super().__init__(**target.exporter_arguments())
@@ -185,16 +172,16 @@ class _EventExporter(OTLPLogExporter):
         finally:
             self._backlog.release(len(batch))
             self.failures += not delivered
-            keys = [key for each in batch if (key := finding_key(each.log_record)) is not None] if delivered else []
-            if keys and self._findings is not None:
-                _keep_exported(self._findings, keys)
+            if delivered and self._findings is not None:
+                self._keep_exported(self._findings, batch)
 
-
-def _keep_exported(findings: ExportedFindings, keys: Sequence[tuple[str, str, str]]) -> None:
-    try:
-        findings.exported(keys)
-    except RetryableError as error:
-        _logger.warning("%d events of findings have left, and will again after a restart: %s", len(keys), error)
+    def _keep_exported(self, findings: ExportedFindings, batch: Sequence[ReadableLogRecord]) -> None:
+        keys = [key for each in batch if (key := finding_key(each.log_record)) is not None]
+        try:
+            if keys:
+                findings.exported(keys)
+        except RetryableError as error:
+            _logger.warning("%d events of findings have left, and will again after a restart: %s", len(keys), error)
 
 
 class _MetricExporter(OTLPMetricExporter):

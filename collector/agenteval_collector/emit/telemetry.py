@@ -25,7 +25,7 @@ from agenteval_collector.emit.judge import JudgeInstruments
 from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.emit.ports import ExportedFindings, Reliability
 from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
-from agenteval_collector.emit.reliability import ReliabilityInstruments
+from agenteval_collector.emit.reliability import show_reliability
 
 _SCOPE: Final = "agenteval_collector"
 _SERVICE: Final = "otel-agenteval-collector"
@@ -68,7 +68,7 @@ class TelemetryOutput:
             readers: list[MetricReader] = [PrometheusMetricReader(scope_info_enabled=False, registry=self._registry)]
             metric_push = MetricPush(push) if push else None
             if metric_push:
-                readers.append(metric_push.reader)
+                readers.append(metric_push)
             self._meters = MeterProvider(
                 readers,
                 resource,
@@ -91,21 +91,21 @@ class TelemetryOutput:
             self._event_push: EventPush | None = None
             if push and metric_push:
                 event_push = self._event_push = EventPush(push, self.collector, exported)
-                self._loggers.add_log_record_processor(event_push.processor)
+                self._loggers.add_log_record_processor(event_push)
                 self.events = EvaluationEvents(self._loggers.get_logger(_SCOPE, version))
                 self.collector.observe_pushes({"metrics": metric_push, "logs": event_push})
 
     def observe_reliability(self, reliability: Reliability) -> None:
         """Show the figures of `reliability` from now on. To be called once."""
-        ReliabilityInstruments(self._meter, self._labels, reliability)
+        show_reliability(self._meter, self._labels, reliability)
 
     def judge(self, models: Collection[str]) -> JudgeInstruments:
-        """The instruments of a judge that may be asked for these models; only a collector with a judge has them. To be
+        """Make the instruments of a judge that may be asked for these models; only a collector with one has them. To be
         called once."""
         return JudgeInstruments(self._meter, models)
 
     def render(self) -> tuple[bytes, str]:
-        """The Prometheus page and its content type. Thread-safe."""
+        """Return the Prometheus page and its content type. Thread-safe."""
         with self._scrape:
             return generate_latest(self._registry), CONTENT_TYPE_LATEST
 

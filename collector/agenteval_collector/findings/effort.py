@@ -47,21 +47,28 @@ class Unusual:
     sessions: int
 
 
-class EffortHistory:
-    """The efforts of each agent's last finished sessions, bounded as above. Not thread-safe."""
+class AgentEfforts:
+    """Compares the effort of sessions with that of their agents' last finished ones, bounded as above. Owned by one
+    thread. `cost` prices model calls in US dollars, None where it cannot."""
 
-    def __init__(self) -> None:
+    def __init__(self, cost: Callable[[Sequence[ModelCall]], float | None]) -> None:
+        self._cost = cost
         self._efforts: Recent[str, deque[Effort]] = Recent(KEPT_AGENTS)
 
-    def add(self, agent: str, effort: Effort) -> None:
-        """Add a session of `agent` that is over, in place of the oldest of `KEPT_SESSIONS`."""
-        kept = self._efforts.get(agent)
-        if kept is None:
-            kept = deque(maxlen=KEPT_SESSIONS)
-            self._efforts.put(agent, kept)
-        kept.append(effort)
+    def of(self, trace: Trace) -> Effort:
+        """Return the effort of the trace."""
+        return effort_of(trace, usd=self._cost(trace.model_calls))
 
-    def unusual(self, agent: str, effort: Effort) -> list[Unusual]:
+    def remember_efforts(self, efforts: Iterable[tuple[str, Effort]]) -> None:
+        """Remember the effort of sessions that are over, in this order, with their agents."""
+        for agent, effort in efforts:
+            kept = self._efforts.get(agent)
+            if kept is None:
+                kept = deque(maxlen=KEPT_SESSIONS)
+                self._efforts.put(agent, kept)
+            kept.append(effort)
+
+    def compare(self, agent: str, effort: Effort) -> list[Unusual]:
         """Return the measures in which `effort`, of a session so far, is unusual for `agent`."""
         kept = self._efforts.get(agent) or ()
         compared = ((name, _values(name, [effort]), _values(name, kept)) for name in Effort.__slots__)
@@ -72,29 +79,11 @@ class EffortHistory:
             if len(before) >= MIN_SESSIONS and sum(value >= now for value in before) <= UNUSUAL_SHARE * len(before)
         ]
 
-
-class AgentEfforts:
-    """Compares the effort of sessions with that of their agents' earlier ones. `cost` prices model calls in US dollars,
-    None where it cannot. Owned by one thread."""
-
-    def __init__(self, cost: Callable[[Sequence[ModelCall]], float | None]) -> None:
-        self._cost = cost
-        self._history = EffortHistory()
-
-    def of(self, trace: Trace) -> Effort:
-        """Return the effort of the trace."""
-        return effort_of(trace, usd=self._cost(trace.model_calls))
-
-    def remember_efforts(self, efforts: Iterable[tuple[str, Effort]]) -> None:
-        """Remember the effort of sessions that are over, in this order, with their agents."""
-        for agent, effort in efforts:
-            self._history.add(agent, effort)
-
     def unusual(
         self, trace: Trace, effort: Effort, *, agent: str | None, session_id: str, found_at: int
     ) -> list[Finding]:
         """Return the finding, if any, that a session of `agent` takes more than usual by `effort`, since `trace`."""
-        unusual = self._history.unusual(agent, effort) if agent is not None else []
+        unusual = self.compare(agent, effort) if agent is not None else []
         return [unusual_effort(trace, unusual, session_id=session_id, found_at=found_at)] if unusual else []
 
 

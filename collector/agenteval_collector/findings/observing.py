@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from otel_agenteval.model import Json, ToolCall, Trace, Turn
+from otel_agenteval.text import cut
 
 MAX_QUOTE = 200
 """Characters of telemetry that a reason quotes."""
@@ -77,7 +78,7 @@ def of_call(turn: int, call: ToolCall, reason: str, **metadata: Json) -> Observe
 def quote(text: str) -> str:
     """Return the beginning of a text on one line, without characters that cannot be printed."""
     line = " ".join("".join(each if each.isprintable() else " " for each in text[: 4 * MAX_QUOTE]).split())
-    return line if len(line) <= MAX_QUOTE else line[: MAX_QUOTE - 3] + "..."
+    return cut(line, MAX_QUOTE)
 
 
 def written(value: Json) -> str:

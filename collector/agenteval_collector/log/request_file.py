@@ -5,8 +5,8 @@ The offset of a request is its row id: it grows, and nothing is ever written bef
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -15,6 +15,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Select,
     String,
     Table,
     delete,
@@ -44,14 +45,13 @@ _requests = Table(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NewRequest:
+class NewRequest(NamedTuple):
     """A request that has no offset yet; `received_at` in nanoseconds since the Unix epoch."""
 
-    signal: Signal
-    body: bytes
     tenant: str
+    signal: Signal
     received_at: int
+    body: bytes
 
 
 class RequestFile:
@@ -70,77 +70,58 @@ class RequestFile:
         """Close the file; a later request opens it again."""
         self._engine.dispose()
 
-    def commit(self, requests: Sequence[NewRequest]) -> range:
-        """Write the requests in one commit, from one thread; their offsets, once they are on disk."""
-        rows = [
-            {"tenant": e.tenant, "signal": int(e.signal), "received_at": e.received_at, "body": e.body}
-            for e in requests
-        ]
-        with self._writing("written") as connection:
-            connection.execute(insert(_requests), rows)
+    def commit(self, requests: Sequence[NewRequest]) -> list[LoggedRequest]:
+        """Write the requests in one commit, from one thread. Return them with their offsets, once they are on disk."""
+        with self._connected("written") as connection:
+            connection.execute(insert(_requests), [each._asdict() for each in requests])
             last = _last_id(connection)
         # One thread writes rows and ids only grow, so the ids of these end at the last one.
-        return range(last - len(requests) + 1, last + 1)
+        return [LoggedRequest(offset, *each) for offset, each in enumerate(requests, last - len(requests) + 1)]
 
     def probe(self) -> None:
         """Write a request and forget it: raises Unavailable where nothing can be written."""
-        with self._writing("written") as connection:
+        with self._connected("written") as connection:
             connection.execute(insert(_requests), {"tenant": "", "signal": 0, "received_at": 0, "body": b""})
             connection.execute(delete(_requests).where(_requests.c.offset == _last_id(connection)))
 
     def read(self, start: int, page: int = 64) -> Iterator[LoggedRequest]:
-        """Requests from offset `start` on, as far as they are committed now."""
-        while True:
-            query = select(_requests).where(_requests.c.offset >= start).order_by(_requests.c.offset).limit(page)
-            with self._reading() as connection:
-                rows = connection.execute(query).all()
-            for row in rows:
-                yield LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, row.body)
-            if len(rows) < page:
-                return
-            start = rows[-1].offset + 1
+        """Yield the requests from offset `start` on, as far as they are committed now."""
+        while requests := self._look_up(select(_requests).where(_requests.c.offset >= start).limit(page)):
+            yield from requests
+            start = requests[-1].offset + 1
 
     def get(self, offsets: Sequence[int], page: int = 64) -> Iterator[LoggedRequest]:
-        """The requests at these offsets that are still kept, in order."""
+        """Yield the requests at these offsets that are still kept, in order."""
         wanted = sorted(offsets)
         for first in range(0, len(wanted), page):
-            query = select(_requests).where(_requests.c.offset.in_(wanted[first : first + page]))
-            with self._reading() as connection:
-                rows = connection.execute(query.order_by(_requests.c.offset)).all()
-            for row in rows:
-                yield LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, row.body)
+            yield from self._look_up(select(_requests).where(_requests.c.offset.in_(wanted[first : first + page])))
+
+    def _look_up(self, query: Select[Any]) -> list[LoggedRequest]:
+        with self._connected("read") as connection:
+            rows = connection.execute(query.order_by(_requests.c.offset)).all()
+        return [LoggedRequest(row.offset, row.tenant, Signal(row.signal), row.received_at, row.body) for row in rows]
 
     def last_offset(self) -> int:
-        """The newest offset; 0 for an empty log."""
-        with self._reading() as connection:
+        """Return the newest offset; 0 for an empty log."""
+        with self._connected("read") as connection:
             return connection.execute(select(func.max(_requests.c.offset))).scalar() or 0
 
     def trim(self, below: int, older_than: int, batch: int = 256) -> int:
-        """Forget requests below offset `below` received before `older_than` (ns); the number forgotten.
-
-        At most `batch` at a time, so that a commit never waits long for the file.
-        """
+        """Forget requests below offset `below` received before `older_than` (ns); return their number. At most `batch`
+        at a time, so that a commit never waits long for the file."""
         old = select(_requests.c.offset).where(_requests.c.offset < below, _requests.c.received_at < older_than)
         victims = old.order_by(_requests.c.offset).limit(batch)
-        with self._writing("trimmed") as connection:
+        with self._connected("trimmed") as connection:
             return connection.execute(delete(_requests).where(_requests.c.offset.in_(victims))).rowcount
 
     @contextmanager
-    def _writing(self, done: str) -> Iterator[Connection]:
+    def _connected(self, done: str) -> Iterator[Connection]:
         try:
             with self._engine.begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error  # Without SQLAlchemy's statement and parameters.
             raise Unavailable(f"the collector's log cannot be {done}: {cause}") from error
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        try:
-            with self._engine.connect() as connection:
-                yield connection
-        except SQLAlchemyError as error:
-            raise Unavailable(f"the log could not be read: {error}") from error
 
 
 def _last_id(connection: Connection) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agenteval_collector.log.ports import RequestTaker
 from agenteval_collector.log.request_file import NewRequest, RequestFile
-from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import Overloaded, RetryableError, Unavailable
@@ -38,11 +38,11 @@ class RequestLog(Component):
         self._assembly = assembly
 
     def append(self, signal: Signal, body: bytes, tenant: str = "default") -> Future[int]:
-        """The request's offset, once it is on disk. Raises Overloaded where too much waits already.
+        """Return the request's offset, once it is on disk. Raises Overloaded where too much waits already.
 
         The future raises Unavailable where the disk refused the commit: nothing was kept then.
         """
-        entry = _Append(NewRequest(signal, body, tenant, self._clock.now()), Future())
+        entry = _Append(NewRequest(tenant, signal, self._clock.now(), body), Future())
         if not self._inbox.put(entry, len(body)):
             if self._inbox.closed:
                 raise Unavailable("the collector is stopping")
@@ -61,18 +61,17 @@ class RequestLog(Component):
 
     def _keep(self, group: Sequence[_Append]) -> None:
         try:
-            offsets = self._file.commit([entry.request for entry in group])
+            logged = self._file.commit([entry.request for entry in group])
         except Exception as error:  # noqa: BLE001  # Those who wait must hear of it, and the next group is tried.
             self.refused(error)
             for entry in group:
                 entry.offset.set_exception(Unavailable(str(error)))
             return
         self.accepted()
-        for entry, offset in zip(group, offsets, strict=True):
-            entry.offset.set_result(offset)
-        for (request, _), offset in zip(group, offsets, strict=True):
-            logged = LoggedRequest(offset, request.tenant, request.signal, request.received_at, request.body)
-            self._assembly.take_request(logged)
+        for entry, request in zip(group, logged, strict=True):
+            entry.offset.set_result(request.offset)
+        for request in logged:
+            self._assembly.take_request(request)
 
     def _probe(self) -> None:
         try:

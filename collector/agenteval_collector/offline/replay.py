@@ -21,7 +21,8 @@ from agenteval_collector.offline.recordings import Recorded
 from agenteval_collector.receiver.validity import Limits, check
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.errors import InvalidRequest, PermanentError
-from agenteval_collector.wiring.offline import OfflineCollector, Progress
+from agenteval_collector.wiring.offline import OfflineCollector
+from agenteval_collector.wiring.ports import ReplayProgress
 
 NO_WAIT = Waits(settle=1.0, settle_logs=1.0, silence=1.0, max_age=1.0)
 """Waits that do not matter: all that was recorded is complete when it was read."""
@@ -30,7 +31,7 @@ NO_WAIT = Waits(settle=1.0, settle_logs=1.0, silence=1.0, max_age=1.0)
 def replay(
     requests: Iterable[Recorded],
     settings: Settings,
-    progress: Progress = lambda _traces: None,
+    progress: ReplayProgress = lambda _traces: None,
     dataset: Dataset | None = None,
 ) -> ReplayDocument:
     """Return `{traces, sessions, reliability}` in the shapes of docs/api.md, with every session taken for over.

@@ -3,10 +3,7 @@
 from collections.abc import Callable
 
 import grpc
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
-    ExportLogsPartialSuccess,
-    ExportLogsServiceResponse,
-)
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceResponse,
@@ -26,19 +23,12 @@ SERVICES = {
 
 def response(signal: Signal, checked: Checked) -> ExportTraceServiceResponse | ExportLogsServiceResponse:
     """Return the answer to an accepted request. It has a partial success only where something was rejected."""
+    rejected, reason = checked.rejected, checked.reason
     if signal is Signal.TRACES:
-        traces = ExportTraceServiceResponse()
-        if checked.rejected:
-            traces.partial_success.CopyFrom(
-                ExportTracePartialSuccess(rejected_spans=checked.rejected, error_message=checked.reason)
-            )
-        return traces
-    logs = ExportLogsServiceResponse()
-    if checked.rejected:
-        logs.partial_success.CopyFrom(
-            ExportLogsPartialSuccess(rejected_log_records=checked.rejected, error_message=checked.reason)
-        )
-    return logs
+        spans = ExportTracePartialSuccess(rejected_spans=rejected, error_message=reason) if rejected else None
+        return ExportTraceServiceResponse(partial_success=spans)
+    records = ExportLogsPartialSuccess(rejected_log_records=rejected, error_message=reason) if rejected else None
+    return ExportLogsServiceResponse(partial_success=records)
 
 
 def otlp_handlers(ingest: Ingest) -> list[grpc.GenericRpcHandler]:

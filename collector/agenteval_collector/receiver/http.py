@@ -2,6 +2,8 @@
 
 import math
 import zlib
+from collections.abc import Mapping
+from typing import Final
 
 from google.protobuf import json_format
 from google.protobuf.message import Message
@@ -33,16 +35,26 @@ class _Unsupported(InvalidRequest):
     """Raised for a content type or encoding that we do not read."""
 
 
+# The first that fits.
+_STATUSES: Final[Mapping[type[CollectorError], int]] = {
+    _Unsupported: 415,
+    RequestTooLarge: 413,
+    Overloaded: 429,
+    RetryableError: 503,
+    CollectorError: 400,
+}
+
+
 def otlp_app(ingest: Ingest) -> Starlette:
     """Return the ASGI application of the OTLP/HTTP port."""
 
-    def route(path: str, signal: Signal) -> Route:
+    def route(signal: Signal) -> Route:
         async def export(request: Request) -> Response:
             return await _export(ingest, signal, request)
 
-        return Route(path, export, methods=["POST"])
+        return Route(f"/v1/{signal.name.lower()}", export, methods=["POST"])
 
-    return Starlette(routes=[route("/v1/traces", Signal.TRACES), route("/v1/logs", Signal.LOGS)])
+    return Starlette(routes=[route(signal) for signal in Signal])
 
 
 async def _export(ingest: Ingest, signal: Signal, request: Request) -> Response:
@@ -89,17 +101,7 @@ async def _body(request: Request, limit: int) -> bytes:
 
 
 def _refusal(error: CollectorError, media: str) -> Response:
-    match error:
-        case _Unsupported():
-            status = 415
-        case RequestTooLarge():
-            status = 413
-        case Overloaded():
-            status = 429
-        case RetryableError():
-            status = 503
-        case _:
-            status = 400
+    status = next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
     answer = _answer(status_details(error), media, status)
     if isinstance(error, RetryableError):
         answer.headers["retry-after"] = str(math.ceil(error.retry_after))

@@ -77,11 +77,7 @@ def _check_traces(request: ExportTraceServiceRequest, body: bytes, limits: Limit
             return f"the span is larger than {limits.span} bytes"
         return None
 
-    groups = [
-        (scope_spans.scope, scope_spans.spans)
-        for resource_spans in request.resource_spans
-        for scope_spans in resource_spans.scope_spans
-    ]
+    groups = [(each.scope, each.spans) for resource in request.resource_spans for each in resource.scope_spans]
     cleared = _clear_zero_parents(span for _, spans in groups for span in spans)
     return _without_rejected(_sift(groups, problem, body), request, changed=cleared)
 
@@ -105,11 +101,7 @@ def _check_logs(request: ExportLogsServiceRequest, body: bytes, limits: Limits) 
             return f"the log record is larger than {limits.span} bytes"
         return None
 
-    groups = (
-        (scope_logs.scope, scope_logs.log_records)
-        for resource_logs in request.resource_logs
-        for scope_logs in resource_logs.scope_logs
-    )
+    groups = [(each.scope, each.log_records) for resource in request.resource_logs for each in resource.scope_logs]
     return _without_rejected(_sift(groups, problem, body), request)
 
 

@@ -20,7 +20,7 @@ from agenteval_collector.model.runs import (
 )
 from agenteval_collector.reliability.grouping import RunGroup, grouped, reported_run
 from agenteval_collector.reliability.ports import RunRecords, RunSnapshot
-from otel_agenteval.outcome import Evaluation, Score
+from otel_agenteval.outcome import Evaluation, Score, Status
 
 TASK_COMPLETION: Final = "task_completion"
 CONFIDENCE: Final = "confidence"
@@ -31,7 +31,7 @@ _Scores: TypeAlias = Mapping[str, Mapping[str, Evaluation]]
 
 
 class CountedRuns:
-    """The runs that count, out of all that is recorded of runs. Thread-safe; raises Unavailable."""
+    """`RunSource` out of all that is recorded of runs: of each version, and of the reports, the newest `window`."""
 
     def __init__(self, records: RunRecords, window: int) -> None:
         self._records = records
@@ -39,16 +39,13 @@ class CountedRuns:
 
     @property
     def revision(self) -> Callable[[], int]:
-        """Gives another number than before when anything may have changed."""
         return self._records.revision
 
     def versions(self) -> list[AgentVersion]:
-        """The agents and versions that traces of runs name, those with the newest trace first."""
         with self._records.snapshot() as records:
             return records.versions()
 
     def runs(self, version: AgentVersion) -> list[StoredRun]:
-        """The runs of one agent's version, the one that began last first."""
         found: list[tuple[RunGroup, list[RunReport]]] = []
         with self._records.snapshot() as records:
             for names in records.newest(version):
@@ -61,7 +58,6 @@ class CountedRuns:
         return [_stored(group, reports, scores) for group, reports in found]
 
     def unmatched_reports(self) -> list[UnmatchedReport]:
-        """The reports that no run belongs to, of the newest `window`."""
         with self._records.snapshot() as records:
             reports = records.reports_without_traces(self._window)
             traces = records.traces_in_any_condition(reports)
@@ -72,7 +68,7 @@ class CountedRuns:
 def _counting(
     records: RunSnapshot, names: Sequence[RunName], version: AgentVersion
 ) -> list[tuple[RunGroup, list[RunReport]]]:
-    """Those of the runs that count, with what was reported of them, in order of time."""
+    """Return those of the runs that count, with what was reported of them, in order of time."""
     traces, reports = records.traces(names), records.reports(names)
     found: list[tuple[RunGroup, list[RunReport]]] = []
     for name in names:
@@ -94,7 +90,7 @@ def _counting(
 
 
 def _scores(evaluations: Sequence[Evaluation]) -> _Scores:
-    """Of several versions of an evaluator the newest outcome counts."""
+    # Of several versions of an evaluator the newest outcome counts.
     found: dict[str, dict[str, Evaluation]] = {TASK_COMPLETION: {}, CONFIDENCE: {}, SAFETY: {}}
     for evaluation in evaluations:
         found[evaluation.name][evaluation.subject_id] = evaluation
@@ -128,17 +124,17 @@ def _stored(group: RunGroup, reports: Sequence[RunReport], scores: _Scores) -> S
         success=_last([report.success for report in reports]),
         confidence=_last([report.confidence for report in reports]),
         completed={each: found.success for each, found in completed.items() if found.success is not None},
-        unjudged={
-            each: found.outcome.status for each, found in completed.items() if not isinstance(found.outcome, Score)
-        },
+        unjudged=_unscored(completed),
         confidences={
             each: found.outcome.value for each, found in confidences.items() if isinstance(found.outcome, Score)
         },
-        unsure={
-            each: found.outcome.status for each, found in confidences.items() if not isinstance(found.outcome, Score)
-        },
+        unsure=_unscored(confidences),
         judged={each: _judged(found) for each, found in judged.items() if isinstance(found.outcome, Score)},
     )
+
+
+def _unscored(found: Mapping[str, Evaluation]) -> dict[str, Status]:
+    return {each: of.outcome.status for each, of in found.items() if not isinstance(of.outcome, Score)}
 
 
 def _last(said: Sequence[Any]) -> Any:

@@ -7,7 +7,7 @@ name is decided by time. Both look at when things happened, never at when they a
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agenteval_collector.model.reports import RunReport
 from agenteval_collector.model.runs import RunTrace
@@ -68,4 +68,4 @@ def _with(run: RunGroup, traces: Sequence[RunTrace]) -> RunGroup:
     if not traces:
         return run
     together = sorted((*run.traces, *traces), key=lambda trace: (trace.started_at, trace.trace_id))
-    return RunGroup(agent=run.agent, service_version=run.service_version, began=run.began, traces=tuple(together))
+    return replace(run, traces=tuple(together))

@@ -13,36 +13,28 @@ class RunSnapshot(Protocol):
     """Everything that is recorded of runs, as it is at one moment."""
 
     def versions(self) -> list[AgentVersion]:
-        """The agents and versions that traces of runs name, those with the newest trace first."""
-        ...
+        """Return the agents and versions that traces of runs name, those with the newest trace first."""
 
     def newest(self, version: AgentVersion) -> Iterator[list[RunName]]:
-        """The runs of a version by when they began, the newest first, some at a time."""
-        ...
+        """Yield the runs of a version by when they began, the newest first, some at a time."""
 
     def traces(self, names: Sequence[RunName]) -> dict[RunName, list[RunTrace]]:
-        """The traces of runs, by run."""
-        ...
+        """Return the traces of runs, by run."""
 
     def traces_in_any_condition(self, reports: Sequence[RunReport]) -> dict[tuple[str, str], list[RunTrace]]:
-        """The traces of reported runs under whatever condition, by task and run."""
-        ...
+        """Return the traces of reported runs under any condition, by task and run."""
 
     def reports(self, names: Sequence[RunName]) -> dict[RunName, list[RunReport]]:
-        """The reports of runs in order of time, by run."""
-        ...
+        """Return the reports of runs in order of time, by run."""
 
     def reports_without_traces(self, newest: int) -> list[RunReport]:
-        """Those of the newest reports of which no trace has the run, the agent and the version that they name."""
-        ...
+        """Return those of the newest reports of which no trace has the run, agent and version that they name."""
 
     def finalized(self, session_ids: Sequence[str]) -> set[str]:
-        """The sessions among these that are over."""
-        ...
+        """Return the sessions among these that are over."""
 
     def evaluations(self, trace_ids: Sequence[str], names: Sequence[str]) -> list[Evaluation]:
-        """The outcomes of these names on traces, the oldest first."""
-        ...
+        """Return the outcomes of these names on traces, the oldest first."""
 
 
 class RunRecords(Protocol):
@@ -51,11 +43,9 @@ class RunRecords(Protocol):
     @property
     def revision(self) -> Callable[[], int]:
         """Gives another number than before when anything may have changed."""
-        ...
 
     def snapshot(self) -> AbstractContextManager[RunSnapshot]:
         """Look at the records as they are at one moment."""
-        ...
 
 
 class RunSource(Protocol):
@@ -64,16 +54,12 @@ class RunSource(Protocol):
     @property
     def revision(self) -> Callable[[], int]:
         """Gives another number than before when anything may have changed."""
-        ...
 
     def versions(self) -> Sequence[AgentVersion]:
-        """The agents and versions that traces of runs name, those with the newest trace first."""
-        ...
+        """Return the agents and versions that traces of runs name, those with the newest trace first."""
 
     def runs(self, version: AgentVersion) -> Sequence[StoredRun]:
-        """The runs of one agent's version, the one that began last first."""
-        ...
+        """Return the runs of one agent's version, the one that began last first."""
 
     def unmatched_reports(self) -> Sequence[UnmatchedReport]:
-        """The newest reports that no run belongs to."""
-        ...
+        """Return the newest reports that no run belongs to."""

@@ -92,7 +92,7 @@ class ReliabilityReports:
     def items(
         self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
     ) -> list[VersionReport]:
-        """The reports on all agents' versions. Raises InvalidRequest for an unknown variant."""
+        """Return the reports on all agents' versions. Raises InvalidRequest for an unknown variant."""
         return self.page(agent=agent, version=version, variant=variant, limit=None).items
 
     def page(
@@ -104,10 +104,7 @@ class ReliabilityReports:
         limit: int | None,
         cursor: str | None = None,
     ) -> Page[VersionReport]:
-        """At most `limit` of them. Only their runs are read.
-
-        Raises InvalidRequest for an unknown variant, and for a cursor that is none of ours.
-        """
+        """Return at most `limit` of them; only their runs are read. Raises InvalidRequest for a foreign cursor, too."""
         chosen = checked_variant(variant)
         items: list[VersionReport] = []
         last: AgentVersion | None = None
@@ -136,10 +133,8 @@ class ReliabilityReports:
     def comparison(
         self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
     ) -> VersionComparison:
-        """Compare version `after` of an agent with version `before`.
-
-        Raises NotFound where no agent has runs of both, InvalidRequest where it is not clear which agent is meant.
-        """
+        """Compare version `after` of an agent with version `before`. Raises NotFound where no agent has runs of both,
+        InvalidRequest where it is not clear which agent is meant."""
         chosen = checked_variant(variant)
         found: dict[str | None, dict[str | None, list[Run]]] = {}
         with self._lock:
@@ -169,15 +164,12 @@ class ReliabilityReports:
             live = _live(self._source.versions())
             self._known = {version: known for version, known in self._known.items() if version in live}
             until = self._clock.monotonic() + SCRAPE_BUDGET
-            for version in sorted(live, key=self._revision_of):
+            known_at = {version: known.revision for version, known in self._known.items()}
+            for version in sorted(live, key=lambda version: known_at.get(version, -1)):
                 if self._clock.monotonic() < until:
                     self._current([version])
             current = [known for version in live if (known := self._known.get(version)) and known.runs.any]
             return [_figures(known.runs, _report(known, DEFAULT_VARIANT)) for known in current]
-
-    def _revision_of(self, version: AgentVersion) -> int:
-        known = self._known.get(version)
-        return -1 if known is None else known.revision
 
     def _current(self, versions: Sequence[AgentVersion]) -> list[_Known]:
         """Return the runs of `versions` as they are now."""
@@ -206,16 +198,15 @@ def _behind(versions: Sequence[AgentVersion], cursor: str | None) -> Sequence[Ag
 
 def _by_version(
     unmatched: Sequence[UnmatchedReport], versions: Sequence[AgentVersion]
-) -> dict[AgentVersion, dict[str, int]]:
+) -> dict[AgentVersion, Counter[str]]:
     """Return the number of run reports that belong to no run, by reason, and by the agent and version that they can
     only be about or that they name."""
-    found: dict[AgentVersion, dict[str, int]] = {}
+    found: dict[AgentVersion, Counter[str]] = {}
     for each in unmatched:
         named = each.report.agent, each.report.service_version
         fitting = [each for each in versions if named[0] in (None, each[0]) and named[1] in (None, each[1])]
         whose = each.whose or (fitting[0] if len(fitting) == 1 else named)
-        reasons = found.setdefault(whose, {})
-        reasons[each.reason.value] = reasons.get(each.reason.value, 0) + 1
+        found.setdefault(whose, Counter())[each.reason.value] += 1
     return found
 
 

@@ -20,20 +20,15 @@ from otel_agenteval.outcome import Status
 
 NO_OUTCOME = "no outcome was reported, and the judge could not estimate one"
 UNKNOWN_CONDITION = "the condition is none of those known"
-UNJUDGED = {
-    Status.NO_JUDGE: "no outcome was reported, and there is no judge to estimate one",
-    Status.PENDING: "no outcome was reported, and the judge has not estimated one yet",
-    Status.FAILED: "no outcome was reported, and the judge failed to estimate one",
-    Status.OVER_BUDGET: "no outcome was reported, and the judge had no budget to estimate one",
-    Status.SAMPLED_OUT: "no outcome was reported, and the judge looks at a sample of traces, not at this one",
+_NOT_ESTIMATED = {
+    Status.NO_JUDGE: "and there is no judge to estimate one",
+    Status.PENDING: "and the judge has not estimated one yet",
+    Status.FAILED: "and the judge failed to estimate one",
+    Status.OVER_BUDGET: "and the judge had no budget to estimate one",
+    Status.SAMPLED_OUT: "and the judge looks at a sample of traces, not at this one",
 }
-UNSURE = {
-    Status.NO_JUDGE: "no confidence was reported, and there is no judge to estimate one",
-    Status.PENDING: "no confidence was reported, and the judge has not estimated one yet",
-    Status.FAILED: "no confidence was reported, and the judge failed to estimate one",
-    Status.OVER_BUDGET: "no confidence was reported, and the judge had no budget to estimate one",
-    Status.SAMPLED_OUT: "no confidence was reported, and the judge looks at a sample of traces, not at this one",
-}
+UNJUDGED = {status: f"no outcome was reported, {why}" for status, why in _NOT_ESTIMATED.items()}
+UNSURE = {status: f"no confidence was reported, {why}" for status, why in _NOT_ESTIMATED.items()}
 SEVERITIES = tuple(SEVERITY_WEIGHTS)
 """Severities, the mildest first."""
 

@@ -1,7 +1,7 @@
 """Sessions: outcomes of traces go in, the session of each trace and the scores of sessions come out."""
 
+from agenteval_collector.sessions.in_memory import Sessions
 from agenteval_collector.sessions.live import LiveSessions
 from agenteval_collector.sessions.scores import SessionEvaluators
-from agenteval_collector.sessions.sessions import Sessions
 
 __all__ = ["LiveSessions", "SessionEvaluators", "Sessions"]

@@ -1,17 +1,29 @@
 """Connections to the rows of one tenant. Whatever the database refuses is raised as Unavailable."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Connection, CursorResult, Engine, Executable
+from sqlalchemy import ColumnElement, Connection, CursorResult, Engine, Executable, Table, func
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.runtime.errors import Unavailable
+from agenteval_collector.stores.schema import ON_CONFLICT
 
 Values: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = "CursorResult[*tuple[Any, ...]]"
 _NONE: Values = {}
+_CHANGED: Final[Mapping[str, Callable[[Any, Any], ColumnElement[Any]]]] = {
+    "replace": lambda old, new: new,
+    "or": lambda old, new: old | new,
+    "add": lambda old, new: old + new,
+    "fill": lambda old, new: func.coalesce(new, old),
+}
+"""The value of a column after a row of the same key came, from the old and the new one; see `schema.ON_CONFLICT`."""
 
 
 class TenantConnection:
@@ -26,19 +38,14 @@ class TenantConnection:
         """Run a statement with the values of its parameters."""
         return self._connection.execute(statement, {**self._bound, **values})
 
-    def insert(self, statement: Executable, rows: Iterable[Values]) -> None:
-        """Run a statement that adds rows, for each of these."""
-        if added := [{**self._column, **row} for row in rows]:
-            self._connection.execute(statement, added)
+    def upsert(self, table: Table, rows: Iterable[Values]) -> None:
+        """Keep `rows`, each with every column of the table by its name, in place of those of the same key."""
+        if kept := [{**self._column, **row} for row in rows]:
+            self._connection.exec_driver_sql(_upsert_sql(table), kept)
 
     def read_sql(self, sql: str, values: Values) -> Rows:
         """Run SQL that was made before: the driver does so in a fifth of the time that SQLAlchemy takes to."""
         return self._connection.exec_driver_sql(sql, {**self._bound, **values})
-
-    def insert_sql(self, sql: str, rows: Iterable[Values]) -> None:
-        """Run SQL that adds rows, which was made before, for each of these."""
-        if added := [{**self._column, **row} for row in rows]:
-            self._connection.exec_driver_sql(sql, added)
 
 
 class TenantDatabase:
@@ -48,32 +55,49 @@ class TenantDatabase:
         self.engine = engine
         self._tenant = tenant
 
-    @contextmanager
-    def reading(self) -> Iterator[TenantConnection]:
+    def reading(self) -> AbstractContextManager[TenantConnection]:
         """Connect for look-ups; each statement sees the store at its own moment."""
-        try:
-            with self.engine.connect() as connection:
-                yield TenantConnection(connection, self._tenant)
-        except SQLAlchemyError as error:
-            raise Unavailable(f"the store could not be read: {error}") from error
+        return self._connected("read")
 
-    @contextmanager
-    def snapshot(self) -> Iterator[TenantConnection]:
+    def snapshot(self) -> AbstractContextManager[TenantConnection]:
         """Connect for look-ups that belong together: all statements see the store at the same moment."""
-        try:
-            with self.engine.connect() as connection:
-                connection.exec_driver_sql("BEGIN")
-                yield TenantConnection(connection, self._tenant)
-        except SQLAlchemyError as error:
-            raise Unavailable(f"the store could not be read: {error}") from error
+        return self._connected("read", "BEGIN")
+
+    def writing(self) -> AbstractContextManager[TenantConnection]:
+        """Connect for one transaction without other writers: it is kept as a whole or not at all."""
+        # A write that starts as a read would fail, not wait, when another one gets in between.
+        return self._connected("written", "BEGIN IMMEDIATE")
 
     @contextmanager
-    def writing(self) -> Iterator[TenantConnection]:
-        """Connect for one transaction without other writers: it is kept as a whole or not at all."""
+    def _connected(self, done: str, begin: str | None = None) -> Iterator[TenantConnection]:
         try:
-            with self.engine.begin() as connection:
-                # A write that starts as a read would fail, not wait, when another one gets in between.
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            with self.engine.connect() as connection:
+                if begin is not None:
+                    connection.exec_driver_sql(begin)
                 yield TenantConnection(connection, self._tenant)
+                if begin is not None:
+                    connection.commit()
         except SQLAlchemyError as error:
-            raise Unavailable(f"the store could not be written: {error}") from error
+            raise Unavailable(f"the store could not be {done}: {error}") from error
+
+
+def ids(values: Iterable[str]) -> dict[str, str]:
+    """Return the value of the parameter `ids` of a condition by `runtime.database.among`."""
+    return {"ids": json.dumps(list(values))}
+
+
+@cache
+def _upsert_sql(table: Table) -> str:
+    """Return SQL with a parameter for every column, by its name.
+
+    Rows need nothing done to them so, and looking at each for what might be done takes SQLAlchemy as long as SQLite
+    takes to write it.
+    """
+    statement = insert(table)
+    changes = {
+        column.name: _CHANGED[column.info.get(ON_CONFLICT, "replace")](column, statement.excluded[column.name])
+        for column in table.columns
+        if not column.primary_key and column.info.get(ON_CONFLICT) != "keep"
+    }
+    statement = statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=changes)
+    return str(statement.compile(dialect=sqlite.dialect(paramstyle="named")))

@@ -1,7 +1,6 @@
 """Keep the links that join traces to conversations, bounded by service and by age."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from agenteval_collector.model.links import Link, Move
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
+from agenteval_collector.stores.columns import SameNames
 from agenteval_collector.stores.schema import conversations, findings, outcomes, own, run_traces, sessions, traces
 from otel_agenteval.outcome import Subject
 
@@ -21,13 +21,8 @@ MAX_AGE: Final = 30 * 24 * 3600 * 1_000_000_000
 MOST: Final = 32
 """Links of one joint that are looked at: where so many end or go on alike, none is certain anyway."""
 
-_FIELDS: Final = [field.name for field in fields(Link)]
-_COLUMNS: Final = [conversations.c[name] for name in _FIELDS]
-_INSERT: Final = insert(conversations)
-_KEEP: Final = _INSERT.on_conflict_do_update(
-    index_elements=["tenant", "trace_id"],
-    set_={name: _INSERT.excluded[name] for name in (*_FIELDS[1:], "kept_at")},
-)
+_LINK: Final = SameNames(Link, conversations)
+_COLUMNS: Final = [conversations.c[name] for name in _LINK.names]
 
 
 class ConversationStore:
@@ -91,13 +86,13 @@ class _Query:
 
 def _link(row: Sequence[Any]) -> Link:
     # The driver knows no booleans.
-    values = dict(zip(_FIELDS, row, strict=True))
+    values = dict(zip(_LINK.names, row, strict=True))
     return Link(**values | {"answered": bool(values["answered"])})
 
 
 def write_links(connection: TenantConnection, links: Iterable[Link], now: int) -> None:
     """Keep these, instead of what was kept of the same traces."""
-    connection.insert(_KEEP, ({"kept_at": now, **asdict(link)} for link in links))
+    connection.upsert(conversations, ({"kept_at": now, **_LINK.columns_of(link)} for link in links))
 
 
 def write_moves(connection: TenantConnection, moves: Iterable[Move]) -> None:
@@ -115,7 +110,7 @@ def write_moves(connection: TenantConnection, moves: Iterable[Move]) -> None:
 
 
 def second_records(connection: TenantConnection, session_id: str) -> set[str]:
-    """The traces of a session that tell without a word of a model call that another one of it tells of in full."""
+    """Return the traces of a session that tell without a word of a model call that another one tells of in full."""
     whole = conversations.alias()
     query = (
         select(conversations.c.trace_id)

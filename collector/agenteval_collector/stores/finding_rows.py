@@ -7,21 +7,25 @@ from typing import Any, Final, TypeAlias
 
 from agenteval_collector.model.commit import TOLD_KINDS, Retold, TraceRecord
 from agenteval_collector.model.news import has_event
+from agenteval_collector.stores.columns import SameNames, to_json
+from agenteval_collector.stores.schema import findings
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, FindingKind, Mode, Severity
 from otel_agenteval.text import storable
 
 Key: TypeAlias = tuple[str, str, int]
 """The kind, the span, and which one it is among equals."""
-Row: TypeAlias = Mapping[str, Any]
+Row: TypeAlias = Mapping[Any, Any]
 Rows: TypeAlias = Mapping[Key, Row]
 
 SEVERITIES: Final = (Severity.INFO, Severity.WARNING, Severity.ERROR)
 """From the least to the worst."""
 
+_SAME: Final = SameNames(Finding, findings, but=("severity", "mode", "span_id", "metadata"))
+
 
 def worst(severities: Iterable[str]) -> Severity | None:
-    """The worst of them; None where there is none."""
+    """Return the worst of them; None where there is none."""
     return max((Severity(each) for each in severities), key=SEVERITIES.index, default=None)
 
 
@@ -45,34 +49,26 @@ def with_complete(rows: Rows, record: TraceRecord) -> Rows:
 
 
 def with_told(rows: Rows, retold: Retold) -> Rows:
-    """The rows of a complete trace that is told of other calls of earlier traces: what these show is found anew."""
+    """Return the rows of a complete trace that is told of other calls of earlier traces: what these show is found
+    anew."""
     others = {key: row for key, row in rows.items() if key[0] not in TOLD_KINDS or key[1] != retold.span_id}
     return {**others, **_found(rows, (), retold.session_id, retold.findings)}
 
 
-def finding_of(row: Any) -> Finding:
-    """The finding that a row was made from."""
+def finding_of(row: Row) -> Finding:
+    """Return the finding that a row was made from."""
     return Finding(
-        kind=row["kind"],
+        **_SAME.fields_in(row),
         severity=Severity(row["severity"]),
         mode=Mode(row["mode"]) if row["mode"] is not None else None,
-        session_id=row["session_id"],
-        trace_id=row["trace_id"],
         span_id=row["span_id"] or None,
-        turn=row["turn"],
-        agent=row["agent"],
-        tool=row["tool"],
-        service=row["service"],
-        service_version=row["service_version"],
-        reason=row["reason"],
         metadata=json.loads(row["metadata"]),
-        found_at=row["found_at"],
     )
 
 
 def _found(rows: Rows, told: Collection[Key], session_id: str, findings: Sequence[Finding]) -> dict[Key, Row]:
-    """The rows of what was found in a complete trace, without loops that were `told` of before; `rows` are those that
-    it had."""
+    """Return the rows of what was found in a complete trace, without loops that were `told` of before; `rows` are those
+    that it had."""
     loops = [each for each in findings if each.kind in LOOP_KINDS]
     others = [each for each in findings if each.kind not in LOOP_KINDS]
     found: dict[Key, Row] = {}
@@ -125,21 +121,13 @@ def _named(row: Row, record: TraceRecord) -> Row:
 
 def _row(finding: Finding, nth: int, counted: bool) -> Row:
     return {
-        "trace_id": finding.trace_id,
-        "kind": finding.kind,
+        **_SAME.columns_of(finding),
         "span_id": finding.span_id or "",
         "nth": nth,
-        "session_id": finding.session_id,
-        "turn": finding.turn,
         "severity": finding.severity.value,
         "mode": finding.mode.value if finding.mode is not None else None,
-        "agent": finding.agent,
-        "tool": finding.tool,
-        "service": finding.service,
-        "service_version": finding.service_version,
         "reason": storable(finding.reason),
-        "metadata": json.dumps(dict(finding.metadata)),
-        "found_at": finding.found_at,
+        "metadata": to_json(finding.metadata),
         "counted": counted,
         "exported": not has_event(finding),
     }

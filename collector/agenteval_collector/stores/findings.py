@@ -1,6 +1,5 @@
 """Findings in the store, each once, however often and by whomever it is found."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -10,7 +9,7 @@ from sqlalchemy import case, delete, func, literal_column, select, tuple_, updat
 from agenteval_collector.model.commit import Retold, TraceRecord
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.runtime.database import among
-from agenteval_collector.stores.access import TenantConnection, TenantDatabase
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.finding_rows import (
     Key,
     Row,
@@ -23,7 +22,6 @@ from agenteval_collector.stores.finding_rows import (
 )
 from agenteval_collector.stores.rows import UNUSUAL
 from agenteval_collector.stores.schema import JUDGED_FAILURE, facts, findings, outcomes, own, sessions
-from agenteval_collector.stores.upserting import upsert
 from otel_agenteval.finding import Finding, FindingKind, Severity
 
 MAX_OVERDUE: Final = 500
@@ -82,11 +80,11 @@ class FindingStore:
             return []
         with self._database.writing() as connection:
             rows = connection.execute(query).mappings().all()
-            upsert(connection, findings, [{**row, "counted": True} for row in rows])
+            connection.upsert(findings, ({**row, "counted": True} for row in rows))
         return [finding_of(row) for row in rows]
 
     def unexported(self, since: int) -> list[Finding]:
-        """Those found after that time (ns) that count, and whose events have not left, the oldest first."""
+        """Return those found after that time (ns) that count, and whose events have not left, the oldest first."""
         query = select(*facts(findings)).where(
             own(findings),
             literal_column("findings.exported = 0"),
@@ -145,15 +143,15 @@ def refresh_sessions(connection: TenantConnection, session_ids: Collection[str])
 
 
 def count_findings(connection: TenantConnection, session_ids: Collection[str]) -> dict[str, dict[str, int]]:
-    """The columns of sessions that say what was found in them, by session."""
+    """Return the columns of sessions that say what was found in them, by session."""
     if not session_ids:
         return {}
-    ids = {"ids": json.dumps(sorted(session_ids))}
+    params = ids(session_ids)
     found = {each: dict.fromkeys((*Severity, FindingKind.UNUSUAL_EFFORT), 0) for each in session_ids}
-    for session_id, severity, count, unusual in connection.execute(_COUNTS, ids):
+    for session_id, severity, count, unusual in connection.execute(_COUNTS, params):
         found[session_id][severity] = count
         found[session_id][FindingKind.UNUSUAL_EFFORT] |= unusual
-    failed = set(connection.execute(_FAILED, ids).scalars())
+    failed = set(connection.execute(_FAILED, params).scalars())
     return {session_id: _columns(counts, session_id in failed) for session_id, counts in found.items()}
 
 
@@ -184,10 +182,9 @@ _FAILED = (
 
 
 def _stored(connection: TenantConnection, trace_ids: Collection[str]) -> dict[str, Rows]:
-    """The rows of these traces, by trace."""
     stored: dict[str, dict[Key, Row]] = {}
     if trace_ids:
-        for row in connection.execute(_STORED, {"ids": json.dumps(sorted(trace_ids))}).mappings():
+        for row in connection.execute(_STORED, ids(trace_ids)).mappings():
             stored.setdefault(row["trace_id"], {})[row["kind"], row["span_id"], row["nth"]] = dict(row)
     return dict(stored)
 
@@ -220,14 +217,14 @@ def _write(
                 news.told.append(finding_of(row))
             if row["counted"] and not (was is not None and was["counted"]):
                 news.counted.append(finding_of(row))
-    upsert(connection, findings, changed)
+    connection.upsert(findings, changed)
     return news
 
 
 def _gone(
     before: Mapping[str, Rows], after: Mapping[str, Rows], retold: Mapping[str, str]
 ) -> dict[tuple[str, str], list[Row]]:
-    """Loops that were told on these traces and do not show there any more, by session and kind."""
+    """Return loops that were told on these traces and do not show there any more, by session and kind."""
     gone: dict[tuple[str, str], list[Row]] = {}
     for trace_id, session_id in retold.items():
         for key, row in before.get(trace_id, {}).items():

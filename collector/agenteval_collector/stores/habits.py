@@ -3,16 +3,12 @@
 from collections.abc import Mapping
 
 from sqlalchemy import bindparam, delete, select
-from sqlalchemy.dialects.sqlite import insert
 
 from agenteval_collector.model.senders import Awaited, Habit, Sender
 from agenteval_collector.stores.access import TenantDatabase
 from agenteval_collector.stores.schema import sender_habits
 
-_KEY = list(sender_habits.primary_key)
-_INSERT = insert(sender_habits)
-_KEEP = _INSERT.on_conflict_do_update(index_elements=_KEY, set_={"history": _INSERT.excluded.history})
-_FORGET = delete(sender_habits).where(*(column == bindparam(f"of_{column.name}") for column in _KEY))
+_FORGET = delete(sender_habits).where(*(column == bindparam(column.name) for column in sender_habits.primary_key))
 
 
 class HabitStore:
@@ -33,13 +29,11 @@ class HabitStore:
     def save(self, histories: Mapping[Habit, str]) -> None:
         """Keep these instead of what was kept of them before; one without a history is forgotten."""
         kept = [{**_key(habit), "history": history} for habit, history in histories.items() if history]
-        gone = [_key(habit, "of_") for habit, history in histories.items() if not history]
         with self._database.writing() as connection:
-            connection.insert(_KEEP, kept)
-            for key in gone:
-                connection.execute(_FORGET, key)
+            connection.upsert(sender_habits, kept)
+            for habit in (habit for habit, history in histories.items() if not history):
+                connection.execute(_FORGET, _key(habit))
 
 
-def _key(habit: Habit, prefix: str = "") -> dict[str, str]:
-    named = {**habit.sender._asdict(), "what": str(habit.what)}
-    return {f"{prefix}{name}": value for name, value in named.items()}
+def _key(habit: Habit) -> dict[str, str]:
+    return {**habit.sender._asdict(), "what": str(habit.what)}

@@ -1,25 +1,24 @@
-"""The exchanges with the judge, and what they have cost."""
+"""The judge in the store: its exchanges and what they have cost, what waits for it, and what it has not scored."""
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
+from itertools import groupby
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, select
-from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, literal_column, select
 
-from agenteval_collector.model.judging import Exchange, Spend
+from agenteval_collector.model.judging import Exchange, JudgeJob, Spend, job_of
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
-from agenteval_collector.stores.schema import judge_exchanges, judge_ledger, own
+from agenteval_collector.stores.columns import SameNames
+from agenteval_collector.stores.rows import evaluation_of
+from agenteval_collector.stores.schema import judge_exchanges, judge_ledger, outcomes, own, traces
+from otel_agenteval.outcome import Evaluation, Method, Status, Subject
 from otel_agenteval.text import storable
 
 SPENT = [field.name for field in fields(Spend)]
 
-_INSERT = upsert(judge_ledger)
-_ADD = _INSERT.on_conflict_do_update(
-    index_elements=list(judge_ledger.primary_key),
-    set_={name: judge_ledger.c[name] + _INSERT.excluded[name] for name in SPENT},
-)
+_EXCHANGE = SameNames(Exchange, judge_exchanges)
 
 TRIMMED = 256
 """Exchanges forgotten with each commit; more than it brings on average, so that the old ones become fewer."""
@@ -33,7 +32,7 @@ class JudgeLedgerStore:
 
     def spend(self, hour: int, model: str, spend: Spend) -> None:
         with self._database.writing() as connection:
-            connection.insert(_ADD, [{"hour": hour, "model": model, **asdict(spend)}])
+            connection.upsert(judge_ledger, [{"hour": hour, "model": model, **asdict(spend)}])
 
     def spent_since(self, hour: int) -> Spend:
         sums = (func.coalesce(func.sum(judge_ledger.c[name]), 0).label(name) for name in SPENT)
@@ -48,7 +47,7 @@ def write_exchanges(connection: TenantConnection, trace_id: str, revision: int, 
     connection.execute(delete(judge_exchanges).where(*of_trace))
     place = {"trace_id": trace_id, "revision": revision}
     rows = ({**place, "position": position, **_row(each)} for position, each in enumerate(exchanges))
-    connection.insert(insert(judge_exchanges), rows)
+    connection.upsert(judge_exchanges, rows)
 
 
 def trim_exchanges(connection: TenantConnection, before: int) -> None:
@@ -77,10 +76,67 @@ def read_exchanges(connection: TenantConnection, trace_id: str) -> list[Exchange
 
 
 def _exchange(row: Mapping[Any, Any]) -> Exchange:
-    values = {field.name: row[field.name] for field in fields(Exchange)}
-    return Exchange(**{**values, "data": zlib.decompress(row["data"]).decode()})
+    return Exchange(**_EXCHANGE.fields_in(row) | {"data": zlib.decompress(row["data"]).decode()})
 
 
 def _row(exchange: Exchange) -> dict[str, Any]:
-    values = {name: storable(value) if isinstance(value, str) else value for name, value in asdict(exchange).items()}
-    return {**values, "data": zlib.compress(values["data"].encode())}
+    values = _EXCHANGE.columns_of(exchange)
+    texts = {name: storable(value) for name, value in values.items() if isinstance(value, str)}
+    return values | texts | {"data": zlib.compress(texts["data"].encode())}
+
+
+LEFT_TO_JUDGE = (Status.PENDING, Status.SCORED, Status.OVER_BUDGET, Status.FAILED)
+"""The statuses of outcomes that were left to the judge, whatever came of it."""
+
+_OF_JUDGE = (own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.method == Method.LLM)
+_NEWEST = and_(
+    traces.c.tenant == outcomes.c.tenant,
+    traces.c.trace_id == outcomes.c.subject_id,
+    traces.c.revision == outcomes.c.revision,
+)
+
+
+def read_pending(connection: TenantConnection, before: int, after: str, limit: int) -> list[JudgeJob]:
+    """Return the newest revisions that wait for the judge since before that time (ns), by trace id from `after` on."""
+    waiting: tuple[ColumnElement[bool], ...] = (
+        own(outcomes),
+        outcomes.c.subject == Subject.TRACE,
+        # As the index of pending outcomes has it, which SQLite takes for a constant only.
+        literal_column("outcomes.status = 'pending'"),
+        outcomes.c.evaluated_at < before,
+    )
+    some = select(outcomes.c.subject_id).distinct().join(traces, _NEWEST)
+    some = some.where(*waiting, outcomes.c.subject_id > after).order_by(outcomes.c.subject_id).limit(limit)
+    query = select(outcomes).join(traces, _NEWEST).where(*waiting, outcomes.c.subject_id.in_(some))
+    query = query.order_by(outcomes.c.subject_id)
+    return [job_of(pending) for pending in _by_trace(connection.execute(query).mappings().all())]
+
+
+def is_left_to_judge(connection: TenantConnection, session_id: str) -> bool:
+    """Return whether a trace of the session was left to the judge, whatever came of it."""
+    query = select(outcomes.c.status).where(
+        *_OF_JUDGE,
+        outcomes.c.session_id == session_id,
+        outcomes.c.status.in_(LEFT_TO_JUDGE),
+    )
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def read_judged(
+    connection: TenantConnection,
+    of_trace: Sequence[ColumnElement[bool]],
+    of_outcome: Sequence[ColumnElement[bool]],
+    limit: int,
+) -> list[list[Evaluation]]:
+    """Return judged outcomes by trace: of the newest of these traces that have any, at most `limit`."""
+    # By the traces: grouped outcomes would have SQLite walk those of all traces there are.
+    some = select(traces.c.trace_id).where(own(traces), *of_trace, exists().where(_NEWEST, *_OF_JUDGE, *of_outcome))
+    some = some.order_by(traces.c.started_at.desc()).limit(limit)
+    query = select(outcomes).where(*_OF_JUDGE, *of_outcome, outcomes.c.subject_id.in_(some))
+    query = query.order_by(outcomes.c.subject_id)
+    return list(_by_trace(connection.execute(query).mappings().all()))
+
+
+def _by_trace(rows: Iterable[Mapping[Any, Any]]) -> Iterable[list[Evaluation]]:
+    for _, found in groupby((evaluation_of(row) for row in rows), key=lambda each: each.subject_id):
+        yield list(found)

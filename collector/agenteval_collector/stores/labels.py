@@ -3,11 +3,11 @@
 from itertools import groupby, islice
 
 from sqlalchemy import RowMapping, func, select
-from sqlalchemy.dialects.sqlite import insert
 
 from agenteval_collector.model.labelled import LabelledEvaluator
 from agenteval_collector.model.reports import Label
 from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.stores.columns import SameNames
 from agenteval_collector.stores.schema import labels, outcomes, own
 from otel_agenteval.metrics import LabelledScore
 from otel_agenteval.outcome import Status, Subject
@@ -15,46 +15,28 @@ from otel_agenteval.outcome import Status, Subject
 NEWEST = 2000
 """Scores of one evaluator that agreement looks at, the newest: what it costs to compute is bounded."""
 
+_SAME = SameNames(Label, labels)
 _EVALUATOR = ("name", "method", "version", "model")
 
 
 def write_label(connection: TenantConnection, label: Label, *, at: int) -> None:
     """Keep a label instead of an earlier one of the same author. `at` is in nanoseconds since the Unix epoch."""
-    values = {
-        "trace_id": label.trace_id,
-        "name": label.name,
-        "author": label.author or "",
-        "value": label.value,
-        "note": label.note,
-        "labelled_at": at,
-    }
-    statement = insert(labels)
-    said = {name: statement.excluded[name] for name in ("value", "note", "labelled_at")}
-    connection.insert(statement.on_conflict_do_update(index_elements=list(labels.primary_key), set_=said), [values])
+    connection.upsert(labels, [{**_SAME.columns_of(label), "author": label.author or "", "labelled_at": at}])
 
 
 def read_labels(connection: TenantConnection, trace_id: str) -> list[Label]:
-    """The labels of a trace by name, the oldest first."""
+    """Return the labels of a trace by name, the oldest first."""
     query = (
         select(labels)
         .where(own(labels), labels.c.trace_id == trace_id)
         .order_by(labels.c.name, labels.c.labelled_at, labels.c.author)
     )
-    return [
-        Label(
-            trace_id=trace_id,
-            name=row.name,
-            value=row.value,
-            author=row.author or None,
-            note=row.note,
-            labelled_at=row.labelled_at,
-        )
-        for row in connection.execute(query)
-    ]
+    rows = connection.execute(query).mappings()
+    return [Label(**_SAME.fields_in(row) | {"author": row["author"] or None}) for row in rows]
 
 
 def read_labelled(connection: TenantConnection, name: str | None) -> list[LabelledEvaluator]:
-    """The evaluators that have scored a labelled trace; the label is the mean of what people said."""
+    """Return the evaluators that have scored a labelled trace; the label is the mean of what people said."""
     key = [outcomes.c[column] for column in _EVALUATOR]
     query = (
         select(

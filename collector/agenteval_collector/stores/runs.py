@@ -1,37 +1,99 @@
-"""Read the traces of runs, what was reported of them, and what evaluators say of them."""
+"""Runs: the rows of what traces add to them and of run reports, and what is read of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, FromClause, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, FromClause, delete, exists, func, or_, select, tuple_
 
+from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.reports import RunReport
-from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace
-from agenteval_collector.runtime.database import in_parts
-from agenteval_collector.stores.access import TenantConnection, TenantDatabase
+from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace, Violation
+from agenteval_collector.runtime.database import among, in_parts
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.columns import SameNames, to_json
 from agenteval_collector.stores.rows import evaluation_of
-from agenteval_collector.stores.run_rows import report_of, run_trace_of
 from agenteval_collector.stores.schema import outcomes, own, run_reports, run_traces, sessions
+from otel_agenteval.model import RunIdentity
 from otel_agenteval.outcome import Evaluation, Subject
+
+_SAME = SameNames(RunTrace, run_traces)
+_SAID = SameNames(RunReport, run_reports)
+_FACTS = (
+    *("confidence", "seconds", "model_calls", "model_seconds", "errors", "usd"),
+    *("actions", "violations", "versions", "said"),
+)
+
+
+def write_run_traces(connection: TenantConnection, traces: Sequence[TraceRecord]) -> None:
+    """Keep what the traces add to their runs; a revision that names no run any more takes back what was added."""
+    connection.upsert(run_traces, (_trace_row(trace.run_trace) for trace in traces if trace.run_trace is not None))
+    for trace in traces:
+        if trace.run_trace is None and trace.revision > 1:
+            connection.execute(delete(run_traces).where(own(run_traces), run_traces.c.trace_id == trace.trace_id))
+
+
+def write_run_report(connection: TenantConnection, report: RunReport, *, now: int) -> None:
+    """Keep the report beside those of other times; what is said again of the same time adds to it."""
+    row = {
+        **_SAID.columns_of(report),
+        "agent": report.agent or "",
+        "service_version": report.service_version or "",
+        "reported_at": now if report.reported_at is None else report.reported_at,
+    }
+    connection.upsert(run_reports, [row])
+
+
+def trim_run_reports(connection: TenantConnection, before: int) -> None:
+    """Forget the reports of before that time (ns) that are about runs of which there is no trace at all."""
+    same = (run_traces.c[name] == run_reports.c[name] for name in ("tenant", "task_id", "run_id"))
+    connection.execute(
+        delete(run_reports).where(own(run_reports), run_reports.c.reported_at < before, ~exists().where(*same))
+    )
+
+
+def report_of(row: Mapping[Any, Any]) -> RunReport:
+    """Return the run report of a row."""
+    whose = {name: row[name] or None for name in ("agent", "service_version")}
+    return RunReport(**_SAID.fields_in(row) | whose)
+
+
+def run_trace_of(row: Mapping[Any, Any]) -> RunTrace:
+    """Return what a trace adds to its run, from its row."""
+    facts = json.loads(row["facts"])
+    if facts["violations"] is not None:
+        facts["violations"] = [Violation(**each | {"values": tuple(each["values"])}) for each in facts["violations"]]
+    run = RunIdentity(task_id=row["task_id"], run_id=row["run_id"], condition=row["condition"])
+    return RunTrace(**_SAME.fields_in(row), run=run, **facts)
+
+
+def _trace_row(trace: RunTrace) -> dict[str, Any]:
+    return {
+        **_SAME.columns_of(trace),
+        "task_id": trace.run.task_id,
+        "run_id": trace.run.run_id,
+        "condition": trace.run.condition,
+        "facts": to_json({name: getattr(trace, name) for name in _FACTS}),
+    }
+
 
 FETCHED: Final = 200
 """Runs read at a time while looking for the newest that count."""
 
 
 class RunSnapshot:
-    """Look-ups that all see the store at the same moment."""
+    """`RunSnapshot` of reliability, on the store's file."""
 
     def __init__(self, connection: TenantConnection) -> None:
         self._connection = connection
 
     def names(self) -> set[RunName]:
-        """The names of all runs that have a trace."""
+        """Return the names of all runs that have a trace."""
         query = select(*_name(run_traces)).distinct().where(own(run_traces))
         return {RunName(*row) for row in self._connection.execute(query)}
 
     def versions(self) -> list[AgentVersion]:
-        """The agents and versions that traces of runs name, those with the newest trace first."""
         query = (
             select(run_traces.c.agent, run_traces.c.service_version)
             .where(own(run_traces))
@@ -41,38 +103,27 @@ class RunSnapshot:
         return [(row.agent, row.service_version) for row in self._connection.execute(query)]
 
     def newest(self, version: AgentVersion) -> Iterator[list[RunName]]:
-        """The runs of a version by when they began, the newest first, some at a time."""
-        agent, service_version = version
         first, other = run_traces, run_traces.alias("other")
         earlier = exists().where(
-            own(other),
+            *_is_of(other, version),
             *(mine == theirs for mine, theirs in zip(_name(other), _name(first), strict=True)),
-            other.c.agent.is_not_distinct_from(agent),
-            other.c.service_version.is_not_distinct_from(service_version),
             tuple_(other.c.started_at, other.c.trace_id) < tuple_(first.c.started_at, first.c.trace_id),
         )
         query = (
             select(*_name(first))
-            .where(
-                own(first),
-                first.c.agent.is_not_distinct_from(agent),
-                first.c.service_version.is_not_distinct_from(service_version),
-                ~earlier,
-            )
+            .where(*_is_of(first, version), ~earlier)
             .order_by(first.c.started_at.desc(), first.c.trace_id.desc())
         )
         for rows in self._connection.execute(query).yield_per(FETCHED).partitions():
             yield [RunName(*row) for row in rows]
 
     def traces(self, names: Sequence[RunName]) -> dict[RunName, list[RunTrace]]:
-        """The traces of runs, by run."""
         found: dict[RunName, list[RunTrace]] = {}
         for trace in self._traces(_name(run_traces), names):
             found.setdefault(RunName.of(trace.run), []).append(trace)
         return found
 
     def traces_in_any_condition(self, reports: Sequence[RunReport]) -> dict[tuple[str, str], list[RunTrace]]:
-        """The traces of reported runs under whatever condition, by task and run."""
         found: dict[tuple[str, str], list[RunTrace]] = {(report.task_id, report.run_id): [] for report in reports}
         for trace in self._traces([run_traces.c.task_id, run_traces.c.run_id], list(found)):
             found[trace.run.task_id, trace.run.run_id].append(trace)
@@ -84,7 +135,6 @@ class RunSnapshot:
             yield from map(run_trace_of, self._connection.execute(query).mappings())
 
     def reports(self, names: Sequence[RunName]) -> dict[RunName, list[RunReport]]:
-        """The reports of runs in order of time, by run."""
         found: dict[RunName, list[RunReport]] = {}
         for some in in_parts(names):
             query = select(run_reports).where(own(run_reports), tuple_(*_name(run_reports)).in_(some))
@@ -94,7 +144,6 @@ class RunSnapshot:
         return found
 
     def reports_without_traces(self, newest: int) -> list[RunReport]:
-        """Those of the newest reports of which no trace has the run, the agent and the version that they name."""
         reports = (
             select(run_reports)
             .where(own(run_reports))
@@ -112,31 +161,24 @@ class RunSnapshot:
         return [report_of(row) for row in rows]
 
     def finalized(self, session_ids: Sequence[str]) -> set[str]:
-        """The sessions among these that are over."""
-        found: set[str] = set()
-        for some in in_parts(session_ids):
-            query = select(sessions.c.session_id).where(
-                own(sessions), sessions.c.session_id.in_(some), sessions.c.finalized_at.is_not(None)
-            )
-            found.update(self._connection.execute(query).scalars())
-        return found
+        query = select(sessions.c.session_id).where(
+            own(sessions), among(sessions.c.session_id, "ids"), sessions.c.finalized_at.is_not(None)
+        )
+        return set(self._connection.execute(query, ids(session_ids)).scalars())
 
     def evaluations(self, trace_ids: Sequence[str], names: Sequence[str]) -> list[Evaluation]:
-        """The outcomes of these names on traces, the oldest first."""
-        found: list[Evaluation] = []
-        for some in in_parts(trace_ids):
-            query = select(outcomes).where(
-                own(outcomes),
-                outcomes.c.subject == Subject.TRACE,
-                outcomes.c.subject_id.in_(some),
-                outcomes.c.name.in_(names),
-            )
-            found += [evaluation_of(row) for row in self._connection.execute(query).mappings()]
-        return sorted(found, key=lambda evaluation: evaluation.evaluated_at)
+        query = select(outcomes).where(
+            own(outcomes),
+            outcomes.c.subject == Subject.TRACE,
+            among(outcomes.c.subject_id, "ids"),
+            outcomes.c.name.in_(names),
+        )
+        rows = self._connection.execute(query.order_by(outcomes.c.evaluated_at), ids(trace_ids)).mappings()
+        return [evaluation_of(row) for row in rows]
 
 
 class RunStore:
-    """The runs in the store's file; thread-safe, raises Unavailable."""
+    """`RunRecords` on the store's file."""
 
     def __init__(self, database: TenantDatabase, revision: Callable[[], int]) -> None:
         """`revision` gives another number than before when anything in the store may have changed."""
@@ -145,9 +187,17 @@ class RunStore:
 
     @contextmanager
     def snapshot(self) -> Iterator[RunSnapshot]:
-        """Look at the runs as they are at one moment."""
         with self._database.snapshot() as connection:
             yield RunSnapshot(connection)
+
+
+def _is_of(table: FromClause, version: AgentVersion) -> list[ColumnElement[bool]]:
+    agent, service_version = version
+    return [
+        own(table),
+        table.c.agent.is_not_distinct_from(agent),
+        table.c.service_version.is_not_distinct_from(service_version),
+    ]
 
 
 def _name(table: FromClause) -> list[ColumnElement[Any]]:

@@ -21,7 +21,7 @@ _ORDERS: Final = {Order.NEWEST: _NEWEST, Order.ATTENTION: (sessions.c.attention,
 def read_sessions(
     connection: TenantConnection, wanted: SessionFilter, cursor: str | None, limit: int
 ) -> Page[SessionRecord]:
-    """At most `limit` sessions from where the cursor points on. Raises InvalidRequest for a foreign one."""
+    """Return at most `limit` sessions from where the cursor points on. Raises InvalidRequest for a foreign one."""
     columns = _ORDERS[wanted.order]
     query = select(sessions).where(own(sessions), *_conditions(wanted))
     if cursor is not None:

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -19,7 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judging import JudgeJob, waits_for_judge
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
@@ -28,13 +29,20 @@ from agenteval_collector.model.sessions import StoredPlace, StoredSession, Store
 from agenteval_collector.model.trace_view import TurnView
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.database import among, open_database
-from agenteval_collector.stores.access import TenantConnection, TenantDatabase
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.conversations import ConversationStore, trim_links, write_links, write_moves
 from agenteval_collector.stores.finding_rows import worst
 from agenteval_collector.stores.findings import FindingStore, count_findings, refresh_sessions, write_findings
 from agenteval_collector.stores.habits import HabitStore
-from agenteval_collector.stores.judged_rows import is_left_to_judge, read_judged, read_pending
-from agenteval_collector.stores.judging import JudgeLedgerStore, trim_exchanges, write_exchanges
+from agenteval_collector.stores.judging import (
+    JudgeLedgerStore,
+    is_left_to_judge,
+    read_judged,
+    read_pending,
+    trim_exchanges,
+    write_exchanges,
+)
 from agenteval_collector.stores.labels import write_label
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.rows import (
@@ -47,14 +55,11 @@ from agenteval_collector.stores.rows import (
     trace_row,
     view_row,
 )
-from agenteval_collector.stores.run_rows import trim_run_reports, write_run_report, write_run_traces
 from agenteval_collector.stores.running_turns import TurnStore
-from agenteval_collector.stores.runs import RunStore
-from agenteval_collector.stores.same_traces import write_same
+from agenteval_collector.stores.runs import RunStore, trim_run_reports, write_run_report, write_run_traces
 from agenteval_collector.stores.schema import outcomes, own, progress, sessions, trace_views, traces
 from agenteval_collector.stores.snapshot import Snapshot
-from agenteval_collector.stores.trace_json import finished_turns
-from agenteval_collector.stores.upserting import upsert
+from agenteval_collector.stores.trace_json import finished_turns, revision_json
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Method, Status, Subject
@@ -86,9 +91,7 @@ class Store:
     def __init__(self, path: Path, clock: Clock, *, retention: float = 24 * 3600.0) -> None:
         self._clock = clock
         self._retention = round(retention * 1e9)
-        self._trim_exchanges_at = 0.0
-        self._trim_reports_at = 0.0
-        self._trim_links_at = 0.0
+        self._next: dict[str, float] = {}
         self._pipeline = TenantDatabase(open_database(path, synchronous="NORMAL"), TENANT)
         self._durable = TenantDatabase(open_database(path, synchronous="FULL", pool_size=1), TENANT)
         self.outside = TenantDatabase(open_database(path, synchronous="NORMAL", pool_size=8), TENANT)
@@ -120,31 +123,30 @@ class Store:
         with self._writing(durable=bool(commit.judgements)) as connection:
             known = _outcomes_counted(connection, evaluations)
             # First: a later revision of one of these in the same commit is newer.
-            write_same(connection, commit.same)
-            upsert(connection, traces, [trace_row(trace) for trace in commit.traces])
-            upsert(connection, trace_views, [view_row(trace) for trace in commit.traces])
+            for same in commit.same:
+                _write_same(connection, same)
+            connection.upsert(traces, map(trace_row, commit.traces))
+            connection.upsert(trace_views, map(view_row, commit.traces))
             write_run_traces(connection, commit.traces)
-            upsert(connection, outcomes, [outcome_row(each) for each in evaluations])
+            connection.upsert(outcomes, map(outcome_row, evaluations))
             for trace in commit.traces:
                 _forget_older_outcomes(connection, trace)
             found = write_findings(connection, commit.traces, commit.findings, retold=commit.retold)
             records = [session.record for session in commit.sessions.values()]
             columns = count_findings(connection, commit.sessions.keys())
-            upsert(connection, sessions, [session_row(each, columns[each.session_id]) for each in records])
+            connection.upsert(sessions, (session_row(each, columns[each.session_id]) for each in records))
             judged = {each.session_id for each in commit.evaluations if each.method is Method.LLM}
             refresh_sessions(connection, (found.sessions | judged) - commit.sessions.keys())
             for session_id in commit.emptied:
                 _forget_session(connection, session_id)
             write_links(connection, commit.links.values(), self._clock.now())
             write_moves(connection, commit.moves.values())
-            if commit.links and self._clock.monotonic() >= self._trim_links_at:
-                self._trim_links_at = self._clock.monotonic() + TRIM_LINKS_EVERY
+            if commit.links and self._is_due("links", TRIM_LINKS_EVERY):
                 trim_links(connection, self._clock.now())
             for judgement in commit.judgements:
                 job = judgement.job
                 write_exchanges(connection, job.trace_id, job.revision, judgement.exchanges)
-            if commit.judgements or self._clock.monotonic() >= self._trim_exchanges_at:
-                self._trim_exchanges_at = self._clock.monotonic() + TRIM_EXCHANGES_EVERY
+            if self._is_due("exchanges", TRIM_EXCHANGES_EVERY) or commit.judgements:
                 trim_exchanges(connection, before=self._clock.now() - self._retention)
             final = _count_sessions(connection, list(commit.sessions)) if commit.judgements else []
         committed = []
@@ -161,39 +163,36 @@ class Store:
     def save_checkpoint(self, offset: int) -> None:
         """Save the offset of the log below which everything is scored."""
         with self._writing() as connection:
-            upsert(connection, progress, [{"checkpoint": offset}])
+            connection.upsert(progress, [{"checkpoint": offset}])
 
     def checkpoint(self) -> int:
-        """The saved checkpoint; 0 for a new store."""
+        """Return the saved checkpoint; 0 for a new store."""
         with self._pipeline.reading() as connection:
             query = select(progress.c.checkpoint).where(own(progress))
             return connection.execute(query).scalar() or 0
 
     def known_traces(self, trace_ids: Sequence[str]) -> Mapping[str, tuple[int, frozenset[int]]]:
-        """Revision and log offsets of those of the traces that were scored before."""
-        found: dict[str, tuple[int, frozenset[int]]] = {}
+        """Return revision and log offsets of those of the traces that were scored before."""
         with self._pipeline.reading() as connection:
-            for row in connection.execute(_KNOWN_TRACES, {"ids": json.dumps(list(trace_ids))}).all():
-                found[row.trace_id] = (row.revision, frozenset(json.loads(row.offsets)))
-        return found
+            rows = connection.execute(_KNOWN_TRACES, ids(trace_ids)).all()
+        return {row.trace_id: (row.revision, frozenset(json.loads(row.offsets))) for row in rows}
 
     def stored_place(self, trace_id: str) -> StoredPlace | None:
-        """The place of the stored revision of a trace; None where it is new."""
+        """Return the place of the stored revision of a trace; None where it is new."""
         with self._pipeline.reading() as connection:
             row = connection.execute(_STANDING, {"id": trace_id}).first()
         if row is None:
             return None
-        place = (row.started_at, trace_id)
         return StoredPlace(
             session_id=row.session_id,
-            place=place,
+            place=(row.started_at, trace_id),
             revision=row.revision,
             pending=row.pending,
             effort=effort_from(row.effort),
         )
 
     def pending_jobs(self, *, before: int, after: str = "", limit: int = 64) -> list[JudgeJob]:
-        """The newest revisions that wait for the judge since before that time (ns), by trace id from `after` on."""
+        """Return the newest revisions that wait for the judge since before that time (ns), by trace id."""
         with self._pipeline.reading() as connection:
             return read_pending(connection, before, after, limit)
 
@@ -203,54 +202,40 @@ class Store:
             return is_left_to_judge(connection, session_id)
 
     def sampled_out(self, session_id: str, limit: int) -> list[list[Evaluation]]:
-        """The outcomes of a session that were sampled out, by trace: of its `limit` newest traces with any."""
+        """Return the outcomes of a session that were sampled out, by trace: of its `limit` newest traces with any."""
         of_session, sampled_out = traces.c.session_id == session_id, outcomes.c.status == Status.SAMPLED_OUT
         with self._pipeline.reading() as connection:
             return read_judged(connection, [of_session], [sampled_out], limit)
 
     def unjudged(self, trace_ids: Sequence[str], limit: int) -> list[list[Evaluation]]:
-        """The outcomes of these traces that the judge could still score, by trace; safe from any thread."""
+        """Return the outcomes of these traces that the judge could still score, by trace; safe from any thread."""
         left_out = outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT, Status.NO_JUDGE))
         with self.outside.reading() as connection:
             return read_judged(connection, [traces.c.trace_id.in_(trace_ids)], [left_out], limit)
 
     def failed_since(self, time: int, limit: int) -> list[list[Evaluation]]:
-        """The outcomes that failed, or had no budget, since that time (ns), by trace: of the newest traces."""
+        """Return the outcomes that failed, or had no budget, since that time (ns), by trace: of the newest traces."""
         failed = [outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET)), outcomes.c.evaluated_at >= time]
         with self.outside.reading() as connection:
             return read_judged(connection, [], failed, limit)
 
     def session(self, session_id: str) -> StoredSession | None:
-        """All that is needed to go on with a session; None where it is new."""
+        """Return all that is needed to go on with a session; None where it is new."""
         with self._pipeline.reading() as connection:
             row = connection.execute(_SESSION, {"id": session_id}).first()
             if row is None:
                 return None
             members = connection.execute(
-                select(traces.c.trace_id, traces.c.started_at, traces.c.effort)
-                .where(own(traces), traces.c.session_id == session_id)
-                .order_by(traces.c.started_at, traces.c.trace_id)
+                _MEMBERS.where(traces.c.session_id == session_id).order_by(traces.c.started_at, traces.c.trace_id)
             ).all()
             signals = _signals(connection, outcomes.c.session_id == session_id)
             turns = _turns(connection, [member.trace_id for member in members[-NEWEST:]])
-        return StoredSession(
-            record=session_record(row._mapping),
-            traces=[
-                StoredTrace(
-                    trace_id=member.trace_id,
-                    started_at=member.started_at,
-                    signals=signals.get(member.trace_id, {}),
-                    effort=effort_from(member.effort),
-                    turns=turns.get(member.trace_id),
-                )
-                for member in members
-            ],
-        )
+        return StoredSession(record=session_record(row._mapping), traces=_stored_traces(members, signals, turns))
 
     def neighbours(self, session_id: str, place: tuple[int, str]) -> list[StoredTrace]:
-        """The traces of a session next to `place` (start, trace id), with their answers, by start."""
+        """Return the traces of a session next to `place` (start, trace id), with their answers, by start."""
         start = tuple_(traces.c.started_at, traces.c.trace_id)
-        query = select(traces.c.trace_id, traces.c.started_at).where(own(traces), traces.c.session_id == session_id)
+        query = _MEMBERS.where(traces.c.session_id == session_id)
         earlier = query.where(start < place).order_by(traces.c.started_at.desc(), traces.c.trace_id.desc())
         later = query.where(start >= place).order_by(traces.c.started_at, traces.c.trace_id)
         with self._pipeline.reading() as connection:
@@ -258,20 +243,12 @@ class Store:
                 *reversed(connection.execute(earlier.limit(BEFORE)).all()),
                 *connection.execute(later.limit(AFTER)).all(),
             ]
-            ids = [member.trace_id for member in members]
-            signals, turns = _signals(connection, outcomes.c.subject_id.in_(ids)), _turns(connection, ids)
-        return [
-            StoredTrace(
-                trace_id=member.trace_id,
-                started_at=member.started_at,
-                signals=signals.get(member.trace_id, {}),
-                turns=turns[member.trace_id],
-            )
-            for member in members
-        ]
+            near = [member.trace_id for member in members]
+            signals, turns = _signals(connection, outcomes.c.subject_id.in_(near)), _turns(connection, near)
+        return _stored_traces(members, signals, turns)
 
     def processes_in(self, session_id: str) -> frozenset[str]:
-        """The processes that have spans in the newest traces of a session."""
+        """Return the processes that have spans in the newest traces of a session."""
         with self._pipeline.reading() as connection:
             newest = (
                 select(traces.c.processes)
@@ -283,7 +260,7 @@ class Store:
         return frozenset(process for processes in names for process in json.loads(processes))
 
     def live_sessions(self) -> list[str]:
-        """Ids of the sessions that have not been over yet."""
+        """Return the ids of the sessions that have not been over yet."""
         with self._pipeline.reading() as connection:
             query = select(sessions.c.session_id).where(own(sessions), sessions.c.finalized_at.is_(None))
             return list(connection.execute(query).scalars().all())
@@ -291,15 +268,15 @@ class Store:
     def finalize(self, session_ids: Sequence[str]) -> News:
         """Mark that the sessions are over: those that were not before count now, with their scores. Where a session
         waits for the judge, its scores count with the commit of the last judgement."""
-        ids = {"ids": json.dumps(list(session_ids))}
+        params = ids(session_ids)
         are_over = (
             own(sessions),
             among(sessions.c.session_id, "ids"),
             sessions.c.finalized_at.is_(None),
         )
         with self._writing() as connection:
-            over = connection.execute(select(sessions).where(*are_over), ids).all()
-            connection.execute(update(sessions).where(*are_over).values(finalized_at=self._clock.now()), ids)
+            over = connection.execute(select(sessions).where(*are_over), params).all()
+            connection.execute(update(sessions).where(*are_over).values(finalized_at=self._clock.now()), params)
             final = _count_sessions(connection, session_ids)
         return News(
             evaluations=_final(final),
@@ -308,7 +285,7 @@ class Store:
         )
 
     def efforts(self, limit: int) -> list[tuple[str, Effort]]:
-        """The agents and efforts of the sessions that were over last, at most `limit`, the oldest of them first."""
+        """Return the agents and efforts of the `limit` sessions that were over last, the oldest of them first."""
         query = select(sessions.c.agent, sessions.c.effort).where(
             own(sessions), sessions.c.finalized_at.is_not(None), sessions.c.agent.is_not(None)
         )
@@ -320,25 +297,16 @@ class Store:
         """Keep what came of a run, as of now where the report says no time. A repeated report changes nothing."""
         with self._writing(durable=True) as connection:
             write_run_report(connection, report, now=self._clock.now())
-        self._trim_reports()
-
-    def _trim_reports(self) -> None:
         # Now and then: it looks at all reports, which are kept as long as the traces of their runs.
-        if self._clock.monotonic() < self._trim_reports_at:
-            return
-        self._trim_reports_at = self._clock.monotonic() + TRIM_REPORTS_EVERY
-        with self._writing() as connection:
-            trim_run_reports(connection, before=self._clock.now() - self._retention)
+        if self._is_due("reports", TRIM_REPORTS_EVERY):
+            with self._writing() as connection:
+                trim_run_reports(connection, before=self._clock.now() - self._retention)
 
     def end_session(self, session_id: str) -> bool:
         """Mark a session as ended; False where it is unknown."""
-        statement = (
-            update(sessions)
-            .where(own(sessions), sessions.c.session_id == session_id)
-            .values(ended_at=self._clock.now())
-        )
+        mine = update(sessions).where(own(sessions), sessions.c.session_id == session_id)
         with self._writing(durable=True) as connection:
-            return connection.execute(statement).rowcount > 0
+            return connection.execute(mine.values(ended_at=self._clock.now())).rowcount > 0
 
     def label(self, label: Label) -> None:
         """Keep what a person says of a trace, instead of what the same person said before."""
@@ -347,9 +315,17 @@ class Store:
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """Everything that is known, as it is at one moment; for queries from outside, and safe from any thread."""
+        """Look at everything that is known, as it is at one moment; for queries from outside, from any thread."""
         with self.outside.snapshot() as connection:
             yield Snapshot(connection)
+
+    def _is_due(self, what: str, every: float) -> bool:
+        """Return whether the last look for what is old was `every` seconds ago; the next one is from now on."""
+        now = self._clock.monotonic()
+        if now < self._next.get(what, 0.0):
+            return False
+        self._next[what] = now + every
+        return True
 
     @contextmanager
     def _writing(self, *, durable: bool = False) -> Iterator[TenantConnection]:
@@ -376,6 +352,7 @@ _STANDING = select(
     )
     .label("pending"),
 ).where(own(traces), traces.c.trace_id == bindparam("id"))
+_MEMBERS = select(traces.c.trace_id, traces.c.started_at, traces.c.effort).where(own(traces))
 _SESSION = select(sessions).where(own(sessions), sessions.c.session_id == bindparam("id"))
 _COUNTED = select(
     outcomes.c.subject, outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.version
@@ -388,17 +365,15 @@ _COUNTED = select(
 )
 
 
-_Identity: TypeAlias = tuple[str, str, str, str, str]
+_identity = attrgetter("subject", "subject_id", "name", "method", "version")
+"""Return what tells an outcome from others: the key of its row."""
 
 
-def _identity(evaluation: Evaluation) -> _Identity:
-    return (evaluation.subject, evaluation.subject_id, evaluation.name, evaluation.method, evaluation.version)
-
-
-def _outcomes_counted(connection: TenantConnection, evaluations: Sequence[Evaluation]) -> set[_Identity]:
-    """The identities among those of `evaluations` that instruments have counted already."""
-    ids = sorted({each.subject_id for each in evaluations})
-    rows = connection.execute(_COUNTED, {"ids": json.dumps(ids)}).all() if ids else ()
+def _outcomes_counted(connection: TenantConnection, evaluations: Sequence[Evaluation]) -> set[tuple[str, ...]]:
+    """Return the identities among those of `evaluations` that instruments have counted already."""
+    if not evaluations:
+        return set()
+    rows = connection.execute(_COUNTED, ids({each.subject_id for each in evaluations}))
     return {tuple(row) for row in rows}
 
 
@@ -426,13 +401,12 @@ _COUNT_SESSIONS = (
 
 def _count_sessions(connection: TenantConnection, session_ids: Sequence[str]) -> list[Evaluation]:
     """Mark as counted the scores of those sessions that are over and wait for no judgement. Returns the new ones."""
-    rows = connection.execute(_UNCOUNTED_SESSIONS, {"ids": json.dumps(list(session_ids))}).mappings().all()
+    rows = connection.execute(_UNCOUNTED_SESSIONS, ids(session_ids)).mappings().all()
     uncounted = [evaluation_of(row) for row in rows]
     waiting = {each.subject_id for each in uncounted if waits_for_judge(each.outcome)}
     counted = [each for each in uncounted if each.subject_id not in waiting]
     if counted:
-        ids = sorted({each.subject_id for each in counted})
-        connection.execute(_COUNT_SESSIONS, {"ids": json.dumps(ids)})
+        connection.execute(_COUNT_SESSIONS, ids({each.subject_id for each in counted}))
     return counted
 
 
@@ -441,7 +415,7 @@ def _final(scores: Sequence[Evaluation]) -> list[CommittedEvaluation]:
 
 
 def _worst_of(row: Row[Any]) -> WorstFinding:
-    """A session with its worst finding; it counts for its first service and its newest version."""
+    """Return a session with its worst finding; it counts for its first service and its newest version."""
     counts = {Severity.ERROR: row.errors, Severity.WARNING: row.warnings, Severity.INFO: row.infos}
     services, versions = json.loads(row.services), json.loads(row.versions)
     return WorstFinding(
@@ -453,7 +427,7 @@ def _worst_of(row: Row[Any]) -> WorstFinding:
 
 
 def _signals(connection: TenantConnection, where: ColumnElement[bool]) -> dict[str, dict[str, Evaluation]]:
-    """The outcomes that may be signals of session scores, by trace and name: of each the newest."""
+    """Return the outcomes that may be signals of session scores, by trace and name: of each the newest."""
     found: dict[str, dict[str, Evaluation]] = {}
     query = select(outcomes).where(
         own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
@@ -464,24 +438,49 @@ def _signals(connection: TenantConnection, where: ColumnElement[bool]) -> dict[s
     return found
 
 
+def _stored_traces(
+    members: Sequence[Row[Any]], signals: Mapping[str, dict[str, Evaluation]], turns: Mapping[str, list[TurnView]]
+) -> list[StoredTrace]:
+    return [
+        StoredTrace(
+            trace_id=member.trace_id,
+            started_at=member.started_at,
+            signals=signals.get(member.trace_id, {}),
+            effort=effort_from(member.effort),
+            turns=turns.get(member.trace_id),
+        )
+        for member in members
+    ]
+
+
 def _turns(connection: TenantConnection, trace_ids: Sequence[str]) -> dict[str, list[TurnView]]:
-    """The turns of the traces that are finished."""
+    """Return the turns of the traces that are finished."""
     query = select(trace_views.c.trace_id, trace_views.c.view)
     rows = connection.execute(query.where(own(trace_views), trace_views.c.trace_id.in_(trace_ids)))
     return {row.trace_id: finished_turns(row.view) for row in rows}
 
 
+def _write_same(connection: TenantConnection, trace: SameTrace) -> None:
+    """Keep a newer revision that says the same: the outcomes stand, and are of the newer revision now."""
+    changed = {
+        "revision": trace.revision,
+        "revised": revision_json(trace.view),
+        "offsets": to_json(trace.offsets),
+        "processes": to_json(trace.processes),
+    }
+    connection.execute(update(traces).where(own(traces), traces.c.trace_id == trace.trace_id).values(changed))
+    connection.execute(update(outcomes).where(*_of_trace(trace.trace_id)).values(revision=trace.revision))
+
+
 def _forget_older_outcomes(connection: TenantConnection, trace: TraceRecord) -> None:
     """Forget outcomes that only an earlier revision has, because the settings changed in between."""
     if trace.revision > 1:
-        connection.execute(
-            delete(outcomes).where(
-                own(outcomes),
-                outcomes.c.subject == Subject.TRACE,
-                outcomes.c.subject_id == trace.trace_id,
-                outcomes.c.revision < trace.revision,
-            )
-        )
+        older = outcomes.c.revision < trace.revision
+        connection.execute(delete(outcomes).where(*_of_trace(trace.trace_id), older))
+
+
+def _of_trace(trace_id: str) -> tuple[ColumnElement[bool], ...]:
+    return own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.subject_id == trace_id
 
 
 def _forget_session(connection: TenantConnection, session_id: str) -> None:

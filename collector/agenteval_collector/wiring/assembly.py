@@ -16,15 +16,15 @@ def make_assembler(
     loops: ArrivalTaker,
     open_spans: ReportedSpans,
 ) -> Assembler:
-    """The assembler over the store and the log, with what it learned of senders before."""
+    """Make the assembler over the store and the log, with what it learned of senders before."""
     return Assembler(
-        clock,
-        telemetry,
-        storage.store,
-        storage.requests,
-        loops,
-        open_spans,
-        Senders(storage.store.habits.load().items(), _sender_rules(config)),
+        clock=clock,
+        telemetry=telemetry,
+        store=storage.store,
+        log=storage.requests,
+        loops=loops,
+        open_spans=open_spans,
+        senders=Senders(storage.store.habits.load().items(), _sender_rules(config)),
         waits=Waits(
             settle=config.settle, settle_logs=config.settle_logs, silence=config.silence, max_age=config.max_age
         ),
@@ -34,7 +34,7 @@ def make_assembler(
 
 
 def _sender_rules(config: AssemblyConfig) -> dict[str, SenderRules]:
-    """The rules for senders in the settings, by service."""
+    """Return the rules for senders in the settings, by service."""
     return {
         service: SenderRules(
             outermost=frozenset(given.outermost),

@@ -22,9 +22,13 @@ from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.wiring.assembly import make_assembler
-from agenteval_collector.wiring.emission import make_fanout, make_feed, make_output, tell_what_the_last_run_could_not
-from agenteval_collector.wiring.judge import judge_models, make_judge_stage, make_judging, trace_loader
-from agenteval_collector.wiring.no_judge import NoJudgeStage
+from agenteval_collector.wiring.emission import (
+    make_fanout,
+    make_feed,
+    make_output,
+    tell_what_the_last_process_could_not,
+)
+from agenteval_collector.wiring.judge import NoJudgeStage, judge_models, make_judge_stage, make_judging, trace_loader
 from agenteval_collector.wiring.reports import StoredReports
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
 from agenteval_collector.wiring.servers import (
@@ -33,7 +37,6 @@ from agenteval_collector.wiring.servers import (
     Health,
     HttpServers,
     Servers,
-    WebPort,
     refuse_open_doors,
 )
 from agenteval_collector.wiring.storage import Storage
@@ -152,8 +155,16 @@ class Collector:
         service = EvaluationService(self.queries, self.reports, self._feed, max_watchers=WATCH_THREADS)
         grpc, http = GrpcServer(config, self._ingest, service), HttpServers(config)
         self._health = Health(self.log, self.assembly, self.evaluation, self.loops, self.judge, grpc, http)
-        web = WebPort(queries=self.queries, output=self.output, health=self._health, clock=self._clock)
-        self._servers = Servers(config, grpc, http, self._ingest, web)
+        self._servers = Servers(
+            config=config,
+            grpc=grpc,
+            http=http,
+            ingest=self._ingest,
+            queries=self.queries,
+            output=self.output,
+            health=self._health,
+            clock=self._clock,
+        )
 
     def _show_levels(self) -> None:
         """Register the gauges."""
@@ -164,8 +175,8 @@ class Collector:
         self._telemetry.observe_queues({each.name: each for each in queues})
 
     def start(self) -> Mapping[str, str]:
-        """Take up what the last run left, then open the ports; their addresses by name (grpc, http, web)."""
-        tell_what_the_last_run_could_not(self.output, self._feed, self.storage.store, self._clock)
+        """Take up what the last process left, then open the ports; return their addresses by name (grpc, http, web)."""
+        tell_what_the_last_process_could_not(self.output, self._feed, self.storage.store, self._clock)
         for component in (self.judge, self.evaluation, self.loops, self.assembly, self.log):
             component.start()
         addresses = self._servers.start()

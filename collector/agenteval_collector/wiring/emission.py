@@ -21,7 +21,7 @@ EXPORTED_AGAIN = 24 * 3600 * 1_000_000_000
 
 
 def make_output(settings: Settings, store: Store) -> TelemetryOutput:
-    """The instruments, and their push where one is set."""
+    """Make the instruments, and their push where one is set."""
     return TelemetryOutput(
         version=version("otel-agenteval"),
         instance_id=str(uuid.uuid4()),
@@ -31,20 +31,20 @@ def make_output(settings: Settings, store: Store) -> TelemetryOutput:
 
 
 def make_feed(output: TelemetryOutput, store: Store, live: LiveLoops, open_spans: OpenSpans, clock: Clock) -> Feed:
-    """The feed for all who watch sessions that their processes take part in."""
+    """Make the feed for all who watch sessions that their processes take part in."""
     participants = Participants(store, live, open_spans)
     return Feed(output.collector, participants, clock, watchers=WATCH_THREADS)
 
 
 def make_fanout(output: TelemetryOutput, feed: Feed) -> Fanout:
-    """The sinks that are told of commits, the feed first: a loop may still be stopped."""
+    """Make the fan-out to all sinks that are told of commits, the feed first: a loop may still be stopped."""
     sinks: dict[str, NewsSink] = {"feed": feed, "findings": output.findings, "instruments": output.evaluations}
     if output.events is not None:
         sinks["events"] = output.events
     return Fanout(sinks, output.collector)
 
 
-def tell_what_the_last_run_could_not(output: TelemetryOutput, feed: Feed, store: Store, clock: Clock) -> None:
+def tell_what_the_last_process_could_not(output: TelemetryOutput, feed: Feed, store: Store, clock: Clock) -> None:
     """Export the events that have not left, and remember the findings that watchers may have missed."""
     if output.events is not None:
         output.events.take_news(News(counted=store.findings.unexported(clock.now() - EXPORTED_AGAIN)))

@@ -5,11 +5,11 @@ Referrals decide what is left to the judge -> stage -> panel, which questions ->
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-from agenteval_collector.config import ConfigError, JudgedConfig, Settings
-from agenteval_collector.config.judge import JudgeConfig
+from agenteval_collector.config import NO_JUDGE, ConfigError, JudgedConfig, Settings
+from agenteval_collector.config.judge import JudgeConfig, RubricConfig
 from agenteval_collector.evaluation import EarlierTraces, Judging, Reader
 from agenteval_collector.judge.asking import Asking
 from agenteval_collector.judge.budget.ledger import Ledger
@@ -32,6 +32,20 @@ logger = logging.getLogger(__name__)
 
 TRACES_PER_REQUEST = 2
 """Traces under way for each request that may be: between two questions on one trace, those on others go on."""
+
+
+class NoJudgeStage:
+    """Stands where no judge is configured. Has no room for jobs, as no outcome is left to it."""
+
+    trouble = NO_JUDGE
+    health = None
+    room = 0
+    waiting = 0
+
+    def start(self) -> None: ...
+    def shutdown(self, timeout: float = 0.0) -> None: ...
+    def take_job(self, job: JudgeJob) -> None: ...
+    def drain(self, progress: Callable[[int], None]) -> None: ...
 
 
 def make_judging(settings: Settings, store: Store) -> Judging:
@@ -134,30 +148,20 @@ def trace_loader(earlier: EarlierTraces, read: Reader) -> Load:
 
 def _evaluators(settings: Settings) -> Sequence[JudgedEvaluator]:
     """List the judged evaluators that are on, and the rubrics."""
-    judge = settings.judge
-    configured: dict[str, JudgedConfig] = {name: getattr(settings.evaluators, name) for name in JUDGED}
-    builtin = [
-        JudgedEvaluator(name=name, version=JUDGED[name], model=config.model or judge.model, threshold=config.threshold)
-        for name, config in configured.items()
-        if config.enabled
-    ]
-    rubrics = [
-        JudgedEvaluator(
-            name=rubric.name,
-            version=rubric_version(rubric),
-            model=rubric.model or judge.model,
-            threshold=rubric.threshold,
-        )
-        for rubric in judge.rubrics
-    ]
-    safety = JudgedEvaluator(
-        name=SAFETY,
-        version=safety_version(settings.reliability.safety.constraints),
-        model=settings.evaluators.safety.model or judge.model,
-        threshold=settings.evaluators.safety.threshold,
-        of_runs=True,
-    )
-    return [*builtin, *([safety] if settings.evaluators.safety.enabled else []), *rubrics]
+    configured = settings.evaluators
+
+    def judged(
+        name: str, version: str, config: JudgedConfig | RubricConfig, *, of_runs: bool = False
+    ) -> JudgedEvaluator:
+        model = config.model or settings.judge.model
+        return JudgedEvaluator(name=name, version=version, model=model, threshold=config.threshold, of_runs=of_runs)
+
+    builtin: dict[str, JudgedConfig] = {name: getattr(configured, name) for name in JUDGED}
+    found = [judged(name, JUDGED[name], config) for name, config in builtin.items() if config.enabled]
+    if configured.safety.enabled:
+        version = safety_version(settings.reliability.safety.constraints)
+        found.append(judged(SAFETY, version, configured.safety, of_runs=True))
+    return [*found, *(judged(rubric.name, rubric_version(rubric), rubric) for rubric in settings.judge.rubrics)]
 
 
 def _describe(settings: Settings, models: Sequence[str], prices: Prices) -> str:

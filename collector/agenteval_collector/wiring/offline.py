@@ -1,9 +1,9 @@
 """The collector's parts from the evaluation on, in the calling thread: nothing listens, waits or counts."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final
 
 from agenteval_collector.api.ports import NothingRuns
 from agenteval_collector.api.queries import Queries
@@ -16,23 +16,16 @@ from agenteval_collector.model.judging import Exchange, JudgeJob
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores import Store
-from agenteval_collector.wiring.judge import make_judge_stage, make_judging
-from agenteval_collector.wiring.no_judge import NoJudgeStage
-from agenteval_collector.wiring.scoring import EvaluationCore, ExpectedTools, reliability_reports
+from agenteval_collector.wiring.judge import NoJudgeStage, make_judge_stage, make_judging
+from agenteval_collector.wiring.ports import ExpectedTools, ReplayProgress
+from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports
 from otel_agenteval.model import Trace
 
 BATCH: Final = 64
 """Traces evaluated, and then judged, at a time."""
 
 
-class Progress(Protocol):
-    """Hears how far a replay has come."""
-
-    def __call__(self, traces: int, /) -> None:
-        """Hear that so many more traces were scored."""
-
-
-class OfflineCollector:
+class OfflineCollector(AbstractContextManager["OfflineCollector"]):
     """Scores `traces`, by trace id, over a store in `folder`; a context manager, as the store is a file.
 
     `truth` says which tools were expected of runs whose traces do not. Raises ConfigError as the collector does at its
@@ -80,16 +73,11 @@ class OfflineCollector:
             judge=NothingRuns(),
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._judge.shutdown()
         self.store.shutdown()
 
-    def score(self, traces: Sequence[AssembledTrace], progress: Progress) -> None:
+    def score(self, traces: Sequence[AssembledTrace], progress: ReplayProgress) -> None:
         """Evaluate and judge the traces in this order."""
         for first in range(0, len(traces), BATCH):
             batch = traces[first : first + BATCH]
@@ -105,7 +93,7 @@ class OfflineCollector:
         return self._traces.get(trace_id)
 
     def runs(self) -> frozenset[tuple[str, str, str]]:
-        """Task, run and condition of all runs that a trace belongs to."""
+        """Return task, run and condition of all runs that a trace belongs to."""
         with self.store.runs.snapshot() as runs:
             return frozenset(runs.names())
 
@@ -128,7 +116,7 @@ class OfflineCollector:
 class _Done:
     """Turns the number of traces left into the number done since the last call."""
 
-    def __init__(self, left: int, progress: Progress) -> None:
+    def __init__(self, left: int, progress: ReplayProgress) -> None:
         self._left = left
         self._progress = progress
 

@@ -1,18 +1,11 @@
 """Wires observation, evaluators and sessions as the settings want them; the same live and in a replay."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import EntryPoint
-from typing import Protocol
 
-from agenteval_collector.config import (
-    ConfigError,
-    EmbeddingConfig,
-    EvaluatorConfig,
-    EvaluatorsConfig,
-    Settings,
-)
+from agenteval_collector.config import ConfigError, EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig, Settings
 from agenteval_collector.embedders import EmbeddedEmbedder
 from agenteval_collector.evaluation import (
     EarlierTraces,
@@ -25,8 +18,7 @@ from agenteval_collector.evaluation import (
 from agenteval_collector.evaluation.decoded import DecodedTraces
 from agenteval_collector.evaluation.reading import TraceReader
 from agenteval_collector.evaluators import TRACE_EVALUATORS, TRUTH_EVALUATORS, TraceEvaluator, comparable, plugins
-from agenteval_collector.findings import findings_in, seen_in
-from agenteval_collector.findings.effort import AgentEfforts
+from agenteval_collector.findings import AgentEfforts, findings_in, seen_in
 from agenteval_collector.findings.loops import TraceLoops
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
@@ -36,20 +28,14 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.sessions import LiveSessions, SessionEvaluators, Sessions
 from agenteval_collector.sessions.conversations import Conversations, RunningTurns
 from agenteval_collector.stores import Store
+from agenteval_collector.wiring.ports import ExpectedTools
 from otel_agenteval.conventions.identity import SessionNaming
 from otel_agenteval.conventions.runs import RunNaming
 from otel_agenteval.metrics import SIGNAL_NAMES
-from otel_agenteval.model import ExpectedTool, RunIdentity, Trace
+from otel_agenteval.model import Trace
 
 EVALUATED_WITHIN = 1.0
 """Seconds from a trace's last span, and its settling time, to its scores; more only where much waits."""
-
-
-class ExpectedTools(Protocol):
-    """Ground truth of runs."""
-
-    def expected_tools(self, run: RunIdentity | None) -> tuple[ExpectedTool, ...] | None:
-        """The tools that the run should call; None where nothing is said of it."""
 
 
 class EvaluationCore:
@@ -84,23 +70,32 @@ class EvaluationCore:
         self.read = _with_truth(trace_reader(settings), truth)
         run_traces = RunTraces(settings.reliability.prices, detectors(settings.reliability.safety))
         self.evaluation = TraceEvaluation(
-            TraceOutcomes(evaluators, with_truth, judging, thresholds, embedder.model, clock),
-            self.sessions,
-            store,
-            embedder.embed,
-            clock,
-            _with_truth(trace_reader(settings, DecodedTraces(settings.assembly.max_recent_bytes)), truth),
-            telemetry,
-            run_traces,
-            _observation(settings, AgentEfforts(run_traces.cost), clock),
-            Conversations(store.conversations),
-            RunningTurns(store.turns),
-            earlier,
+            outcomes=TraceOutcomes(evaluators, with_truth, judging, thresholds, embedder.model, clock),
+            sessions=self.sessions,
+            store=store,
+            embed=embedder.embed,
+            clock=clock,
+            read=_with_truth(trace_reader(settings, DecodedTraces(settings.assembly.max_recent_bytes)), truth),
+            telemetry=telemetry,
+            run_trace=run_traces,
+            observation=_observation(settings, AgentEfforts(run_traces.cost), clock),
+            conversations=Conversations(store.conversations),
+            turns=RunningTurns(store.turns),
+            earlier=earlier,
         )
 
 
 def _with_truth(read: Reader, truth: ExpectedTools | None) -> Reader:
-    return read if truth is None else _TruthReader(read, truth)
+    """Return a reader that adds the tools that a trace should have called, where only the truth says so."""
+    if truth is None:
+        return read
+
+    def read_with_truth(assembled: AssembledTrace) -> Trace:
+        trace = read(assembled)
+        expected = truth.expected_tools(trace.run) if trace.expected_tools is None else None
+        return trace if expected is None else replace(trace, expected_tools=expected)
+
+    return read_with_truth
 
 
 def _sessions(
@@ -108,42 +103,38 @@ def _sessions(
 ) -> Sessions:
     configured = settings.evaluators
     return Sessions(
-        store,
-        live,
-        SessionEvaluators(_session_thresholds(configured), settings.session.min_coverage, _weightless(settings)),
-        partial(comparable, embed=embedder.embed),
-        clock,
-        _weights(configured),
+        store=store,
+        live=live,
+        evaluators=SessionEvaluators(
+            _session_thresholds(configured), settings.session.min_coverage, _weightless(settings)
+        ),
+        answer=partial(comparable, embed=embedder.embed),
+        clock=clock,
+        weights=_weights(configured),
         hold=settings.assembly.settle_logs + EVALUATED_WITHIN,
     )
 
 
 def _observation(settings: Settings, efforts: AgentEfforts, clock: Clock) -> TraceObservation:
     loops = TraceLoops(settings.loops.rule_book, settings.loops.repeated_answer.mode, clock)
-    return TraceObservation(loops, findings_in, seen_in, efforts, settings.findings.apply, clock)
-
-
-@dataclass(frozen=True, slots=True)
-class _TruthReader:
-    """Reads traces, and adds the tools that they should have called where only the truth says so."""
-
-    read: Reader
-    truth: ExpectedTools
-
-    def __call__(self, assembled: AssembledTrace) -> Trace:
-        trace = self.read(assembled)
-        expected = self.truth.expected_tools(trace.run) if trace.expected_tools is None else None
-        return trace if expected is None else replace(trace, expected_tools=expected)
+    return TraceObservation(
+        loops=loops,
+        findings_in=findings_in,
+        seen_in=seen_in,
+        efforts=efforts,
+        ruled=settings.findings.apply,
+        clock=clock,
+    )
 
 
 def reliability_reports(settings: Settings, store: Store, clock: Clock) -> ReliabilityReports:
-    """Reports over the runs in the store, current at every call."""
+    """Make reports over the runs in the store, current at every call."""
     window = settings.reliability.window
     return ReliabilityReports(CountedRuns(store.runs, window), window, clock)
 
 
 def trace_reader(settings: Settings, kept: DecodedTraces | None = None) -> TraceReader:
-    """Reads traces as the settings want sessions and runs to be named; `kept` as the reader has it."""
+    """Make a reader of traces as the settings want sessions and runs to be named; `kept` as the reader has it."""
     reliability = settings.reliability
     return TraceReader(
         session_naming(settings),
@@ -158,12 +149,12 @@ def trace_reader(settings: Settings, kept: DecodedTraces | None = None) -> Trace
 
 
 def session_naming(settings: Settings) -> SessionNaming:
-    """The attributes that name sessions, as the settings have them."""
+    """Return the attributes that name sessions, as the settings have them."""
     return SessionNaming(attributes=settings.session.attributes, link_by=settings.session.link_by)
 
 
 def evaluator_config(configured: EvaluatorsConfig, name: str) -> EvaluatorConfig | EmbeddingConfig:
-    """The settings of an evaluator; the defaults where it is one of a user's that has none."""
+    """Return the settings of an evaluator; the defaults where it is one of a user's that has none."""
     config = getattr(configured, name, EvaluatorConfig())
     assert isinstance(config, EvaluatorConfig | EmbeddingConfig)
     return config
@@ -189,13 +180,13 @@ def _evaluators(settings: Settings, plugged: Iterable[EntryPoint] | None) -> lis
 
 
 def _session_thresholds(configured: EvaluatorsConfig) -> dict[str, float]:
-    """The thresholds of the session scores that are on."""
+    """Return the thresholds of the session scores that are on."""
     configs = {"agent_reliability": configured.agent_reliability, "agent_consistency": configured.agent_consistency}
     return {name: config.threshold for name, config in configs.items() if config.enabled}
 
 
 def _weights(configured: EvaluatorsConfig) -> dict[str, float]:
-    """The weights of the signals in session scores; a signal that is off has none."""
+    """Return the weights of the signals in session scores; a signal that is off has none."""
     configs = {name: getattr(configured, name) for name in SIGNAL_NAMES}
     return {name: config.weight if config.enabled else 0.0 for name, config in configs.items()}
 

@@ -6,8 +6,8 @@ import socket
 import threading
 from collections.abc import Mapping
 from concurrent import futures
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol
 
 import grpc
 import uvicorn
@@ -25,6 +25,7 @@ from agenteval_collector.runtime.addresses import is_loopback
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.rpc import KeyInterceptor
 from agenteval_collector.web.app import make_app
+from agenteval_collector.wiring.ports import Healthy
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import add_EvaluationServiceServicer_to_server
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ WATCH_THREADS = 256
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """`host:port` and `[v6]:port` in parts."""
+    """Split `host:port` and `[v6]:port` in parts."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
 
@@ -55,14 +56,6 @@ def refuse_open_doors(server: ServerConfig) -> None:
             )
 
 
-class Healthy(Protocol):
-    """A part of the collector that knows whether it can do its work."""
-
-    @property
-    def health(self) -> str | None:
-        """None while it can, else a sentence that says why not. From any thread."""
-
-
 class Health:
     """The health of all parts together."""
 
@@ -70,11 +63,11 @@ class Health:
         self._parts = parts
 
     def sentence(self) -> str | None:
-        """None while every part can do its work, else why not."""
+        """Return None while every part can do its work, else why not."""
         return "; ".join(trouble for part in self._parts if (trouble := part.health) is not None) or None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
     """All ports; they open together and close together."""
 
@@ -82,12 +75,24 @@ class Servers:
     grpc: "GrpcServer"
     http: "HttpServers"
     ingest: Ingest
-    web: "WebPort"
+    queries: Queries
+    output: TelemetryOutput
+    health: Health
+    clock: Clock
 
     def start(self) -> Mapping[str, str]:
-        """Open the ports; their addresses by name. Raises OSError naming the address that is taken."""
+        """Open the ports; return their addresses by name. Raises OSError naming the address that is taken."""
         address = self.grpc.bind()
-        web = self.web.app(self.config, grpc_endpoint=f"http://{address}")
+        # The page tells users where the gRPC port is.
+        web = make_app(
+            self.queries,
+            metrics=self.output.render,
+            health=self.health.sentence,
+            keys=_keys(self.config),
+            loopback=is_loopback(split_address(self.config.web_address)[0]),
+            clock=self.clock,
+            grpc_endpoint=f"http://{address}",
+        )
         addresses = {"grpc": address, **self.http.start({"http": _otlp_app(self.ingest, self.config), "web": web})}
         self.grpc.start()
         return addresses
@@ -98,33 +103,15 @@ class Servers:
         self.http.shutdown(timeout)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebPort:
-    """The parts of the web port's application, which tells users where the gRPC port is."""
-
-    queries: Queries
-    output: TelemetryOutput
-    health: Health
-    clock: Clock
-
-    def app(self, config: ServerConfig, grpc_endpoint: str) -> ASGIApp:
-        """The application, as soon as it is known where the gRPC port is."""
-        return make_app(
-            self.queries,
-            metrics=self.output.render,
-            health=self.health.sentence,
-            keys=[key.get_secret_value() for key in config.keys],
-            loopback=is_loopback(split_address(config.web_address)[0]),
-            clock=self.clock,
-            grpc_endpoint=grpc_endpoint,
-        )
+def _keys(config: ServerConfig) -> list[str]:
+    return [key.get_secret_value() for key in config.keys]
 
 
 def _otlp_app(ingest: Ingest, config: ServerConfig) -> ASGIApp:
-    """The application of OTLP/HTTP: for callers with a key, where there are any, and not for pages of other sites."""
+    """Make the application of OTLP/HTTP: for callers with a key, if there are any, not for pages of other sites."""
     app: ASGIApp = otlp_app(ingest)
     if config.keys:
-        app = Keys(app, keys=[key.get_secret_value() for key in config.keys])
+        app = Keys(app, keys=_keys(config))
     # A page in a browser on this machine must not be able to feed us through a name of its own.
     return LoopbackHost(app) if is_loopback(split_address(config.http_address)[0]) else app
 
@@ -137,7 +124,7 @@ class GrpcServer:
         self._pool = futures.ThreadPoolExecutor(INGEST_THREADS + WATCH_THREADS, "agenteval-grpc")
         self._server = grpc.server(
             self._pool,
-            interceptors=[KeyInterceptor([key.get_secret_value() for key in config.keys])] if config.keys else None,
+            interceptors=[KeyInterceptor(_keys(config))] if config.keys else None,
             options=[
                 # Ours is the smaller limit and has the clearer message; this one guards the memory.
                 ("grpc.max_receive_message_length", config.max_request_bytes + 1024 * 1024),
@@ -152,7 +139,7 @@ class GrpcServer:
         self._running = False
 
     def bind(self) -> str:
-        """Reserve the port; its address. Raises OSError where it is taken."""
+        """Reserve the port, and return its address. Raises OSError where it is taken."""
         address = self._config.grpc_address
         try:
             if self._config.tls_certificate and self._config.tls_key:
@@ -189,15 +176,10 @@ class HttpServers:
         self._thread: threading.Thread | None = None
 
     def start(self, apps: Mapping[str, ASGIApp]) -> dict[str, str]:
-        """Bind and serve; the addresses by name. Raises OSError naming the one that is taken."""
-        sockets: dict[str, socket.socket] = {}
-        try:
-            for name in apps:
-                sockets[name] = self._bind(name)
-        except OSError:
-            for bound in sockets.values():
-                bound.close()
-            raise
+        """Bind and serve; return the addresses by name. Raises OSError naming the one that is taken."""
+        with ExitStack() as opened:
+            sockets = {name: opened.enter_context(self._bind(name)) for name in apps}
+            opened.pop_all()
         for name, app in apps.items():
             self._servers[name] = uvicorn.Server(
                 uvicorn.Config(
@@ -236,16 +218,13 @@ class HttpServers:
         asyncio.run(serve())
 
     def _bind(self, name: str) -> socket.socket:
-        address = self._requested(name)
+        address: str = getattr(self._config, f"{name}_address")
         host, port = split_address(address)
         try:
             return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
         except OSError as error:
             raise OSError(f"server.{name}_address: {address} cannot be bound: {error.strerror}") from error
 
-    def _requested(self, name: str) -> str:
-        address: str = getattr(self._config, f"{name}_address")
-        return address
-
     def _address(self, name: str, bound: socket.socket) -> str:
-        return f"{self._requested(name).rpartition(':')[0]}:{bound.getsockname()[1]}"
+        requested: str = getattr(self._config, f"{name}_address")
+        return f"{requested.rpartition(':')[0]}:{bound.getsockname()[1]}"

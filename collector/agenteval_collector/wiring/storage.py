@@ -45,7 +45,7 @@ class Storage:
 
 
 def _lock(data_dir: Path) -> IO[str]:
-    """The data folder for this process alone, until the returned file is closed."""
+    """Lock the data folder for this process alone, until the returned file is closed."""
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (data_dir / "lock").open("w")

@@ -11,7 +11,6 @@ from opentelemetry.proto.trace.v1.trace_pb2 import (
 )
 
 from agenteval_collector.findings.loops.answers import THRESHOLD, repeated_answer
-from agenteval_collector.findings.loops.watched import carries_findings, is_watched
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.reported import findings_on
 from agenteval_collector.model.resources import resource_of
@@ -25,8 +24,10 @@ from otel_agenteval.detectors.loop import loop
 from otel_agenteval.finding import Finding, FindingKind, Mode
 from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Evaluation
-from otel_agenteval.semconv import SERVICE_NAME, SERVICE_VERSION
+from otel_agenteval.semconv import AGENTEVAL_DETECTORS, AGENTEVAL_FINDINGS, SERVICE_NAME, SERVICE_VERSION
 
+_WATCHED: Final = AGENTEVAL_DETECTORS.encode()
+_FOUND: Final = AGENTEVAL_FINDINGS.encode()
 _REMOTE_PARENT: Final = SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK
 
 
@@ -43,7 +44,7 @@ class TraceLoops:
 
         Steps that our processor has watched in the agent are not looked at again: their spans carry what it found.
         """
-        watched = {Span.FromString(raw).span_id.hex() for raw, origin in assembled.spans if is_watched(raw, origin)}
+        watched = {Span.FromString(raw).span_id.hex() for raw, origin in assembled.spans if _is_watched(raw, origin)}
         # Calls without a span of their own have their turn's span id; the processor does not see them.
         watched.difference_update(turn.span_id for turn in trace.turns)
         detectors = Detectors(session_id, trace.trace_id, self._rules)
@@ -88,7 +89,7 @@ class TraceLoops:
         ]
 
     def _carried(self, assembled: AssembledTrace, session_id: str) -> list[Finding]:
-        carrying = (Span.FromString(raw) for raw, _ in assembled.spans if carries_findings(raw))
+        carrying = (Span.FromString(raw) for raw, _ in assembled.spans if _FOUND in raw)
         return [
             finding
             for span in carrying
@@ -113,6 +114,13 @@ class TraceLoops:
             service_version=known_text(resource.get(SERVICE_VERSION)) if service else trace.service_version,
             found_at=self._clock.now(),
         )
+
+
+def _is_watched(span: bytes, origin: Origin) -> bool:
+    """Return whether the detectors ran over this serialized span where it ended."""
+    # Searching bytes is far cheaper than walking attributes. Where content quotes the name, the detectors skip its
+    # span; nothing else is lost.
+    return _WATCHED in origin.resource or _WATCHED in span
 
 
 def _told(trace: Trace) -> tuple[list[Step], list[Step]]:

@@ -5,7 +5,6 @@ may), a step of an agent that cannot be told, and all of a trace once its spans 
 that in which they ended.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -18,6 +17,7 @@ from agenteval_collector.model.reported import findings_on
 from agenteval_collector.model.resources import resource_of
 from agenteval_collector.model.telemetry import Arrival, Origin
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.conventions.agents import agent_of
 from otel_agenteval.conventions.identity import SessionNaming
 from otel_agenteval.conventions.identity import session_id as named_session
@@ -55,10 +55,7 @@ class LiveLoops:
         self._rules = rules
         self._naming = naming
         self._clock = clock
-        self._traces: OrderedDict[bytes, LiveTrace] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._traces)
+        self._traces: Recent[bytes, LiveTrace] = Recent(MAX_TRACES)
 
     def observe(self, arrivals: Iterable[Arrival], found: FoundLive) -> None:
         """Add to `found` what is found with these spans."""
@@ -67,9 +64,9 @@ class LiveLoops:
                 self._arrived(span, origin, found)
 
     def processes_in(self, session_id: str) -> frozenset[str]:
-        """The processes that have spans in the open traces of a session; safe from any thread. A trace is its own
+        """Return the processes with spans in the open traces of a session; safe from any thread. A trace is its own
         session, too, as long as none is known."""
-        traces = list(self._traces.values())
+        traces = list(self._traces.newest_first())
         of_session = (trace for trace in traces if session_id in (trace.session_id, trace.trace_id))
         return frozenset[str]().union(*(trace.processes for trace in of_session))
 
@@ -133,8 +130,6 @@ class LiveLoops:
     def _of(self, trace_id: bytes) -> LiveTrace:
         trace = self._traces.get(trace_id)
         if trace is None:
-            trace = self._traces[trace_id] = LiveTrace(trace_id.hex(), self._rules)
-            if len(self._traces) > MAX_TRACES:
-                self._traces.popitem(last=False)
-        self._traces.move_to_end(trace_id)
+            trace = LiveTrace(trace_id.hex(), self._rules)
+            self._traces.put(trace_id, trace)
         return trace

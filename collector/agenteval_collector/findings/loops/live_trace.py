@@ -1,11 +1,59 @@
-"""One trace while it is open: the detectors of its agents, and the loops that they found."""
+"""One trace while it is open: its agents, their detectors, and the loops that they found."""
 
 from typing import Final, NamedTuple
 
-from agenteval_collector.findings.loops.agents import Agents
 from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.detectors import Detectors, RuleBook, Step
 from otel_agenteval.finding import Finding
+
+MAX_NAMES: Final = 256
+"""Spans of a trace whose agent is remembered for the steps below them; the one not looked at for longest goes."""
+
+_SEVERAL: Final = ""
+"""Stands for several agents, or for one that is not known."""
+
+
+class Agents:
+    """The agents of one trace, as far as the spans that have arrived name them.
+
+    A step is of the agent that it names, else of the one that the span above it names, or the steps beside it name. A
+    step beside an agent's run may be of that agent or of its caller: then its agent is not known.
+    """
+
+    def __init__(self) -> None:
+        self.name_steps = False
+        """True where steps name their agents here. A step that names none may then be of any of them."""
+        self._below: Recent[bytes, str] = Recent(MAX_NAMES)
+        self._names: set[str] = set()
+
+    def heard(self, name: str, span_id: bytes, parent_id: bytes, *, is_step: bool) -> None:
+        """Note that a span names an agent: a step its own, any other span that of the steps below it."""
+        self._names.add(name)
+        if is_step:
+            self.name_steps = True
+            self._below.put(parent_id, name if self._below.get(parent_id) in (None, name) else _SEVERAL)
+        else:
+            self._below.put(span_id, name)
+            if self._below.get(parent_id) is None:
+                self._below.put(parent_id, _SEVERAL)
+        if len(self._names) > 2:
+            self._names.pop()
+
+    def below(self, span_id: bytes) -> str | None:
+        """Return the agent of the steps below a span. None where it is not known, and where they may be of several."""
+        return self._below.get(span_id) or None
+
+    def of_step(self, name: str | None, parent_id: bytes) -> str | None:
+        """Return the agent of a step that names this one or none. None where it cannot be told."""
+        known = name or self.below(parent_id)
+        if known is None and self.name_steps and len(self._names) == 1:
+            return next(iter(self._names))
+        return known
+
+    def may_be_of_several(self, parent_id: bytes) -> bool:
+        """Return whether a step below that span, which names no agent, may belong to an agent that is known by name."""
+        return self.name_steps or self._below.get(parent_id) == _SEVERAL
+
 
 MAX_AGENTS: Final = 64
 """Agents of a trace that are looked at. The one that did nothing for longest is forgotten."""

@@ -17,10 +17,12 @@ from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.running import OpenSpan, RunningTrace, SpanStart, StartsReport
 from agenteval_collector.model.telemetry import Arrival
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.lru import Recent
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.finding import Finding
 from otel_agenteval.model import Trace
 from otel_agenteval.semconv import AGENTEVAL_SPAN_COUNT
+from otel_agenteval.text import cut
 
 MAX_SPANS: Final = 65_536
 """Open spans; beyond that, those of the trace that began first are forgotten."""
@@ -75,8 +77,8 @@ class OpenSpans:
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
         self._count = 0
         # A span may arrive before the report of its start.
-        self._ended: OrderedDict[bytes, None] = OrderedDict()
-        self._lock = threading.Lock()
+        self._ended: Recent[bytes, bool] = Recent(MAX_SPANS)
+        self._lock = threading.RLock()
 
     def take_starts(self, report: StartsReport) -> list[Finding]:
         """Take note of what a process has open; return the findings that it reports on spans that have not ended."""
@@ -84,7 +86,7 @@ class OpenSpans:
             process = self._hear(report.process_id)
             process.service = report.service or process.service
             for start in report.starts:
-                if bytes.fromhex(start.span_id) in self._ended:
+                if self._ended.get(bytes.fromhex(start.span_id)):
                     continue
                 spans = self._traces.setdefault(start.trace_id, _Trace()).spans
                 known = spans.get(start.span_id)
@@ -105,7 +107,7 @@ class OpenSpans:
             return [self._found(finding, report) for finding in report.findings]
 
     def begun(self, trace_id: str) -> Trace | None:
-        """A trace of which only starts are known; None where there are none."""
+        """Return a trace of which only starts are known; None where there are none."""
         with self._lock:
             if not self._spans(trace_id):
                 return None
@@ -129,9 +131,10 @@ class OpenSpans:
                 self._end(span, origin.process)
 
     def of_trace(self, trace_id: str) -> list[OpenSpan]:
-        """The open spans of a trace by their start, the first of them where there are many."""
+        """Return the open spans of a trace by their start, the first of them where there are many."""
         with self._lock:
-            return self._shown(trace_id)
+            starts = [each.start for each in self._spans(trace_id)[:MAX_SHOWN]]
+        return [OpenSpan(start.span_id, start.name, start.started_at) for start in starts]
 
     def goes_on(self, trace_id: str) -> bool:
         """Return whether a span of the trace is open in a process that lives, or whose death was not told yet."""
@@ -141,12 +144,22 @@ class OpenSpans:
     def stopped(self, trace_id: str) -> str | None:
         """Return why a trace will not go on: no process with one of its open spans is heard of. None where it may."""
         with self._lock:
-            return self._stopped(trace_id)
+            spans = self._spans(trace_id)
+            if not spans or not all(self._is_gone(each.process_id) for each in spans):
+                return None
+            heard = _second(self._heard_on(spans))
+        innermost = (each.start for each in reversed(spans[-MAX_NAMED:]))
+        named = [f"{cut(start.name, MAX_NAME)} (since {_second(start.started_at)})" for start in innermost]
+        others = [f"{len(spans) - MAX_NAMED} more"] if len(spans) > MAX_NAMED else []
+        return (
+            f"the agent died in the middle: nothing was heard of its process after {heard}, when there were open: "
+            + ", ".join([*named, *others])
+        )
 
     def death(self, trace_id: str) -> Death | None:
         """Return what was known of a trace whose processes died; None where one lives, or nothing is open."""
         with self._lock:
-            reason = self._stopped(trace_id)
+            reason = self.stopped(trace_id)
             if reason is None:
                 return None
             spans = self._spans(trace_id)
@@ -158,7 +171,7 @@ class OpenSpans:
                 service=running.service,
                 started_at=running.started_at,
                 heard_at=self._heard_on(spans),
-                open_spans=self._shown(trace_id),
+                open_spans=self.of_trace(trace_id),
             )
 
     def died(self) -> list[str]:
@@ -183,7 +196,7 @@ class OpenSpans:
                 self._traces[trace_id].closed = True
 
     def running(self) -> list[RunningTrace]:
-        """The traces with open spans that were not closed as dead, the newest of them."""
+        """Return the traces with open spans that were not closed as dead, the newest of them."""
         with self._lock:
             newest = list(self._traces)[-MAX_TRACES:]
             return [
@@ -193,7 +206,7 @@ class OpenSpans:
             ]
 
     def processes_in(self, session_id: str) -> frozenset[str]:
-        """The processes with open spans in the session, or in the trace of this id."""
+        """Return the processes with open spans in the session, or in the trace of this id."""
         with self._lock:
             return frozenset(
                 each.process_id
@@ -219,20 +232,7 @@ class OpenSpans:
             agent=next((start.agent for start in starts if start.agent), None),
             service=process.service if process is not None else None,
             started_at=starts[0].started_at,
-            stopped=self._stopped(trace_id),
-        )
-
-    def _stopped(self, trace_id: str) -> str | None:
-        spans = self._spans(trace_id)
-        if not spans or not all(self._is_gone(each.process_id) for each in spans):
-            return None
-        innermost = (each.start for each in reversed(spans[-MAX_NAMED:]))
-        named = [f"{start.name[:MAX_NAME]} (since {_second(start.started_at)})" for start in innermost]
-        others = [f"{len(spans) - MAX_NAMED} more"] if len(spans) > MAX_NAMED else []
-        heard = _second(self._heard_on(spans))
-        return (
-            f"the agent died in the middle: nothing was heard of its process after {heard}, when there were open: "
-            + ", ".join([*named, *others])
+            stopped=self.stopped(trace_id),
         )
 
     def _heard_on(self, spans: Sequence[_Open]) -> int:
@@ -240,12 +240,8 @@ class OpenSpans:
         known = (self._processes.get(each.process_id) for each in spans)
         return max((process.heard_on for process in known if process is not None), default=0)
 
-    def _shown(self, trace_id: str) -> list[OpenSpan]:
-        starts = [each.start for each in self._spans(trace_id)[:MAX_SHOWN]]
-        return [OpenSpan(start.span_id, start.name, start.started_at) for start in starts]
-
     def _spans(self, trace_id: str) -> list[_Open]:
-        """The open spans of a trace by their start, without those of processes that have been gone for long."""
+        """Return the open spans of a trace by their start, without those of processes that have been gone for long."""
         trace = self._traces.get(trace_id)
         if trace is None:
             return []
@@ -255,9 +251,7 @@ class OpenSpans:
 
     def _end(self, span: Span, process_id: str) -> None:
         trace_id, span_id = span.trace_id.hex(), span.span_id.hex()
-        self._ended[span.span_id] = None
-        if len(self._ended) > MAX_SPANS:
-            self._ended.popitem(last=False)
+        self._ended.put(span.span_id, True)
         self._close(trace_id, span_id)
         trace = self._traces.get(trace_id)
         if trace is not None and any(pair.key == AGENTEVAL_SPAN_COUNT for pair in span.attributes):
@@ -299,7 +293,7 @@ class OpenSpans:
         return self._silence(process_id) > GONE_AFTER
 
     def _silence(self, process_id: str) -> float:
-        """Seconds since the process was heard of; one that was forgotten has been silent for longest."""
+        """Return the seconds since the process was heard of; one that was forgotten has been silent for longest."""
         process = self._processes.get(process_id)
         return math.inf if process is None else self._clock.monotonic() - process.heard_at
 

@@ -1,7 +1,7 @@
 """The ports of live loops: kept findings, and the rules of the settings."""
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeAlias
 
 from agenteval_collector.model.news import News
 from otel_agenteval.finding import Finding
@@ -15,7 +15,5 @@ class KeptFindings(Protocol):
     def overdue(self, before: int) -> list[Finding]: ...
 
 
-class Rules(Protocol):
-    """Findings as the settings want them, without those that are switched off."""
-
-    def __call__(self, found: Iterable[Finding], /) -> list[Finding]: ...
+Rules: TypeAlias = Callable[[Iterable[Finding]], list[Finding]]
+"""Returns findings as the settings want them, without those that are switched off."""

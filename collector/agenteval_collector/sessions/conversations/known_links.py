@@ -29,7 +29,7 @@ class KnownLinks:
         return self.changed.get(trace_id) or self._committing.get(trace_id) or self._store.link(trace_id)
 
     def parent(self, link: Link) -> Link | None:
-        """The trace that a link goes on from in its conversation."""
+        """Return the trace that a link goes on from in its conversation."""
         key = link.follows
         if key is None:
             return None
@@ -76,7 +76,7 @@ class KnownLinks:
         since: int = 0,
         until: int = END_OF_TIME,
     ) -> list[Link]:
-        """The links that follow one of `keys`."""
+        """Return the links that follow one of `keys`."""
         if not keys:
             return []
         found = self._now(self._store.following(service, keys, named, since=since, until=until), service)

@@ -14,18 +14,15 @@ class LinkStore(Protocol):
 
     def has_unnamed(self, service: str) -> bool:
         """Return whether any link of the service names no session."""
-        ...
 
     def ending(self, service: str, key: bytes, named: str | None) -> Sequence[Link]:
         """Links that end in `key`, first those that name the session `named`, last those that name another."""
-        ...
 
     def following(
         self, service: str, keys: Sequence[bytes], named: str | None, *, since: int, until: int
     ) -> Sequence[Link]:
         """Links that follow one of at most four `keys`, and started in that time (ns, both ends included); without
         those that name another session than `named`, if any is given."""
-        ...
 
 
 class TurnStore(Protocol):
@@ -38,8 +35,6 @@ class TurnStore(Protocol):
 
     def going_on(self, session_id: str, before: tuple[int, str]) -> Sequence[TraceView]:
         """The traces before a place whose last turns go on, the newest first."""
-        ...
 
     def continuing(self, session_id: str, after: tuple[int, str]) -> Sequence[TraceView]:
         """The traces after a place that continue a turn, the oldest first."""
-        ...

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 from agenteval_collector.model.commit import Commit
@@ -52,7 +53,7 @@ class RunningTurns:
         return found
 
     def _told_by(self, trace_id: str, session_id: str, commit: Commit) -> dict[str, str]:
-        """The traces of a session that go on from this one, in any of its revisions, or from one that does."""
+        """Return the traces of a session that go on from this one, in any of its revisions, or from one that does."""
         revisions = self._known(trace_id, commit)
         waiting = {call_id for each in revisions for call_id in part_in(each).waiting}
         if not waiting:
@@ -70,26 +71,26 @@ class RunningTurns:
         return found
 
     def _known(self, trace_id: str, commit: Commit) -> list[TraceView]:
-        """The trace as the store has it, and as the commit does."""
+        """Return the trace as the store has it, and as the commit does."""
         stored = self._store.view(trace_id)
         newer = [each.view for each in commit.traces if each.trace_id == trace_id]
         return newer if stored is None else [stored, *newer]
 
     def _before(self, session_id: str, place: _Place, commit: Commit) -> Iterator[TraceView]:
-        """The traces of the session before `place` as they are now, the newest first."""
+        """Yield the traces of the session before `place` as they are now, the newest first."""
         newer = [each for each in self._newer(session_id, commit) if each.place < place]
         newer.sort(key=_place_of, reverse=True)
         stored = _unchanged(self._store.going_on, session_id, place, commit)
         return islice(merge(newer, stored, key=_place_of, reverse=True), MAX_TRACES)
 
     def _after(self, session_id: str, place: _Place, commit: Commit) -> Iterator[TraceView]:
-        """The traces of the session after `place` as they are now, the oldest first."""
+        """Yield the traces of the session after `place` as they are now, the oldest first."""
         newer = sorted((each for each in self._newer(session_id, commit) if each.place > place), key=_place_of)
         stored = _unchanged(self._store.continuing, session_id, place, commit)
         return islice(merge(newer, stored, key=_place_of), MAX_TRACES)
 
     def _newer(self, session_id: str, commit: Commit) -> list[TraceView]:
-        """The traces of the commit that are in the session by then, and those of the store that join it."""
+        """Return the traces of the commit that are in the session by then, and those of the store that join it."""
         written = {each.trace_id: each for each in commit.traces}
         own = (each for each in written.values() if _session(each.trace_id, each.session_id, commit) == session_id)
         joining = (each.trace_id for each in commit.moves.values() if each.joined == session_id)
@@ -98,7 +99,7 @@ class RunningTurns:
 
 
 def _unchanged(look_up: _LookUp, session_id: str, place: _Place, commit: Commit) -> Iterator[TraceView]:
-    """The traces of the session in the store that the commit leaves as they are."""
+    """Yield the traces of the session in the store that the commit leaves as they are."""
     changed = {each.trace_id for each in commit.traces} | commit.moves.keys()
     while page := look_up(session_id, place):
         yield from (each for each in page if each.trace_id not in changed)
@@ -106,10 +107,9 @@ def _unchanged(look_up: _LookUp, session_id: str, place: _Place, commit: Commit)
 
 
 def _session(trace_id: str, session_id: str, commit: Commit) -> str:
-    """The session that a trace is in after the commit, which evaluated it in `session_id`."""
+    """Return the session that a trace is in after the commit, which evaluated it in `session_id`."""
     move = commit.moves.get(trace_id)
     return session_id if move is None else move.joined
 
 
-def _place_of(trace: TraceView) -> _Place:
-    return trace.place
+_place_of = attrgetter("place")

@@ -56,8 +56,8 @@ def part_in(trace: TraceView) -> TurnPart:
 
 
 def running_turn(earlier: Iterable[TurnPart], results: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """The calls of the turn that `results` belong to, oldest first, as many as are kept; `earlier` are the parts of
-    its session before, the newest first, and are read no further than needed."""
+    """Return the calls of the turn that `results` belong to, oldest first, as many as are kept. `earlier` are the parts
+    of its session before, the newest first, and are read no further than needed."""
     chain: list[TurnPart] = []
     wanted = {each.call_id for each in results}
     count = 0
@@ -78,7 +78,7 @@ def running_turn(earlier: Iterable[TurnPart], results: Sequence[ToolCall]) -> tu
 
 
 def told_of(running: Sequence[ToolCall], results: Sequence[ToolCall]) -> Told:
-    """The calls of a `running` turn, oldest first, with `results` that were sent without their requests.
+    """Return the calls of a `running` turn, oldest first, with `results` that were sent without their requests.
 
     Each result completes the last call of its id, and only one without a result.
     """
@@ -93,14 +93,14 @@ def told_of(running: Sequence[ToolCall], results: Sequence[ToolCall]) -> Told:
 
 
 def newest(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """The last of the calls, as many as are kept."""
+    """Return the last of the calls, as many as are kept."""
     sizes = accumulate(_size(each) for each in reversed(calls[-MAX_CALLS:]))
     count = sum(1 for _ in takewhile(lambda size: size <= MAX_CHARACTERS, sizes))
     return tuple(calls[len(calls) - count :])
 
 
 def _complete(calls: list[ToolCall], results: Sequence[ToolCall]) -> set[int]:
-    """Give the calls their results; the places of those that had none before."""
+    """Give the calls their results. Returns the places of those that had none before."""
     completed: set[int] = set()
     for result in results:
         # From the end: there the calls stand that wait.

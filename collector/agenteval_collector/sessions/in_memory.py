@@ -107,13 +107,10 @@ class Sessions:
     def put(
         self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort, seen: Seen
     ) -> SessionRecord:
-        """Add a trace to its session, or replace it by its newer revision. Returns the session then.
+        """Add a trace to its session, or replace it by its newer revision; `updates` gives what comes of it. Returns
+        the session then, last seen when the newest of its traces was received.
 
-        `updates` gives what comes of it. `effort` is what the trace takes more than its earlier revision there, `seen`
-        what could be seen of it.
-
-        The session was seen last when the newest of its traces was received: not when it got its turn to be scored, and
-        not when the trace says that it ended.
+        `effort` is what the trace takes more than its earlier revision there, `seen` what could be seen of it.
         """
         session = self._open(session_id)
         if session is None:
@@ -125,12 +122,20 @@ class Sessions:
         session.window.put(member)
         session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
         session.met(trace.agent, member.place)
-        agent = session.first_agent[1] if session.first_agent else None
+        record = session.record
         session.record = replace(
-            _seen(session.record, trace, agent, session.scores.traces, received_at),
-            effort=session.record.effort + effort,
-            is_unusual=session.record.is_unusual,
-            is_blind=session.record.is_blind and seen.is_blind,
+            record,
+            user_id=record.user_id or trace.user_id,
+            agent=session.first_agent[1] if session.first_agent else record.agent,
+            services=_with(record.services, trace.service),
+            versions=_with(record.versions, trace.service_version),
+            started_at=min(record.started_at, trace.started_at),
+            last_seen_at=max(record.last_seen_at, received_at),
+            trace_count=session.scores.traces,
+            effort=record.effort + effort,
+            is_blind=record.is_blind and seen.is_blind,
+            finalized_at=None,
+            ended_at=None,
         )
         session.service_version = trace.service_version or session.service_version
         span_id = trace.turns[-1].span_id if trace.turns else trace.root_span_id
@@ -161,10 +166,8 @@ class Sessions:
     def judged(
         self, session_id: str, place: tuple[int, str], evaluations: Sequence[Evaluation]
     ) -> SessionUpdate | None:
-        """Take over the judge's answer on the trace at `place`, and return the session then.
-
-        None where nothing of it is a signal, and where the trace is in no session.
-        """
+        """Take over the judge's answer on the trace at `place`, and return the session then. None where nothing of it
+        is a signal, and where the trace is in no session."""
         signals = {each.name: each for each in evaluations if each.name in SIGNAL_NAMES}
         session = self._open(session_id) if signals else None
         member = self._window(session, place).find(place[1]) if session else None
@@ -188,16 +191,13 @@ class Sessions:
         self._absent = None
 
     def over(self, *, closing: bool = False) -> list[str]:
-        """Return the sessions that have become idle or ended since the last call.
-
-        `closing`: nothing more will come, so every reported end holds.
-        """
+        """Return the sessions that have become idle or ended since the last call. `closing`: nothing more will come,
+        so every reported end holds."""
         now = self._clock.monotonic()
         return [*self._endings.over(math.inf if closing else now), *self._live.idle(now)]
 
     def end(self, session_id: str) -> None:
-        """Note that the session was reported ended. It is not active any more, until a trace comes that was not on the
-        way."""
+        """Note that the session was reported ended: it is not active any more, until a trace comes that is new."""
         self._live.forget(session_id)
         self._endings.put(session_id, self._clock.monotonic())
 
@@ -210,9 +210,13 @@ class Sessions:
         time since when it is quiet, by default the receipt of its newest trace."""
         (_, trace_id), span_id = session.last_turn
         evaluations = self._evaluators.evaluate(
-            session.record, session.scores, trace_id=trace_id or None, span_id=span_id,
-            service_version=session.service_version, now=self._clock.now(),
-        )  # fmt: skip
+            session.record,
+            session.scores,
+            trace_id=trace_id or None,
+            span_id=span_id,
+            service_version=session.service_version,
+            now=self._clock.now(),
+        )
         session_id = session.record.session_id
         if (revive or session_id in self._live) and session_id not in self._endings:
             if seen is None:
@@ -288,20 +292,6 @@ def _new_record(session_id: str, trace: Trace, received_at: int) -> SessionRecor
     )
 
 
-def _seen(record: SessionRecord, trace: Trace, agent: str | None, trace_count: int, received_at: int) -> SessionRecord:
-    services = list(record.services)
-    if trace.service is not None and trace.service not in services and len(services) < MAX_SERVICES:
-        services.append(trace.service)
-    versions = list(record.versions)
-    if trace.service_version is not None and trace.service_version not in versions and len(versions) < MAX_SERVICES:
-        versions.append(trace.service_version)
-    return SessionRecord(
-        session_id=record.session_id,
-        user_id=record.user_id or trace.user_id,
-        agent=agent or record.agent,
-        services=services,
-        versions=versions,
-        started_at=min(record.started_at, trace.started_at),
-        last_seen_at=max(record.last_seen_at, received_at),
-        trace_count=trace_count,
-    )
+def _with(names: Sequence[str], name: str | None) -> Sequence[str]:
+    """Return the names with one more, if it is new and there is room."""
+    return names if name is None or name in names or len(names) >= MAX_SERVICES else [*names, name]

@@ -6,8 +6,8 @@ from typing import Any, Final
 from sqlalchemy import Column, case, func, select, union
 
 from agenteval_collector.model.found import MAX_SHOWN, Found
-from agenteval_collector.runtime.database import in_parts
-from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.runtime.database import among
+from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.finding_rows import SEVERITIES, finding_of
 from agenteval_collector.stores.schema import JUDGED_FAILURE, findings, outcomes, own, traces
 from otel_agenteval.finding import Severity
@@ -17,7 +17,7 @@ _WORST_FIRST: Final = (_RANK, findings.c.found_at.desc(), findings.c.trace_id, f
 
 
 def found_in_trace(connection: TenantConnection, trace_id: str) -> Found:
-    """The findings of a trace."""
+    """Return the findings of a trace."""
     return _found(connection, findings.c.trace_id, {trace_id: trace_id}, MAX_SHOWN)[trace_id]
 
 
@@ -31,30 +31,29 @@ def found_in_sessions(
 
 
 def flagged_traces(connection: TenantConnection, session_ids: Collection[str]) -> dict[str, list[str]]:
-    """The traces of each session that have a finding of severity error, or a judge's score below its threshold."""
+    """Return the traces of each session that have a finding of severity error, or a judge's score below its
+    threshold."""
     flagged: dict[str, list[str]] = {session_id: [] for session_id in session_ids}
-    for some in in_parts(list(session_ids)):
-        found = select(findings.c.trace_id).where(
-            own(findings), findings.c.session_id.in_(some), findings.c.severity == Severity.ERROR
-        )
-        judged = select(outcomes.c.subject_id).where(own(outcomes), outcomes.c.session_id.in_(some), JUDGED_FAILURE)
-        query = select(traces.c.session_id, traces.c.trace_id).where(
-            own(traces), traces.c.trace_id.in_(union(found, judged)), traces.c.session_id.in_(some)
-        )
-        for session_id, trace_id in connection.execute(query.order_by(traces.c.started_at, traces.c.trace_id)):
-            flagged[session_id].append(trace_id)
+    found = select(findings.c.trace_id).where(
+        own(findings), among(findings.c.session_id, "ids"), findings.c.severity == Severity.ERROR
+    )
+    judged = select(outcomes.c.subject_id).where(own(outcomes), among(outcomes.c.session_id, "ids"), JUDGED_FAILURE)
+    query = select(traces.c.session_id, traces.c.trace_id).where(
+        own(traces), traces.c.trace_id.in_(union(found, judged)), among(traces.c.session_id, "ids")
+    )
+    query = query.order_by(traces.c.started_at, traces.c.trace_id)
+    for session_id, trace_id in connection.execute(query, ids(session_ids)):
+        flagged[session_id].append(trace_id)
     return flagged
 
 
 def judged_failures(connection: TenantConnection, session_ids: Collection[str]) -> dict[str, int]:
     """Count the judge's scores below their threshold, by session."""
-    counts = dict.fromkeys(session_ids, 0)
-    for some in in_parts(list(session_ids)):
-        query = select(outcomes.c.session_id, func.count()).where(
-            own(outcomes), outcomes.c.session_id.in_(some), JUDGED_FAILURE
-        )
-        counts.update((each, count) for each, count in connection.execute(query.group_by(outcomes.c.session_id)))
-    return counts
+    query = select(outcomes.c.session_id, func.count()).where(
+        own(outcomes), among(outcomes.c.session_id, "ids"), JUDGED_FAILURE
+    )
+    counts = connection.execute(query.group_by(outcomes.c.session_id), ids(session_ids))
+    return dict.fromkeys(session_ids, 0) | dict(map(tuple, counts))
 
 
 def _found(
@@ -63,15 +62,14 @@ def _found(
     """Return the findings of each owner; `owners` has the owner of each value of `column`."""
     counts = {owner: dict.fromkeys(Severity, 0) for owner in owners.values()}
     shown: dict[str, list[Mapping[Any, Any]]] = {owner: [] for owner in owners.values()}
-    for some in in_parts(list(owners)):
-        are_own = own(findings), column.in_(some)
-        query = select(column, findings.c.severity, func.count()).where(*are_own)
-        for value, severity, count in connection.execute(query.group_by(column, findings.c.severity)):
-            counts[owners[value]][severity] += count
-        place = func.row_number().over(partition_by=column, order_by=_WORST_FIRST).label("place")
-        placed = select(findings, place).where(*are_own).subquery()
-        for row in connection.execute(select(placed).where(placed.c.place <= limit)).mappings():
-            shown[owners[row[column.name]]].append(row)
+    are_own, values = (own(findings), among(column, "ids")), ids(owners)
+    query = select(column, findings.c.severity, func.count()).where(*are_own)
+    for value, severity, count in connection.execute(query.group_by(column, findings.c.severity), values):
+        counts[owners[value]][severity] += count
+    place = func.row_number().over(partition_by=column, order_by=_WORST_FIRST).label("place")
+    placed = select(findings, place).where(*are_own).subquery()
+    for row in connection.execute(select(placed).where(placed.c.place <= limit), values).mappings():
+        shown[owners[row[column.name]]].append(row)
     found = {}
     for owner, rows in shown.items():
         worst = sorted(rows, key=lambda row: (-SEVERITIES.index(row["severity"]), -row["found_at"]))[:limit]

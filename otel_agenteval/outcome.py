@@ -83,13 +83,23 @@ class Failure(_Explained):
 Outcome: TypeAlias = Score | Unscored | Failure
 
 
+class Part(StrEnum):
+    """The part of all sessions that a judged one belongs to. Rates are computed from the random part alone."""
+
+    RANDOM = "random"
+    """Drawn at random by its id."""
+    ESCALATED = "escalated"
+    """Judged because of what was found in it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """The outcome of one evaluator on one revision of one subject, with everything needed to judge its worth.
 
     `span_id` is the span that the evaluation event is attached to, `trace_id` that span's trace. For a trace,
     `subject_id` is its trace id, for a session its session id. `threshold` is None for values that are neither
-    good nor bad by themselves. `evaluated_at` is in nanoseconds since the Unix epoch.
+    good nor bad by themselves. `part` says why the judge looks at it, None where it does not. `evaluated_at` is in
+    nanoseconds since the Unix epoch.
     """
 
     name: str
@@ -107,6 +117,7 @@ class Evaluation:
     service: str | None
     service_version: str | None
     model: str | None = None
+    part: Part | None = None
     evaluated_at: int
 
     @property

@@ -1,6 +1,18 @@
 """Reports from outside beside telemetry: outcomes of runs, and labels."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class LabelSource(StrEnum):
+    """The sort of author of a label."""
+
+    PERSON = "person"
+    """A reviewer."""
+    USER = "user"
+    """An end user of the agent."""
+    EVALUATOR = "evaluator"
+    """Another evaluator, whose results came with the telemetry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,14 +32,19 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """The value in [0, 1] that a person says the score `name` of a trace should have, and when it was given. None: not
-    said."""
+    """The value in [0, 1] that somebody says the score `name` of a trace should have, and when it was given. None: not
+    said.
+
+    `drawn`: the trace was drawn at random to be labelled, so that the label speaks for others.
+    """
 
     trace_id: str
     name: str
     value: float
     author: str | None = None
     note: str | None = None
+    source: LabelSource = LabelSource.PERSON
+    drawn: bool = False
     labelled_at: int | None = None
 
 

@@ -5,7 +5,7 @@ from itertools import groupby, islice
 from sqlalchemy import RowMapping, func, select
 
 from agenteval_collector.model.labelled import LabelledEvaluator
-from agenteval_collector.model.reports import Label
+from agenteval_collector.model.reports import Label, LabelSource
 from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.columns import SameNames
 from agenteval_collector.stores.schema import labels, outcomes, own
@@ -32,7 +32,10 @@ def read_labels(connection: TenantConnection, trace_id: str) -> list[Label]:
         .order_by(labels.c.name, labels.c.labelled_at, labels.c.author)
     )
     rows = connection.execute(query).mappings()
-    return [Label(**_SAME.fields_in(row) | {"author": row["author"] or None}) for row in rows]
+    return [
+        Label(**_SAME.fields_in(row) | {"author": row["author"] or None, "source": LabelSource(row["source"])})
+        for row in rows
+    ]
 
 
 def read_labelled(connection: TenantConnection, name: str | None) -> list[LabelledEvaluator]:

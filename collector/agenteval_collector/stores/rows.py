@@ -10,7 +10,7 @@ from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.stores.columns import SameNames, to_json
 from agenteval_collector.stores.schema import outcomes, sessions, traces
 from agenteval_collector.stores.trace_json import view_json
-from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Part, Score, Status, Subject, Unscored
 from otel_agenteval.text import storable
 
 _TRACE: Final = SameNames(TraceRecord, traces, but=("offsets", "processes", "effort"))
@@ -60,7 +60,12 @@ def counts_at_once(evaluation: Evaluation) -> bool:
 
 def evaluation_of(row: Mapping[Any, Any]) -> Evaluation:
     """Return the evaluation that a row of `outcomes` was made from."""
-    decoded = {"method": Method(row["method"]), "subject": Subject(row["subject"]), "outcome": _outcome(row)}
+    decoded = {
+        "method": Method(row["method"]),
+        "subject": Subject(row["subject"]),
+        "part": row["part"] and Part(row["part"]),
+        "outcome": _outcome(row),
+    }
     return Evaluation(**_EVALUATION.fields_in(row) | decoded)
 
 

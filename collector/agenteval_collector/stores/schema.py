@@ -100,7 +100,7 @@ outcomes = _table(
     "subject subject_id name method version",
     Column("subject", String, nullable=False, comment="trace or session"),
     *_required(String, "subject_id name method version session_id status"),
-    *_optional(String, "trace_id span_id agent service service_version model error_type"),
+    *_optional(String, "trace_id span_id agent service service_version model part error_type"),
     *_required(Integer, "revision"),
     *_required(BigInteger, "evaluated_at"),
     *_optional(Float, "score threshold coverage"),
@@ -205,6 +205,8 @@ labels = _table(
     *_required(String, "trace_id name author"),
     *_required(Float, "value"),
     *_optional(Text, "note"),
+    Column("source", String, nullable=False, comment="person, user or evaluator"),
+    Column("drawn", Boolean, nullable=False, comment="whether its trace was drawn at random to be labelled"),
     *_required(BigInteger, "labelled_at"),
 )
 

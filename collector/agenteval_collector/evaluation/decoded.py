@@ -1,6 +1,5 @@
 """Telemetry of large traces, kept decoded so that a revision decodes and reads only what is new."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final, TypeVar
 
@@ -9,6 +8,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.model.resources import resource_of
 from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.conventions.readings import SpanReadings
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord, log_record, span_record
 
@@ -51,32 +51,25 @@ class DecodedTraces:
     """Keeps what was decoded of the large traces read last (`min_items`), in `max_bytes` in all. Not thread-safe."""
 
     def __init__(self, max_bytes: int, *, min_items: int = MIN_ITEMS) -> None:
-        self._max_bytes = max_bytes
         self._min_items = min_items
-        self._kept: OrderedDict[str, Decoded] = OrderedDict()
-        self.size = 0
+        self._kept: Recent[str, Decoded] = Recent(max_bytes, lambda decoded: decoded.size)
+
+    @property
+    def size(self) -> int:
         """Bytes of memory that all of it takes, estimated."""
+        return self._kept.weight
 
     def take(self, trace_id: str) -> Decoded:
         """Take out what is known of a trace; it is not kept until it is given back."""
-        known = self._kept.pop(trace_id, None)
-        if known is None:
-            return Decoded()
-        self.size -= known.size
-        return known
+        return self._kept.pop(trace_id) or Decoded()
 
     def __contains__(self, trace_id: str) -> bool:
         return trace_id in self._kept
 
     def keep(self, trace_id: str, decoded: Decoded) -> None:
         """Keep it where the trace is large; those that were read longest ago go for it."""
-        if decoded.items < self._min_items:
-            return
-        self._kept[trace_id] = decoded
-        self.size += decoded.size
-        while self.size > self._max_bytes:
-            _, oldest = self._kept.popitem(last=False)
-            self.size -= oldest.size
+        if decoded.items >= self._min_items:
+            self._kept.put(trace_id, decoded)
 
 
 def _each(items: Iterable[K], known: Mapping[K, V], decode: Callable[[K], V]) -> dict[K, V]:

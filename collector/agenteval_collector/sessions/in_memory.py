@@ -179,7 +179,7 @@ class Sessions:
 
     def reload(self, session_id: str) -> SessionUpdate | None:
         """Read a session again that a trace has left; None where no trace is left in it."""
-        self._sessions.drop(session_id)
+        self._sessions.pop(session_id)
         self._live.forget(session_id)
         session = self._open(session_id)
         return self._update(session) if session and session.scores.traces else None

@@ -2,7 +2,7 @@
 
 
 def storable(text: str) -> str:
-    """The text as UTF-8 can hold it: half of a surrogate pair, which decoded JSON may hold, becomes a question mark."""
+    """Return the text as UTF-8 can hold it: half of a surrogate pair, as decoded JSON may hold, becomes a question mark."""
     return text.encode(errors="replace").decode()
 
 

@@ -232,7 +232,7 @@ class Assembler:
         return self._open_bytes
 
     def _counted(self, touched: Iterable[OpenTrace]) -> list[AssembledTrace]:
-        """Those of the traces that are complete by their senders' counts; the others are looked at later."""
+        """Complete those of the traces that are whole by their senders' counts; look at the others later."""
         now = self._clock.monotonic()
         complete: list[AssembledTrace] = []
         for trace in touched:

@@ -2,9 +2,9 @@
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from agenteval_collector.assembly.descriptions import Usual
 from agenteval_collector.assembly.model_calls import lacks_content
 from agenteval_collector.assembly.senders import Habits, Senders
-from agenteval_collector.assembly.telling import Usual
 from agenteval_collector.model.senders import Habit
 from agenteval_collector.model.telemetry import Origin
 
@@ -66,14 +66,14 @@ class Awaiting:
         self._answered.add(span_id)
 
     def missing(self) -> frozenset[Habit]:
-        """The habits of all that has not come. Safe from any thread."""
+        """Return the habits of all that has not come. Safe from any thread."""
         if not self._parents and self._logged is None:
             return _NOBODY
         return self._logs(answered=False).union(*list(self._parents.values()))
 
     @property
     def came(self) -> frozenset[Habit]:
-        """Yield the habits behind the parents that came after their children."""
+        """The habits behind the parents that came after their children."""
         return self._came
 
     def followed_by_logs(self) -> list[bytes]:
@@ -113,7 +113,7 @@ class Awaiting:
         self._logged[span_id] = habit
 
     def _logs(self, *, answered: bool) -> frozenset[Habit]:
-        """The habits of the spans that log records may follow, and have or have not."""
+        """Return the habits of the spans that log records may follow, and have or have not."""
         if self._logged is None:
             return _NOBODY
         known = self._answered or ()

@@ -28,17 +28,17 @@ class AssemblyStore(Protocol):
     def habits(self) -> LearnedHabits: ...
 
     def checkpoint(self) -> int:
-        """The saved checkpoint; 0 for a new store."""
+        """Return the saved checkpoint; 0 for a new store."""
 
     def save_checkpoint(self, offset: int) -> None:
-        """Everything below this offset of the log is scored."""
+        """Note that everything below this offset of the log is scored."""
 
 
 class KeptRequests(Protocol):
     """The requests of the log, by offset. Raises RetryableError."""
 
     def get(self, offsets: Sequence[int]) -> Iterable[LoggedRequest]:
-        """The requests at these offsets; those that are gone are left out."""
+        """Return the requests at these offsets; those that are gone are left out."""
 
 
 class Log(Protocol):
@@ -72,10 +72,10 @@ class ReportedSpans(Protocol):
         """Return whether a span of the trace is open in a process that lives, or whose death was not told yet."""
 
     def death(self, trace_id: str) -> Death | None:
-        """The death of the trace's agent; None where it lives, and where nothing is open."""
+        """Return the death of the trace's agent; None where it lives, and where nothing is open."""
 
     def died(self) -> Sequence[str]:
-        """The traces whose agents have died since this was asked last."""
+        """Return the traces whose agents have died since this was asked last."""
 
     def closed(self, trace_id: str) -> None:
-        """A revision of the trace is stored."""
+        """Note that a revision of the trace is stored."""

@@ -32,7 +32,7 @@ class KnownTrace:
 
 
 def reassemble(trace_id: str, tenant: str, known: KnownTrace, log: KeptRequests) -> AssembledTrace | None:
-    """A revision that was scored, as it was; None where some of it is gone from the log."""
+    """Return a revision that was scored, as it was; None where some of it is gone from the log."""
     receipt = Receipt(min(known.offsets, default=0), 0)
     trace = OpenTrace(bytes.fromhex(trace_id), tenant, Senders(), now=0.0, receipt=receipt)
     return assembled(trace, complete=True) if refill(trace, known, log) else None

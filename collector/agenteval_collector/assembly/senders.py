@@ -11,8 +11,8 @@ from typing import Final
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from agenteval_collector.assembly.descriptions import Usual, described
 from agenteval_collector.assembly.model_calls import MODEL_CALLS
-from agenteval_collector.assembly.telling import Usual, described
 from agenteval_collector.model.senders import Awaited, Habit, Sender
 from agenteval_collector.model.telemetry import Origin
 from otel_agenteval.semconv import GEN_AI_OPERATION_NAME
@@ -81,7 +81,7 @@ class Senders:
         self._bound()
 
     def habits(self, span: Span, raw: bytes, origin: Origin, tenant: str) -> Habits:
-        """The habits by which things may come after the span; `raw` is the span as bytes.
+        """Return the habits by which things may come after the span; `raw` is the span as bytes.
 
         Spans of one name are taken to be of one operation: it is looked for once.
         """

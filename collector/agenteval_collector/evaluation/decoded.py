@@ -38,7 +38,7 @@ class Decoded:
     def decode(
         self, spans: Iterable[Serialized], logs: Iterable[Serialized]
     ) -> tuple[list[SpanRecord], list[LogRecord]]:
-        """The spans and log records, to be read again; what was decoded before is the same object as then."""
+        """Return the spans and log records, to be read again; what was decoded before is the same object as then."""
         self.read_span.begin_again()
         self._spans = _each(spans, self._spans, _span)
         self._logs = _each(logs, self._logs, _log)

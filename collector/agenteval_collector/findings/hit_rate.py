@@ -43,7 +43,7 @@ class HitRate:
 
 
 def hit_rate(ends: Iterable[SessionEnd]) -> HitRate | None:
-    """None where fewer than `ENOUGH_ENDS` sessions have a known end."""
+    """Return the rates; None where fewer than `ENOUGH_ENDS` sessions have a known end."""
     known = [(end.has_error, has_failed) for end in ends if (has_failed := _has_failed(end)) is not None]
     if len(known) < ENOUGH_ENDS:
         return None
@@ -51,7 +51,7 @@ def hit_rate(ends: Iterable[SessionEnd]) -> HitRate | None:
 
 
 def _has_failed(end: SessionEnd) -> bool | None:
-    """By the report on its run; without one by its labels, and without those by the judge. None: nobody says."""
+    """Decide by the report on its run; without one by its labels, and without those by the judge. None: nobody says."""
     if end.reported is not None:
         return not end.reported
     if end.labelled is not None:

@@ -10,7 +10,7 @@ class Log(Protocol):
     """The durable log."""
 
     def append(self, signal: Signal, body: bytes) -> Future[int]:
-        """The request's offset once it is on disk. Raises Overloaded where too much waits already."""
+        """Return the request's offset once it is on disk. Raises Overloaded where too much waits already."""
 
 
 class Admission(Protocol):

@@ -14,7 +14,7 @@ T = TypeVar("T")
 def open_database(
     path: Path, *, synchronous: Literal["FULL", "NORMAL"], pool_size: int = 4, page_size: int = 4096
 ) -> Engine:
-    """An engine on the file at `path`, created with its folder if absent; readable by its owner only.
+    """Make an engine on the file at `path`, created with its folder if absent; readable by its owner only.
 
     `page_size` is that of a new file, in bytes: a file of large rows is written with less work in large pages.
 
@@ -42,7 +42,7 @@ def open_database(
 
 
 def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """A long list for queries: SQLite bounds the number of bound parameters."""
+    """Split a long list for queries: SQLite bounds the number of bound parameters."""
     for first in range(0, len(items), 500):
         yield items[first : first + 500]
 

@@ -19,7 +19,7 @@ from agenteval_collector.runtime.errors import (
 
 
 def status_code(error: CollectorError) -> grpc.StatusCode:
-    """The gRPC status of an error; retryable ones are those that OTLP clients retry."""
+    """Return the gRPC status of an error; retryable ones are those that OTLP clients retry."""
     match error:
         case Overloaded():
             return grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -34,7 +34,7 @@ def status_code(error: CollectorError) -> grpc.StatusCode:
 
 
 def status_details(error: CollectorError) -> status_pb2.Status:
-    """The error as `google.rpc.Status`, with the delay to wait where it is retryable."""
+    """Return the error as `google.rpc.Status`, with the delay to wait where it is retryable."""
     details = []
     if isinstance(error, RetryableError):
         packed = any_pb2.Any()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 
 def rfc3339(nanoseconds: int | None) -> str | None:
-    """A time as RFC 3339 in UTC with microseconds; None for none and for what no calendar can hold."""
+    """Write a time as RFC 3339 in UTC with microseconds; None for none and for what no calendar can hold."""
     if not nanoseconds:
         return None
     seconds, rest = divmod(nanoseconds, 1_000_000_000)

@@ -34,7 +34,7 @@ class TurnStore(Protocol):
     def view(self, trace_id: str) -> TraceView | None: ...
 
     def going_on(self, session_id: str, before: tuple[int, str]) -> Sequence[TraceView]:
-        """The traces before a place whose last turns go on, the newest first."""
+        """Return the traces before a place whose last turns go on, the newest first."""
 
     def continuing(self, session_id: str, after: tuple[int, str]) -> Sequence[TraceView]:
-        """The traces after a place that continue a turn, the oldest first."""
+        """Return the traces after a place that continue a turn, the oldest first."""

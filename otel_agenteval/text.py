@@ -2,7 +2,7 @@
 
 
 def storable(text: str) -> str:
-    """Return the text as UTF-8 can hold it: half of a surrogate pair, as decoded JSON may hold, becomes a question mark."""
+    """Return the text as UTF-8 can hold it: half a surrogate pair, which JSON may hold, becomes a question mark."""
     return text.encode(errors="replace").decode()
 
 

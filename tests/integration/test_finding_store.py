@@ -13,9 +13,9 @@ from agenteval_collector.api.rendering import found_document
 from agenteval_collector.findings.loops import Announcer
 from agenteval_collector.findings.loops.announcing import NAMED_WITHIN
 from agenteval_collector.model.commit import Commit, TraceRecord
-from agenteval_collector.model.found import MAX_SHOWN
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.model.sessions import SessionRecord, SessionUpdate
+from agenteval_collector.model.shown_findings import MAX_SHOWN
 from agenteval_collector.model.trace_view import view_of
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Unavailable
@@ -49,7 +49,7 @@ class Told:
 
 
 def unnamed(**changes: Any) -> Finding:
-    """Found before anything told whose the trace is."""
+    """ShownFindings before anything told whose the trace is."""
     return loop_found(**{"session_id": TRACE_ID, "agent": None, "service": None, "service_version": None, **changes})
 
 

@@ -1,8 +1,8 @@
 import pytest
 from agenteval_collector.model.sessions import SessionRecord
-from agenteval_collector.sessions.cautious import CautiousScore, CautiousScores
 from agenteval_collector.sessions.scores import SessionEvaluators, unjudged_reason
 from agenteval_collector.sessions.signals import TraceSignals, signals_of
+from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +32,7 @@ def of(name: str, outcome: Outcome) -> Evaluation:
 
 
 def outcomes_of(
-    scores: CautiousScores, min_coverage: float = 0.2, weightless: dict[str, str] | None = None
+    scores: BoundedScores, min_coverage: float = 0.2, weightless: dict[str, str] | None = None
 ) -> dict[str, Outcome]:
     record = SessionRecord(
         session_id="s", user_id=None, agent=None, services=(), started_at=1, last_seen_at=1, trace_count=scores.traces
@@ -43,8 +43,8 @@ def outcomes_of(
     return {each.name: each.outcome for each in found}
 
 
-def scores_of(*members: TraceSignals) -> CautiousScores:
-    made = CautiousScores(DEFAULT_WEIGHTS)
+def scores_of(*members: TraceSignals) -> BoundedScores:
+    made = BoundedScores(DEFAULT_WEIGHTS)
     for number, member in enumerate(members):
         made.put(str(number), member)
     return made
@@ -137,8 +137,8 @@ def test_judged_in_any_order_the_scores_are_the_published_ones(
     plain = SessionScores(DEFAULT_WEIGHTS)
     for number, each in enumerate(members):
         plain.put(str(number), each)
-    assert made.reliability() == CautiousScore(plain.reliability(), bound=False)
-    assert made.consistency() == CautiousScore(plain.consistency(), bound=False)
+    assert made.reliability() == BoundedScore(plain.reliability(), bound=False)
+    assert made.consistency() == BoundedScore(plain.consistency(), bound=False)
     assert unjudged_reason(made) is None
 
 
@@ -240,7 +240,7 @@ def test_below_the_least_coverage_there_is_no_score_and_the_reason_says_what_is_
     missing: list[dict[str, Outcome]], status: Status, reason: str
 ) -> None:
     weights = {**DEFAULT_WEIGHTS, "coherence": 0.0}
-    scores = CautiousScores(weights)
+    scores = BoundedScores(weights)
     for number, each in enumerate(missing):
         outcomes = {**{name: Score(value=0.9, reason="") for name in DEFAULT_WEIGHTS}, **each}
         scores.put(str(number), signals_of({name: of(name, found) for name, found in outcomes.items()}, weights))

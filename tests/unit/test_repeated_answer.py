@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pytest
 from agenteval_collector.evaluators.ports import comparable
 from agenteval_collector.findings.loops.answers import repeated_answer
-from agenteval_collector.model.said import SaidTurn, said_in
 from agenteval_collector.model.trace_view import TurnView
+from agenteval_collector.model.turn_summary import TurnSummary, said_in
 
 from otel_agenteval.model import ToolCall, Turn
 from tests.support.evaluating import embedder
@@ -26,7 +26,7 @@ class Exchange:
     answer: str | None
     calls: tuple[tuple[str, str, str, str | None], ...] = ()
 
-    def said(self) -> SaidTurn:
+    def said(self) -> TurnSummary:
         calls = tuple(ToolCall(name=n, arguments=a, result=r, error=e) for n, a, r, e in self.calls)
         turn = Turn(span_id="1", input=self.question, output=self.answer, tool_calls=calls, started_at=0, ended_at=1)
         return said_in(turn, comparable(self.answer, embedder().embed))

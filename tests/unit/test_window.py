@@ -1,6 +1,6 @@
 import pytest
-from agenteval_collector.model.said import SaidTurn
 from agenteval_collector.model.sessions import Member
+from agenteval_collector.model.turn_summary import TurnSummary
 from agenteval_collector.sessions.window import KEPT, TURNS, AnswerWindow
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ ANSWER = LoopText.of("an answer", [1.0])
 
 
 def member(at: int, answers: int = 1, trace_id: str | None = None) -> Member:
-    return Member(trace_id=trace_id or f"t{at:03}", started_at=at, said=[SaidTurn(ANSWER)] * answers)
+    return Member(trace_id=trace_id or f"t{at:03}", started_at=at, said=[TurnSummary(ANSWER)] * answers)
 
 
 def window(*members: Member) -> AnswerWindow:
@@ -38,7 +38,7 @@ def test_answers_before_a_place(answers: list[int], place: int, expected: int) -
 def test_a_newer_revision_replaces_the_older_one_and_is_not_before_itself() -> None:
     made = window(member(1), member(5, trace_id="moved"), member(3, trace_id="moved"))
     assert len(made.before((9, ""))) == 2
-    assert made.before((6, "t001")) == [SaidTurn(ANSWER)]
+    assert made.before((6, "t001")) == [TurnSummary(ANSWER)]
 
 
 def test_a_place_behind_what_is_kept_is_not_reached() -> None:
@@ -53,7 +53,7 @@ def test_a_place_behind_what_is_kept_is_not_reached() -> None:
 def test_the_followers_are_those_whose_window_has_the_place(traces: list[tuple[int, int]], place: int) -> None:
     made = window(*(member(at, answers) for at, answers in traces))
     of_place = next(answers for at, answers in traces if at == place)
-    marked = [SaidTurn(None)] * of_place  # tells the trace's own answers from all others
+    marked = [TurnSummary(None)] * of_place  # tells the trace's own answers from all others
     made.put(Member(trace_id=f"t{place:03}", started_at=place, said=marked))
-    seeing = {at for at, _ in traces if at > place and SaidTurn(None) in made.before((at, f"t{at:03}"))}
+    seeing = {at for at, _ in traces if at > place and TurnSummary(None) in made.before((at, f"t{at:03}"))}
     assert seeing <= {each.started_at for each in made.after((place, f"t{place:03}"))}

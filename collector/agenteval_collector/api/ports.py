@@ -5,13 +5,13 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from agenteval_collector.model.cursors import Page
-from agenteval_collector.model.found import MAX_SHOWN, Found
 from agenteval_collector.model.judging import Exchange
 from agenteval_collector.model.labelled import LabelledEvaluator
 from agenteval_collector.model.reports import Label, Rejudging, RunReport
 from agenteval_collector.model.running import OpenSpan, RunningTrace, StartsReport
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionEnd, SessionRecord
+from agenteval_collector.model.shown_findings import MAX_SHOWN, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation, Subject
@@ -48,9 +48,11 @@ class RecordSnapshot(Protocol):
 
     def first_finding(self, trace_id: str) -> Finding | None: ...
 
-    def found_in_trace(self, trace_id: str) -> Found: ...
+    def found_in_trace(self, trace_id: str) -> ShownFindings: ...
 
-    def found_in_sessions(self, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN) -> dict[str, Found]:
+    def found_in_sessions(
+        self, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN
+    ) -> dict[str, ShownFindings]:
         """Return the findings of sessions, at most `limit` of each; `running` has the open traces of each."""
         ...
 

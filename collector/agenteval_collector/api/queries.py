@@ -34,10 +34,10 @@ from agenteval_collector.api.running import (
 )
 from agenteval_collector.findings.hit_rate import hit_rate
 from agenteval_collector.model.cursors import Page
-from agenteval_collector.model.found import MAX_LISTED, Found
 from agenteval_collector.model.running import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
 from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.model.shown_findings import MAX_LISTED, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.runtime.clock import Clock
@@ -220,7 +220,7 @@ class Queries:
         records: RecordSnapshot,
         sessions: Sequence[SessionRecord],
         running: Mapping[str, Sequence[RunningTrace]],
-        found: Mapping[str, Found],
+        found: Mapping[str, ShownFindings],
     ) -> list[SessionFields]:
         """Return the fields of stored sessions that a listing has as well."""
         ids = [session.session_id for session in sessions]

@@ -17,16 +17,16 @@ from agenteval_collector.api.documents import (
     TraceStatus,
     TurnDocument,
 )
-from agenteval_collector.model.found import Found
 from agenteval_collector.model.judging import waits_for_judge
 from agenteval_collector.model.reports import Label
 from agenteval_collector.model.running import OpenSpan
+from agenteval_collector.model.shown_findings import ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.finding import Severity
 from otel_agenteval.outcome import Evaluation, Failure, Score, Status
 
-NOTHING_FOUND: Final = Found((), dict.fromkeys(Severity, 0))
+NOTHING_FOUND: Final = ShownFindings((), dict.fromkeys(Severity, 0))
 
 Document = TypeVar("Document")
 
@@ -53,7 +53,7 @@ def trace_document(
     view: TraceView,
     outcomes: Sequence[OutcomeDocument] = (),
     labels: Sequence[Label] = (),
-    found: Found = NOTHING_FOUND,
+    found: ShownFindings = NOTHING_FOUND,
 ) -> TraceDocument:
     """Return a trace; its status follows from its outcomes once it is complete."""
     calls = [[document(CallDocument, call) for call in turn.tool_calls] for turn in view.turns]
@@ -107,7 +107,7 @@ def outcome_document(evaluation: Evaluation, trouble: str | None = None) -> Outc
     )
 
 
-def found_document(found: Found) -> FoundDocument:
+def found_document(found: ShownFindings) -> FoundDocument:
     """Return the fields that say what was found in a trace or a session."""
     return {
         "findings": [document(FindingDocument, finding) for finding in found.findings],

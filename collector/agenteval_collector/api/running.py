@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agenteval_collector.api.documents import OutcomeDocument, SessionFields, SessionStatus
 from agenteval_collector.api.rendering import document, found_document
-from agenteval_collector.model.found import Found
 from agenteval_collector.model.running import RunningTrace
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.model.shown_findings import ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from otel_agenteval.finding import Finding
 
@@ -45,7 +45,7 @@ def running_record(session_id: str, running: Sequence[RunningTrace], now: int) -
 def session_fields(
     session: SessionRecord,
     running: Sequence[RunningTrace],
-    found: Found,
+    found: ShownFindings,
     *,
     status: SessionStatus = "running",
     death: str | None = None,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from agenteval_collector.assembly.closed import ClosedTraces
+from agenteval_collector.assembly.closed_traces import ClosedTraces
 from agenteval_collector.assembly.completion import Completion, Waits
 from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, Record
 from agenteval_collector.assembly.ports import ArrivalTaker, KeptRequests, KnownTraces, ReportedSpans

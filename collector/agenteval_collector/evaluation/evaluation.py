@@ -27,9 +27,9 @@ from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judging import Judgement
 from agenteval_collector.model.runs import RunTrace
-from agenteval_collector.model.said import SaidTurn, said_in
 from agenteval_collector.model.sessions import Member, StoredPlace
 from agenteval_collector.model.trace_view import TraceView, view_of
+from agenteval_collector.model.turn_summary import TurnSummary, said_in
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, Seen
@@ -51,7 +51,7 @@ class _Evaluated:
     evaluations: list[Evaluation]
     findings: list[Finding]
     seen: Seen
-    said: list[SaidTurn]
+    said: list[TurnSummary]
     turns: dict[str, int]
     effort: Effort
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from agenteval_collector.evaluation.ports import Efforts, FindingsIn, LoopFinder, SeenIn
 from agenteval_collector.model.assembled import AssembledTrace, Death
-from agenteval_collector.model.said import SaidTurn
 from agenteval_collector.model.sessions import SessionRecord
+from agenteval_collector.model.turn_summary import TurnSummary
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.finding import Finding, FindingKind, Severity
 from otel_agenteval.model import Trace
@@ -50,7 +50,9 @@ class TraceObservation:
             logger.exception("what is to be observed in trace %s could not be found", trace.trace_id)
         return self.ruled(_in_turn(each, turns) for each in found)
 
-    def in_answers(self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]) -> list[Finding]:
+    def in_answers(
+        self, compared: Evaluation, previous: Sequence[TurnSummary], said: Sequence[TurnSummary]
+    ) -> list[Finding]:
         """Return the finding that a trace repeats an answer, if its outcome of loop_detection says so. `previous` are
         the turns before those that it `said`."""
         return self.ruled(self.loops.in_answers(compared, previous, said))

@@ -9,8 +9,8 @@ from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judging import JudgeJob, Referral
 from agenteval_collector.model.news import News
 from agenteval_collector.model.running import OpenSpan, RunningTrace
-from agenteval_collector.model.said import SaidTurn
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, StoredPlace
+from agenteval_collector.model.turn_summary import TurnSummary
 from otel_agenteval.finding import Finding, Seen
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation
@@ -22,11 +22,11 @@ Reader: TypeAlias = Callable[[AssembledTrace], Trace]
 class SessionAggregation(Protocol):
     """The sessions that go on, and the places of traces in them. A `place` is a trace's start time and id."""
 
-    def previous(self, session_id: str, place: tuple[int, str]) -> list[SaidTurn]: ...
+    def previous(self, session_id: str, place: tuple[int, str]) -> list[TurnSummary]: ...
 
     def followers(
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
-    ) -> list[tuple[Member, list[SaidTurn]]]: ...
+    ) -> list[tuple[Member, list[TurnSummary]]]: ...
 
     def put(
         self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort, seen: Seen
@@ -77,7 +77,7 @@ class LoopFinder(Protocol):
     def in_trace(self, trace: Trace, session_id: str, assembled: AssembledTrace) -> Sequence[Finding]: ...
 
     def in_answers(
-        self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]
+        self, compared: Evaluation, previous: Sequence[TurnSummary], said: Sequence[TurnSummary]
     ) -> Sequence[Finding]: ...
 
 

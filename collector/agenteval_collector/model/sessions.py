@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agenteval_collector.model.effort import NO_EFFORT, Effort
-from agenteval_collector.model.said import SaidTurn
 from agenteval_collector.model.trace_view import TurnView
+from agenteval_collector.model.turn_summary import TurnSummary
 from otel_agenteval.outcome import Evaluation
 
 Signals = Mapping[str, Evaluation]
@@ -85,7 +85,7 @@ class Member:
 
     trace_id: str
     started_at: int
-    said: Sequence[SaidTurn]
+    said: Sequence[TurnSummary]
     signals: dict[str, Evaluation] = field(default_factory=dict)
 
     @property

@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agenteval_collector.model.effort import NO_EFFORT, Effort
-from agenteval_collector.model.said import SaidTurn, said_in
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, StoredSession, StoredTrace
+from agenteval_collector.model.turn_summary import TurnSummary, said_in
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.lru import Recent
-from agenteval_collector.sessions.cautious import CautiousScores
 from agenteval_collector.sessions.endings import Endings
 from agenteval_collector.sessions.live import LiveSessions
 from agenteval_collector.sessions.ports import SessionStore
 from agenteval_collector.sessions.scores import SessionEvaluators
 from agenteval_collector.sessions.signals import signals_of
+from agenteval_collector.sessions.upper_bound import BoundedScores
 from agenteval_collector.sessions.window import AnswerWindow
 from otel_agenteval.finding import Seen
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
@@ -38,7 +38,7 @@ class _Session:
     """
 
     record: SessionRecord
-    scores: CautiousScores
+    scores: BoundedScores
     window: AnswerWindow
     service_version: str | None = None
     last_turn: tuple[tuple[int, str], str | None] = ((0, ""), None)
@@ -79,20 +79,20 @@ class Sessions:
         # The session that was looked for last and is not stored: its first trace is between `previous` and `put`.
         self._absent: str | None = None
 
-    def previous(self, session_id: str, place: tuple[int, str]) -> list[SaidTurn]:
+    def previous(self, session_id: str, place: tuple[int, str]) -> list[TurnSummary]:
         """Return the last turns of the session before `place`, oldest first."""
         session = self._open(session_id)
         return self._window(session, place).before(place) if session else []
 
     def followers(
         self, session_id: str, places: Sequence[tuple[int, str]], trace: Member | None
-    ) -> list[tuple[Member, list[SaidTurn]]]:
+    ) -> list[tuple[Member, list[TurnSummary]]]:
         """Return the traces of the session whose windows reach back to one of `places`, each with the turns before it.
 
         `trace` is the one that was put last; None where one has left.
         """
         session = self._open(session_id)
-        found: dict[str, tuple[Member, list[SaidTurn]]] = {}
+        found: dict[str, tuple[Member, list[TurnSummary]]] = {}
         if session is None:
             return []
         for place in places:
@@ -115,7 +115,7 @@ class Sessions:
         session = self._open(session_id)
         if session is None:
             session = _Session(
-                _new_record(session_id, trace, received_at), CautiousScores(self._weights), AnswerWindow()
+                _new_record(session_id, trace, received_at), BoundedScores(self._weights), AnswerWindow()
             )
             self._sessions.put(session_id, session)
             self._absent = None
@@ -247,7 +247,7 @@ class Sessions:
         record = replace(stored.record, trace_count=len(stored.traces), effort=effort)
         if stored.traces:
             record = replace(record, started_at=stored.traces[0].started_at)
-        session = _Session(record, CautiousScores(self._weights), AnswerWindow())
+        session = _Session(record, BoundedScores(self._weights), AnswerWindow())
         for trace in stored.traces:
             member = self._member(trace)
             session.scores.put(member.trace_id, signals_of(member.signals, self._weights))

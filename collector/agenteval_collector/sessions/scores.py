@@ -10,7 +10,7 @@ from typing import Final
 
 from agenteval_collector.model.judging import PENDING_TRACES
 from agenteval_collector.model.sessions import SessionRecord
-from agenteval_collector.sessions.cautious import CautiousScore, CautiousScores
+from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, Status, Subject, Unscored
@@ -46,7 +46,7 @@ class SessionEvaluators:
     def evaluate(
         self,
         record: SessionRecord,
-        scores: CautiousScores,
+        scores: BoundedScores,
         *,
         trace_id: str | None,
         span_id: str | None,
@@ -54,7 +54,7 @@ class SessionEvaluators:
         now: int,
     ) -> list[Evaluation]:
         """Return the session's scores now. Their events belong to the span of its last turn."""
-        found = {RELIABILITY: CautiousScores.reliability, CONSISTENCY: CautiousScores.consistency}
+        found = {RELIABILITY: BoundedScores.reliability, CONSISTENCY: BoundedScores.consistency}
         return [
             Evaluation(
                 name=name,
@@ -81,7 +81,7 @@ class SessionEvaluators:
         """Return, by evaluator with a score, whether the session is below the threshold."""
         return {each.name: not each.success for each in evaluations if each.success is not None}
 
-    def _outcome(self, name: str, score: CautiousScore, scores: CautiousScores) -> Outcome:
+    def _outcome(self, name: str, score: BoundedScore, scores: BoundedScores) -> Outcome:
         """Return the score as an outcome. A bound, the highest value that the score can reach, counts only below the
         threshold."""
         result, unjudged = score.result, unjudged_reason(scores)
@@ -93,7 +93,7 @@ class SessionEvaluators:
         metadata = {**result.metadata, **_pending(scores)}
         return Score(value=result.score, reason=reason, coverage=result.coverage, metadata=metadata)
 
-    def _unscored(self, name: str, score: CautiousScore, scores: CautiousScores) -> Outcome:
+    def _unscored(self, name: str, score: BoundedScore, scores: BoundedScores) -> Outcome:
         coverage = score.result.coverage
         reasons = missing_reasons(scores, self._weightless)
         if coverage is None or coverage >= self._min_coverage:
@@ -103,25 +103,25 @@ class SessionEvaluators:
         return _without_score("; ".join(reasons), coverage, scores)
 
 
-def _without_score(reason: str, coverage: float | None, scores: CautiousScores) -> Outcome:
+def _without_score(reason: str, coverage: float | None, scores: BoundedScores) -> Outcome:
     status = missing_status(scores)
     if status is Status.FAILED:
         return Failure(error_type="unjudged", reason=reason, coverage=coverage)
     return Unscored(status=status, reason=reason, coverage=coverage, metadata=_pending(scores))
 
 
-def _pending(scores: CautiousScores) -> dict[str, Json]:
+def _pending(scores: BoundedScores) -> dict[str, Json]:
     count = scores.unjudged.get(Status.PENDING)
     return {PENDING_TRACES: count} if count else {}
 
 
-def missing_status(scores: CautiousScores) -> Status:
+def missing_status(scores: BoundedScores) -> Status:
     """Return the status of a session without a score: the first that one of its missing signals has."""
     found = {status for _, status in scores.missing}
     return next((status for status in _FIRST if status in found), Status.NOT_APPLICABLE)
 
 
-def unjudged_reason(scores: CautiousScores) -> str | None:
+def unjudged_reason(scores: BoundedScores) -> str | None:
     """Say how many traces lack a signal that was asked for, and why. None where none does."""
     unjudged = scores.unjudged
     if not unjudged:
@@ -130,7 +130,7 @@ def unjudged_reason(scores: CautiousScores) -> str | None:
     return f"{sum(unjudged.values())} of {scores.traces} traces are not judged ({why})"
 
 
-def missing_reasons(scores: CautiousScores, weightless: Mapping[str, str]) -> list[str]:
+def missing_reasons(scores: BoundedScores, weightless: Mapping[str, str]) -> list[str]:
     """Say why each signal is missing. `weightless` has the reasons of the signals without a weight."""
     parts = [_without_judge(scores), unjudged_reason(scores), *weightless.values()]
     for status, what in ((Status.SAMPLED_OUT, "is sampled out"), (Status.NO_CONTENT, "lacks its content")):
@@ -139,7 +139,7 @@ def missing_reasons(scores: CautiousScores, weightless: Mapping[str, str]) -> li
     return [part for part in parts if part]
 
 
-def _without_judge(scores: CautiousScores) -> str | None:
+def _without_judge(scores: BoundedScores) -> str | None:
     names = [name for name in SIGNAL_NAMES if (name, Status.NO_JUDGE) in scores.missing]
     if not names:
         return None

@@ -2,8 +2,8 @@
 
 from bisect import bisect_left, insort
 
-from agenteval_collector.model.said import SaidTurn
 from agenteval_collector.model.sessions import Member
+from agenteval_collector.model.turn_summary import TurnSummary
 from otel_agenteval.metrics.loops import DEFAULT_WINDOW
 
 TURNS = DEFAULT_WINDOW + 1
@@ -40,9 +40,9 @@ class AnswerWindow:
         """Return whether all turns that count before `place` are here."""
         return not self._cut or len(self.before(place)) == TURNS
 
-    def before(self, place: tuple[int, str]) -> list[SaidTurn]:
+    def before(self, place: tuple[int, str]) -> list[TurnSummary]:
         """Return the last `TURNS` turns before `place`, oldest first."""
-        said: list[SaidTurn] = []
+        said: list[TurnSummary] = []
         for member in reversed(self._members[: self._index(place)]):
             if member.trace_id == place[1]:
                 continue  # Its earlier revision, which started later.

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from sqlalchemy import Column, case, func, select, union
 
-from agenteval_collector.model.found import MAX_SHOWN, Found
+from agenteval_collector.model.shown_findings import MAX_SHOWN, ShownFindings
 from agenteval_collector.runtime.database import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.finding_rows import SEVERITIES, finding_of
@@ -16,14 +16,14 @@ _RANK: Final = case({each: rank for rank, each in enumerate(reversed(SEVERITIES)
 _WORST_FIRST: Final = (_RANK, findings.c.found_at.desc(), findings.c.trace_id, findings.c.kind, findings.c.nth)
 
 
-def found_in_trace(connection: TenantConnection, trace_id: str) -> Found:
+def found_in_trace(connection: TenantConnection, trace_id: str) -> ShownFindings:
     """Return the findings of a trace."""
     return _found(connection, findings.c.trace_id, {trace_id: trace_id}, MAX_SHOWN)[trace_id]
 
 
 def found_in_sessions(
     connection: TenantConnection, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN
-) -> dict[str, Found]:
+) -> dict[str, ShownFindings]:
     """Return the findings of these sessions, at most `limit` of each. `running` has the traces of each that are not
     complete: their findings may be stored with the trace alone."""
     owners = {trace_id: session_id for session_id, trace_ids in running.items() for trace_id in trace_ids}
@@ -58,7 +58,7 @@ def judged_failures(connection: TenantConnection, session_ids: Collection[str]) 
 
 def _found(
     connection: TenantConnection, column: Column[str], owners: Mapping[str, str], limit: int
-) -> dict[str, Found]:
+) -> dict[str, ShownFindings]:
     """Return the findings of each owner; `owners` has the owner of each value of `column`."""
     counts = {owner: dict.fromkeys(Severity, 0) for owner in owners.values()}
     shown: dict[str, list[Mapping[Any, Any]]] = {owner: [] for owner in owners.values()}
@@ -73,7 +73,7 @@ def _found(
     found = {}
     for owner, rows in shown.items():
         worst = sorted(rows, key=lambda row: (-SEVERITIES.index(row["severity"]), -row["found_at"]))[:limit]
-        found[owner] = Found([finding_of(row) for row in sorted(worst, key=_by_time)], counts[owner])
+        found[owner] = ShownFindings([finding_of(row) for row in sorted(worst, key=_by_time)], counts[owner])
     return found
 
 

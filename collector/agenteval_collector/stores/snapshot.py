@@ -6,12 +6,12 @@ from dataclasses import replace
 from sqlalchemy import select
 
 from agenteval_collector.model.cursors import Page
-from agenteval_collector.model.found import MAX_SHOWN, Found
 from agenteval_collector.model.judging import Exchange
 from agenteval_collector.model.labelled import LabelledEvaluator
 from agenteval_collector.model.reports import Label
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionEnd, SessionRecord
+from agenteval_collector.model.shown_findings import MAX_SHOWN, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.database import among
 from agenteval_collector.stores.access import TenantConnection, ids
@@ -48,10 +48,12 @@ class Snapshot:
         row = self._connection.execute(query.order_by(findings.c.found_at).limit(1)).mappings().first()
         return None if row is None else finding_of(row)
 
-    def found_in_trace(self, trace_id: str) -> Found:
+    def found_in_trace(self, trace_id: str) -> ShownFindings:
         return found_in_trace(self._connection, trace_id)
 
-    def found_in_sessions(self, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN) -> dict[str, Found]:
+    def found_in_sessions(
+        self, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN
+    ) -> dict[str, ShownFindings]:
         return found_in_sessions(self._connection, running, limit)
 
     def evaluations(self, subject: Subject, ids: Sequence[str]) -> dict[str, list[Evaluation]]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from agenteval_collector.model.said import SaidTurn
+from agenteval_collector.model.turn_summary import TurnSummary
 from otel_agenteval.metrics import loop_score
 from otel_agenteval.metrics.loops import DEFAULT_WINDOW as WINDOW
 
@@ -21,7 +21,7 @@ class RepeatedAnswer(NamedTuple):
     doubt: str | None
 
 
-def repeated_answer(previous: Sequence[SaidTurn], turns: Sequence[SaidTurn]) -> RepeatedAnswer | None:
+def repeated_answer(previous: Sequence[TurnSummary], turns: Sequence[TurnSummary]) -> RepeatedAnswer | None:
     """Return the first of `turns` that is a repeated answer, after the `previous` ones of the session, oldest first.
 
     It is one where it and the turn before both restate an answer to another question, and it brings no new successful
@@ -48,7 +48,7 @@ def repeated_answer(previous: Sequence[SaidTurn], turns: Sequence[SaidTurn]) -> 
     return None
 
 
-def _restates(said: Sequence[SaidTurn], at: int) -> tuple[float, int] | None:
+def _restates(said: Sequence[TurnSummary], at: int) -> tuple[float, int] | None:
     """Return the score by which answer `at` restates an earlier one, and how many turns back; None where it does not.
 
     An answer may be the same where the question is.

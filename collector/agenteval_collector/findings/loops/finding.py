@@ -14,8 +14,8 @@ from agenteval_collector.findings.loops.answers import THRESHOLD, repeated_answe
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.reported import findings_on
 from agenteval_collector.model.resources import resource_of
-from agenteval_collector.model.said import SaidTurn
 from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.model.turn_summary import TurnSummary
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.conventions.spans import attributes
 from otel_agenteval.conventions.text import known_text
@@ -60,7 +60,9 @@ class TraceLoops:
         origins = _origins(assembled) if found else {}
         return [self._whole(each, trace, origins) for each in found]
 
-    def in_answers(self, compared: Evaluation, previous: Sequence[SaidTurn], said: Sequence[SaidTurn]) -> list[Finding]:
+    def in_answers(
+        self, compared: Evaluation, previous: Sequence[TurnSummary], said: Sequence[TurnSummary]
+    ) -> list[Finding]:
         """Return the repeated answer of a trace, if any. `said` are its turns, `previous` the turns before it in its
         session.
 

@@ -15,7 +15,7 @@ from otel_agenteval.outcome import Status
 
 
 @dataclass(frozen=True, slots=True)
-class CautiousScore:
+class BoundedScore:
     """A published score. `bound` is true where no trace is completely judged: then it is the highest value that the
     score can reach."""
 
@@ -23,7 +23,7 @@ class CautiousScore:
     bound: bool
 
 
-class CautiousScores:
+class BoundedScores:
     """The scores of one session, replaceable trace by trace. Coverage is that of all traces with the signals they
     have."""
 
@@ -52,10 +52,10 @@ class CautiousScores:
         self._traces[trace_id] = signals
         self._count(signals, +1)
 
-    def reliability(self) -> CautiousScore:
+    def reliability(self) -> BoundedScore:
         return self._lower(SessionScores.reliability)
 
-    def consistency(self) -> CautiousScore:
+    def consistency(self) -> BoundedScore:
         return self._lower(SessionScores.consistency)
 
     @property
@@ -81,14 +81,14 @@ class CautiousScores:
         if signals.unjudged is not None:
             self._unjudged[signals.unjudged] += sign
 
-    def _lower(self, of: Callable[[SessionScores], MetricResult]) -> CautiousScore:
+    def _lower(self, of: Callable[[SessionScores], MetricResult]) -> BoundedScore:
         best = of(self._best)
         # Where nothing is missing both are the same.
         judged = of(self._judged) if self.unjudged else best
         coverage = self._present / self._expected if self._expected else None
         bound = best.evaluated > 0 and not judged.evaluated
         lower = judged if judged.evaluated and _score(judged) < _score(best) else best
-        return CautiousScore(replace(lower, coverage=coverage), bound)
+        return BoundedScore(replace(lower, coverage=coverage), bound)
 
 
 def _score(result: MetricResult) -> float:

@@ -13,7 +13,7 @@ MAX_LISTED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ShownFindings:
     """Some findings by time, the oldest first, and how many there are of each severity."""
 
     findings: Sequence[Finding]

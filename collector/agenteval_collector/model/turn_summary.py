@@ -22,7 +22,7 @@ _NAMED: Final = re.compile(r"\w+(?:[./_@]\w+)*")
 
 
 @dataclass(frozen=True, slots=True)
-class SaidTurn:
+class TurnSummary:
     """One turn. `answer` is None where there was none; `asked` and `words` are equal for the same words, None where
     nothing was recorded, and for an answer that is a mere label. `brought` holds its successful calls, and the numbers
     and ids in its answer and in those calls: all as digests, which hold as long as the process. `is_brief`: its answer
@@ -35,7 +35,7 @@ class SaidTurn:
     is_brief: bool = False
 
 
-def said_in(turn: Turn | TurnView, answer: LoopText | None) -> SaidTurn:
+def said_in(turn: Turn | TurnView, answer: LoopText | None) -> TurnSummary:
     """Sum up a turn; `answer` is its output, ready for comparison."""
     question, output = turn.input, turn.output
     brought = _numbers(output)
@@ -43,7 +43,7 @@ def said_in(turn: Turn | TurnView, answer: LoopText | None) -> SaidTurn:
         if call.error is None:
             written = _text(call.arguments)
             brought |= {hash((call.name, written)), *_numbers(written), *_numbers(_text(call.result))}
-    return SaidTurn(
+    return TurnSummary(
         answer=answer,
         asked=_words(question) if question else None,
         words=_words(output) if output and is_speech(output) else None,

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.config import ConfigError, Settings, load
+from agenteval_collector.config.evaluators import EvaluatorsConfig
 
 
 def test_no_source_gives_the_defaults() -> None:
@@ -52,6 +53,17 @@ def test_what_is_wrong_is_named(tmp_path: Path, yaml: str, environ: dict[str, st
     file.write_text(yaml)
     with pytest.raises(ConfigError, match=message):
         load(file, environ)
+
+
+@pytest.mark.parametrize("name", EvaluatorsConfig.model_fields)
+def test_one_setting_of_an_evaluator_leaves_its_others_as_they_are(name: str) -> None:
+    before, changed = (
+        getattr(load(environ=environ).evaluators, name) for environ in ({}, {_ENABLED.format(name): "0"})
+    )
+    assert changed == before.model_copy(update={"enabled": False})
+
+
+_ENABLED = "AGENTEVAL_EVALUATORS__{}__ENABLED"
 
 
 def test_the_clients_variables_are_not_the_collectors() -> None:

@@ -50,6 +50,11 @@ class ToolCorrectnessConfig(JudgedConfig):
     """In session scores."""
 
 
+class ToolUseConfig(EvaluatorConfig):
+    threshold: float = Field(default=0.7, ge=0, le=1)
+    """A score of at least this is a success."""
+
+
 class EvaluatorsConfig(Section):
     """By evaluator; further names are those of users' own evaluators, and refused at start where there is none."""
 
@@ -66,6 +71,6 @@ class EvaluatorsConfig(Section):
     coherence: CoherenceConfig = CoherenceConfig()
     loop_detection: EmbeddingConfig = EmbeddingConfig()
     safety: JudgedConfig = JudgedConfig()
-    tool_use_correctness: EvaluatorConfig = EvaluatorConfig(threshold=0.7)
+    tool_use_correctness: ToolUseConfig = ToolUseConfig()
     agent_reliability: EvaluatorConfig = EvaluatorConfig()
     agent_consistency: EvaluatorConfig = EvaluatorConfig()

@@ -14,6 +14,7 @@ import grpc
 from agenteval_collector.config import Settings
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.log import RequestFile, RequestLog
+from agenteval_collector.model.reports import Label
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
 from agenteval_collector.receiver.grpc import SERVICES, otlp_handlers
 from agenteval_collector.receiver.ingest import Ingest
@@ -47,6 +48,8 @@ class NoAssembly:
 
     def take_request(self, request: LoggedRequest) -> None: ...
 
+    def label(self, *said: Label) -> None: ...
+
 
 def accept(folder: Path) -> Handlers:
     """Check, commit and answer."""
@@ -58,7 +61,7 @@ def accept(folder: Path) -> Handlers:
     log.start()
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     telemetry = TelemetryOutput(version="0", instance_id="benchmark").collector
-    return otlp_handlers(Ingest(log, assembly, limits, telemetry))
+    return otlp_handlers(Ingest(log, assembly, assembly, limits, telemetry))
 
 
 KINDS: dict[str, Callable[[Path], Handlers]] = {"bare": bare, "accept": accept}

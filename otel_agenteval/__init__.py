@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from otel_agenteval.processor import AgentEvalSpanProcessor
     from otel_agenteval.run_reports import Run, run
     from otel_agenteval.stats import Stats
+    from otel_agenteval.user_feedback import feedback
     from otel_agenteval.verdict import Verdict
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Verdict",
     "attach",
     "current_verdict",
+    "feedback",
     "raise_if_looping",
     "run",
     "session",
@@ -41,6 +43,7 @@ _MODULES = {
     "Verdict": "verdict",
     "attach": "attachment",
     "current_verdict": "alarms",
+    "feedback": "user_feedback",
     "raise_if_looping": "alarms",
     "run": "run_reports",
     "session": "context",

@@ -24,7 +24,7 @@ _WITNESS_KEY: Final = context_api.create_key("agenteval-run-witness")
 _MAX_BAGGAGE_ID: Final = 256
 
 MAX_ID: Final = 1024
-"""Characters of an id that the collector accepts in a run report."""
+"""Characters of an id that the collector accepts in a report."""
 
 
 class Identity(NamedTuple):
@@ -113,6 +113,11 @@ def required_of_run(name: str, value: object) -> str:
     if storable(text) != text:
         raise ValueError(f"{name} is {text!r}: it holds half of a character (a lone surrogate)")
     return text
+
+
+def reportable(text: str | None) -> str:
+    """Return the value for a report; empty where the collector would refuse it and the rest with it."""
+    return text if text is not None and len(text) <= MAX_ID and storable(text) == text else ""
 
 
 @contextmanager

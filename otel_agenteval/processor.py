@@ -210,12 +210,13 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._sender.stop(self._shutdown_timeout)
         self.verdicts.stop()
 
-    def report_run(self, request: bytes) -> None:
-        """Queue an encoded ReportRunRequest behind the spans; never waits. A full queue drops and counts it."""
+    def report(self, method: str, request: bytes) -> None:
+        """Queue an encoded report behind the spans, for a method of the collector; never waits. A full queue drops and
+        counts it."""
         with self._lock:
             if self._stopped:
                 self._dropped["report_shutdown"] += 1
-            elif not self._sender.add_report(request):
+            elif not self._sender.add_report(method, request):
                 self._dropped["report_queue_full"] += 1
             else:
                 self._sender.start()
@@ -354,6 +355,16 @@ _process_id = secrets.token_hex(8)
 def process_id() -> str:
     """Return the random name of this process in the completion markers. A fork gets another one."""
     return _process_id
+
+
+def report_everywhere(what: str, method: str, request: bytes) -> None:
+    """Queue an encoded report for every collector that this process sends to; never waits. Where there is none, a
+    warning says so of `what`."""
+    processors = {processor.destination.target: processor for processor in live_processors()}
+    if not processors:
+        _logger.warning("%s goes nowhere: call otel_agenteval.attach() first", what)
+    for processor in processors.values():
+        processor.report(method, request)
 
 
 def live_processors() -> list[AgentEvalSpanProcessor]:

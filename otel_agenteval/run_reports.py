@@ -1,6 +1,5 @@
 """Runs of a task: spans inside belong to the run, and the caller reports its outcome."""
 
-import logging
 import time
 from contextvars import Token
 from typing import Final, SupportsFloat
@@ -9,22 +8,20 @@ from opentelemetry import context as context_api
 from opentelemetry.context import Context
 
 from otel_agenteval.context import (
-    MAX_ID,
     Identity,
     Witness,
     identity_in,
+    reportable,
     required_of_run,
     with_identity,
     with_witness,
 )
 from otel_agenteval.loops.guard import AgentLoopDetected
-from otel_agenteval.processor import live_processors
+from otel_agenteval.processor import report_everywhere
 from otel_agenteval.proto.v1.evaluation_pb2 import ReportRunRequest
-from otel_agenteval.text import storable
+from otel_agenteval.sending.transport import REPORT_METHOD
 
 CONDITIONS: Final = ("baseline", "fault", "structural", "prompt")
-
-_logger = logging.getLogger("otel_agenteval")
 
 
 class Run:
@@ -75,8 +72,8 @@ class Run:
             task_id=self.task_id,
             run_id=self.run_id,
             condition=self.condition,
-            session_id=_reportable(self._current_session()),
-            service_version=_reportable(self._witness.service_version),
+            session_id=reportable(self._current_session()),
+            service_version=reportable(self._witness.service_version),
             reported_at_unix_nano=time.time_ns(),
         )
         if success is not None:
@@ -84,22 +81,13 @@ class Run:
             self._says_how_it_went = True
         if confidence is not None:
             request.confidence = float(confidence)
-        processors = {processor.destination.target: processor for processor in live_processors()}
-        if not processors:
-            _logger.warning("the report of run %r goes nowhere: call otel_agenteval.attach() first", self.run_id)
-        for processor in processors.values():
-            processor.report_run(request.SerializeToString())
+        report_everywhere(f"the report of run {self.run_id!r}", REPORT_METHOD, request.SerializeToString())
 
     def _current_session(self) -> str | None:
         current = identity_in(None)
         if current is not None and current.run_id == self.run_id and current.session_id is not None:
             return current.session_id
         return self._session_id
-
-
-def _reportable(text: str | None) -> str:
-    """Return the value for the report; empty where the collector would refuse it and the rest with it."""
-    return text if text is not None and len(text) <= MAX_ID and storable(text) == text else ""
 
 
 def run(task_id: str, run_id: str, condition: str = "baseline") -> Run:

@@ -24,7 +24,7 @@ class Stats:
     buffered_bytes: int
     """About what they hold in memory."""
     reports: Mapping[str, int]
-    """Run reports by what came of them: waiting, delivered, or dropped (queue_full, shutdown, refused)."""
+    """Reports of runs, and feedback, by fate: waiting, delivered, or dropped (queue_full, shutdown, refused)."""
     verdicts: int
     """Loops found here, and what the collector told of: loops, and judged scores below their threshold."""
     unhandled_verdicts: int

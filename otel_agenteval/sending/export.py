@@ -20,7 +20,6 @@ from otel_agenteval.sending.encoding import Encoder
 from otel_agenteval.sending.throttle import LossLog, ThrottledLog
 from otel_agenteval.sending.transport import (
     EXPORT_METHOD,
-    REPORT_METHOD,
     STARTS_METHOD,
     Answer,
     Delivered,
@@ -80,7 +79,7 @@ class Sender:
         self._deadline: float | None = None
         self._grace_ends = 0.0
         self._done = threading.Event()
-        self._reports: deque[bytes] = deque()
+        self._reports: deque[tuple[str, bytes]] = deque()
         self._report_due = 0.0
         self._next_request = 0.0
         self._noted: Counter[str] = Counter()
@@ -100,11 +99,11 @@ class Sender:
         buffer = self._buffer
         return buffer.waiting == 1 or self._is_full()
 
-    def add_report(self, request: bytes) -> bool:
-        """Queue an encoded run report. False when the queue is full."""
+    def add_report(self, method: str, request: bytes) -> bool:
+        """Queue an encoded report for a method of the collector. False when the queue is full."""
         if len(self._reports) >= MAX_REPORTS:
             return False
-        self._reports.append(request)
+        self._reports.append((method, request))
         self.reports_accepted += 1
         self.wake()
         return True
@@ -267,7 +266,7 @@ class Sender:
             return
         answer: Answer = Refused("a fault of ours")
         try:
-            answer = self._transport.send(REPORT_METHOD, self._reports[0], self._time_left(REQUEST_TIMEOUT))
+            answer = self._transport.send(*self._reports[0], self._time_left(REQUEST_TIMEOUT))
         finally:
             if isinstance(answer, Retry):
                 self._put_off_reports(answer)
@@ -298,7 +297,7 @@ class Sender:
                 self._announce_attempts += 1
 
     def _put_off_reports(self, answer: Retry) -> None:
-        self._log.warning("unreachable", "%d run reports wait: %s", len(self._reports), answer.problem)
+        self._log.warning("unreachable", "%d reports wait: %s", len(self._reports), answer.problem)
         if self._deadline is not None:
             self._rest_while_stopping(answer)
         self._report_due = self._monotonic() + _delay(self._report_attempts, answer.after)
@@ -355,7 +354,7 @@ class Sender:
 
     def _drop(self, reason: str, count: int, problem: str) -> None:
         self.dropped[reason] += count
-        what = "run reports" if reason.startswith("report_") else "spans"
+        what = "reports" if reason.startswith("report_") else "spans"
         self._lose(f"dropped %d {what} ({reason.removeprefix('report_')})", count, problem)
 
     def _lose(self, kind: str, count: int, problem: str) -> None:

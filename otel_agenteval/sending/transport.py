@@ -18,6 +18,7 @@ from otel_agenteval.sending.forking import forks_wait
 
 EXPORT_METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 REPORT_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/ReportRun"
+FEEDBACK_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/ReportFeedback"
 STARTS_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/ReportStarts"
 
 # https://opentelemetry.io/docs/specs/otlp/#failures; RESOURCE_EXHAUSTED also without a RetryInfo, because a

@@ -1,5 +1,6 @@
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 import yaml
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.news import News, WorstFinding
+from agenteval_collector.model.regressions import Regression
 from agenteval_collector.model.sessions import SessionLevel
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -259,3 +261,25 @@ def test_the_rule_tells_of_traces_with_errors(tmp_path: Path, errors: str, other
     count = f"{round(int(errors.rsplit(maxsplit=1)[-1].split('x', maxsplit=1)[0]) * 120 / 119)}"
     expected = [alert_of("AgentTracesWithErrors", WHOSE, count)] if fires else []
     run_counters(tmp_path, "AgentTracesWithErrors", counters, "31m", expected)
+
+
+class Worse:
+    """A version that is worse by an evaluator."""
+
+    def figures(self) -> Iterable[Regression]:
+        yield Regression(agent="planner", version="1.2.0", evaluator="task_completion", evidence=1.0)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "fires"),
+    [pytest.param("1x40 19.9x400", False, id="not enough"), pytest.param("1x40 20x400", True, id="enough")],
+)
+def test_the_rule_tells_of_a_version_that_is_worse(tmp_path: Path, evidence: str, fires: bool) -> None:
+    telemetry = TelemetryOutput(version="1", instance_id="i")
+    telemetry.observe_regressions(Worse())
+    [(series, _)] = series_of(telemetry.render()[0].decode(), "agenteval_regression")
+    about = {"gen_ai_agent_name": "planner", "service_version": "1.2.0", "gen_ai_evaluation_name": "task_completion"}
+    alert = alert_of("AgentVersionWorse", about)
+    said = alert["exp_annotations"]
+    said["summary"] = said["summary"].replace("{{ $labels.agenteval_finding_kind }}", "")
+    run_counters(tmp_path, "AgentVersionWorse", {series: evidence}, "15m", [alert] if fires else [])

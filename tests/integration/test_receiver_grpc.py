@@ -137,6 +137,9 @@ class _Refusing:
     def append(self, signal: object, body: bytes) -> Future[int]:
         raise self._error
 
+    def label(self, *said: object) -> None:
+        raise self._error
+
 
 @pytest.mark.parametrize(
     ("error", "code"),
@@ -146,7 +149,7 @@ class _Refusing:
     ],
 )
 def test_a_refusal_for_now_says_when_to_come_back_in_both_forms(error: Exception, code: grpc.StatusCode) -> None:
-    ingest = Ingest(_Refusing(error), _Refusing(error), Limits(request=1000, span=1000), Counting())
+    ingest = Ingest(_Refusing(error), _Refusing(error), _Refusing(error), Limits(request=1000, span=1000), Counting())
     server = grpc.server(futures.ThreadPoolExecutor(1))
     server.add_generic_rpc_handlers(otlp_handlers(ingest))
     port = server.add_insecure_port("127.0.0.1:0")

@@ -204,7 +204,7 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     }  # fmt: skip
     about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at", "status_reason"}
     about |= {"running_traces", "findings", "findings_count", "worst", "versions", "judged_failures", "blind"}
-    whole = {"trace_ids", "turn_traces", "outcomes", "signals", "flagged_traces", "trend", "interactions"}
+    whole = {"trace_ids", "turn_traces", "outcomes", "signals", "labels", "flagged_traces", "trend", "interactions"}
     assert set(session) == about | whole
     assert set(item) >= {*about, "trace_count"}
     assert session["signals"] == {hex_id(1): {"coherence": 0.75}}

@@ -39,6 +39,9 @@ class Counting:
     def unread(self, kind: str, values: int) -> None:
         self.counts[f"unread {kind}"] += values
 
+    def result_left_out(self, reason: str, results: int) -> None:
+        self.counts[f"left out {reason}"] += results
+
     def late(self, spans: int) -> None:
         self.counts["late"] += spans
 

@@ -137,7 +137,7 @@ class MemoryReports:
 
 
 def _list_item(session: SessionDocument) -> SessionItem:
-    whole = ("trace_ids", "turn_traces", "signals", "trend", "interactions")
+    whole = ("trace_ids", "turn_traces", "signals", "labels", "trend", "interactions")
     item = {name: value for name, value in session.items() if name not in whole}
     return cast("SessionItem", {**item, "trace_count": len(session["trace_ids"])})
 
@@ -245,7 +245,7 @@ def finding(kind: str = "identical_call", severity: str = "error", **changes: An
 
 
 def label(name: str, value: float, author: str | None = None, note: str | None = None) -> LabelDocument:
-    return {"name": name, "value": value, "author": author, "note": note, "labelled_at": at(300)}
+    return {"name": name, "value": value, "source": "person", "author": author, "note": note, "labelled_at": at(300)}
 
 
 def exchange(**changes: Any) -> ExchangeDocument:
@@ -282,6 +282,7 @@ def agreement(name: str, labels: int, **changes: Any) -> AgreementDocument:
         "method": "llm",
         "evaluator_version": "1",
         "model": "gpt-4o-mini",
+        "source": "person",
         "labels": labels,
         "metrics": {"kappa": 0.62, "pearson": 0.7, "spearman": 0.68, "mean_absolute_difference": 0.12},
         "intervals": {
@@ -325,6 +326,7 @@ def session(
             for trace in traces
             for outcome in trace["outcomes"]
         ),
+        "labels": [],
         "trend": {
             "stalled": None,
             "regressed": None,

@@ -109,4 +109,6 @@ def _pair(key: str, value: Any) -> KeyValue:
         return KeyValue(key=key, value=AnyValue(bool_value=value))
     if isinstance(value, int):
         return KeyValue(key=key, value=AnyValue(int_value=value))
+    if isinstance(value, float):
+        return KeyValue(key=key, value=AnyValue(double_value=value))
     return KeyValue(key=key, value=AnyValue(string_value=value))

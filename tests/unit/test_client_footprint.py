@@ -46,6 +46,7 @@ def test_public_names() -> None:
         "Verdict",
         "attach",
         "current_verdict",
+        "feedback",
         "raise_if_looping",
         "run",
         "session",

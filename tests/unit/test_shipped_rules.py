@@ -1,12 +1,14 @@
 """The shipped alerts rest on series and labels that the collector shows; promtool takes any name for a series."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 import yaml
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.news import News, WorstFinding
+from agenteval_collector.model.regressions import Regression
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Severity
@@ -17,12 +19,22 @@ from tests.support.sessions import Sessions, level
 RULES = yaml.safe_load((CONFIGURATION / "agenteval.rules.yml").read_text())["groups"][0]["rules"]
 
 
+class Worse:
+    """A version that is worse by an evaluator, and by a kind of finding."""
+
+    def figures(self) -> Iterable[Regression]:
+        whose = {"agent": "planner", "version": "1.2.0"}
+        yield Regression(**whose, evaluator="task_completion", evidence=25.0)
+        yield Regression(**whose, kind="turn_failed", evidence=25.0)
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
 def test_what_an_alert_names_is_scraped(rule: dict[str, Any]) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i")
     telemetry.evaluations.observe_sessions(Sessions(level("planner", "shop", "agent_reliability", 6, 2)))
     telemetry.findings.take_news(News(counted=[loop_found()]))
     telemetry.findings.take_news(News(traces=[WorstFinding(Severity.ERROR, "planner", "shop", "1.2.0")]))
+    telemetry.observe_regressions(Worse())
     labels: dict[str, set[str]] = {}
     pairs: set[tuple[str, ...]] = set()
     for family in text_string_to_metric_families(telemetry.render()[0].decode()):

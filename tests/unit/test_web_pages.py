@@ -308,7 +308,7 @@ def test_a_trace_shows_what_people_say_and_what_the_judge_was_asked() -> None:
         )
     ]
     assert places == sorted(places)
-    assert "coherence is 0.00" not in text
+    assert "Somebody says that coherence is 0.00." in text
 
 
 def test_a_trace_that_was_not_judged_has_no_questions() -> None:

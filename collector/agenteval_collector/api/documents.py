@@ -93,10 +93,11 @@ class OutcomeDocument(TypedDict):
 
 
 class LabelDocument(TypedDict):
-    """A label: the score that a person says is right."""
+    """A label: the score that somebody says is right; `source` is person, user or evaluator."""
 
     name: str
     value: float
+    source: str
     author: str | None
     note: str | None
     labelled_at: str | None
@@ -242,6 +243,7 @@ class SessionDocument(SessionFields):
     trace_ids: list[str]
     turn_traces: list[list[str]]
     signals: dict[str, dict[str, float]]
+    labels: list[LabelDocument]
     trend: TrendDocument | None
     interactions: InteractionsDocument | None
 
@@ -297,6 +299,7 @@ class AgreementDocument(TypedDict):
     method: str
     evaluator_version: str
     model: str | None
+    source: str
     labels: int
     metrics: dict[str, float | None]
     intervals: dict[str, Interval]

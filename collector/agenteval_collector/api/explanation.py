@@ -155,6 +155,13 @@ def about_outcomes(trace: TraceDocument) -> Iterator[Note]:
         yield from (about_label(label) for label in trace["labels"] if label["name"] == name)
     if unjudged:
         yield about_unjudged(unjudged)
+    yield from map(about_label, unscored_labels(trace["outcomes"], trace["labels"]))
+
+
+def unscored_labels(outcomes: Sequence[OutcomeDocument], labels: Sequence[LabelDocument]) -> list[LabelDocument]:
+    """Return the labels that are shown beside no outcome: there is none of their name."""
+    names = {outcome["name"] for outcome in outcomes}
+    return [label for label in labels if label["name"] not in names]
 
 
 def about_unjudged(outcomes: Sequence[OutcomeDocument]) -> Note:
@@ -164,9 +171,17 @@ def about_unjudged(outcomes: Sequence[OutcomeDocument]) -> Note:
 
 
 def about_label(label: LabelDocument) -> Note:
-    """Tell a label: the score that a person says is right."""
+    """Tell a label: the score that somebody says is right."""
     note = f": {label['note']}" if label["note"] else "."
-    return Note(f"{label['author'] or 'Somebody'} says that {label['name']} is {label['value']:.2f}{note}")
+    author = label["author"]
+    match label["source"]:
+        case "user":
+            who = f"User {author}" if author else "A user"
+        case "evaluator":
+            who = f"Evaluator {author}" if author else "Another evaluator"
+        case _:
+            who = author or "Somebody"
+    return Note(f"{who} says that {label['name']} is {label['value']:.2f}{note}")
 
 
 def about_outcome(outcome: OutcomeDocument) -> Note:

@@ -72,6 +72,7 @@ def agreement_document(evaluator: LabelledEvaluator) -> AgreementDocument:
         method=evaluator.method,
         evaluator_version=evaluator.version,
         model=evaluator.model,
+        source=evaluator.source,
         labels=found.n,
         older=older,
         newer=newer,

@@ -9,6 +9,7 @@ from agenteval_collector.api.documents import (
     ComparisonDocument,
     ExchangeDocument,
     HitRateDocument,
+    LabelDocument,
     OutcomeDocument,
     ReliabilityDocument,
     SessionDocument,
@@ -125,6 +126,7 @@ class Queries:
             else:
                 return None
             members = records.members(session_id)
+            labels = records.session_labels(session_id)
             scores = records.scores(session_id, (*SIGNAL_NAMES, COMPLETED, CORRECT))
         ids = [trace_id for trace_id, _ in members]
         signals: dict[str, dict[str, float]] = {trace_id: {} for trace_id in ids}
@@ -137,6 +139,7 @@ class Queries:
             "trace_ids": ids,
             "turn_traces": _by_turn(members),
             "signals": signals,
+            "labels": [document(LabelDocument, label) for label in labels],
             "trend": document(TrendDocument, session_trend([completed.get(each) for each in ids])) if record else None,
             "interactions": interactions_document([correct[each] for each in ids if each in correct]),
         }

@@ -31,7 +31,7 @@ NOTHING_FOUND: Final = ShownFindings((), dict.fromkeys(Severity, 0))
 Document = TypeVar("Document")
 
 
-def document(kind: type[Document], source: object, **said: Any) -> Document:
+def document(kind: type[Document], source: object, /, **said: Any) -> Document:
     """Return the document of this kind: each of its fields is the attribute of `source` of the same name, unless it is
     said here. What ends in `_at` is a time, and written as one."""
     fields = {name: said[name] if name in said else _attribute(source, name) for name in kind.__annotations__}

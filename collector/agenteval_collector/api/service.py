@@ -15,7 +15,7 @@ from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.starts import starts_report
 from agenteval_collector.api.wire import MAX_LIMIT, encode, trace_id_of
 from agenteval_collector.emit.feed import Feed, Lost, Subscription
-from agenteval_collector.model.reports import Label, RunReport
+from agenteval_collector.model.reports import Label, LabelSource, RunReport
 from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
 from agenteval_collector.runtime.rpc import abort
 from otel_agenteval.finding import Finding
@@ -95,6 +95,11 @@ class EvaluationService(EvaluationServiceServicer):
         _check_evaluator(label.name, read_trace(self._queries, _asked(request)))
         self._reports.label(label)
         return pb.LabelTraceResponse()
+
+    @_answering
+    def ReportFeedback(self, request: pb.ReportFeedbackRequest) -> pb.ReportFeedbackResponse:  # noqa: N802
+        self._reports.label(_feedback(request))
+        return pb.ReportFeedbackResponse()
 
     @_answering
     def JudgeTraces(self, request: pb.JudgeTracesRequest) -> pb.JudgeTracesResponse:  # noqa: N802
@@ -221,18 +226,32 @@ def _run_report(request: pb.ReportRunRequest) -> RunReport:
 
 
 def _label(request: pb.LabelTraceRequest) -> Label:
+    return Label(trace_id=trace_id_of(request.trace_id), **_said(request))
+
+
+def _feedback(request: pb.ReportFeedbackRequest) -> Label:
+    if bool(request.trace_id) == bool(request.session_id):
+        raise InvalidRequest("give either trace_id or session_id")
+    return Label(
+        trace_id=trace_id_of(request.trace_id) if request.trace_id else None,
+        session_id=_optional_id("session_id", request.session_id),
+        source=LabelSource.USER,
+        **_said(request),
+    )
+
+
+def _said(request: pb.LabelTraceRequest | pb.ReportFeedbackRequest) -> dict[str, Any]:
     value = _optional(request, "value")
     if value is None or not 0.0 <= value <= 1.0:
         raise InvalidRequest(f"value is {'absent' if value is None else value}, not a number from 0 to 1")
     if len(request.note) > MAX_NOTE_LENGTH:
         raise InvalidRequest(f"note has {len(request.note)} characters, more than {MAX_NOTE_LENGTH}")
-    return Label(
-        trace_id=trace_id_of(request.trace_id),
-        name=_id("name", request.name),
-        value=value,
-        author=_id("author", request.author) if request.author else None,
-        note=request.note or None,
-    )
+    return {
+        "name": _id("name", request.name),
+        "value": value,
+        "author": _optional_id("author", request.author),
+        "note": request.note or None,
+    }
 
 
 def _check_evaluator(name: str, trace: TraceDocument) -> None:
@@ -248,7 +267,7 @@ def _asked(request: Message) -> Asked:
     return {field.name: str(value) for field, value in request.ListFields()}
 
 
-def _optional(request: pb.ReportRunRequest | pb.LabelTraceRequest, field: str) -> Any:
+def _optional(request: pb.ReportRunRequest | pb.LabelTraceRequest | pb.ReportFeedbackRequest, field: str) -> Any:
     return getattr(request, field) if request.HasField(field) else None
 
 

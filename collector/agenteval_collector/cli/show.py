@@ -16,10 +16,11 @@ from agenteval_collector.api.documents import (
     SessionPage,
     TraceDocument,
 )
-from agenteval_collector.api.explanation import about_unjudged, judge_trouble
+from agenteval_collector.api.explanation import about_label, about_unjudged, judge_trouble, unscored_labels
 from agenteval_collector.api.visibility import Note, about_visibility
 from agenteval_collector.cli.tables import score, session_table, severity
 from agenteval_collector.cli.terminal import console, content, table
+from agenteval_collector.model.reports import LabelSource
 from agenteval_collector.web.findings import grouped, kind_words, unshown, worst_first
 from agenteval_collector.web.formats import between, hit_rate_words, moment, number, percent, readable
 from otel_agenteval.outcome import Status
@@ -60,7 +61,7 @@ def show_session(session: SessionDocument, *, now: int) -> None:
     out.print()
     _show_groups(session)
     out.print()
-    _show_outcomes(session["outcomes"])
+    _show_outcomes(session["outcomes"], session["labels"])
     _show_course(session)
     out.print()
     names = sorted({name for signals in session["signals"].values() for name in signals})
@@ -209,11 +210,13 @@ def _show_call(call: CallDocument) -> None:
 
 
 def _show_outcomes(outcomes: Sequence[OutcomeDocument], labels: Sequence[LabelDocument] = ()) -> None:
+    for label in unscored_labels(outcomes, labels):
+        console().print(content(about_label(label).text))
     if not outcomes:
         console().print("No outcomes yet; `agenteval why` says what is missing.")
         return
-    columns = ["outcome", "score", "threshold", "method", "coverage", *(["people"] if labels else []), "reason"]
-    scores = table(*columns, right=("score", "threshold", "coverage", "people"))
+    columns = ["outcome", "score", "threshold", "method", "coverage", *(["said"] if labels else []), "reason"]
+    scores = table(*columns, right=("score", "threshold", "coverage", "said"))
     unjudged = [outcome for outcome in outcomes if outcome["status"] == Status.NO_JUDGE]
     for outcome in outcomes:
         if outcome in unjudged:
@@ -224,7 +227,7 @@ def _show_outcomes(outcomes: Sequence[OutcomeDocument], labels: Sequence[LabelDo
             "–" if outcome["threshold"] is None else number(outcome["threshold"]),
             content(outcome["method"]),
             percent(outcome["coverage"]),
-            *([_people(outcome["name"], labels)] if labels else []),
+            *([_said(outcome["name"], labels)] if labels else []),
             content(readable(outcome["reason"] or "")),
         )
     if scores.row_count:
@@ -234,7 +237,12 @@ def _show_outcomes(outcomes: Sequence[OutcomeDocument], labels: Sequence[LabelDo
         console().print(content(f"{note.text} {note.advice}", "dim"))
 
 
-def _people(name: str, labels: Sequence[LabelDocument]) -> Text:
+def _said(name: str, labels: Sequence[LabelDocument]) -> Text:
     """Return the labels of this score."""
-    said = (f"{label['author'] or ''} {number(label['value'])}".strip() for label in labels if label["name"] == name)
+    said = (f"{_author(label)} {number(label['value'])}".strip() for label in labels if label["name"] == name)
     return content("\n".join(said))
+
+
+def _author(label: LabelDocument) -> str:
+    """Return the name of the author; where none is given, the sort of author, unless it is a person."""
+    return label["author"] or ("" if label["source"] == LabelSource.PERSON else label["source"])

@@ -59,13 +59,14 @@ def show_agreement(items: Sequence[AgreementDocument]) -> None:
         out.print("No scored trace has a label. Give some: `agenteval label TRACE NAME VALUE`.")
         return
     figures = ("labels", *_FIGURES.values(), "scores over time", "labels over time")
-    evaluators = table("evaluator", "method", "version", "model", *figures, right=figures)
+    evaluators = table("evaluator", "method", "version", "model", "labelled by", *figures, right=figures)
     for item in items:
         evaluators.add_row(
             content(item["name"]),
             content(item["method"]),
             content(item["evaluator_version"]),
             content(item["model"] or "–"),
+            content(item["source"]),
             str(item["labels"]),
             *(_figure(item, name) for name in _FIGURES),
             _drift(item, "mean_score"),

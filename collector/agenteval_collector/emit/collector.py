@@ -32,6 +32,10 @@ _BY_ATTRIBUTE: Final = {
         "{value}",
         "Recorded values that no dialect could read; the trace is scored without them.",
     ),
+    "results.left_out": (
+        "{result}",
+        "Results of other evaluators that could not be kept beside the scores.",
+    ),
     "queue.dropped": ("{item}", "Items that a full queue lost."),
     "sink.failures": ("{call}", "Calls of an emitter that raised."),
 }
@@ -82,6 +86,9 @@ class CollectorTelemetry:
 
     def unread(self, kind: str, values: int) -> None:
         self._counters["values.unread"].add(values, {"agenteval.kind": kind})
+
+    def result_left_out(self, reason: str, results: int) -> None:
+        self._counters["results.left_out"].add(results, {"agenteval.reason": reason})
 
     def late(self, spans: int) -> None:
         self._counters["spans.late"].add(spans)

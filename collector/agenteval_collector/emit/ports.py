@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from agenteval_collector.model.regressions import Regression
 from agenteval_collector.model.runs import VersionFigures
 from agenteval_collector.model.sessions import SessionLevel
 
@@ -40,6 +41,13 @@ class Reliability(Protocol):
 
     def figures(self) -> Iterable[VersionFigures]:
         """Return the figures of the newest few versions of each agent."""
+
+
+class Regressions(Protocol):
+    """Source of the evidence that versions are worse. Called at each scrape and push, on the caller's thread."""
+
+    def figures(self) -> Iterable[Regression]:
+        """Return the evidence for the newest few versions of each agent."""
 
 
 class Queue(Protocol):

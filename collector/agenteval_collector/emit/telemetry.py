@@ -23,8 +23,9 @@ from agenteval_collector.emit.findings import FindingInstruments
 from agenteval_collector.emit.instruments import EvaluationInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
 from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.emit.ports import ExportedFindings, Reliability
+from agenteval_collector.emit.ports import ExportedFindings, Regressions, Reliability
 from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
+from agenteval_collector.emit.regression import show_regressions
 from agenteval_collector.emit.reliability import show_reliability
 
 _SCOPE: Final = "agenteval_collector"
@@ -98,6 +99,10 @@ class TelemetryOutput:
     def observe_reliability(self, reliability: Reliability) -> None:
         """Show the figures of `reliability` from now on. To be called once."""
         show_reliability(self._meter, self._labels, reliability)
+
+    def observe_regressions(self, regressions: Regressions) -> None:
+        """Show the evidence that versions are worse from now on. To be called once."""
+        show_regressions(self._meter, self._labels, regressions)
 
     def judge(self, models: Collection[str]) -> JudgeInstruments:
         """Make the instruments of a judge that may be asked for these models; only a collector with one has them. To be

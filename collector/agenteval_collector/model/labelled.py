@@ -1,4 +1,4 @@
-"""Scores that people have labelled."""
+"""Scores that have labels beside them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,12 @@ from otel_agenteval.metrics import LabelledScore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledEvaluator:
-    """The newest scores of one evaluator on traces with a label; the label of a trace is the mean of what was said."""
+    """The newest scores of one evaluator on traces, or sessions, with a label from `source`;
+    the label of one is the mean of what was said."""
 
     name: str
     method: str
     version: str
     model: str | None
+    source: str
     scores: Sequence[LabelledScore]

@@ -32,13 +32,15 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """The value in [0, 1] that somebody says the score `name` of a trace should have, and when it was given. None: not
-    said.
+    """The value in [0, 1] that somebody says the score `name` should have, and when it was given. None: not said.
+
+    It is about a trace, or else about a session.
 
     `drawn`: the trace was drawn at random to be labelled, so that the label speaks for others.
     """
 
-    trace_id: str
+    trace_id: str | None = None
+    session_id: str | None = None
     name: str
     value: float
     author: str | None = None

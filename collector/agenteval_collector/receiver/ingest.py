@@ -4,7 +4,8 @@ from concurrent.futures import TimeoutError as FutureTimeout
 
 from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.telemetry import Signal
-from agenteval_collector.receiver.ports import Admission, Log
+from agenteval_collector.receiver.ports import Admission, Labels, Log
+from agenteval_collector.receiver.results import read_results
 from agenteval_collector.receiver.validity import Checked, Limits, check
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 
@@ -18,9 +19,10 @@ class Ingest:
     Nothing is taken while what comes behind the log has no room.
     """
 
-    def __init__(self, log: Log, admission: Admission, limits: Limits, telemetry: Telemetry) -> None:
+    def __init__(self, log: Log, admission: Admission, labels: Labels, limits: Limits, telemetry: Telemetry) -> None:
         self.limits = limits
         self._log = log
+        self._labels = labels
         self._admission = admission
         self._telemetry = telemetry
 
@@ -29,7 +31,7 @@ class Ingest:
         self._admission.admit()
         checked = check(signal, body, self.limits)
         if checked.body is not None:
-            self._commit(signal, checked.body)
+            self._keep(signal, checked.body)
             self._telemetry.received(checked.accepted)
         if checked.rejected:
             self._telemetry.rejected(checked.rejected)
@@ -40,6 +42,16 @@ class Ingest:
     def refused(self, error: CollectorError) -> None:
         """Count a request that is answered with `error`."""
         self._telemetry.refused(type(error).__name__)
+
+    def _keep(self, signal: Signal, body: bytes) -> None:
+        """Keep the results of other evaluators as labels, and the rest in the log. Both may be done again."""
+        results = read_results(signal, body)
+        if results.labels:
+            self._labels.label(*results.labels)
+        for reason, count in results.left_out.items():
+            self._telemetry.result_left_out(reason, count)
+        if results.body is not None:
+            self._commit(signal, results.body)
 
     def _commit(self, signal: Signal, body: bytes) -> None:
         try:

@@ -1,8 +1,9 @@
-"""The port to the log."""
+"""The ports to the log, to labels, and to what comes behind the log."""
 
 from concurrent.futures import Future
 from typing import Protocol
 
+from agenteval_collector.model.reports import Label
 from agenteval_collector.model.telemetry import Signal
 
 
@@ -11,6 +12,14 @@ class Log(Protocol):
 
     def append(self, signal: Signal, body: bytes) -> Future[int]:
         """Return the request's offset once it is on disk. Raises Overloaded where too much waits already."""
+
+
+class Labels(Protocol):
+    """Keeps labels; the store."""
+
+    def label(self, *said: Label) -> None:
+        """Keep each instead of an earlier one of the same author. Durable when it returns; raises RetryableError."""
+        ...
 
 
 class Admission(Protocol):

@@ -1,7 +1,8 @@
 """Reliability: traces of runs and run reports go in, figures over runs come out."""
 
 from agenteval_collector.reliability.counting import CountedRuns
+from agenteval_collector.reliability.regressions import Regressions
 from agenteval_collector.reliability.reports import ReliabilityReports
 from agenteval_collector.reliability.traces import RunTraces
 
-__all__ = ["CountedRuns", "ReliabilityReports", "RunTraces"]
+__all__ = ["CountedRuns", "Regressions", "ReliabilityReports", "RunTraces"]

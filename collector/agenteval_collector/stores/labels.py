@@ -1,14 +1,14 @@
-"""The labels that people give traces, beside the scores of evaluators."""
+"""The labels that people, end users and other evaluators give, beside the scores of evaluators."""
 
 from itertools import groupby, islice
 
-from sqlalchemy import RowMapping, func, select
+from sqlalchemy import RowMapping, and_, case, delete, exists, func, or_, select
 
 from agenteval_collector.model.labelled import LabelledEvaluator
 from agenteval_collector.model.reports import Label, LabelSource
 from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.columns import SameNames
-from agenteval_collector.stores.schema import labels, outcomes, own
+from agenteval_collector.stores.schema import labels, outcomes, own, sessions, traces
 from otel_agenteval.metrics import LabelledScore
 from otel_agenteval.outcome import Status, Subject
 
@@ -16,31 +16,58 @@ NEWEST = 2000
 """Scores of one evaluator that agreement looks at, the newest: what it costs to compute is bounded."""
 
 _SAME = SameNames(Label, labels)
+_EMPTY = ("trace_id", "session_id", "author")
+"""Columns that are empty where nothing is said."""
+FEEDBACK = "user_feedback"
+"""The name of feedback that was given none."""
+_WANTED = ("task_completion", "goal_success")
+"""Evaluators of whether the user got what was wanted."""
 _EVALUATOR = ("name", "method", "version", "model")
 
 
 def write_label(connection: TenantConnection, label: Label, *, at: int) -> None:
-    """Keep a label instead of an earlier one of the same author. `at` is in nanoseconds since the Unix epoch."""
-    connection.upsert(labels, [{**_SAME.columns_of(label), "author": label.author or "", "labelled_at": at}])
+    """Keep a label instead of an earlier one of the same source and author. `at` is in nanoseconds since the Unix
+    epoch."""
+    said = {name: getattr(label, name) or "" for name in _EMPTY}
+    row = {**_SAME.columns_of(label), **said, "labelled_at": at}
+    connection.upsert(labels, [row])
 
 
-def read_labels(connection: TenantConnection, trace_id: str) -> list[Label]:
-    """Return the labels of a trace by name, the oldest first."""
+def trim_labels(connection: TenantConnection, before: int) -> None:
+    """Forget the feedback, and the results of other evaluators, of before that time (ns) that no telemetry came for."""
+    same_trace = exists().where(own(traces), traces.c.trace_id == labels.c.trace_id)
+    same_session = exists().where(own(sessions), sessions.c.session_id == labels.c.session_id)
+    connection.execute(
+        delete(labels).where(
+            own(labels),
+            labels.c.source != LabelSource.PERSON,
+            labels.c.labelled_at < before,
+            ~case((labels.c.trace_id == "", same_session), else_=same_trace),
+        )
+    )
+
+
+def read_labels(
+    connection: TenantConnection, *, trace_id: str | None = None, session_id: str | None = None
+) -> list[Label]:
+    """Return the labels of a trace, or else of a session, by name, the oldest first."""
     query = (
         select(labels)
-        .where(own(labels), labels.c.trace_id == trace_id)
-        .order_by(labels.c.name, labels.c.labelled_at, labels.c.author)
+        .where(own(labels), labels.c.trace_id == (trace_id or ""), labels.c.session_id == (session_id or ""))
+        .order_by(labels.c.name, labels.c.labelled_at, labels.c.source, labels.c.author)
     )
-    rows = connection.execute(query).mappings()
-    return [
-        Label(**_SAME.fields_in(row) | {"author": row["author"] or None, "source": LabelSource(row["source"])})
-        for row in rows
-    ]
+    return [_label(row) for row in connection.execute(query).mappings()]
+
+
+def _label(row: RowMapping) -> Label:
+    said = {name: row[name] or None for name in _EMPTY}
+    return Label(**_SAME.fields_in(row) | said | {"source": LabelSource(row["source"])})
 
 
 def read_labelled(connection: TenantConnection, name: str | None) -> list[LabelledEvaluator]:
-    """Return the evaluators that have scored a labelled trace; the label is the mean of what people said."""
-    key = [outcomes.c[column] for column in _EVALUATOR]
+    """Return the evaluators that have scored what has a label, by the labels' source; the label is the mean of what was
+    said. Feedback without a name of its own is about whether the user got what was wanted."""
+    key = [*(outcomes.c[column] for column in _EVALUATOR), labels.c.source]
     query = (
         select(
             *key,
@@ -51,13 +78,24 @@ def read_labelled(connection: TenantConnection, name: str | None) -> list[Labell
         )
         .join(
             labels,
-            (labels.c.tenant == outcomes.c.tenant)
-            & (labels.c.trace_id == outcomes.c.subject_id)
-            & (labels.c.name == outcomes.c.name),
+            and_(
+                labels.c.tenant == outcomes.c.tenant,
+                or_(
+                    and_(outcomes.c.subject == Subject.TRACE, labels.c.trace_id == outcomes.c.subject_id),
+                    and_(
+                        outcomes.c.subject == Subject.SESSION,
+                        labels.c.trace_id == "",
+                        labels.c.session_id == outcomes.c.subject_id,
+                    ),
+                ),
+                or_(
+                    labels.c.name == outcomes.c.name,
+                    and_(labels.c.name == FEEDBACK, outcomes.c.name.in_(_WANTED)),
+                ),
+            ),
         )
         .where(
             own(outcomes),
-            outcomes.c.subject == Subject.TRACE,
             outcomes.c.status == Status.SCORED,
             *([outcomes.c.name == name] if name is not None else []),
         )
@@ -67,7 +105,7 @@ def read_labelled(connection: TenantConnection, name: str | None) -> list[Labell
     rows = connection.execute(query).mappings()
     return [
         LabelledEvaluator(**evaluator, scores=[_labelled(row) for row in islice(scores, NEWEST)])
-        for evaluator, scores in groupby(rows, key=lambda row: {column: row[column] for column in _EVALUATOR})
+        for evaluator, scores in groupby(rows, key=lambda row: {each.name: row[each.name] for each in key})
     ]
 
 

@@ -73,13 +73,14 @@ traces = _table(
     Column("revision", Integer, nullable=False),
     Column("revised", Text, nullable=False, comment="JSON: fields in which its revision differs from its view"),
     Column("offsets", Text, nullable=False, comment="JSON: the requests of the log it was read from"),
-    *_optional(String, "task_id run_id condition"),
+    *_optional(String, "agent service_version task_id run_id condition"),
     Column("died", Text, comment="that its agent died in the middle, in a sentence"),
     Column("processes", Text, nullable=False, comment="JSON: those that it has spans of"),
     Column("said", Text, nullable=False, comment="what was said in it, casefolded, to be searched"),
     Column("effort", Text, nullable=False, comment="JSON: steps, tokens, seconds, usd"),
     Index("traces_by_session", "tenant", "session_id", "started_at"),
     Index("traces_by_run", "tenant", "task_id", "run_id", "condition"),
+    Index("traces_by_version", "tenant", "agent", "service_version", "session_id", "started_at"),
     Index("traces_died", "tenant", "session_id", "started_at", sqlite_where=text("died IS NOT NULL")),
 )
 
@@ -201,13 +202,16 @@ judge_exchanges = _table(
 
 labels = _table(
     "labels",
-    "trace_id name author",
-    *_required(String, "trace_id name author"),
+    "trace_id session_id name source author",
+    Column("trace_id", String, nullable=False, comment="empty: it is about a session"),
+    Column("session_id", String, nullable=False, comment="empty: it is about a trace"),
+    *_required(String, "name author"),
     *_required(Float, "value"),
     *_optional(Text, "note"),
     Column("source", String, nullable=False, comment="person, user or evaluator"),
     Column("drawn", Boolean, nullable=False, comment="whether its trace was drawn at random to be labelled"),
     *_required(BigInteger, "labelled_at"),
+    Index("labels_by_session", "tenant", "session_id", sqlite_where=text("trace_id = ''")),
 )
 
 conversations = _table(

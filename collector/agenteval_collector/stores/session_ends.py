@@ -4,6 +4,7 @@ from typing import Final
 
 from sqlalchemy import and_, func, or_, select
 
+from agenteval_collector.model.reports import LabelSource
 from agenteval_collector.model.sessions import SessionEnd
 from agenteval_collector.runtime.database import among
 from agenteval_collector.stores.access import TenantConnection, ids
@@ -30,7 +31,12 @@ _JUDGED: Final = (
 _LABELLED: Final = (
     select(traces.c.session_id, func.min(labels.c.value))
     .join(labels, and_(labels.c.tenant == traces.c.tenant, labels.c.trace_id == traces.c.trace_id))
-    .where(own(traces), among(traces.c.session_id, "ids"), labels.c.name == COMPLETED)
+    .where(
+        own(traces),
+        among(traces.c.session_id, "ids"),
+        labels.c.name == COMPLETED,
+        labels.c.source == LabelSource.PERSON,
+    )
     .group_by(traces.c.session_id)
 )
 _OF_RUN: Final = [

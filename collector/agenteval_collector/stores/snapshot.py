@@ -81,7 +81,10 @@ class Snapshot:
         return found
 
     def labels(self, trace_id: str) -> list[Label]:
-        return read_labels(self._connection, trace_id)
+        return read_labels(self._connection, trace_id=trace_id)
+
+    def session_labels(self, session_id: str) -> list[Label]:
+        return read_labels(self._connection, session_id=session_id)
 
     def labelled(self, name: str | None) -> list[LabelledEvaluator]:
         return read_labelled(self._connection, name)

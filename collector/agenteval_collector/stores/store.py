@@ -43,7 +43,7 @@ from agenteval_collector.stores.judging import (
     trim_exchanges,
     write_exchanges,
 )
-from agenteval_collector.stores.labels import write_label
+from agenteval_collector.stores.labels import trim_labels, write_label
 from agenteval_collector.stores.migration import migrate
 from agenteval_collector.stores.rows import (
     counts_at_once,
@@ -60,6 +60,7 @@ from agenteval_collector.stores.runs import RunStore, trim_run_reports, write_ru
 from agenteval_collector.stores.schema import outcomes, own, progress, sessions, trace_views, traces
 from agenteval_collector.stores.snapshot import Snapshot
 from agenteval_collector.stores.trace_json import finished_turns, revision_json
+from agenteval_collector.stores.versions import VersionStore
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Method, Status, Subject
@@ -103,6 +104,7 @@ class Store:
         self.habits = HabitStore(self._pipeline)
         self.conversations = ConversationStore(self._pipeline)
         self.turns = TurnStore(self._pipeline)
+        self.versions = VersionStore(self.outside)
         self.runs = RunStore(self.outside, lambda: self.writes)
         try:
             migrate(self._pipeline.engine)
@@ -308,10 +310,14 @@ class Store:
         with self._writing(durable=True) as connection:
             return connection.execute(mine.values(ended_at=self._clock.now())).rowcount > 0
 
-    def label(self, label: Label) -> None:
-        """Keep what a person says of a trace, instead of what the same person said before."""
+    def label(self, *said: Label) -> None:
+        """Keep what somebody says of a trace or a session, instead of what the same author said before."""
+        now = self._clock.now()
         with self._writing(durable=True) as connection:
-            write_label(connection, label, at=self._clock.now())
+            for label in said:
+                write_label(connection, label, at=now)
+            if self._is_due("labels", TRIM_REPORTS_EVERY):
+                trim_labels(connection, before=now - self._retention)
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:

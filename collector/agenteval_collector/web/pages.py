@@ -16,6 +16,7 @@ from agenteval_collector.api.explanation import (
     about_standing,
     about_unjudged,
     judge_trouble,
+    unscored_labels,
 )
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.visibility import about_visibility, facts_of
@@ -51,6 +52,7 @@ def _templates() -> Environment:
     templates.globals.update(
         style_url="/style.css?" + hashlib.sha256(asset("style.css")).hexdigest()[:16],
         about_label=about_label,
+        unscored_labels=unscored_labels,
         about_outcome=about_outcome,
         about_visibility=about_visibility,
         about_unjudged=about_unjudged,

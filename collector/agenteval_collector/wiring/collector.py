@@ -20,6 +20,7 @@ from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.log import RequestLog
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
+from agenteval_collector.reliability import Regressions
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.wiring.assembly import make_assembler
 from agenteval_collector.wiring.emission import (
@@ -130,7 +131,7 @@ class Collector:
         )
         self.log = RequestLog(storage.requests, clock, self.assembly, max_pending_bytes=settings.log.max_pending_bytes)
         limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
-        self._ingest = Ingest(self.log, self.assembly, limits, telemetry)
+        self._ingest = Ingest(self.log, self.assembly, storage.store, limits, telemetry)
 
     def _build_queries(self) -> None:
         """Make the queries and the reports from outside."""
@@ -170,6 +171,7 @@ class Collector:
         """Register the gauges."""
         self.output.evaluations.observe_sessions(self._core.live)
         self.output.observe_reliability(self._reliability)
+        self.output.observe_regressions(Regressions(self.storage.store.versions, self._clock))
         self._telemetry.observe_assembly(self.assembler)
         queues = (self.log, self.loops, self.assembly, self.evaluation)
         self._telemetry.observe_queues({each.name: each for each in queues})

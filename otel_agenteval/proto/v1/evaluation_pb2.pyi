@@ -193,6 +193,26 @@ class Outcome(_message.Message):
     trace_id: str
     def __init__(self, name: _Optional[str] = ..., subject: _Optional[str] = ..., subject_id: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., status: _Optional[str] = ..., score: _Optional[float] = ..., success: bool = ..., threshold: _Optional[float] = ..., reason: _Optional[str] = ..., method: _Optional[str] = ..., coverage: _Optional[float] = ..., evaluator_version: _Optional[str] = ..., revision: _Optional[int] = ..., evaluated_at_unix_nano: _Optional[int] = ...) -> None: ...
 
+class ReportFeedbackRequest(_message.Message):
+    __slots__ = ["author", "name", "note", "session_id", "trace_id", "value"]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    author: str
+    name: str
+    note: str
+    session_id: str
+    trace_id: str
+    value: float
+    def __init__(self, trace_id: _Optional[str] = ..., session_id: _Optional[str] = ..., name: _Optional[str] = ..., value: _Optional[float] = ..., author: _Optional[str] = ..., note: _Optional[str] = ...) -> None: ...
+
+class ReportFeedbackResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
 class ReportRunRequest(_message.Message):
     __slots__ = ["agent", "condition", "confidence", "reported_at_unix_nano", "run_id", "service_version", "session_id", "success", "task_id"]
     AGENT_FIELD_NUMBER: _ClassVar[int]

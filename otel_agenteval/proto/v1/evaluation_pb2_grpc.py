@@ -49,6 +49,11 @@ class EvaluationServiceStub(object):
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceRequest.SerializeToString,
                 response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceResponse.FromString,
                 )
+        self.ReportFeedback = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/ReportFeedback',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportFeedbackRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportFeedbackResponse.FromString,
+                )
         self.JudgeTraces = channel.unary_unary(
                 '/otel_agenteval.proto.v1.EvaluationService/JudgeTraces',
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesRequest.SerializeToString,
@@ -120,6 +125,14 @@ class EvaluationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReportFeedback(self, request, context):
+        """What an end user said of a trace or a session, which may come before it. Durable once answered; a later one of the
+        same author replaces it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def JudgeTraces(self, request, context):
         """Have the judge score what it has not: outcomes that failed, or were left out by the budget or by sampling. Durable
         once answered. INVALID_ARGUMENT where the collector has no judge.
@@ -180,6 +193,11 @@ def add_EvaluationServiceServicer_to_server(servicer, server):
                     servicer.LabelTrace,
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceRequest.FromString,
                     response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceResponse.SerializeToString,
+            ),
+            'ReportFeedback': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportFeedback,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportFeedbackRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportFeedbackResponse.SerializeToString,
             ),
             'JudgeTraces': grpc.unary_unary_rpc_method_handler(
                     servicer.JudgeTraces,
@@ -322,6 +340,23 @@ class EvaluationService(object):
         return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/LabelTrace',
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceRequest.SerializeToString,
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ReportFeedback(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/ReportFeedback',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportFeedbackRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportFeedbackResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

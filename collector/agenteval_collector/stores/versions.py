@@ -1,0 +1,100 @@
+"""The sessions of agents' versions that are over, with what was judged and found in them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import ColumnElement, FromClause, and_, func, select
+
+from agenteval_collector.model.regressions import JudgedBy, SeenVersion, VersionTrials
+from agenteval_collector.runtime.database import among
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.schema import findings, outcomes, own, sessions, traces
+from otel_agenteval.finding import Severity
+from otel_agenteval.outcome import Method, Part
+
+
+class VersionSnapshot:
+    """`VersionSnapshot` of regressions, on the store's file."""
+
+    def __init__(self, connection: TenantConnection) -> None:
+        self._connection = connection
+
+    def versions(self) -> list[SeenVersion]:
+        first_at = func.min(traces.c.started_at)
+        query = (
+            select(traces.c.agent, traces.c.service_version, first_at)
+            .where(own(traces), traces.c.agent.is_not(None), traces.c.service_version.is_not(None))
+            .group_by(traces.c.agent, traces.c.service_version)
+            .order_by(traces.c.agent, first_at, traces.c.service_version)
+        )
+        return [SeenVersion(*row) for row in self._connection.execute(query)]
+
+    def trials(self, version: SeenVersion, *, until: int | None, most: int) -> VersionTrials:
+        chosen = self._sessions(version, until, most)
+        return VersionTrials(
+            sessions=len(chosen), shares=self._shares(version, chosen), found=self._found(version, chosen)
+        )
+
+    def _sessions(self, version: SeenVersion, until: int | None, most: int) -> list[str]:
+        began = func.min(traces.c.started_at)
+        query = (
+            select(traces.c.session_id)
+            .join(sessions, and_(sessions.c.tenant == traces.c.tenant, sessions.c.session_id == traces.c.session_id))
+            .where(*_is_of(traces, version), sessions.c.finalized_at.is_not(None))
+            .group_by(traces.c.session_id)
+            .order_by(began if until is None else began.desc(), traces.c.session_id)
+            .limit(most)
+        )
+        if until is not None:
+            query = query.having(began < until)
+        return list(self._connection.execute(query).scalars())
+
+    def _shares(self, version: SeenVersion, chosen: list[str]) -> dict[JudgedBy, dict[str, float]]:
+        """Return the share of passing traces by evaluator and session, of those that were drawn at random."""
+        evaluator = (outcomes.c.name, outcomes.c.version, outcomes.c.model)
+        query = (
+            select(*evaluator, outcomes.c.session_id, func.avg(outcomes.c.success))
+            .where(
+                *_is_of(outcomes, version),
+                among(outcomes.c.session_id, "ids"),
+                outcomes.c.method == Method.LLM,
+                outcomes.c.part == Part.RANDOM,
+                outcomes.c.success.is_not(None),
+            )
+            .group_by(*evaluator, outcomes.c.session_id)
+        )
+        found: dict[JudgedBy, dict[str, float]] = {}
+        for *judged_by, session_id, share in self._connection.execute(query, ids(chosen)):
+            found.setdefault(JudgedBy(*judged_by), {})[session_id] = share
+        return found
+
+    def _found(self, version: SeenVersion, chosen: list[str]) -> dict[str, int]:
+        """Return the number of sessions with a finding in a trace of the version, by kind."""
+        query = (
+            select(findings.c.kind, func.count(findings.c.session_id.distinct()).label("count_"))
+            .join(traces, and_(traces.c.tenant == findings.c.tenant, traces.c.trace_id == findings.c.trace_id))
+            .where(
+                *_is_of(traces, version),
+                own(findings),
+                among(findings.c.session_id, "ids"),
+                findings.c.severity.in_((Severity.ERROR, Severity.WARNING)),
+            )
+            .group_by(findings.c.kind)
+        )
+        return {row.kind: row.count_ for row in self._connection.execute(query, ids(chosen))}
+
+
+class VersionStore:
+    """`VersionRecords` on the store's file."""
+
+    def __init__(self, database: TenantDatabase) -> None:
+        self._database = database
+
+    @contextmanager
+    def snapshot(self) -> Iterator[VersionSnapshot]:
+        with self._database.snapshot() as connection:
+            yield VersionSnapshot(connection)
+
+
+def _is_of(table: FromClause, version: SeenVersion) -> list[ColumnElement[bool]]:
+    return [own(table), table.c.agent == version.agent, table.c.service_version == version.version]

@@ -1,47 +1,49 @@
 """Comparison of two versions of an agent by their runs.
 
-Tasks differ more than versions do, so only the tasks that both were run on are compared, and resampled in pairs: each
-bootstrap sample draws the same tasks for both (paired bootstrap; Efron and Tibshirani 1993, "An Introduction to the
-Bootstrap", chapter 8). The chance that the second is better is the share of samples in which its figure is higher,
-ties half. It speaks of tasks such as these, not of more runs of the same ones.
-
-The rate of success has a second answer that treats all runs as one sample: with uniform priors the rates have Beta
-posteriors, and the chance that one is larger has a closed form.
+Tasks differ more than versions do, so only the tasks that both were run on are compared, in pairs. One figure, the
+primary one, decides whether the versions differ, by a permutation test; see `exchange`. Its difference has a t interval
+with the deviation of paired bootstrap samples, which draw the same tasks for both (Efron and Tibshirani 1993, "An
+Introduction to the Bootstrap", chapters 8 and 12). It speaks of tasks such as these, not of more runs of the same ones.
 """
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import get_args
+from typing import Final, get_args
 
 import numpy as np
-from scipy.special import betaln
+from scipy.stats import t
 
+from otel_agenteval.metrics import exchange
 from otel_agenteval.metrics.consistency import Variant
-from otel_agenteval.metrics.figures import PARTS, RELIABILITY_METRICS, Figures
+from otel_agenteval.metrics.figures import MAX_K, PARTS, RELIABILITY_METRICS, Figures
 from otel_agenteval.metrics.pass_k import Interval
-from otel_agenteval.metrics.resampling import interval, resamples
-from otel_agenteval.metrics.runs import Floats, Run, RunTable
+from otel_agenteval.metrics.resampling import LEVEL, resamples
+from otel_agenteval.metrics.runs import Run, RunTable
 from otel_agenteval.metrics.safety import check_severity_weights
 
-TOLERANCE = 1e-12
-"""Figures that differ by less are equal."""
+PRIMARY: Final = "pass^1"
+"""The figure that decides where none is named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedFigure:
     """One figure of both, over the tasks in common; higher is better.
 
-    `difference` is after - before with its 95 % interval. `probability_better` is the share of paired samples in
-    which `after` is higher, ties half, in [0, 1]. All are None, and `reason` says why, where a figure is undefined for
-    one of them; interval and probability also where fewer than two tasks are in common.
+    `difference` is after - before. `p_value` is corrected for the number of figures, and `decided` is true where it is
+    below `exchange.LEVEL`. The primary figure alone has the 95 % `interval` of its difference, which holds 0 where it
+    does not differ. All are None, and `reason` says why, where a figure is undefined for one of them; the interval also
+    where fewer than two tasks are in common.
     """
 
     before: float | None
     after: float | None
     difference: float | None = None
     interval: Interval | None = None
-    probability_better: float | None = None
+    p_value: float | None = None
+    decided: bool | None = None
     reason: str | None = None
 
 
@@ -49,20 +51,17 @@ class ComparedFigure:
 class ReliabilityComparison:
     """Two versions side by side.
 
-    `figures` has every name in `RELIABILITY_METRICS`, and `"pass^k"` with the number for every k that both have.
-    `tasks` is the number of tasks in common, `runs_before` and `runs_after` count runs of those. `success_before` and
-    `success_after` are the rates over baseline runs, `success_probability_better` the chance by Beta posteriors that
-    the later rate is the higher one; None where one has no baseline run.
+    `primary` names the figure that decides. `figures` has that one, every name in `RELIABILITY_METRICS`, and `"pass^k"`
+    with the number for every k that both have. `tasks` is the number of tasks in common, `runs_before` and `runs_after`
+    count runs of those.
     """
 
     variant: Variant
+    primary: str
     tasks: int
     runs_before: int
     runs_after: int
     figures: Mapping[str, ComparedFigure]
-    success_before: float | None
-    success_after: float | None
-    success_probability_better: float | None
 
 
 def compare_reliability(
@@ -70,86 +69,86 @@ def compare_reliability(
     after: Iterable[Run],
     variant: Variant = "page",
     severity_weights: Mapping[str, float] | None = None,
+    primary: str = PRIMARY,
 ) -> ReliabilityComparison:
     """Return the figures of both over the tasks in common, seeded: the same runs have the same answer.
 
-    Raises ValueError as `reliability_report` does.
+    Raises ValueError as `reliability_report` does, and where `primary` is no figure.
     """
     if variant not in get_args(Variant):
         raise ValueError(f"variant is {variant!r}, not one of {', '.join(get_args(Variant))}")
+    check_primary(primary)
     weights = check_severity_weights(severity_weights)
     given = [list(before), list(after)]
     common = set.intersection(*({run.task_id for run in runs} for runs in given))
-    tables = [RunTable.of([run for run in runs if run.task_id in common], weights) for runs in given]
-    figures = [Figures(table, variant) for table in tables]
-    names = [*RELIABILITY_METRICS, *(f"pass^{k}" for k in range(1, min(each.largest_k for each in figures) + 1))]
-    samples = _samples(figures, names) if len(common) > 1 else {}
-    n = [int(each.baseline_runs.sum()) for each in figures]
-    c = [int(each.baseline_successes.sum()) for each in figures]
+    runs = [[run for run in each if run.task_id in common] for each in given]
+    figures = [Figures(RunTable.of(each, weights), variant) for each in runs]
+    passes = [f"pass^{k}" for k in range(1, min(each.largest_k for each in figures) + 1)]
+    # By name once, the primary one first.
+    names = list(dict.fromkeys([primary, *RELIABILITY_METRICS, *passes]))
+    reasons = {name: reason for name in names if (reason := _incomparable(name, figures))}
+    comparable = [name for name in names if name not in reasons]
+    p_values = exchange.decided(exchange.p_values(runs[0], runs[1], comparable, variant, weights), primary)
+    compared = {name: _compared(name, figures, p_values.get(name), reasons.get(name)) for name in names}
+    if len(common) > 1 and primary in p_values:
+        compared[primary] = replace(compared[primary], interval=_interval(compared[primary], primary, figures))
     return ReliabilityComparison(
         variant=variant,
+        primary=primary,
         tasks=len(common),
-        runs_before=len(tables[0]),
-        runs_after=len(tables[1]),
-        figures=MappingProxyType({name: _compared(name, figures, samples) for name in names}),
-        success_before=c[0] / n[0] if n[0] else None,
-        success_after=c[1] / n[1] if n[1] else None,
-        success_probability_better=probability_higher(n[0], c[0], n[1], c[1]) if all(n) else None,
+        runs_before=len(runs[0]),
+        runs_after=len(runs[1]),
+        figures=MappingProxyType(compared),
     )
 
 
-def probability_higher(n_before: int, c_before: int, n_after: int, c_after: int) -> float:
-    """Return the chance that the rate behind `c_after` of `n_after` successes is higher than that behind `c_before` of
-    `n_before`, in [0, 1].
-
-    Both rates have uniform priors, so Beta(1 + c, 1 + n - c) posteriors. With whole parameters the integral is a sum:
-    sum over i < a2 of B(a1 + i, b1 + b2) / ((b2 + i) B(1 + i, b2) B(a1, b1)).
-    Raises ValueError unless 0 <= c <= n for both.
-    """
-    for n, c in ((n_before, c_before), (n_after, c_after)):
-        if not 0 <= c <= n:
-            raise ValueError(f"{c} of {n} successes: give 0 <= c <= n")
-    a1, b1, a2, b2 = 1 + c_before, 1 + n_before - c_before, 1 + c_after, 1 + n_after - c_after
-    i = np.arange(a2)
-    logs = betaln(a1 + i, b1 + b2) - np.log(b2 + i) - betaln(1 + i, b2) - betaln(a1, b1)
-    # Rounding may leave the interval by a last digit.
-    return min(1.0, float(np.exp(logs).sum()))
+def check_primary(name: str) -> None:
+    """Raise ValueError where no figure has that name: a published one, or pass^k for a k up to `MAX_K`."""
+    k = re.fullmatch(r"pass\^([1-9]\d{0,2})", name)
+    if name not in RELIABILITY_METRICS and not (k and int(k[1]) <= MAX_K):
+        names = ", ".join(RELIABILITY_METRICS)
+        raise ValueError(f"primary is {name[:64]!r}, neither pass^1 to pass^{MAX_K} nor one of {names}")
 
 
-def _samples(figures: Sequence[Figures], names: Sequence[str]) -> dict[str, Floats]:
-    """Return, by figure, its values in every sample, of shape (2, samples)."""
-    tasks, runs = len(figures[0].baseline_runs), max(len(each.pool) for each in figures)
-    drawn = [[each.at(weights) for each in figures] for weights in resamples(tasks, runs)]
-    return {name: np.concatenate([[both[name] for both in block] for block in drawn], axis=1) for name in names}
-
-
-def _compared(name: str, figures: Sequence[Figures], samples: Mapping[str, Floats]) -> ComparedFigure:
-    before, after = (each.point[name] for each in figures)
+def _incomparable(name: str, figures: Sequence[Figures]) -> str | None:
+    before, after = (each.point.get(name) for each in figures)
     if before is None or after is None:
-        return ComparedFigure(before=before, after=after, reason=_undefined(before, after))
+        whom = "both" if before is None and after is None else "the one before" if before is None else "the one after"
+        return f"it is undefined for {whom}"
     if name in PARTS and figures[0].parts[name] != figures[1].parts[name]:
         rests = " and ".join(", ".join(each.parts[name]) for each in figures)
-        return ComparedFigure(before=before, after=after, reason=f"it rests on different parts: {rests}")
-    if not samples:
-        reason = "fewer than two tasks are in common"
-        return ComparedFigure(before=before, after=after, difference=after - before, reason=reason)
-    differences = samples[name][1] - samples[name][0]
-    defined = differences[~np.isnan(differences)]
-    if not defined.size:
-        reason = "no sample of the tasks defines it for both"
-        return ComparedFigure(before=before, after=after, difference=after - before, reason=reason)
-    # Equal figures may differ in the last digits of a sum over tasks in another order of runs.
-    equal = np.isclose(defined, 0.0, rtol=0.0, atol=TOLERANCE)
-    better = np.where(equal, 0.5, defined > 0)
+        return f"it rests on different parts: {rests}"
+    return None
+
+
+def _compared(name: str, figures: Sequence[Figures], p_value: float | None, reason: str | None) -> ComparedFigure:
+    before, after = (each.point.get(name) for each in figures)
+    if before is None or after is None or reason:
+        return ComparedFigure(before=before, after=after, reason=reason)
+    if p_value is None:
+        reason = "it is undefined for the runs of both together"
     return ComparedFigure(
         before=before,
         after=after,
         difference=after - before,
-        interval=interval(after - before, defined),
-        probability_better=float(better.mean()),
+        p_value=p_value,
+        decided=None if p_value is None else p_value < exchange.LEVEL,
+        reason=reason,
     )
 
 
-def _undefined(before: float | None, after: float | None) -> str:
-    whom = "both" if before is None and after is None else "the one before" if before is None else "the one after"
-    return f"it is undefined for {whom}"
+def _interval(figure: ComparedFigure, name: str, figures: Sequence[Figures]) -> Interval | None:
+    """Return the t interval of the difference, moved so that it holds 0 just where the test does not decide."""
+    difference, tasks = figure.difference or 0.0, len(figures[0].baseline_runs)
+    rows = resamples(tasks, max(len(each.pool) for each in figures))
+    samples = np.concatenate([figures[1].at(row)[name] - figures[0].at(row)[name] for row in rows])
+    defined = samples[~np.isnan(samples)]
+    if not defined.size:
+        return None
+    # The bootstrap's variance is that of the plug-in estimate: n - 1 in n of the unbiased one.
+    deviation = float(np.std(defined)) * math.sqrt(tasks / (tasks - 1))
+    half = float(t.ppf((1 + LEVEL) / 2, tasks - 1)) * deviation
+    low, high = max(difference - half, -1.0), min(difference + half, 1.0)
+    if not figure.decided:
+        return min(low, 0.0), max(high, 0.0)
+    return (max(low, 0.0), high) if difference > 0 else (low, min(high, 0.0))

@@ -8,6 +8,7 @@ import pytest
 from agenteval_collector.api.endpoints import ENDPOINTS
 from agenteval_collector.api.openapi import DESCRIPTION_PATH, description
 from agenteval_collector.config import Settings
+from agenteval_collector.model.drift import Drift, Flip
 from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.offline.recordings import read_recording
 from agenteval_collector.offline.replay import replay
@@ -31,6 +32,7 @@ QUERIES = (
     "/api/v1/sessions?agent=nobody",
     "/api/v1/sessions/s1",
     "/api/v1/agreement",
+    "/api/v1/judge",
     "/api/v1/reliability",
     "/api/v1/reliability/comparison?before=1&after=2",
 )
@@ -57,6 +59,13 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     scoring.stage.process_judgements(
         [judgement(job, judged(0.1 * (n % 9)), exchange()) for n, job in enumerate(scoring.referred)]
     )
+    flip = Flip(trace_id=TRACE, before=0.9, after=0.1, reason="It guesses.")
+    scoring.drifts = [
+        Drift(
+            name="task_completion", version="1", model="m", was="m, version 1", traces=1, higher=0, lower=1,
+            flips=(flip,), p_value=1.0, drifted=False,
+        )
+    ]  # fmt: skip
     with serve(make_app(scoring.queries, metrics=lambda: (b"", "text/plain"), health=lambda: None)) as url:
         yield url
     scoring.close()

@@ -329,14 +329,15 @@ def test_runs_survive_a_restart(scoring: Scoring) -> None:
 
 
 def test_two_versions_side_by_side(scoring: Scoring) -> None:
-    for number in range(8):
+    for number in range(24):
         version, task = ("1", "2")[number % 2], f"task {number // 4}"
         scoring.put(run_trace(number + 1, task=task, run=str(number), version=version))
         report(scoring, str(number), task=task, success=version == "2")
     comparison = scoring.queries.reliability_comparison("1", "2")
-    assert (comparison["tasks"], comparison["runs"]) == (2, {"before": 4, "after": 4})
-    assert comparison["figures"]["pass^1"]["probability_better"] == 1.0
-    assert comparison["success"]["probability_better"] > 0.9
+    assert (comparison["tasks"], comparison["runs"]) == (6, {"before": 12, "after": 12})
+    assert comparison["primary"] == "pass^1"
+    figure = comparison["figures"]["pass^1"]
+    assert (figure["p_value"], figure["decided"], figure["interval"]) == (2 / 2**6, True, [1.0, 1.0])
     with pytest.raises(NotFound, match="version '9'"):
         scoring.queries.reliability_comparison("1", "9")
 

@@ -133,6 +133,11 @@ def test_over_grpc_a_bad_variant_is_an_invalid_argument(tmp_path_factory: pytest
         pytest.param((), "?variant=page", id="report"),
         pytest.param(("--agent", "planner", "--version", "1.4"), "?agent=planner&version=1.4", id="one version"),
         pytest.param(("--compare", "1.4", "1.5"), "/comparison?before=1.4&after=1.5", id="comparison"),
+        pytest.param(
+            ("--compare", "1.4", "1.5", "--primary", "R_con"),
+            "/comparison?before=1.4&after=1.5&primary=R_con",
+            id="another figure decides",
+        ),
     ],
 )
 def test_json_is_what_the_api_says(url: str, arguments: tuple[str, ...], path: str) -> None:
@@ -167,7 +172,8 @@ def test_two_versions_stand_side_by_side(url: str) -> None:
     assert "3 tasks in common, 12 and 12 runs of them" in shown
     line = next(line for line in shown.splitlines() if line.startswith("a run succeeds"))
     assert line.split()[3:6] == ["0.33", "0.67", "+0.33"]
-    assert line.rstrip().endswith("%")
+    assert line.rstrip().endswith("0.500")
+    assert "1.4 and 1.5 cannot be told apart on 3 tasks: pass^1 0.33 -> 0.67, p = 0.500" in shown
 
 
 @pytest.mark.parametrize(
@@ -176,6 +182,8 @@ def test_two_versions_stand_side_by_side(url: str) -> None:
         pytest.param(("--variant", "new"), "variant is 'new'", id="variant"),
         pytest.param(("--compare", "1.4", "9"), "version '9' is not known", id="a version without runs"),
         pytest.param(("--compare", "1", "2", "--version", "1"), "--compare alone", id="versions twice"),
+        pytest.param(("--compare", "1.4", "1.5", "--primary", "luck"), "primary is 'luck'", id="no such figure"),
+        pytest.param(("--primary", "R"), "give --compare", id="a deciding figure without a comparison"),
     ],
 )
 def test_what_cannot_be_shown_is_said(url: str, arguments: tuple[str, ...], message: str) -> None:
@@ -201,8 +209,8 @@ def test_an_agent_that_is_not_there_is_answered_with_those_that_are(url: str) ->
     assert "planner 1.4" in shown
 
 
-def test_a_comparison_of_few_tasks_says_so(url: str) -> None:
-    assert "rests on 3 tasks: too few" in agenteval("--compare", "1.4", "1.5", "--url", url).stdout
+def test_a_comparison_of_too_few_tasks_says_so(url: str) -> None:
+    assert "Fewer than 6 tasks in common cannot tell any" in agenteval("--compare", "1.4", "1.5", "--url", url).stdout
 
 
 def test_without_runs_it_says_how_to_name_them() -> None:

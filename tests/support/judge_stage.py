@@ -132,7 +132,7 @@ class World:
             self.together -= 1
         return self.judged
 
-    def asking(self, exchanges: list[Exchange]) -> Ask:
+    def asking(self, exchanges: list[Exchange], fresh: bool = False) -> Ask:
         return Answering(self.asked_about, exchanges)
 
     def take_judgement(self, judgement: Judgement) -> None:

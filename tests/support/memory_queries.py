@@ -8,6 +8,7 @@ from agenteval_collector.api.documents import (
     AgreementDocument,
     CallDocument,
     ComparisonDocument,
+    DriftDocument,
     ExchangeDocument,
     FindingDocument,
     FoundDocument,
@@ -42,6 +43,7 @@ class MemoryQueries(Queries):
         self.traces: dict[str, TraceDocument] = {}
         self.all_sessions: dict[str, SessionDocument] = {}
         self.asked: dict[str, list[ExchangeDocument]] = {}
+        self.drifted: list[DriftDocument] = []
         self.agreements: list[AgreementDocument] = []
         self.hit_rates: dict[str, HitRateDocument] = {}
         self.wanted: list[SessionFilter] = []
@@ -55,6 +57,9 @@ class MemoryQueries(Queries):
 
     def judgements(self, trace_id: str) -> list[ExchangeDocument] | None:
         return self.asked.get(trace_id, []) if trace_id in self.traces else None
+
+    def drifts(self) -> list[DriftDocument]:
+        return self.drifted
 
     def agreement(self, *, name: str | None = None) -> list[AgreementDocument]:
         return [item for item in self.agreements if name is None or item["name"] == name]
@@ -71,7 +76,13 @@ class MemoryQueries(Queries):
         return Page(items=[], next_cursor=None)
 
     def reliability_comparison(
-        self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
+        self,
+        before: str,
+        after: str,
+        *,
+        agent: str | None = None,
+        variant: str | None = None,
+        primary: str | None = None,
     ) -> ComparisonDocument:
         raise NotFound(f"a run of version {before!r} is not known to this collector")
 

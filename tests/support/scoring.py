@@ -1,6 +1,6 @@
 """Evaluation and sessions on a real store, a batch at a time, without threads or ports."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -11,6 +11,7 @@ from agenteval_collector.api.queries import Queries
 from agenteval_collector.config import Settings, load
 from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage, Judging
 from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
 from agenteval_collector.model.telemetry import Origin
@@ -46,7 +47,8 @@ class Scoring:
     """`put` evaluates a batch, received `ago` seconds before; `emitted` is what left; `restart` forgets all in memory.
 
     `judging` says what is referred to a judge, `referred` are the jobs, for
-    which there is as much room as `rooms` says; `plugged` are evaluators of a user's own.
+    which there is as much room as `rooms` says, `drifts` is how the judge has drifted;
+    `plugged` are evaluators of a user's own.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Scoring:
         self._plugged = plugged
         self.earlier = EarlierTraces()
         self.referred: list[JudgeJob] = []
+        self.drifts: Sequence[Drift] = ()
         self.clock = ManualClock()
         self.emitted: list[CommittedEvaluation] = []
         self.told: list[Finding] = []
@@ -72,6 +75,7 @@ class Scoring:
             reliability=reliability_reports(self.settings, self.store, self.clock),
             running=NothingRuns(),
             judge=NothingRuns(),
+            drifts=lambda: self.drifts,
         )
         self.on_scored: Callable[[str], None] = lambda trace_id: None
         self.rooms: Callable[[], int] = lambda: ROOM

@@ -1,16 +1,14 @@
 """Two versions side by side."""
 
-import math
 import random
+import re
+from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.integrate import quad
-from scipy.stats import beta
 
 from otel_agenteval.metrics import RELIABILITY_METRICS, Run, compare_reliability, reliability_report
-from otel_agenteval.metrics.comparison import probability_higher
 
 
 def version(rates: dict[str, float], runs: int = 10, **more: object) -> list[Run]:
@@ -22,37 +20,119 @@ def version(rates: dict[str, float], runs: int = 10, **more: object) -> list[Run
     ]
 
 
-LOW, HIGH = {"a": 0.1, "b": 0.3, "c": 0.2, "d": 0.0}, {"a": 0.6, "b": 0.9, "c": 0.7, "d": 0.5}
+TASKS = "abcdefgh"
+LOW = {task: rate / 10 for task, rate in zip(TASKS, (1, 3, 2, 0, 2, 1, 3, 2), strict=True)}
+HIGH = {task: rate / 10 for task, rate in zip(TASKS, (6, 9, 7, 5, 8, 6, 7, 9), strict=True)}
 
 
-def test_a_version_that_is_better_at_every_task_is_better_for_certain() -> None:
-    figure = compare_reliability(version(LOW), version(HIGH)).figures["pass^1"]
-    assert (figure.before, figure.after) == (pytest.approx(0.15), pytest.approx(0.675))
-    assert figure.probability_better == 1.0
+def test_a_version_that_is_better_at_every_task_is_told_apart() -> None:
+    comparison = compare_reliability(version(LOW), version(HIGH))
+    figure = comparison.figures["pass^1"]
+    assert comparison.primary == "pass^1"
+    assert (figure.before, figure.after) == (pytest.approx(0.175), pytest.approx(0.7125))
+    assert (figure.p_value, figure.decided) == (2 / 2**8, True)
     assert figure.interval is not None
     assert 0.0 < figure.interval[0] <= (figure.difference or 0.0) <= figure.interval[1]
+    other = comparison.figures["pass^3"]
+    assert other.interval is None
+    assert other.p_value is not None
+    assert other.p_value > 2 / 2**8, "it is corrected"
 
 
 def test_the_same_runs_are_neither_better_nor_worse() -> None:
     comparison = compare_reliability(version(LOW), version(LOW))
-    assert comparison.figures["pass^1"].probability_better == 0.5
+    assert comparison.figures["pass^1"].p_value == 1.0
     assert comparison.figures["pass^1"].interval == (0.0, 0.0)
-    assert comparison.success_probability_better == pytest.approx(0.5)
+    assert not any(figure.decided for figure in comparison.figures.values())
 
 
-def test_the_other_way_round_the_chances_add_up_to_one() -> None:
-    mixed = {"a": 0.9, "b": 0.1, "c": 0.4, "d": 0.5}
+def test_the_other_way_round_only_the_sign_changes() -> None:
+    mixed = dict(zip(TASKS, (0.9, 0.1, 0.4, 0.5, 0.3, 0.2, 0.8, 0.1), strict=True))
     one, other = compare_reliability(version(LOW), version(mixed)), compare_reliability(version(mixed), version(LOW))
     for name in ("pass^1", "pass^3"):
-        chances = [each.figures[name].probability_better for each in (one, other)]
-        assert sum(chance or 0.0 for chance in chances) == pytest.approx(1.0)
+        assert one.figures[name].p_value == other.figures[name].p_value
+        assert one.figures[name].difference == pytest.approx(-(other.figures[name].difference or 0.0))
+
+
+def test_the_figure_that_is_named_decides() -> None:
+    """Successes become more, the costs of a run as different as before: the other figure finds nothing."""
+    before, after = version(LOW, confidence=0.4), version(HIGH, confidence=0.4)
+    assert compare_reliability(before, after).figures["pass^1"].decided
+    by_other = compare_reliability(before, after, primary="P_auroc")
+    assert by_other.figures["P_auroc"].interval is not None
+    assert not any(figure.decided for figure in by_other.figures.values())
+
+
+@pytest.mark.parametrize("name", ["pass^0", "pass^101", "pass@1", "C_traj", "success"])
+def test_a_primary_figure_that_there_is_none_of_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"primary is '{re.escape(name)}', neither"):
+        compare_reliability([], [], primary=name)
+
+
+def test_a_primary_figure_of_more_runs_than_there_are_is_undefined() -> None:
+    figure = compare_reliability(version(LOW), version(HIGH), primary="pass^30").figures["pass^30"]
+    assert (figure.p_value, figure.decided, figure.reason) == (None, None, "it is undefined for both")
+
+
+@pytest.mark.parametrize("tasks", [4, 14])
+def test_equal_versions_are_told_apart_in_no_more_than_the_level(tasks: int) -> None:
+    """The interval of their difference holds 0 in the others, and only there."""
+    told = 0
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        rates = random.beta(2, 1.2, tasks)
+        comparison = compare_reliability(
+            with_more(random, drawn(random, rates)), with_more(random, drawn(random, rates))
+        )
+        told += any(figure.decided for figure in comparison.figures.values())
+        figure = comparison.figures["pass^1"]
+        assert figure.interval is not None
+        assert figure.decided != (figure.interval[0] <= 0.0 <= figure.interval[1]) or 0.0 in figure.interval
+    assert told <= 6, "of 60, where 3 are to be expected"
+
+
+@pytest.mark.parametrize("tasks", [8, 20])
+def test_the_interval_holds_the_difference_between_versions_of_such_tasks(tasks: int) -> None:
+    held = 0
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        before = random.beta(4, 2, tasks)
+        # On average over all such tasks, half of what was reached before is reached after.
+        after = before * random.beta(2, 2, tasks)
+        figure = compare_reliability(drawn(random, before), drawn(random, after)).figures["pass^1"]
+        assert figure.interval is not None
+        held += figure.interval[0] <= -1 / 3 <= figure.interval[1]
+    assert held >= 0.92 * 200
+
+
+def drawn(random: np.random.Generator, rates: npt.NDArray[np.float64], runs: int = 5) -> list[Run]:
+    """Runs of tasks that succeed at these rates."""
+    return [
+        Run(task_id=str(task), run_id=str(number), success=bool(random.random() < rate))
+        for task, rate in enumerate(rates)
+        for number in range(runs)
+    ]
+
+
+def with_more(random: np.random.Generator, runs: list[Run]) -> list[Run]:
+    """The runs with confidences, actions, costs and violations by chance, so that they have every figure."""
+    return [
+        replace(
+            run,
+            confidence=float(random.beta(4, 2) if run.success else random.beta(2, 2)),
+            actions=tuple("abc"[at] for at in random.integers(0, 3, 3)),
+            resources={"cost": float(random.lognormal())},
+            violations=[] if random.random() < 0.8 else [("c", "low")],
+        )
+        for run in runs
+    ]
 
 
 def test_only_tasks_in_common_are_compared() -> None:
     comparison = compare_reliability(version({**LOW, "easy": 1.0}), version({**HIGH, "hard": 0.0}))
-    assert comparison.tasks == 4
-    assert (comparison.runs_before, comparison.runs_after) == (40, 40)
-    assert comparison.figures["pass^1"].before == pytest.approx(0.15)
+    assert comparison.tasks == 8
+    assert (comparison.runs_before, comparison.runs_after) == (80, 80)
+    assert comparison.figures["pass^1"].before == pytest.approx(0.175)
 
 
 def test_figures_are_those_of_a_report_over_the_tasks_in_common() -> None:
@@ -78,9 +158,6 @@ def test_figures_are_those_of_a_report_over_the_tasks_in_common() -> None:
             "it rests on different parts: R_con, R_pred and R_con",
             id="an aggregate of different parts",
         ),
-        pytest.param(
-            version({"a": 0.5}), version({"a": 0.7}), "pass^1", "fewer than two tasks are in common", id="one task"
-        ),
         pytest.param(version({"a": 0.5}), version({"b": 0.7}), "C_out", "it is undefined for both", id="no task"),
         pytest.param([], [], "C_out", "it is undefined for both", id="no run at all"),
     ],
@@ -89,14 +166,13 @@ def test_what_cannot_be_compared_says_why(before: list[Run], after: list[Run], n
     comparison = compare_reliability(before, after)
     figure = comparison.figures.get(name)
     assert figure is not None
-    assert figure.probability_better is None
+    assert (figure.p_value, figure.decided, figure.interval) == (None, None, None)
     assert figure.reason == reason
 
 
-def test_without_runs_there_is_no_chance_either() -> None:
-    comparison = compare_reliability([], version(LOW))
-    assert comparison.success_probability_better is None
-    assert (comparison.success_before, comparison.success_after) == (None, None)
+def test_one_task_tells_nothing_apart_and_has_no_interval() -> None:
+    figure = compare_reliability(version({"a": 0.0}), version({"a": 1.0})).figures["pass^1"]
+    assert (figure.difference, figure.p_value, figure.decided, figure.interval) == (1.0, 1.0, False, None)
 
 
 def test_the_order_of_runs_makes_no_difference() -> None:
@@ -105,27 +181,6 @@ def test_the_order_of_runs_makes_no_difference() -> None:
     for runs in shuffled:
         random.Random(3).shuffle(runs)
     assert compare_reliability(*shuffled) == compare_reliability(before, after)
-
-
-@given(
-    n1=st.integers(0, 30), n2=st.integers(0, 30), share1=st.floats(0, 1), share2=st.floats(0, 1)
-)  # fmt: skip
-def test_posterior_chance_is_the_integral_that_it_stands_for(n1: int, n2: int, share1: float, share2: float) -> None:
-    c1, c2 = math.floor(n1 * share1), math.floor(n2 * share2)
-    later, earlier = beta(1 + c2, 1 + n2 - c2), beta(1 + c1, 1 + n1 - c1)
-    expected, _ = quad(lambda x: later.pdf(x) * earlier.cdf(x), 0, 1)
-    assert probability_higher(n1, c1, n2, c2) == pytest.approx(expected, abs=1e-7)
-
-
-def test_posterior_chance_holds_for_thousands_of_runs() -> None:
-    assert probability_higher(5000, 2500, 5000, 2500) == pytest.approx(0.5)
-    assert 0.99 < probability_higher(5000, 2500, 5000, 2650) <= 1.0
-
-
-@pytest.mark.parametrize("counts", [(1, 2, 1, 1), (1, -1, 1, 1), (2, 1, 3, 4)])
-def test_more_successes_than_runs_are_refused(counts: tuple[int, int, int, int]) -> None:
-    with pytest.raises(ValueError, match="successes: give 0 <= c <= n"):
-        probability_higher(*counts)
 
 
 def test_an_unknown_variant_is_refused() -> None:

@@ -382,7 +382,8 @@ class ComparedFigure(TypedDict):
     after: float | None
     difference: float | None
     interval: Interval | None
-    probability_better: float | None
+    p_value: float | None
+    decided: bool | None
     reason: str | None
 
 
@@ -393,14 +394,6 @@ class ComparedRuns(TypedDict):
     after: int
 
 
-class ComparedSuccess(TypedDict):
-    """The rates of success of two versions."""
-
-    before: float | None
-    after: float | None
-    probability_better: float | None
-
-
 class ComparisonDocument(TypedDict):
     """Two versions of an agent over the tasks that they have in common."""
 
@@ -408,10 +401,34 @@ class ComparisonDocument(TypedDict):
     before: str
     after: str
     variant: str
+    primary: str
     tasks: int
     runs: ComparedRuns
     figures: dict[str, ComparedFigure]
-    success: ComparedSuccess
+
+
+class FlipDocument(TypedDict):
+    """A trace that the judge passed before and fails now, or the other way round."""
+
+    trace_id: str
+    before: float
+    after: float
+    reason: str
+
+
+class DriftDocument(TypedDict):
+    """The judge's newest answers for one evaluator beside earlier ones on the same traces."""
+
+    name: str
+    version: str
+    model: str
+    was: str
+    traces: int
+    higher: int
+    lower: int
+    p_value: float | None
+    drifted: bool
+    flips: list[FlipDocument]
 
 
 class SessionPage(TypedDict):
@@ -433,6 +450,13 @@ class ExchangePage(TypedDict):
     """Everything that the judge was asked about a trace."""
 
     items: list[ExchangeDocument]
+    next_cursor: None
+
+
+class DriftPage(TypedDict):
+    """The drift of the judge, by evaluator."""
+
+    items: list[DriftDocument]
     next_cursor: None
 
 

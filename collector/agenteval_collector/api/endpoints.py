@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 from agenteval_collector.api.documents import (
     AgreementPage,
     ComparisonDocument,
+    DriftPage,
     ExchangePage,
     ReliabilityDocument,
     ReliabilityPage,
@@ -80,6 +81,10 @@ def _agreement(queries: Queries, asked: Asked) -> AgreementPage:
     return {"items": queries.agreement(name=asked.get("name") or None), "next_cursor": None}
 
 
+def _judge(queries: Queries, asked: Asked) -> DriftPage:
+    return {"items": queries.drifts(), "next_cursor": None}
+
+
 def _reliability(queries: Queries, asked: Asked) -> ReliabilityPage:
     page = read_reliability(queries, asked)
     return {"items": page.items, "next_cursor": page.next_cursor}
@@ -89,8 +94,10 @@ def _comparison(queries: Queries, asked: Asked) -> ComparisonDocument:
     for name in ("before", "after"):
         if not asked.get(name):
             raise InvalidRequest(f"{name} is missing")
-    agent, variant = (asked.get(name) or None for name in ("agent", "variant"))
-    return queries.reliability_comparison(asked["before"], asked["after"], agent=agent, variant=variant)
+    agent, variant, primary = (asked.get(name) or None for name in ("agent", "variant", "primary"))
+    return queries.reliability_comparison(
+        asked["before"], asked["after"], agent=agent, variant=variant, primary=primary
+    )
 
 
 ENDPOINTS: Final = (
@@ -106,12 +113,13 @@ ENDPOINTS: Final = (
         "Two versions of an agent side by side",
         ComparisonDocument,
         _comparison,
-        ("before", "after", "agent", "variant"),
+        ("before", "after", "agent", "variant", "primary"),
         ("before", "after"),
     ),
     Endpoint("/api/v1/traces/{trace_id}", "A trace with its outcomes", TraceDocument, read_trace),
     Endpoint("/api/v1/traces/{trace_id}/judgements", "The judge's exchanges about a trace", ExchangePage, _judgements),
     Endpoint("/api/v1/agreement", "The agreement of scores with labels", AgreementPage, _agreement, ("name",)),
+    Endpoint("/api/v1/judge", "Whether the judge says something else than before", DriftPage, _judge),
     Endpoint("/api/v1/sessions", "Sessions", SessionPage, _sessions, (*PARAMETERS, "limit", "cursor")),
     Endpoint("/api/v1/sessions/{session_id}", "A session with its traces", SessionDocument, read_session),
 )

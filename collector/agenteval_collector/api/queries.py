@@ -1,13 +1,15 @@
 """Answer queries: the documents of docs/api.md, from what is stored and from what is running."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
 from agenteval_collector.api.documents import (
     AgreementDocument,
     ComparisonDocument,
+    DriftDocument,
     ExchangeDocument,
+    FlipDocument,
     HitRateDocument,
     LabelDocument,
     OutcomeDocument,
@@ -35,6 +37,7 @@ from agenteval_collector.api.running import (
 )
 from agenteval_collector.findings.hit_rate import hit_rate
 from agenteval_collector.model.cursors import Page
+from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.running import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
 from agenteval_collector.model.sessions import SessionRecord
@@ -67,11 +70,13 @@ class Queries:
         reliability: ReliabilityReports,
         running: RunningTraces,
         judge: JudgeState,
+        drifts: Callable[[], Sequence[Drift]] = tuple,
     ) -> None:
         self._records = records
         self._clock = clock
         self._running = running
         self._judge = judge
+        self._drifts = drifts
         self._idle = round(idle * 1e9)
         self._reliability = reliability
 
@@ -106,6 +111,13 @@ class Queries:
         if not exchanges and self.trace(trace_id) is None:
             return None
         return [document(ExchangeDocument, exchange) for exchange in exchanges]
+
+    def drifts(self) -> list[DriftDocument]:
+        """Return what the judge says of its canaries now and said before, by evaluator."""
+        return [
+            document(DriftDocument, each, flips=[document(FlipDocument, flip) for flip in each.flips])
+            for each in self._drifts()
+        ]
 
     def agreement(self, *, name: str | None = None) -> list[AgreementDocument]:
         """Return the agreement of scores with labels: by name, method, version and model of the evaluator."""
@@ -187,14 +199,21 @@ class Queries:
         return Page(items=[reliability_document(each) for each in page.items], next_cursor=page.next_cursor)
 
     def reliability_comparison(
-        self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
+        self,
+        before: str,
+        after: str,
+        *,
+        agent: str | None = None,
+        variant: str | None = None,
+        primary: str | None = None,
     ) -> ComparisonDocument:
-        """Return version `after` of an agent beside version `before`.
+        """Return version `after` of an agent beside version `before`; figure `primary` decides whether they differ.
 
-        Raises NotFound where one of them has no runs, InvalidRequest for an unknown variant and where several agents
-        have these versions.
+        Raises NotFound where one of them has no runs, InvalidRequest for an unknown variant or figure and where several
+        agents have these versions.
         """
-        return comparison_document(self._reliability.comparison(before, after, agent=agent, variant=variant))
+        compared = self._reliability.comparison(before, after, agent=agent, variant=variant, primary=primary)
+        return comparison_document(compared)
 
     def _unknown(
         self, records: RecordSnapshot, wanted: SessionFilter, running: Mapping[str, Sequence[RunningTrace]]

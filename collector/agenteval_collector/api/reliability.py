@@ -54,14 +54,10 @@ def comparison_document(compared: VersionComparison) -> ComparisonDocument:
         ComparisonDocument,
         compared,
         variant=comparison.variant,
+        primary=comparison.primary,
         tasks=comparison.tasks,
         runs={"before": comparison.runs_before, "after": comparison.runs_after},
         figures={name: document(ComparedFigure, each) for name, each in comparison.figures.items()},
-        success={
-            "before": comparison.success_before,
-            "after": comparison.success_after,
-            "probability_better": comparison.success_probability_better,
-        },
     )
 
 

@@ -14,7 +14,7 @@ from agenteval_collector.api.explanation import about_outcomes, about_trace
 from agenteval_collector.cli.client import ApiError, get
 from agenteval_collector.cli.reliability_tables import show_agents, show_comparison, show_reliability
 from agenteval_collector.cli.show import show_explanation, show_session, show_sessions, show_trace
-from agenteval_collector.cli.show_judging import show_agreement, show_judgements
+from agenteval_collector.cli.show_judging import show_agreement, show_drifts, show_judgements
 from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
@@ -115,6 +115,11 @@ def why(
         show_judgements(document, judgements, full=full)
 
 
+def judge_drift(url: str, api_key: str | None, as_json: bool) -> None:
+    """Show whether the judge says something else than before."""
+    _answer(lambda page: show_drifts(page["items"]), "/api/v1/judge", url, api_key, as_json)
+
+
 def agreement(
     name: Annotated[str | None, typer.Option(help="Only this evaluator.")] = None,
     url: Url = DEFAULT_URL,
@@ -131,7 +136,10 @@ def reliability(
     version: Annotated[str | None, typer.Option(help="Only this service.version.")] = None,
     compare: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="BEFORE AFTER", help="Two versions side by side, and how likely the second is better."),
+        typer.Option(metavar="BEFORE AFTER", help="Two versions side by side, and whether they differ."),
+    ] = None,
+    primary: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --compare, the figure that decides: pass^1 unless given.")
     ] = None,
     variant: Annotated[
         str, typer.Option(help="Of the published formulas: page, or 2026-06 for the authors' later ones.")
@@ -146,9 +154,11 @@ def reliability(
     if compare is not None:
         if version is not None:
             raise typer.BadParameter("give the two versions with --compare alone", param_hint="--version")
-        query |= {"before": compare[0], "after": compare[1]}
+        query |= {"before": compare[0], "after": compare[1], **({"primary": primary} if primary else {})}
         _answer(show_comparison, f"/api/v1/reliability/comparison?{urlencode(query)}", url, api_key, as_json)
         return
+    if primary is not None:
+        raise typer.BadParameter("it says which figure decides a comparison: give --compare", param_hint="--primary")
     query |= {"limit": str(limit), **({"version": version} if version else {})}
 
     def show(page: ReliabilityPage) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.documents import ComparisonDocument, ReliabilityDocument
+from agenteval_collector.api.documents import ComparedFigure, ComparisonDocument, ReliabilityDocument
 from agenteval_collector.cli.terminal import clean, console, content, table
 from agenteval_collector.web.formats import number, percent
 
@@ -32,14 +32,11 @@ LABELS: Mapping[str, str] = {
 }
 """The published figures as people call them, parts below their whole; those apart enter no whole."""
 
-FEW_TASKS = 10
-"""Below that many tasks a comparison says little about others."""
-
 SHOWN_K = 8
 """pass^k is shown for k up to this."""
 
-BETTER, WORSE = 0.95, 0.05
-"""Chances from which a version is shown as better, or as worse."""
+DECIDABLE_TASKS = 6
+"""Fewer cannot tell any two versions apart: of five, 2 of the 32 ways to exchange them are as extreme as any."""
 
 
 def show_reliability(items: Sequence[ReliabilityDocument], *, more: bool = False) -> None:
@@ -79,15 +76,13 @@ def show_comparison(comparison: ComparisonDocument) -> None:
     out.print(
         content(f"{comparison['tasks']} tasks in common, {runs['before']} and {runs['after']} runs of them", "dim")
     )
-    versions = clean(before), clean(after), clean(f"{after} better")
-    columns = (*versions[:2], "change", "95 %", versions[2])
+    out.print(_verdict(comparison))
+    columns = (clean(before), clean(after), "change", "95 %", "p")
     rows = table("figure", *map(Text, columns), right=columns, whole=("figure",))
-    success = comparison["success"]
-    rows.add_row("success of all runs", _number(success["before"]), _number(success["after"]), "", "",
-                  _chance(success["probability_better"]))  # fmt: skip
     figures = comparison["figures"]
     passes = [f"pass^{k}" for k in range(1, SHOWN_K + 1) if f"pass^{k}" in figures]
-    for name in (*passes, *LABELS):
+    shown = list(dict.fromkeys((comparison["primary"], *passes, *LABELS)))
+    for name in shown:
         figure = figures[name]
         rows.add_row(
             _label(name),
@@ -95,16 +90,18 @@ def show_comparison(comparison: ComparisonDocument) -> None:
             _number(figure["after"]),
             "–" if figure["difference"] is None else f"{figure['difference']:+.2f}",
             _interval(figure["interval"]),
-            _chance(figure["probability_better"]),
+            _p_value(figure),
         )
     out.print(rows)
-    reasons = {name: reason for name in (*passes, *LABELS) if (reason := figures[name]["reason"])}
+    reasons = {name: reason for name in shown if (reason := figures[name]["reason"])}
     for note in _notes(reasons, {}):
         out.print(content(note, "dim"))
-    out.print(Text("The chance is the share of paired resamples of the tasks in which the figure is higher;", "dim"))
-    out.print(Text("for the success of all runs, it is by Beta posteriors.", "dim"))
-    if comparison["tasks"] < FEW_TASKS:
-        out.print(Text(f"It rests on {comparison['tasks']} tasks: too few to say much about others.", "yellow"))
+    out.print(
+        Text("p: how often two equal versions would be as far apart. The first figure decides; the p of the", "dim")
+    )
+    out.print(Text("others is corrected for their number and never below that one. Below 0.05 they differ.", "dim"))
+    if comparison["tasks"] < DECIDABLE_TASKS:
+        out.print(Text(f"Fewer than {DECIDABLE_TASKS} tasks in common cannot tell any two versions apart.", "yellow"))
 
 
 def show_agents(items: Sequence[ReliabilityDocument]) -> None:
@@ -213,8 +210,26 @@ def _interval(interval: Sequence[float] | None) -> str:
     return "–" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
 
 
-def _chance(probability: float | None) -> Text:
-    if probability is None:
+def _verdict(comparison: ComparisonDocument) -> Text:
+    """Say whether the primary figure differs."""
+    name, versions = comparison["primary"], f"{comparison['before']} and {comparison['after']}"
+    figure = comparison["figures"][name]
+    before, after, p_value = figure["before"], figure["after"], figure["p_value"]
+    if before is None or after is None or p_value is None:
+        return content(f"{versions} cannot be compared by {name}: {figure['reason']}", "yellow")
+    said = f"{name} {number(before)} -> {number(after)}, p = {p_value:.3f}"
+    if not figure["decided"]:
+        return content(f"{versions} cannot be told apart on {comparison['tasks']} tasks: {said}", "bold")
+    better = after > before
+    return content(f"{comparison['after']} is {'better' if better else 'worse'}: {said}", _style(better=better))
+
+
+def _p_value(figure: ComparedFigure) -> Text:
+    if figure["p_value"] is None:
         return Text("–", "dim")
-    style = "green" if probability >= BETTER else "red" if probability <= WORSE else ""
-    return Text(f"{probability:.0%}", style)
+    style = _style(better=(figure["difference"] or 0.0) > 0) if figure["decided"] else ""
+    return Text(f"{figure['p_value']:.3f}", style)
+
+
+def _style(*, better: bool) -> str:
+    return "green" if better else "red"

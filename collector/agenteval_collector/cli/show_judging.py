@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.documents import AgreementDocument, ExchangeDocument, TraceDocument
+from agenteval_collector.api.documents import AgreementDocument, DriftDocument, ExchangeDocument, TraceDocument
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.web.formats import cost, moment, number, oneline, seconds
 
@@ -77,6 +77,37 @@ def show_agreement(items: Sequence[AgreementDocument]) -> None:
         out.print(Text(f"Not enough labels: fewer than {ENOUGH_LABELS} say little about an evaluator.", "yellow"))
     for reason in sorted({f"{_FIGURES[name]}: {reason}" for item in items for name, reason in item["reasons"].items()}):
         out.print(content(f"No {reason}", "dim"))
+
+
+def show_drifts(items: Sequence[DriftDocument]) -> None:
+    """Print a table of evaluators, and below it the traces that changed between pass and fail."""
+    out = console()
+    if not any(item["traces"] for item in items):
+        out.print("No trace was put to a judge twice yet. Where there is one, it happens each day (judge.canaries).")
+        return
+    numbers = ("traces", "higher", "lower", "flips", "p")
+    evaluators = table("evaluator", "model", "before", *numbers, "", right=numbers)
+    for item in items:
+        evaluators.add_row(
+            content(item["name"]),
+            content(f"{item['model']}, version {item['version']}"),
+            content(item["was"] or "–"),
+            str(item["traces"]),
+            str(item["higher"]),
+            str(item["lower"]),
+            str(len(item["flips"])),
+            "–" if item["p_value"] is None else f"{item['p_value']:.3f}",
+            Text("drifted", "red") if item["drifted"] else Text(""),
+        )
+    out.print(evaluators)
+    flips = table("flipped", "trace", "before", "after", "reason now", right=("before", "after"))
+    for item in items:
+        for flip in item["flips"]:
+            scores = number(flip["before"]), number(flip["after"])
+            flips.add_row(content(item["name"]), content(flip["trace_id"]), *scores, content(oneline(flip["reason"])))
+    if flips.row_count:
+        out.print()
+        out.print(flips)
 
 
 def _facts(exchange: ExchangeDocument) -> str:

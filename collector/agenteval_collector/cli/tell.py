@@ -7,7 +7,7 @@ import typer
 from google.protobuf.message import Message
 
 from agenteval_collector.cli.client import address_parts, wants_key
-from agenteval_collector.cli.read import Key, TraceId
+from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, TraceId, Url, judge_drift
 from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.runtime.addresses import is_loopback
 from agenteval_collector.runtime.clock import SystemClock
@@ -50,11 +50,21 @@ def judge(
     ] = False,
     since: Annotated[str, typer.Option(metavar="TIME", help="How far back --failed goes, such as 30m or 2d.")] = "1h",
     address: Address = DEFAULT_GRPC,
+    url: Url = DEFAULT_URL,
     api_key: Key = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Have the judge score what it has not: what failed, had no budget, or was sampled out (single traces only)."""
-    if bool(trace_ids) == failed:
+    """Have the judge score what it has not: what failed, had no budget, or was sampled out (single traces only).
+
+    Without traces, show whether the judge says something else than before of the same ones.
+    """
+    if trace_ids and failed:
         fail("give the ids of traces, or --failed")
+    if not trace_ids and not failed:
+        judge_drift(url, api_key, as_json)
+        return
+    if as_json:
+        fail("--json is for the judge's drift: give no traces")
     request = JudgeTracesRequest(trace_ids=trace_ids, failed_since_unix_nano=_before(since) if failed else 0)
     answer = _call("JudgeTraces", request, address, api_key)
     if not answer.traces:

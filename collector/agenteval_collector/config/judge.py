@@ -70,6 +70,8 @@ class JudgeConfig(Section):
     band: float = Field(default=0.0, ge=0, le=0.5)
     """A score this near to its threshold is asked for twice more; 0: never."""
     temperature: float = Field(default=0.0, ge=0, le=2)
+    canaries: int = Field(default=30, ge=0, le=500)
+    """Judged traces that are asked about again each day, to notice when the judge says something else; 0: none."""
     timeout: Seconds = 30.0
     """Seconds for one request."""
     concurrency: int = Field(default=8, ge=1, le=256)

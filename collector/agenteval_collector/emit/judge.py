@@ -4,7 +4,7 @@ Names as evaluators in the field have them (`gen_ai.evaluation.client.*`); bound
 conventions have them for any model client.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from opentelemetry.metrics import Meter
@@ -12,6 +12,7 @@ from opentelemetry.metrics import Meter
 from agenteval_collector.emit.gauges import show_level
 from agenteval_collector.emit.labels import OTHER
 from agenteval_collector.emit.ports import Queue
+from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.judging import Exchange
 from otel_agenteval import semconv
 
@@ -90,6 +91,16 @@ class JudgeInstruments:
             semconv.GEN_AI_PROVIDER_NAME: _PROVIDER,
             semconv.GEN_AI_REQUEST_MODEL: model if model in self._models else OTHER,
         }
+
+    def observe_drift(self, read: Callable[[], Sequence[Drift]]) -> None:
+        """Show of each evaluator whether its judge has drifted. To be called once."""
+        show_level(
+            self._meter,
+            "agenteval.judge.drift",
+            "",
+            "1 where the judge says something else than before of the same traces, else 0.",
+            lambda: [(float(each.drifted), {semconv.GEN_AI_EVALUATION_NAME: each.name}) for each in read()],
+        )
 
     def observe_queue(self, queue: Queue) -> None:
         """Show how many traces wait for the judge. To be called once."""

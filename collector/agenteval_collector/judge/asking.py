@@ -63,16 +63,18 @@ class Asking:
     temperature: float
     cache: Cache[Vote] = field(default_factory=lambda: Cache(capacity=CACHED_BYTES, weigh=_weight))
 
-    def about_trace(self, exchanges: list[Exchange]) -> "TraceQuestions":
-        """Make the `Ask` of one trace, which adds to `exchanges` whatever it asks."""
-        return TraceQuestions(self, exchanges)
+    def about_trace(self, exchanges: list[Exchange], fresh: bool = False) -> "TraceQuestions":
+        """Make the `Ask` of one trace, which adds to `exchanges` whatever it asks; a `fresh` one takes no answer that
+        was given before."""
+        return TraceQuestions(self, exchanges, fresh)
 
 
 class TraceQuestions:
     """The `Ask` of one trace."""
 
-    def __init__(self, asking: Asking, exchanges: list[Exchange]) -> None:
+    def __init__(self, asking: Asking, exchanges: list[Exchange], fresh: bool) -> None:
         self._asking = asking
+        self._fresh = fresh
         self._exchanges = exchanges
         self._spending: Spending | None = None
 
@@ -115,6 +117,8 @@ class TraceQuestions:
         return votes
 
     async def _vote(self, log: ExchangeLog, number: int) -> Vote:
+        if self._fresh:
+            return await self._insist(log)
         key = _key(log.question, log.model, self._asking.temperature, number)
         vote, known = await self._asking.cache.get(key, lambda: self._insist(log))
         if known:

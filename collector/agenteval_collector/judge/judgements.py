@@ -24,17 +24,20 @@ Load: TypeAlias = Callable[[JudgeJob], Trace | None]
 JudgeTrace: TypeAlias = Callable[[Trace, Collection[str], Ask], Coroutine[Any, Any, Mapping[str, Judged]]]
 """`Panel.judge`."""
 
+SPANS_GONE: Final = "spans_gone"
+"""The error of a trace that cannot be read any more."""
 MAX_REASON: Final = 500
 """Characters of an error that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """Makes judgements on one event loop. `asking` makes the `Ask` of a trace, which adds to the list that it gets."""
+    """Makes judgements on one event loop. `asking` makes the `Ask` of a trace, which adds to the list that it gets, and
+    takes no answer from the cache where it is true that it shall not."""
 
     load: Load
     judge_trace: JudgeTrace
-    asking: Callable[[list[Exchange]], Ask]
+    asking: Callable[[list[Exchange], bool], Ask]
     clock: Clock
 
     async def find(self, job: JudgeJob) -> Judgement:
@@ -47,9 +50,9 @@ class Judgements:
             trace = await asyncio.to_thread(self.load, job)
             if trace is None:
                 reason = "the trace's spans are no longer kept (log.retention), so the judge cannot read it"
-                return self.failed(job, "spans_gone", reason)
+                return self.failed(job, SPANS_GONE, reason)
             names = {each.name for each in job.pending}
-            judged = await self.judge_trace(trace.with_earlier_calls(), names, self.asking(exchanges))
+            judged = await self.judge_trace(trace.with_earlier_calls(), names, self.asking(exchanges, job.recheck))
         except (JudgeUnavailable, RetryableError):
             raise
         except Exception as error:

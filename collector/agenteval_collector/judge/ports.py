@@ -1,14 +1,15 @@
 """The ports of judging, and the things that pass between its parts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from agenteval_collector.judge.client.ports import Spending
+from agenteval_collector.model.drift import CanaryAnswer
 from agenteval_collector.model.judging import Exchange, Judgement, Spend
 from otel_agenteval.model import Json
-from otel_agenteval.outcome import Score
+from otel_agenteval.outcome import Evaluation, Score
 
 Reply: TypeAlias = Mapping[str, Any]
 """A judge's reply, decoded and checked: it is as the question's schema says."""
@@ -85,6 +86,30 @@ class LedgerStore(Protocol):
 
     def spent_since(self, hour: int) -> Spend:
         """Sum up what was spent from the beginning of that hour to now, over all models."""
+
+
+class CanaryStore(Protocol):
+    """The store of canaries and of what the judge said of them. A canary has answers; each is kept by trace, evaluator,
+    version and model. Raises Unavailable."""
+
+    def canaries(self) -> list[CanaryAnswer]:
+        """Return all answers on the traces that are canaries now."""
+
+    def answers(self) -> list[CanaryAnswer]:
+        """Return all answers, those on traces that were canaries included."""
+
+    def keep_answers(self, answers: Iterable[CanaryAnswer]) -> None:
+        """Keep these as the newest; the first ones stay."""
+
+    def drop_canary(self, trace_id: str) -> None:
+        """Mark that a trace is no canary any more."""
+
+    def forget_answers(self, *, before: int) -> None:
+        """Forget the answers of which the newest is older than that time (ns)."""
+
+    def candidates(self, *, labelled: bool, limit: int) -> list[list[Evaluation]]:
+        """Return scores by the judge of traces that were never canaries, by trace, of the newest traces: of those that
+        people have labelled, or of any that were not judged because of what was found in them."""
 
 
 class JudgementTaker(Protocol):

@@ -60,7 +60,8 @@ class Exchange:
 class JudgeJob:
     """A committed revision of a trace that waits for the judge.
 
-    `pending` are its outcomes of status pending, as the store holds them; `urgent` ones are judged before others.
+    `pending` are its outcomes of status pending, as the store holds them; `urgent` ones are judged before others. A
+    `recheck` is of a canary: it was judged before, and is asked about anew only to notice whether the judge drifts.
     """
 
     trace_id: str
@@ -68,6 +69,12 @@ class JudgeJob:
     revision: int
     urgent: bool
     pending: tuple[Evaluation, ...]
+    recheck: bool = False
+
+    @property
+    def key(self) -> tuple[str, bool]:
+        """Return what tells it from jobs that may wait beside it."""
+        return self.trace_id, self.recheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

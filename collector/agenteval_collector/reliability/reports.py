@@ -19,6 +19,7 @@ from otel_agenteval.metrics import (
     compare_reliability,
     reliability_report,
 )
+from otel_agenteval.metrics.comparison import PRIMARY, check_primary
 from otel_agenteval.metrics.consistency import Variant
 
 DEFAULT_VARIANT: Variant = "page"
@@ -131,11 +132,17 @@ class ReliabilityReports:
         return Page(items=items, next_cursor=None)
 
     def comparison(
-        self, before: str, after: str, *, agent: str | None = None, variant: str | None = None
+        self,
+        before: str,
+        after: str,
+        *,
+        agent: str | None = None,
+        variant: str | None = None,
+        primary: str | None = None,
     ) -> VersionComparison:
-        """Compare version `after` of an agent with version `before`. Raises NotFound where no agent has runs of both,
-        InvalidRequest where it is not clear which agent is meant."""
-        chosen = checked_variant(variant)
+        """Compare version `after` of an agent with version `before`; figure `primary` decides. Raises NotFound where no
+        agent has runs of both, InvalidRequest where it is not clear which agent or which figure is meant."""
+        chosen, deciding = checked_variant(variant), _checked_primary(primary)
         found: dict[str | None, dict[str | None, list[Run]]] = {}
         with self._lock:
             wanted = [
@@ -151,7 +158,7 @@ class ReliabilityReports:
         if not candidates:
             raise NotFound(_missing(before, after, {version for runs in found.values() for version in runs}))
         runs = found[candidates[0]]
-        compared = compare_reliability(runs[before], runs[after], chosen)
+        compared = compare_reliability(runs[before], runs[after], chosen, primary=deciding)
         return VersionComparison(agent=candidates[0], before=before, after=after, comparison=compared)
 
     def figures(self) -> list[VersionFigures]:
@@ -245,6 +252,16 @@ def checked_variant(text: str | None) -> Variant:
     if text not in get_args(Variant):
         raise InvalidRequest(f"variant is {text[:64]!r}, not one of {', '.join(get_args(Variant))}")
     return cast(Variant, text)
+
+
+def _checked_primary(name: str | None) -> str:
+    if name is None:
+        return PRIMARY
+    try:
+        check_primary(name)
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from error
+    return name
 
 
 def _version_runs(version: AgentVersion, stored: Sequence[StoredRun]) -> VersionRuns:

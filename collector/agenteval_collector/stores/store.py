@@ -30,6 +30,7 @@ from agenteval_collector.model.trace_view import TurnView
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.database import among, open_database
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.canaries import JudgeCanaryStore
 from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.conversations import ConversationStore, trim_links, write_links, write_moves
 from agenteval_collector.stores.finding_rows import worst
@@ -100,6 +101,7 @@ class Store:
         self.writes = 0
         """Counts what was written; it may also rise where nothing was changed."""
         self.ledger = JudgeLedgerStore(self._pipeline)
+        self.canaries = JudgeCanaryStore(self._pipeline)
         self.findings = FindingStore(self._pipeline)
         self.habits = HabitStore(self._pipeline)
         self.conversations = ConversationStore(self._pipeline)

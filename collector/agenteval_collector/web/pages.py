@@ -97,6 +97,7 @@ class Pages:
             sessions=page.items,
             hit_rate=None if wanted.agent is None else self._queries.hit_rate(wanted.agent),
             trouble=judge_trouble(page.items),
+            drifts=[each for each in self._queries.drifts() if each["drifted"]],
             asked=asked,
             kinds=[("", "any"), *((kind, kind_words(kind)) for kind in KINDS)],
             query=_query({**asked, "order": wanted.order}),

@@ -29,7 +29,14 @@ from agenteval_collector.wiring.emission import (
     make_output,
     tell_what_the_last_process_could_not,
 )
-from agenteval_collector.wiring.judge import NoJudgeStage, judge_models, make_judge_stage, make_judging, trace_loader
+from agenteval_collector.wiring.judge import (
+    NoJudgeStage,
+    judge_models,
+    make_canaries,
+    make_judge_stage,
+    make_judging,
+    trace_loader,
+)
 from agenteval_collector.wiring.reports import StoredReports
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports, session_naming
 from agenteval_collector.wiring.servers import (
@@ -85,6 +92,7 @@ class Collector:
             settings, store, clock, self._telemetry, make_judging(settings, store), self.storage
         )
         self._inbox = EvaluationInbox()
+        self._canaries = make_canaries(settings, store, self._inbox, clock)
         self.judge = self._make_judge() if settings.judge.on else NoJudgeStage()
         self._progress = Progress(self.open_spans)
         self.evaluation = EvaluationStage(
@@ -107,10 +115,12 @@ class Collector:
             self._clock,
             instruments,
             load=trace_loader(storage, self._core.read),
-            evaluation=self._inbox,
+            evaluation=self._canaries,
             capacity=settings.judge.backlog,
+            rechecks=self._canaries.due,
         )
         instruments.observe_queue(judge)
+        instruments.observe_drift(lambda: self._canaries.drifts)
         return judge
 
     def _build_assembly(self) -> None:
@@ -143,6 +153,7 @@ class Collector:
             clock,
             running=running,
             judge=self.judge,
+            drifts=lambda: self._canaries.drifts,
             idle=self._settings.session.idle,
             reliability=self._reliability,
         )

@@ -14,6 +14,7 @@ from agenteval_collector.evaluation import EarlierTraces, Judging, Reader
 from agenteval_collector.judge.asking import Asking
 from agenteval_collector.judge.budget.ledger import Ledger
 from agenteval_collector.judge.budget.prices import Prices
+from agenteval_collector.judge.canaries import Canaries
 from agenteval_collector.judge.client.ports import OPENAI, Judge
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
@@ -63,10 +64,12 @@ def make_judge_stage(
     evaluation: JudgementTaker,
     *,
     capacity: int,
+    rechecks: Callable[[], Sequence[JudgeJob]] = tuple,
 ) -> JudgeStage:
     """Make the stage that asks. Raises ConfigError where the endpoint cannot be one.
 
     `load` reads a trace again, `evaluation` takes what the judge says of it; `capacity` is how many traces may wait.
+    `rechecks` gives the canaries that are due.
     """
     config = settings.judge
     models = judge_models(settings)
@@ -94,7 +97,13 @@ def make_judge_stage(
         telemetry,
         capacity=capacity,
         parallel=TRACES_PER_REQUEST * config.concurrency,
+        rechecks=rechecks,
     )
+
+
+def make_canaries(settings: Settings, store: Store, evaluation: JudgementTaker, clock: Clock) -> Canaries:
+    """Make what has the judge asked again; judgements of other traces go on to `evaluation`."""
+    return Canaries(store.canaries, _evaluators(settings), evaluation, clock, wanted=settings.judge.canaries)
 
 
 def _panel(settings: Settings) -> Panel:

@@ -29,7 +29,7 @@ def _rank_to_probe(waiting: Waiting) -> tuple[int, bool, int]:
 
 
 class Backlog:
-    """At most `capacity` jobs, one for each trace. Not thread-safe.
+    """At most `capacity` jobs, one for each trace, and one to recheck it. Not thread-safe.
 
     A job is looked for among all that wait: a millisecond or two for thousands, beside a judge that takes seconds.
     """
@@ -37,11 +37,11 @@ class Backlog:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.closed = False
-        self._by_trace: dict[str, Waiting] = {}
+        self._by_key: dict[tuple[str, bool], Waiting] = {}
         self._arrivals = 0
 
     def __len__(self) -> int:
-        return len(self._by_trace)
+        return len(self._by_key)
 
     def close(self) -> None:
         """Take no new jobs."""
@@ -56,7 +56,7 @@ class Backlog:
         if self.closed:
             return None
         displaced: Waiting | None = None
-        before = self._by_trace.get(waiting.job.trace_id)
+        before = self._by_key.get(waiting.job.key)
         if before is not None:
             if before.job.revision > waiting.job.revision:
                 return None
@@ -66,10 +66,10 @@ class Backlog:
                 displaced = self._displaceable() if waiting.job.urgent else None
                 if displaced is None:
                     return waiting
-                del self._by_trace[displaced.job.trace_id]
+                del self._by_key[displaced.job.key]
             self._arrivals += 1
             waiting.arrival = self._arrivals
-        self._by_trace[waiting.job.trace_id] = waiting
+        self._by_key[waiting.job.key] = waiting
         return displaced
 
     def put_back(self, waiting: Waiting, due: float) -> None:
@@ -78,7 +78,7 @@ class Backlog:
         It is dropped where a newer revision of its trace waits.
         """
         waiting.due = due
-        self._by_trace.setdefault(waiting.job.trace_id, waiting)
+        self._by_key.setdefault(waiting.job.key, waiting)
 
     def take(self, now: float, *, probe: bool = False) -> Waiting | None:
         """Take the next job that may be judged; None where there is none.
@@ -86,14 +86,14 @@ class Backlog:
         To `probe` whether the judge is back, it is one of those that were tried least: a trace that itself makes the
         judge fail must not be the probe each time.
         """
-        ready = (each for each in self._by_trace.values() if each.due <= now)
+        ready = (each for each in self._by_key.values() if each.due <= now)
         first = min(ready, key=_rank_to_probe if probe else _rank, default=None)
-        return None if first is None else self._by_trace.pop(first.job.trace_id)
+        return None if first is None else self._by_key.pop(first.job.key)
 
     def next_due(self) -> float | None:
         """Find when the first job may be judged; None where none waits."""
-        return min((each.due for each in self._by_trace.values()), default=None)
+        return min((each.due for each in self._by_key.values()), default=None)
 
     def _displaceable(self) -> Waiting | None:
-        others = (each for each in self._by_trace.values() if not each.job.urgent and not each.tries)
+        others = (each for each in self._by_key.values() if not each.job.urgent and not each.tries)
         return max(others, key=_rank, default=None)

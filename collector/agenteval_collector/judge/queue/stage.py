@@ -7,7 +7,7 @@ import asyncio
 import logging
 import math
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
 from agenteval_collector.judge.client.ports import Judge, JudgeUnavailable
@@ -26,6 +26,8 @@ FAULTS: Final = 5
 """Times that one trace may be the first to get no answer, while others get theirs in between."""
 PATIENCE: Final = 5
 """Times in a row that the judge may be away while traces are drained."""
+NO_ROOM: Final = "no_room"
+"""The error of a trace that found no place among those that wait."""
 LONGEST_WAIT: Final = 60.0
 CLOSING: Final = 2.0
 """Seconds for the judge to close its connections."""
@@ -61,7 +63,9 @@ class JudgeStage(Component):
         capacity: int,
         parallel: int,
         wait: Wait = wait_at_most,
+        rechecks: Callable[[], Sequence[JudgeJob]] = tuple,
     ) -> None:
+        """`rechecks` gives further jobs that are due by now, on the stage's thread."""
         self._backlog = Backlog(capacity)
         super().__init__("judge", self._backlog)
         self._judgements = judgements
@@ -71,6 +75,7 @@ class JudgeStage(Component):
         self._telemetry = telemetry
         self._parallel = parallel
         self._wait = wait
+        self._rechecks = rechecks
         self._outage = Outage(clock)
         self._loop: asyncio.AbstractEventLoop | None = None
         # Guards the backlog and the loop: jobs come from the evaluation's thread, all else belongs to the loop's.
@@ -107,7 +112,7 @@ class JudgeStage(Component):
             why = "too many traces wait for the judge" if refused is waiting else "the trace gave way to an urgent one"
             pause = self._outage.pause
             because = f"; judging pauses: {pause.error}" if pause else ""
-            self._fail(refused, "no_room", f"{why}: judge.backlog is {self._backlog.capacity}{because}")
+            self._fail(refused, NO_ROOM, f"{why}: judge.backlog is {self._backlog.capacity}{because}")
 
     def drain(self, progress: Callable[[int], None]) -> None:
         """Judge what was submitted, in the calling thread, to its end; instead of `start`, and as often as needed.
@@ -140,6 +145,7 @@ class JudgeStage(Component):
         try:
             while not finished():
                 self._wake.clear()
+                self.survive(self._take_rechecks)
                 self._begin()
                 await self._wait(self._wake, self._idle_for())
         finally:
@@ -148,6 +154,10 @@ class JudgeStage(Component):
             for task in self._under_way:
                 task.cancel()
             await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    def _take_rechecks(self) -> None:
+        for job in self._rechecks():
+            self.take_job(job)
 
     async def _close(self) -> None:
         try:

@@ -1,0 +1,54 @@
+"""The canaries of the judge: traces that it is asked about again and again, and what that shows."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryAnswer:
+    """The scores of one evaluator, asked in one way (`version` of the question, `model`), for a canary.
+
+    `first` and `last` are the first and the newest of them, at those times (ns); None where it gave none. `reason` is
+    that of the newest.
+    """
+
+    trace_id: str
+    session_id: str
+    revision: int
+    name: str
+    version: str
+    model: str
+    threshold: float
+    first: float | None
+    first_at: int
+    last: float | None
+    last_at: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flip:
+    """A canary that passed and fails now, or the other way round."""
+
+    trace_id: str
+    before: float
+    after: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """The newest answers of one evaluator beside earlier ones on the same traces; `was` is how those were asked for.
+
+    `higher` and `lower` count changed scores. `p_value` is None where nothing was asked again yet.
+    """
+
+    name: str
+    version: str
+    model: str
+    was: str
+    traces: int
+    higher: int
+    lower: int
+    flips: tuple[Flip, ...]
+    p_value: float | None
+    drifted: bool

@@ -1,0 +1,185 @@
+"""A judge that says something else than before of the same traces, over a real collector, store and endpoint."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agenteval_collector.cli.app import command_line
+from agenteval_collector.judge.canaries import EVERY
+from agenteval_collector.judge.panel import JUDGED
+from agenteval_collector.runtime.clock import ManualClock
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from typer.testing import CliRunner
+
+from tests.support.eventually import eventually
+from tests.support.judge.completions import Received
+from tests.support.judge.filling import fill
+from tests.support.judge.judge_server import JudgeServer
+from tests.support.otlp import trace_id, traces, turn
+from tests.support.running_collector import RunningCollector
+
+DAY = 24 * 3600.0
+WEEK = 7 * DAY
+CANARIES = 12
+VERSION = JUDGED["confidence"]
+ONLY_CONFIDENCE = {
+    name: {"enabled": False}
+    for name in (
+        "task_completion", "tool_correctness", "argument_correctness", "step_efficiency", "plan_adherence",
+        "plan_quality", "safety",
+    )
+}  # fmt: skip
+
+
+class Mood:
+    """A judge whose every score is `score`; `asked` counts its requests."""
+
+    def __init__(self) -> None:
+        self.score = 0.9
+        self.asked = 0
+
+    def __call__(self, received: Received) -> str:
+        self.asked += 1
+        return json.dumps(fill(received.schema or {}, self.score))
+
+
+class World:
+    """A collector that can be started again, with one judge and one clock."""
+
+    def __init__(self, folder: Path, judge: JudgeServer, mood: Mood) -> None:
+        self.folder, self.judge, self.mood = folder, judge, mood
+        self.clock = ManualClock()
+        self.sent = 0
+        self.retention = WEEK
+
+    @contextmanager
+    def running(self, **config: Any) -> Iterator[RunningCollector]:
+        judge = {"base_url": self.judge.url, "canaries": CANARIES, **config}
+        with RunningCollector(
+            self.folder, clock=self.clock, judge=judge, log={"retention": self.retention}, evaluators=ONLY_CONFIDENCE
+        ) as made:
+            yield made
+
+    def send(self, running: RunningCollector, count: int) -> None:
+        """Send traces, and wait until the judge has scored them."""
+        for _ in range(count):
+            self.sent += 1
+            each: Span = turn(
+                self.sent, f"Where is order {self.sent}?", f"It came, {self.sent}.", session=f"s{self.sent}"
+            )
+            running.send(traces(each))
+            number = self.sent
+            eventually(lambda: self.score(running, number) is not None)  # noqa: B023
+
+    def score(self, running: RunningCollector, number: int) -> float | None:
+        document = running.get(f"/api/v1/traces/{trace_id(number).hex()}")
+        scores = [each["score"] for each in (document or {"outcomes": []})["outcomes"] if each["name"] == "confidence"]
+        return scores[0] if scores else None
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    mood = Mood()
+    with JudgeServer(responder=mood) as judge:
+        yield World(tmp_path, judge, mood)
+
+
+def drift(running: RunningCollector) -> Any:
+    items = running.get("/api/v1/judge")["items"]
+    return items[0] if items else None
+
+
+def rechecked(running: RunningCollector, traces: int = CANARIES) -> Any:
+    """The drift once so many traces were asked about twice."""
+    return eventually(lambda: found if (found := drift(running)) and found["traces"] == traces else None)
+
+
+def test_a_judge_that_drifts_is_found_within_a_day_with_the_flips(world: World) -> None:
+    world.retention = DAY  # As it is unless set.
+    with world.running() as running:
+        world.send(running, CANARIES)
+        world.mood.score = 0.1
+        world.clock.advance(EVERY)
+        world.send(running, 1)  # Something to do wakes the judge.
+        found = rechecked(running)
+        assert found["drifted"]
+        assert found["p_value"] == pytest.approx(2 * 2 / 2**CANARIES)
+        assert (found["name"], found["higher"], found["lower"]) == ("confidence", 0, CANARIES)
+        assert [flip["trace_id"] for flip in found["flips"]] == sorted(trace_id(n + 1).hex() for n in range(CANARIES))
+        assert {(flip["before"], flip["after"], flip["reason"]) for flip in found["flips"]} == {
+            (0.9, 0.1, "as it stands")
+        }
+        assert world.score(running, 1) == 0.9, "outcomes stay"
+        assert 'agenteval_judge_drift{gen_ai_evaluation_name="confidence"} 1.0' in running.get("/metrics")
+        assert "The judge has drifted: confidence by gpt-4o-mini, 12 of 12" in running.get("/")
+        told = CliRunner().invoke(command_line(), ["judge", "--url", f"http://{running.addresses['web']}"])
+        assert "drifted" in told.output
+        assert trace_id(1).hex() in told.output
+
+
+def test_a_judge_that_stays_as_it_was_is_asked_once_a_day_and_has_not_drifted(world: World) -> None:
+    with world.running() as running:
+        world.send(running, CANARIES)
+        for day in (1, 2):
+            world.clock.advance(DAY)
+            before = world.mood.asked
+            world.send(running, 1)
+            eventually(lambda: world.mood.asked >= before + 1 + CANARIES)  # noqa: B023
+            world.send(running, 1)
+            assert world.mood.asked == before + CANARIES + 2, f"on day {day}, each canary once, without the cache"
+        found = rechecked(running)
+    assert (found["drifted"], found["flips"], found["p_value"]) == (False, [], 1.0)
+
+
+def test_the_set_and_what_was_said_survive_a_restart(world: World) -> None:
+    with world.running() as running:
+        world.send(running, CANARIES)
+        world.mood.score = 0.1
+        world.clock.advance(DAY)
+        world.send(running, 1)
+        found = rechecked(running)
+    asked = world.mood.asked
+    with world.running() as running:
+        assert rechecked(running) == found
+        assert world.mood.asked == asked, "nothing is due"
+
+
+def test_a_change_of_the_model_is_looked_at_at_once(world: World) -> None:
+    with world.running() as running:
+        world.send(running, CANARIES)
+        world.clock.advance(3600.0)
+        world.send(running, 1)
+    world.mood.score = 0.1
+    with world.running(model="other") as running:
+        found = rechecked(running)
+        assert (found["drifted"], found["model"]) == (True, "other")
+        assert found["was"] == f"gpt-4o-mini, version {VERSION}"
+        world.clock.advance(DAY)
+        world.send(running, 1)
+        calm = eventually(lambda: each if (each := drift(running))["was"] == f"other, version {VERSION}" else None)
+    assert (calm["drifted"], calm["flips"]) == (False, []), "from then on it is compared with itself"
+
+
+def test_without_budget_the_canaries_wait(world: World) -> None:
+    with world.running() as running:
+        world.send(running, CANARIES)
+        world.clock.advance(3600.0)
+        world.send(running, 1)
+    world.clock.advance(2 * DAY)
+    world.mood.score = 0.1
+    with world.running(budget={"requests_per_day": 3}) as running:
+        found = rechecked(running, 3)
+        assert found["lower"] == 3
+        assert not found["drifted"], "three say too little"
+
+
+def test_no_canaries_no_questions(world: World) -> None:
+    with world.running(canaries=0) as running:
+        world.send(running, 2)
+        world.clock.advance(2 * DAY)
+        world.send(running, 1)
+        assert running.get("/api/v1/judge")["items"] == []
+    assert world.mood.asked == 3

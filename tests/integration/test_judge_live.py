@@ -375,7 +375,7 @@ def test_no_score_comes_from_a_judge_that_misbehaves_in_every_way(tmp_path: Path
 
 
 def test_a_repeated_answer_has_its_session_judged_though_it_is_not_sampled(tmp_path: Path) -> None:
-    with JudgeServer() as judge, collector(tmp_path, judge, sample=0.0) as running:
+    with JudgeServer() as judge, collector(tmp_path, judge, sample=0.0, escalate=1.0) as running:
         for number, asked in enumerate(("Where is it?", "When will it come?"), 1):
             running.send(traces(turn(number, asked, "It is on its way.", session="s")))
             assert "sampled_out" in statuses(settled(running, number))
@@ -390,7 +390,9 @@ def test_a_replay_judges_sampled_sessions_as_the_collector_does(tmp_path: Path) 
     with JudgeServer() as judge:
         same = [turn(number, f"Where is parcel {number}?", "It is on its way.", session="s") for number in range(1, 70)]
         recorded = [Recorded(Signal.TRACES, traces(each).SerializeToString(), "") for each in same]
-        document = replay(recorded, settings(tmp_path, judge={"base_url": judge.url, "sample": 0.0}), lambda _: None)
+        document = replay(
+            recorded, settings(tmp_path, judge={"base_url": judge.url, "sample": 0.0, "escalate": 1.0}), lambda _: None
+        )
     for each in document["traces"]:
         assert of_judge(each)["confidence"]["status"] == "scored"
 

@@ -119,11 +119,11 @@ def test_the_rule_waits_five_minutes(tmp_path: Path) -> None:
     run_rule(tmp_path, levels, "5m", [fired(10)])
 
 
-def test_the_share_is_of_all_active_sessions_and_of_each_agent_by_itself(tmp_path: Path) -> None:
+def test_the_share_is_of_the_sessions_drawn_at_random_and_of_each_agent_by_itself(tmp_path: Path) -> None:
     levels = (
         level("planner", "shop", None, 20, 0),
-        level("planner", "shop", "agent_reliability", 6, 6),
-        level("writer", "shop", None, 10, 0),
+        level("planner", "shop", "agent_reliability", 6, 2),
+        level("writer", "shop", None, 200, 0),
         level("writer", "shop", "agent_reliability", 10, 5),
         level("writer", "shop", "agent_consistency", 10, 1),
     )

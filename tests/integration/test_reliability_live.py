@@ -17,7 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from otel_agenteval.metrics import RELIABILITY_METRICS
-from otel_agenteval.outcome import Score, Status, Unscored
+from otel_agenteval.outcome import Part, Score, Status, Unscored
 from tests.support.otlp import START, trace_id
 from tests.support.referring import PENDING, Referring, judged, judgement
 from tests.support.runs import SECOND, run_trace
@@ -185,6 +185,21 @@ def test_an_unreported_run_counts_when_its_session_is_over_and_is_left_out_where
     assert item["runs"] == 0
     assert sum(item["left_out"].values()) == 1
     assert all(value is None for value in item["metrics"].values())
+
+
+@pytest.mark.parametrize("part", [Part.ESCALATED, None])
+def test_what_was_not_drawn_at_random_says_nothing_about_the_others(tmp_path: Path, part: Part | None) -> None:
+    found = {"task_completion": judged(0.25), "confidence": judged(0.75)}
+    scoring = Scoring(tmp_path, judging=Referring(found, part))
+    try:
+        scoring.put(run_trace(1, run="1", session="s-1"), run_trace(2, run="2", session="s-2"))
+        report(scoring, "2", success=True)
+        scoring.stage.finalize(["s-1", "s-2"])
+        item = only(scoring)
+        assert (item["runs"], item["left_out"]) == (1, {UNJUDGED[Status.SAMPLED_OUT]: 1})
+        assert item["without_confidence"] == {UNSURE[Status.SAMPLED_OUT]: 1}
+    finally:
+        scoring.close()
 
 
 @pytest.mark.parametrize("score", [0.25, 0.75])

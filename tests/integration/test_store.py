@@ -200,7 +200,7 @@ def test_documents_have_the_keys_of_the_contract(store: Store) -> None:
     assert set(trace["tools_called"][0]) == {"name", "arguments", "result", "error", "span_id"}
     assert set(trace["outcomes"][0]) == {
         "name", "status", "score", "success", "threshold", "reason", "method", "coverage", "evaluator_version",
-        "model", "metadata", "error_type",
+        "model", "part", "metadata", "error_type",
     }  # fmt: skip
     about = {"session_id", "user_id", "agent", "services", "status", "started_at", "last_seen_at", "status_reason"}
     about |= {"running_traces", "findings", "findings_count", "worst", "versions", "judged_failures", "blind"}

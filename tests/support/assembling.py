@@ -54,6 +54,9 @@ class Counting:
     def dropped(self, queue: str, count: int) -> None:
         self.counts[f"dropped {queue}"] += count
 
+    def escalation(self, has_place: bool) -> None:
+        self.counts["escalated" if has_place else "without a place"] += 1
+
 
 class Bench:
     """`send` and `advance` return what completes by them; nothing is scored until `score` is called.

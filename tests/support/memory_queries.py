@@ -182,6 +182,7 @@ def outcome(name: str, score: float | None, reason: str, **changes: Any) -> Outc
         "evaluator_version": "1",
         "error_type": None,
         "model": None,
+        "part": None,
         "metadata": {},
     }
     return cast("OutcomeDocument", {**document, **changes})

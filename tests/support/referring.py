@@ -1,25 +1,28 @@
 """A judge's part in the evaluation, played by the test."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, Referral
 
+from otel_agenteval.finding import Finding
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Outcome, Score, Status, Unscored
+from otel_agenteval.outcome import Outcome, Part, Score, Status, Unscored
 
 PENDING = Unscored(status=Status.PENDING, reason="waiting for the judge")
 
 
 class Referring:
-    """Refers every trace with these outcomes by evaluator; what is not among them is not judged."""
+    """Refers every trace, as one drawn at random, with these outcomes by evaluator; what is not among them is not
+    judged."""
 
-    def __init__(self, outcomes: Mapping[str, Outcome]) -> None:
+    def __init__(self, outcomes: Mapping[str, Outcome], part: Part | None = Part.RANDOM) -> None:
         self.outcomes = outcomes
+        self.part = part
 
-    def refer(self, trace: Trace, session_id: str, *, looped: bool) -> list[Referral]:
+    def refer(self, trace: Trace, session_id: str, findings: Sequence[Finding]) -> list[Referral]:
         return [
-            Referral(name=name, version="7", model="judge-1", threshold=0.5, outcome=outcome)
+            Referral(name=name, version="7", model="judge-1", threshold=0.5, outcome=outcome, part=self.part)
             for name, outcome in self.outcomes.items()
         ]
 

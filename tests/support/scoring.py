@@ -67,7 +67,7 @@ class Scoring:
         self.telemetry = Counting()
         self.settings: Settings = load(environ={}, flags=sections)
         self.store = Store(path / "agenteval.db", self.clock)
-        self.judging = judging or make_judging(self.settings, self.store)
+        self.judging = judging or make_judging(self.settings, self.store, self.telemetry)
         self.queries = Queries(
             self.store,
             self.clock,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.metrics import DEFAULT_WEIGHTS, SessionScores
-from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, Status, Unscored
+from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Part, Score, Status, Unscored
 from tests.support.evaluations import evaluation
 
 JUDGED = ("confidence", "tool_correctness")
@@ -38,7 +38,7 @@ def outcomes_of(
         session_id="s", user_id=None, agent=None, services=(), started_at=1, last_seen_at=1, trace_count=scores.traces
     )
     found = SessionEvaluators(THRESHOLDS, min_coverage, weightless).evaluate(
-        record, scores, trace_id=None, span_id=None, service_version=None, now=1
+        record, scores, trace_id=None, span_id=None, service_version=None, part=None, now=1
     )
     return {each.name: each.outcome for each in found}
 
@@ -257,16 +257,19 @@ def test_without_a_confidence_there_is_no_consistency_whatever_the_coverage() ->
     assert consistency.reason == "no trace has a confidence of any weight; confidence takes a judge"
 
 
-def test_a_session_is_low_only_where_it_has_a_score() -> None:
-    def levels(missing: dict[str, Outcome]) -> dict[str, bool]:
+def test_a_session_is_low_only_where_it_has_a_score_and_counts_where_it_was_drawn_at_random() -> None:
+    def levels(missing: dict[str, Outcome], part: Part | None = Part.RANDOM) -> dict[str, bool]:
         evaluators = SessionEvaluators(THRESHOLDS, 0.5)
         found = outcomes_of(scores_of(signals({**GOOD, "loop_detection": 0.1}, missing)), 0.5)
         return evaluators.levels(
-            [evaluation(name=name, outcome=each, threshold=THRESHOLDS[name]) for name, each in found.items()]
+            [evaluation(name=name, outcome=each, threshold=THRESHOLDS[name], part=part) for name, each in found.items()]
         )
 
     assert levels({}) == {"agent_reliability": True, "agent_consistency": False}
-    assert levels({**dict.fromkeys(JUDGED, NO_JUDGE), "coherence": NO_CONTENT}) == {}
+    unscored: dict[str, Outcome] = {**dict.fromkeys(JUDGED, NO_JUDGE), "coherence": NO_CONTENT}
+    assert levels(unscored) == {"agent_reliability": False, "agent_consistency": False}
+    assert levels({}, Part.ESCALATED) == {}
+    assert levels({}, None) == {}
 
 
 GOOD = dict.fromkeys(DEFAULT_WEIGHTS, 1.0)

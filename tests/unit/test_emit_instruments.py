@@ -8,7 +8,7 @@ from agenteval_collector.model.news import News, WorstFinding
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Mode, Severity
-from otel_agenteval.outcome import Failure, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import Failure, Part, Score, Status, Subject, Unscored
 from tests.support.evaluations import committed
 from tests.support.findings import finding, loop_found
 from tests.support.sessions import Sessions, level
@@ -151,6 +151,17 @@ def test_traces_and_sessions_are_counted_by_their_worst_finding() -> None:
         "service_name": "shop",
         "service_version": "1.2.0",
     }
+
+
+def test_what_rests_on_the_judge_is_counted_by_part() -> None:
+    telemetry = output()
+    parts = (None, Part.RANDOM, Part.RANDOM, Part.ESCALATED)
+    telemetry.evaluations.take_news(News(evaluations=[committed(part=part) for part in parts]))
+    for name in ("agenteval_evaluation_outcomes_total", "gen_ai_evaluation_score_count"):
+        found = samples(telemetry, name)
+        assert {dict(labels)["agenteval_part"]: count for labels, count in found.items()} == {
+            "": 1, "random": 2, "escalated": 1,
+        }  # fmt: skip
 
 
 def test_session_levels_are_read_at_each_scrape() -> None:

@@ -157,7 +157,10 @@ def test_a_session_of_which_nothing_is_judged_has_no_score(scoring: Scoring) -> 
     found = reliability(scoring)
     assert (found["score"], found["success"], found["status"]) == (None, None, "pending")
     assert found["reason"].startswith("1 of 1 traces are not judged (1 pending); coherence has weight 0")
-    assert [(each.evaluator, each.active) for each in scoring.core.live.session_levels()] == [(None, 1)]
+    levels = scoring.core.live.session_levels()
+    assert {each.evaluator: (each.active, each.low) for each in levels} == dict.fromkeys(
+        (None, "agent_reliability", "agent_consistency"), (1, 0)
+    ), "it was drawn, and is not low as far as is known"
     assert not [each for each in scoring.emitted if each.evaluation.name == "agent_reliability"]
     # What waits for the judge are traces; a session is not a job.
     [job] = scoring.store.pending_jobs(before=scoring.clock.now() + 1)

@@ -157,7 +157,7 @@ def test_an_urgent_trace_displaces_the_newest_other() -> None:
         stage.take_job(each)
     displaced = world.delivered.get_nowait()
     assert displaced.job.trace_id == "b"
-    assert failure(displaced).reason == "the trace gave way to an urgent one: judge.backlog is 2"
+    assert failure(displaced).reason == "the trace gave way to an escalated one: judge.backlog is 2"
     assert world.no_rooms == 1
 
 

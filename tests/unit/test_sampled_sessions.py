@@ -18,7 +18,7 @@ from tests.support.plans import plan_of
 from tests.support.referring import judged, judgement
 from tests.support.scoring import ROOM, Scoring, assembled
 
-NOBODY: dict[str, Any] = {"judge": {"base_url": "http://127.0.0.1:9/v1", "sample": 0.0}}
+NOBODY: dict[str, Any] = {"judge": {"base_url": "http://127.0.0.1:9/v1", "sample": 0.0, "escalate": 1.0}}
 WORDS = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet", "kilo", "lima"]
 
 
@@ -31,7 +31,7 @@ def scoring(tmp_path: Path) -> Iterator[Scoring]:
 
 
 def restart(scoring: Scoring) -> None:
-    scoring.judging = make_judging(scoring.settings, scoring.store)
+    scoring.judging = make_judging(scoring.settings, scoring.store, scoring.telemetry)
     scoring.restart()
 
 
@@ -41,7 +41,7 @@ def plain(number: int, session: str = "s") -> AssembledTrace:
     return assembled(turn(number, f"what of {number}?", answer, session=session))
 
 
-def urgent(number: int, session: str = "s") -> AssembledTrace:
+def failing(number: int, session: str = "s") -> AssembledTrace:
     failed = turn(number, "and?", None, session=session)
     failed.status.code = Status.STATUS_CODE_ERROR
     return assembled(failed)
@@ -55,12 +55,22 @@ def statuses(scoring: Scoring, number: int) -> str:
     return str(found)
 
 
-def referred(scoring: Scoring) -> list[tuple[str, bool]]:
-    return [(job.trace_id, job.urgent) for job in scoring.referred]
+def parts(scoring: Scoring) -> dict[int, str | None]:
+    """The part of each of the first traces."""
+    documents: dict[int, Any] = {number: scoring.trace(trace_id(number).hex()) for number in range(1, 7)}
+    return {
+        number: next(each["part"] for each in document["outcomes"] if each["name"] == "confidence")
+        for number, document in documents.items()
+    }
 
 
-def job(number: int, *, urgent: bool = False) -> tuple[str, bool]:
-    return trace_id(number).hex(), urgent
+def referred(scoring: Scoring) -> list[str]:
+    assert all(job.urgent for job in scoring.referred), "escalated sessions come first"
+    return [job.trace_id for job in scoring.referred]
+
+
+def job(number: int) -> str:
+    return trace_id(number).hex()
 
 
 def test_a_session_outside_the_sample_is_not_judged(scoring: Scoring) -> None:
@@ -69,24 +79,27 @@ def test_a_session_outside_the_sample_is_not_judged(scoring: Scoring) -> None:
     assert not scoring.referred
 
 
-def test_with_an_urgent_trace_the_whole_session_is_judged_and_no_other_one(scoring: Scoring) -> None:
+def test_with_an_error_the_whole_session_is_escalated_and_no_other_one(scoring: Scoring) -> None:
     scoring.put(plain(1))
-    scoring.put(plain(2), urgent(3), plain(4), plain(5, session="other"))
+    scoring.put(plain(2), failing(3), plain(4), plain(5, session="other"))
     scoring.put(plain(6))
     assert [statuses(scoring, number) for number in (1, 2, 3, 4, 5, 6)] == [
         "pending", "pending", "pending", "pending", "sampled_out", "pending",
     ]  # fmt: skip
-    assert referred(scoring) == [job(3, urgent=True), job(4), job(1), job(2), job(6)]
+    assert referred(scoring) == [job(3), job(4), job(1), job(2), job(6)]
     for each in scoring.referred:
         scoring.stage.process_judgements([judgement(each, judged(0.75))])
     assert {statuses(scoring, number) for number in (1, 2, 3, 4, 6)} == {"scored"}
     [reliability] = [each for each in scoring.session("s")["outcomes"] if each["name"] == "agent_reliability"]
     assert "not judged" not in reliability["reason"]
+    assert parts(scoring) == {1: "escalated", 2: "escalated", 3: "escalated", 4: "escalated", 5: None, 6: "escalated"}
+    assert reliability["part"] == "escalated"
+    assert all(level.evaluator is None for level in scoring.core.live.session_levels()), "no rate counts it"
 
 
 @pytest.mark.parametrize("answered", [False, True])
 def test_after_a_restart_the_session_is_still_judged(scoring: Scoring, answered: bool) -> None:
-    scoring.put(plain(1), urgent(2))
+    scoring.put(plain(1), failing(2))
     if answered:
         for each in scoring.referred:
             scoring.stage.process_judgements([judgement(each, judged(0.75))])
@@ -99,39 +112,39 @@ def test_after_a_restart_the_session_is_still_judged(scoring: Scoring, answered:
 
 def test_what_a_crash_left_sampled_out_is_taken_up_with_the_next_trace(scoring: Scoring) -> None:
     scoring.put(plain(1))
-    # The urgent trace is committed, and the collector dies before the others are looked for.
+    # The failed trace is committed, and the collector dies before the others are looked for.
     scoring.rooms = lambda: 0
-    scoring.put(urgent(2))
+    scoring.put(failing(2))
     scoring.rooms = lambda: ROOM
     assert statuses(scoring, 1) == "sampled_out"
     restart(scoring)
     scoring.put(plain(3))
     assert statuses(scoring, 1) == "pending"
-    assert referred(scoring) == [job(2, urgent=True), job(3), job(1)]
+    assert referred(scoring) == [job(2), job(3), job(1)]
 
 
 def test_what_is_taken_up_waits_for_the_next_start_like_all_that_is_pending(scoring: Scoring) -> None:
-    scoring.put(plain(1), urgent(2))
+    scoring.put(plain(1), failing(2))
     restart(scoring)
     scoring.referred.clear()
     scoring.clock.advance(1)
     scoring.stage.start()
     eventually(lambda: len(scoring.referred) == 2)
     scoring.stage.shutdown()
-    assert sorted(referred(scoring)) == sorted([job(1), job(2, urgent=True)])
+    assert sorted(referred(scoring)) == sorted([job(1), job(2)])
 
 
 def test_the_newest_of_a_long_session_are_taken_up_where_there_is_room(scoring: Scoring) -> None:
     scoring.put(*(plain(number) for number in range(1, TAKEN_UP + 4)))
     scoring.rooms = lambda: 10 * TAKEN_UP
-    scoring.put(urgent(TAKEN_UP + 4))
+    scoring.put(failing(TAKEN_UP + 4))
     assert [statuses(scoring, number) for number in (1, 2, 3)] == ["sampled_out"] * 3
     assert {statuses(scoring, number) for number in range(4, TAKEN_UP + 4)} == {"pending"}
     assert len(scoring.referred) == TAKEN_UP + 1
 
 
 def test_a_later_revision_of_a_trace_that_was_taken_up_is_judged(scoring: Scoring) -> None:
-    scoring.put(plain(1), urgent(2))
+    scoring.put(plain(1), failing(2))
     scoring.put(replace(plain(1), revision=2))
     assert referred(scoring)[-1] == job(1)
     assert scoring.referred[-1].revision == 2
@@ -146,8 +159,9 @@ def test_somebody_may_ask_for_what_was_left_out_where_there_is_room(scoring: Sco
     assert sorted(each[0].subject_id for each in found) == ids[:2]
     assert scoring.inbox.judge_again(found).result(10) == 1
     scoring.stage.shutdown()
-    [(waits, _)] = referred(scoring)
-    assert waits in ids[:2]
+    [waits] = scoring.referred
+    assert waits.trace_id in ids[:2]
+    assert [each.part for each in waits.pending] == [None] * len(waits.pending), "somebody chose it"
     assert sorted(statuses(scoring, number) for number in (1, 2, 3)) == ["pending", "sampled_out", "sampled_out"]
     assert scoring.store.failed_since(0, 10) == [], "sampling is no failure"
 
@@ -180,3 +194,8 @@ def test_what_was_sampled_out_is_looked_for_among_the_traces_of_the_session(scor
     plan = plan_of(scoring.store.outside.engine, lambda: scoring.store.sampled_out("s", 10))
     assert any("traces_by_session" in step for step in plan)
     assert all("subject_id=?" in step for step in plan if " outcomes " in step)
+
+
+def test_the_parts_of_a_session_are_looked_for_among_its_outcomes(scoring: Scoring) -> None:
+    plan = plan_of(scoring.store.outside.engine, lambda: scoring.store.parts("s"))
+    assert any("outcomes_by_session" in step for step in plan), plan

@@ -15,7 +15,8 @@ from agenteval_collector.web.pages import Pages, asset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel_agenteval.finding import Severity
+from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.finding import FindingKind, Severity
 from tests.support.memory_queries import (
     GOOD_TRACE,
     NOW,
@@ -126,6 +127,8 @@ def plain_shapes() -> list[list[tuple[str, list[str]]]]:
     return [Elements(page).shape for page in rendered("payload")]
 
 
+KINDS = {*FindingKind, *LOOP_KINDS}
+"""Choices of the form: one of them is selected, which is markup of its own."""
 PAYLOADS = [
     "<script>alert(1)</script>",
     "</title></textarea></style><script src=//evil.example></script>",
@@ -157,7 +160,7 @@ def test_content_is_shown_as_it_is() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(payload=st.text(st.characters(), min_size=1, max_size=30))
+@given(payload=st.text(st.characters(), min_size=1, max_size=30).filter(lambda text: text not in KINDS))
 def test_no_text_at_all_becomes_markup(payload: str) -> None:
     for harmless, page in zip(plain_shapes(), rendered(payload), strict=True):
         assert Elements(page).shape == harmless

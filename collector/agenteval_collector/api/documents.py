@@ -89,6 +89,7 @@ class OutcomeDocument(TypedDict):
     coverage: float | None
     evaluator_version: str
     model: str | None
+    part: str | None
     metadata: dict[str, Any]
 
 

@@ -12,9 +12,10 @@ from agenteval_collector.api.documents import (
     TraceDocument,
 )
 from agenteval_collector.api.visibility import Note, about_visibility
+from agenteval_collector.model.judging import PROBABILITY
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Mode
-from otel_agenteval.outcome import Status
+from otel_agenteval.outcome import Part, Status
 
 _STATUS = {
     "running": "is still running: its scores come once it is complete",
@@ -26,8 +27,8 @@ _STATUS = {
 
 _ADVICE = {
     "no_judge": "With a judge, traces that come are judged; for this one, `agenteval judge TRACE`.",
-    "sampled_out": "Raise judge.sample in the collector's settings to judge more traces; for this one, "
-    "`agenteval judge TRACE`.",
+    "sampled_out": "Raise judge.sample in the collector's settings to judge more sessions, judge.escalate for more "
+    "of those with findings; for this trace, `agenteval judge TRACE`.",
     "over_budget": "Raise judge.budget in the collector's settings; `agenteval judge TRACE` when there is room again.",
     "pending": "While the judge is away, traces wait for it. One that is slow gets through more with a higher "
     "judge.concurrency.",
@@ -190,7 +191,7 @@ def about_outcome(outcome: OutcomeDocument) -> Note:
     who = f"{outcome['name']} ({outcome['method']}{by}, version {outcome['evaluator_version']})"
     status = outcome["status"]
     if status == "scored":
-        text = f"{who} scored {outcome['score']:.2f}{_against_threshold(outcome)}"
+        text = f"{who} scored {outcome['score']:.2f}{_against_threshold(outcome)}{_drawn(outcome)}"
     else:
         text = f"{who} {_MEANING.get(status, 'is ' + status)}"
         text += f" with {outcome['error_type']}" if outcome["error_type"] else ""
@@ -247,6 +248,14 @@ def _sentence(words: str) -> str:
 def _spans(trace: TraceDocument) -> str:
     count = trace["span_count"]
     return "1 span" if count == 1 else f"{count} spans"
+
+
+def _drawn(outcome: OutcomeDocument) -> str:
+    """Say why the judge looked at it, where it does not look at everything."""
+    probability = outcome["metadata"].get(PROBABILITY, 1.0)
+    if outcome["part"] == Part.ESCALATED:
+        return ", judged for the findings in its session, which no rate counts"
+    return f", drawn at random with probability {probability:g}" if probability < 1 else ""
 
 
 def _against_threshold(outcome: OutcomeDocument) -> str:

@@ -64,7 +64,9 @@ class JudgeConfig(Section):
     """By model."""
     budget: BudgetConfig = BudgetConfig()
     sample: float = Field(default=1.0, ge=0, le=1)
-    """Share of the sessions that are judged; traces with a loop, a failed turn or a failed call are judged anyway."""
+    """Share of the sessions that are drawn at random, by their ids, and judged."""
+    escalate: float = Field(default=0.1, ge=0, le=1)
+    """Share of the sessions that are judged at most beside those, because of what was found in them."""
     votes: int = Field(default=1, ge=1, le=15)
     """Times that each question that ends in a score is asked; the score is the median."""
     band: float = Field(default=0.0, ge=0, le=0.5)

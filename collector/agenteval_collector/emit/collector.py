@@ -21,6 +21,11 @@ _PLAIN: Final = {
         "{trace}",
         "Traces scored before they were complete, because they held too much memory or grew too old.",
     ),
+    "sessions.escalated": ("{session}", "Sessions outside the judge's sample that are judged for their findings."),
+    "sessions.not_escalated": (
+        "{session}",
+        "Sessions outside the judge's sample with findings for which judge.escalate left no place at first.",
+    ),
 }
 """The counters without attributes: unit and description by name."""
 _BY_ATTRIBUTE: Final = {
@@ -101,6 +106,9 @@ class CollectorTelemetry:
 
     def dropped(self, queue: str, count: int) -> None:
         self._counters["queue.dropped"].add(count, {_QUEUE: queue})
+
+    def escalation(self, has_place: bool) -> None:
+        self._counters["sessions.escalated" if has_place else "sessions.not_escalated"].add(1)
 
     def sink_failed(self, sink: str) -> None:
         """Count a failure of the news sink of that name."""

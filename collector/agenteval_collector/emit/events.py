@@ -90,6 +90,7 @@ def _attributes(evaluation: Evaluation) -> dict[str, str | float | int]:
         semconv.AGENTEVAL_SUBJECT: evaluation.subject.value,
         semconv.AGENTEVAL_METHOD: evaluation.method.value,
         semconv.AGENTEVAL_STATUS: outcome.status.value,
+        semconv.AGENTEVAL_PART: None if evaluation.part is None else evaluation.part.value,
         semconv.AGENTEVAL_COVERAGE: outcome.coverage,
         semconv.AGENTEVAL_THRESHOLD: evaluation.threshold,
         semconv.AGENTEVAL_REVISION: evaluation.revision,

@@ -66,27 +66,29 @@ class EvaluationInstruments:
             self._meter,
             "agenteval.sessions.active",
             "{session}",
-            "Sessions that may still get traces.",
+            "Sessions that may still get traces; by evaluation those that were drawn at random for the judge.",
             lambda: self._sum_levels((level, level.active) for level in sessions.session_levels()),
         )
         show_level(
             self._meter,
             "agenteval.sessions.low",
             "{session}",
-            "Active sessions that score below the threshold with enough coverage.",
+            "Active sessions, drawn at random, that score below the threshold with enough coverage.",
             lambda: self._sum_levels(
                 (level, level.low) for level in sessions.session_levels() if level.evaluator is not None
             ),
         )
 
     def _attributes(self, evaluation: Evaluation) -> dict[str, str]:
-        """Return the attributes that the score and the count of an evaluation have in common."""
+        """Return the attributes that the score and the count of an evaluation have in common. What rests on the judge
+        says on which part of the sessions: a rate is one of the random part alone."""
         identity = self._labels.identity(evaluation.agent, evaluation.service, evaluation.service_version)
         return {
             **identity.attributes,
             semconv.GEN_AI_EVALUATION_NAME: evaluation.name,
             semconv.AGENTEVAL_SUBJECT: evaluation.subject.value,
             semconv.AGENTEVAL_METHOD: evaluation.method.value,
+            **({semconv.AGENTEVAL_PART: evaluation.part.value} if evaluation.part is not None else {}),
         }
 
     def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> list[tuple[int, dict[str, str]]]:

@@ -31,8 +31,8 @@ from agenteval_collector.emit.reliability import show_reliability
 _SCOPE: Final = "agenteval_collector"
 _SERVICE: Final = "otel-agenteval-collector"
 
-_SERIES_PER_IDENTITY: Final = 300
-"""More than all evaluators with their methods, statuses and labels can make of one identity."""
+_SERIES_PER_IDENTITY: Final = 600
+"""More than all evaluators with their methods, statuses, labels and parts can make of one identity."""
 
 _logger = logging.getLogger(__name__)
 

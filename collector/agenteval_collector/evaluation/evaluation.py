@@ -31,7 +31,6 @@ from agenteval_collector.model.sessions import Member, StoredPlace
 from agenteval_collector.model.trace_view import TraceView, view_of
 from agenteval_collector.model.turn_summary import TurnSummary, said_in
 from agenteval_collector.runtime.clock import Clock
-from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Finding, Seen
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Trace
@@ -139,8 +138,7 @@ class TraceEvaluation:
         compared = next((each for each in evaluations if each.name == LoopDetection.name), None)
         if compared is not None:
             findings += self.observation.in_answers(compared, previous, said)
-        looped = any(each.kind in LOOP_KINDS for each in findings)
-        evaluations += self.outcomes.left_to_judge(trace, session_id, assembled.revision, unreadable, looped=looped)
+        evaluations += self.outcomes.left_to_judge(trace, session_id, assembled.revision, unreadable, findings)
         return _Evaluated(
             trace=trace,
             evaluations=evaluations,

@@ -9,6 +9,7 @@ from agenteval_collector.evaluation.ports import Judging
 from agenteval_collector.evaluators import EvaluationContext, TraceEvaluator
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.conventions.runs import EXPECTED_TOOLS
+from otel_agenteval.finding import Finding
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Subject
 from otel_agenteval.text import cut
@@ -49,9 +50,9 @@ class TraceOutcomes:
         ]
 
     def left_to_judge(
-        self, trace: Trace, session_id: str, revision: int, failure: Failure | None, *, looped: bool
+        self, trace: Trace, session_id: str, revision: int, failure: Failure | None, findings: Sequence[Finding]
     ) -> list[Evaluation]:
-        """Return the judged outcomes, pending and final ones; `looped`: a loop was found in the trace."""
+        """Return the judged outcomes, pending and final ones; `findings` are those of the trace."""
         evaluation = self._about(trace, session_id, revision)
         return [
             evaluation(
@@ -61,8 +62,9 @@ class TraceOutcomes:
                 model=each.model,
                 threshold=each.threshold,
                 outcome=failure or each.outcome,
+                part=None if failure else each.part,
             )
-            for each in self.judging.refer(trace.with_earlier_calls(), session_id, looped=looped)
+            for each in self.judging.refer(trace.with_earlier_calls(), session_id, findings)
         ]
 
     def _about(self, trace: Trace, session_id: str, revision: int) -> partial[Evaluation]:

@@ -94,9 +94,9 @@ class Efforts(Protocol):
 
 
 class Judging(Protocol):
-    """Chooses the outcomes that are left to the judge, without asking it; `looped`: a loop was found in the trace."""
+    """Chooses the outcomes that are left to the judge, without asking it; `findings` are those of the trace."""
 
-    def refer(self, trace: Trace, session_id: str, *, looped: bool) -> Sequence[Referral]: ...
+    def refer(self, trace: Trace, session_id: str, findings: Sequence[Finding]) -> Sequence[Referral]: ...
 
 
 class EvaluationStore(Protocol):

@@ -13,7 +13,7 @@ from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.evaluation.ports import EvaluationStore, JobTaker, ScoredTaker, SessionAggregation
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.commit import Commit
-from agenteval_collector.model.judging import Judgement, job_of
+from agenteval_collector.model.judging import Judgement, drawn_with, job_of
 from agenteval_collector.model.links import Move
 from agenteval_collector.model.news import News, NewsSink
 from agenteval_collector.model.sessions import StoredPlace
@@ -21,7 +21,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import RetryableError, Unavailable
 from agenteval_collector.runtime.lru import Recent
-from otel_agenteval.outcome import Evaluation, Failure, Status, Unscored
+from otel_agenteval.outcome import Evaluation, Failure, Part, Status, Unscored
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ RESUMED = 4
 RESUMED_JOBS = 64
 """Traces of the last run that wait for the judge, and are handed to it again between two batches."""
 TAKEN_UP = 100
-"""Newest traces of one session that are judged after all though they were sampled out."""
+"""Newest traces of an escalated session that are judged after all though they were sampled out."""
 SESSIONS = 10_000
 """Sessions that are remembered as having nothing more to be taken up."""
 EFFORTS = 20_000
@@ -40,9 +40,7 @@ EFFORTS = 20_000
 HOUSEKEEPING = 1.0
 """Seconds that the stage sleeps at the longest."""
 
-_TAKEN_UP = Unscored(
-    status=Status.PENDING, reason="waiting for the judge after all, as another trace of the session is judged"
-)
+_TAKEN_UP = Unscored(status=Status.PENDING, reason="waiting for the judge after all, as its session was escalated")
 
 _ASKED_FOR = Unscored(status=Status.PENDING, reason="waiting for the judge, as somebody asked for it")
 
@@ -88,11 +86,11 @@ class EvaluationStage(Component):
 
     def process(self, traces: Sequence[AssembledTrace]) -> None:
         """Evaluate and commit; what the thread does with each batch."""
-        referred: set[str] = set()
-        for trace, failure in self._defects(partial(self._process, referred=referred), traces):
+        escalated: set[str] = set()
+        for trace, failure in self._defects(partial(self._process, escalated=escalated), traces):
             self._logger.error("trace %s is kept as failed", trace.trace_id)
-            self._process([trace], referred, failure)
-        for session_id in sorted(referred):
+            self._process([trace], escalated, failure)
+        for session_id in sorted(escalated):
             self.survive(self._take_up, session_id)
 
     def process_judgements(self, judgements: Sequence[Judgement]) -> None:
@@ -119,8 +117,8 @@ class EvaluationStage(Component):
             return failure_of(error, "the trace could not be evaluated")
         return None
 
-    def _process(self, traces: Sequence[AssembledTrace], referred: set[str], failure: Failure | None = None) -> None:
-        """Evaluate and commit. Adds to `referred` the sessions with a trace that was left to the judge."""
+    def _process(self, traces: Sequence[AssembledTrace], escalated: set[str], failure: Failure | None = None) -> None:
+        """Evaluate and commit. Adds to `escalated` the sessions with a trace that is judged for its findings."""
         commit = Commit()
         left = [self.insist(self._evaluation.evaluate, trace, commit, failure) for trace in traces]
         self.insist(self._evaluation.look_again, traces, commit)
@@ -134,22 +132,28 @@ class EvaluationStage(Component):
         for _, pending in groupby(waiting, key=lambda each: (each.subject_id, each.revision)):
             job = job_of(list(pending))
             self._judge.take_job(job)
-            referred.add(job.session_id)
+            if job.urgent:
+                escalated.add(job.session_id)
         self._recount([each for each in left if each is not None], list(commit.moves.values()))
 
     def _take_up(self, session_id: str) -> None:
-        """Leave a session's sampled-out traces to the judge, as one of its traces was: it is judged whole."""
+        """Leave an escalated session's sampled-out traces to the judge: it is judged whole."""
         limit = min(TAKEN_UP, self._judge.room)
         if self._whole.get(session_id) or not limit:
             return
-        self._leave_to_judge(self.insist(self._store.sampled_out, session_id, limit), _TAKEN_UP)
+        found = self.insist(self._store.sampled_out, session_id, limit)
+        self._leave_to_judge(
+            [[replace(each, part=Part.ESCALATED) for each in of_trace] for of_trace in found], _TAKEN_UP
+        )
         self._whole.put(session_id, True)
 
     def _leave_to_judge(self, found: Sequence[Sequence[Evaluation]], outcome: Unscored) -> int:
         """Let outcomes of some traces wait for the judge. Returns of how many traces: others have changed since."""
         commit, jobs = Commit(), []
         for evaluations in found:
-            pending = [replace(each, outcome=outcome) for each in evaluations]
+            pending = [
+                replace(each, outcome=replace(outcome, metadata=drawn_with(each.outcome))) for each in evaluations
+            ]
             if self.insist(self._evaluation.replace_judged, pending, commit):
                 jobs.append(job_of(pending))
         if jobs:

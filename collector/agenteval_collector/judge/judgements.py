@@ -9,11 +9,11 @@ from typing import Any, Final, TypeAlias
 from agenteval_collector.judge.client.ports import JudgeUnavailable
 from agenteval_collector.judge.panel import Judged
 from agenteval_collector.judge.ports import Ask
-from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement
+from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, drawn_with
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Failure
+from otel_agenteval.outcome import Evaluation, Failure, Outcome
 from otel_agenteval.text import cut
 
 logger = logging.getLogger(__name__)
@@ -68,8 +68,14 @@ class Judgements:
     def _judgement(self, job: JudgeJob, judged: Mapping[str, Judged], exchanges: Collection[Exchange]) -> Judgement:
         now = self.clock.now()
         found = [(each, judged.get(each.name, _UNKNOWN)) for each in job.pending]
-        evaluations = [replace(each, outcome=by.outcome, model=by.model, evaluated_at=now) for each, by in found]
+        evaluations = [
+            replace(each, outcome=_drawn_as(each, by.outcome), model=by.model, evaluated_at=now) for each, by in found
+        ]
         return Judgement(job=job, evaluations=tuple(evaluations), exchanges=tuple(exchanges))
+
+
+def _drawn_as(pending: Evaluation, outcome: Outcome) -> Outcome:
+    return replace(outcome, metadata={**outcome.metadata, **drawn_with(pending.outcome)})
 
 
 _UNKNOWN: Final = Judged(

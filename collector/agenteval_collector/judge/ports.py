@@ -128,4 +128,4 @@ class JudgeTelemetry(Protocol):
         """Count an HTTP request that came to its end, retries included; None where it was answered."""
 
     def no_room(self) -> None:
-        """Count a trace that found no place among those that wait, or lost it to an urgent one."""
+        """Count a trace that found no place among those that wait, or lost it to an escalated one."""

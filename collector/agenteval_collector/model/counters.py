@@ -36,6 +36,9 @@ class Telemetry(Protocol):
     def dropped(self, queue: str, count: int) -> None:
         """Count items that a full queue lost, by its name."""
 
+    def escalation(self, has_place: bool) -> None:
+        """Count a session outside the sample whose findings call for the judge, and whether there was a place."""
+
 
 class NoTelemetry:
     """Telemetry that counts nothing."""
@@ -50,3 +53,4 @@ class NoTelemetry:
     def replayed(self, requests: int) -> None: ...
     def released_early(self, traces: int) -> None: ...
     def dropped(self, queue: str, count: int) -> None: ...
+    def escalation(self, has_place: bool) -> None: ...

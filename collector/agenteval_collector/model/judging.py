@@ -1,12 +1,13 @@
 """Jobs for the judge, and their results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from otel_agenteval.outcome import Evaluation, Outcome, Status
+from otel_agenteval.model import Json
+from otel_agenteval.outcome import Evaluation, Outcome, Part, Status
 
-URGENT = "urgent"
-"""Key in the metadata of a pending outcome. True where its trace is judged before others."""
+PROBABILITY = "probability"
+"""Key in the metadata of an outcome of the random part. The probability with which its trace was drawn."""
 
 
 PENDING_TRACES = "pending_traces"
@@ -18,12 +19,18 @@ def waits_for_judge(outcome: Outcome) -> bool:
     return outcome.status is Status.PENDING or PENDING_TRACES in outcome.metadata
 
 
+def drawn_with(outcome: Outcome) -> Mapping[str, Json]:
+    """Return what an outcome's metadata say of how its trace was drawn, to be kept in the outcome that replaces it."""
+    metadata = outcome.metadata
+    return {PROBABILITY: metadata[PROBABILITY]} if PROBABILITY in metadata else {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Referral:
     """The outcome of one judged evaluator on a trace, as it stands before the judge is asked.
 
-    A pending `outcome` is replaced by what the judge says; any other one is final. `model` is None where no model
-    has a part in it.
+    A pending `outcome` is replaced by what the judge says; any other one is final. `model` and `part` are None where it
+    is not left to the judge.
     """
 
     name: str
@@ -31,6 +38,7 @@ class Referral:
     model: str | None
     threshold: float
     outcome: Outcome
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +68,10 @@ class Exchange:
 class JudgeJob:
     """A committed revision of a trace that waits for the judge.
 
-    `pending` are its outcomes of status pending, as the store holds them; `urgent` ones are judged before others. A
-    `recheck` is of a canary: it was judged before, and is asked about anew only to notice whether the judge drifts.
+    `pending` are its outcomes of status pending, as the store holds them; `urgent` ones, of escalated sessions, are
+    judged before others. Findings do not change the order within the random part: where time or budget is short, it
+    would not be random any more. A `recheck` is of a canary: it was judged before, and is asked about anew only to
+    notice whether the judge drifts.
     """
 
     trace_id: str
@@ -93,7 +103,7 @@ def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
         trace_id=first.subject_id,
         session_id=first.session_id,
         revision=first.revision,
-        urgent=any(each.outcome.metadata.get(URGENT) is True for each in pending),
+        urgent=any(each.part is Part.ESCALATED for each in pending),
         pending=tuple(pending),
     )
 

@@ -6,6 +6,7 @@ grow with the others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from agenteval_collector.model.reports import RunReport
@@ -20,7 +21,7 @@ from agenteval_collector.model.runs import (
 )
 from agenteval_collector.reliability.grouping import RunGroup, grouped, reported_run
 from agenteval_collector.reliability.ports import RunRecords, RunSnapshot
-from otel_agenteval.outcome import Evaluation, Score, Status
+from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Unscored
 
 TASK_COMPLETION: Final = "task_completion"
 CONFIDENCE: Final = "confidence"
@@ -93,8 +94,19 @@ def _scores(evaluations: Sequence[Evaluation]) -> _Scores:
     # Of several versions of an evaluator the newest outcome counts.
     found: dict[str, dict[str, Evaluation]] = {TASK_COMPLETION: {}, CONFIDENCE: {}, SAFETY: {}}
     for evaluation in evaluations:
-        found[evaluation.name][evaluation.subject_id] = evaluation
+        found[evaluation.name][evaluation.subject_id] = _if_drawn(evaluation)
     return found
+
+
+def _if_drawn(evaluation: Evaluation) -> Evaluation:
+    """Return what the judge says of a trace that was drawn at random. One that it looked at for another reason says
+    nothing about the others, and counts as not sampled."""
+    if evaluation.method is not Method.LLM or evaluation.part is Part.RANDOM:
+        return evaluation
+    if not isinstance(evaluation.outcome, Score):
+        return evaluation
+    left_out = Unscored(status=Status.SAMPLED_OUT, reason="the trace was not drawn at random for the judge")
+    return replace(evaluation, outcome=left_out)
 
 
 def _unmatched(report: RunReport, traces: Sequence[RunTrace]) -> UnmatchedReport | None:

@@ -25,7 +25,7 @@ _NOT_ESTIMATED = {
     Status.PENDING: "and the judge has not estimated one yet",
     Status.FAILED: "and the judge failed to estimate one",
     Status.OVER_BUDGET: "and the judge had no budget to estimate one",
-    Status.SAMPLED_OUT: "and the judge looks at a sample of traces, not at this one",
+    Status.SAMPLED_OUT: "and the judge looks at a random sample of traces, without this one",
 }
 UNJUDGED = {status: f"no outcome was reported, {why}" for status, why in _NOT_ESTIMATED.items()}
 UNSURE = {status: f"no confidence was reported, {why}" for status, why in _NOT_ESTIMATED.items()}

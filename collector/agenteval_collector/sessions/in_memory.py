@@ -3,9 +3,10 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from agenteval_collector.model.effort import NO_EFFORT, Effort
-from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, StoredSession, StoredTrace
+from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, Signals, StoredSession, StoredTrace
 from agenteval_collector.model.turn_summary import TurnSummary, said_in
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.lru import Recent
@@ -20,7 +21,7 @@ from otel_agenteval.finding import Seen
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.metrics.signals import merge_weights
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation
+from otel_agenteval.outcome import Evaluation, Part
 
 MAX_SESSIONS = 2_000
 """Sessions in memory. The one that was quiet for longest is read from the store again when it goes on."""
@@ -29,12 +30,16 @@ MAX_SERVICES = 100
 """Services, and versions, that are listed of one session. An id that a thousand services share is no session."""
 
 
+_PARTS: Final = (None, Part.RANDOM, Part.ESCALATED)
+
+
 @dataclass(slots=True)
 class _Session:
     """One session in memory.
 
     `last_turn` is where events of session scores are attached, `first_agent` the one that the session is known by:
-    the first by time, whichever trace arrived first. Both with the place of their trace.
+    the first by time, whichever trace arrived first. Both with the place of their trace. `part` says why the
+    judge looks at it.
     """
 
     record: SessionRecord
@@ -43,6 +48,13 @@ class _Session:
     service_version: str | None = None
     last_turn: tuple[tuple[int, str], str | None] = ((0, ""), None)
     first_agent: tuple[tuple[int, str], str] | None = None
+    part: Part | None = None
+
+    def put(self, trace_id: str, signals: Signals, weights: Mapping[str, float]) -> None:
+        """Insert the signals of a trace, or replace them."""
+        self.scores.put(trace_id, signals_of(signals, weights))
+        # A trace of another part is rare, and came from another session: then the escalated part counts.
+        self.part = max((self.part, *(each.part for each in signals.values())), key=_PARTS.index)
 
     def met(self, agent: str | None, place: tuple[int, str]) -> None:
         """Note the outermost agent of the trace at `place`."""
@@ -120,7 +132,7 @@ class Sessions:
             self._sessions.put(session_id, session)
             self._absent = None
         session.window.put(member)
-        session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
+        session.put(member.trace_id, member.signals, self._weights)
         session.met(trace.agent, member.place)
         record = session.record
         session.record = replace(
@@ -153,7 +165,7 @@ class Sessions:
         """Replace the signals of a member that `followers` gave. `updates` returns the result."""
         session = self._open(session_id)
         if session is not None:
-            session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
+            session.put(member.trace_id, member.signals, self._weights)
             self._changed[session_id] = session
 
     def updates(self) -> list[SessionUpdate]:
@@ -174,7 +186,7 @@ class Sessions:
         if session is None or member is None:
             return None
         member.signals.update(signals)
-        session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
+        session.put(member.trace_id, member.signals, self._weights)
         return self._update(session, revive=False)
 
     def reload(self, session_id: str) -> SessionUpdate | None:
@@ -215,6 +227,7 @@ class Sessions:
             trace_id=trace_id or None,
             span_id=span_id,
             service_version=session.service_version,
+            part=session.part,
             now=self._clock.now(),
         )
         session_id = session.record.session_id
@@ -250,7 +263,7 @@ class Sessions:
         session = _Session(record, BoundedScores(self._weights), AnswerWindow())
         for trace in stored.traces:
             member = self._member(trace)
-            session.scores.put(member.trace_id, signals_of(member.signals, self._weights))
+            session.put(member.trace_id, member.signals, self._weights)
             if trace.turns is None:
                 session.window.cut()
             else:

@@ -13,7 +13,7 @@ from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.sessions.upper_bound import BoundedScore, BoundedScores
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Json
-from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Score, Status, Subject, Unscored
+from otel_agenteval.outcome import Evaluation, Failure, Method, Outcome, Part, Score, Status, Subject, Unscored
 
 RELIABILITY = "agent_reliability"
 CONSISTENCY = "agent_consistency"
@@ -51,9 +51,10 @@ class SessionEvaluators:
         trace_id: str | None,
         span_id: str | None,
         service_version: str | None,
+        part: Part | None,
         now: int,
     ) -> list[Evaluation]:
-        """Return the session's scores now. Their events belong to the span of its last turn."""
+        """Return the session's scores now, as one of that `part`. Their events belong to the span of its last turn."""
         found = {RELIABILITY: BoundedScores.reliability, CONSISTENCY: BoundedScores.consistency}
         return [
             Evaluation(
@@ -71,6 +72,7 @@ class SessionEvaluators:
                 agent=record.agent,
                 service=record.services[0] if record.services else None,
                 service_version=service_version,
+                part=part,
                 evaluated_at=now,
             )
             for name, score in found.items()
@@ -78,8 +80,9 @@ class SessionEvaluators:
         ]
 
     def levels(self, evaluations: Sequence[Evaluation]) -> dict[str, bool]:
-        """Return, by evaluator with a score, whether the session is below the threshold."""
-        return {each.name: not each.success for each in evaluations if each.success is not None}
+        """Return by evaluator whether the session scores below the threshold; nothing where it was not drawn at random,
+        so that the share of low sessions is that of all sessions."""
+        return {each.name: each.success is False for each in evaluations if each.part is Part.RANDOM}
 
     def _outcome(self, name: str, score: BoundedScore, scores: BoundedScores) -> Outcome:
         """Return the score as an outcome. A bound, the highest value that the score can reach, counts only below the

@@ -6,14 +6,14 @@ from dataclasses import asdict, fields
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, literal_column, select
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, literal_column, or_, select
 
 from agenteval_collector.model.judging import Exchange, JudgeJob, Spend, job_of
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.columns import SameNames
 from agenteval_collector.stores.rows import evaluation_of
 from agenteval_collector.stores.schema import judge_exchanges, judge_ledger, outcomes, own, traces
-from otel_agenteval.outcome import Evaluation, Method, Status, Subject
+from otel_agenteval.outcome import Evaluation, Method, Part, Status, Subject
 from otel_agenteval.text import storable
 
 SPENT = [field.name for field in fields(Spend)]
@@ -85,9 +85,6 @@ def _row(exchange: Exchange) -> dict[str, Any]:
     return values | texts | {"data": zlib.compress(texts["data"].encode())}
 
 
-LEFT_TO_JUDGE = (Status.PENDING, Status.SCORED, Status.OVER_BUDGET, Status.FAILED)
-"""The statuses of outcomes that were left to the judge, whatever came of it."""
-
 _OF_JUDGE = (own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.method == Method.LLM)
 _NEWEST = and_(
     traces.c.tenant == outcomes.c.tenant,
@@ -112,14 +109,14 @@ def read_pending(connection: TenantConnection, before: int, after: str, limit: i
     return [job_of(pending) for pending in _by_trace(connection.execute(query).mappings().all())]
 
 
-def is_left_to_judge(connection: TenantConnection, session_id: str) -> bool:
-    """Return whether a trace of the session was left to the judge, whatever came of it."""
-    query = select(outcomes.c.status).where(
+def read_parts(connection: TenantConnection, session_id: str) -> frozenset[Part | None]:
+    """Return the parts of the sample that traces of the session belong to; None stands for those sampled out."""
+    query = select(outcomes.c.part).where(
         *_OF_JUDGE,
         outcomes.c.session_id == session_id,
-        outcomes.c.status.in_(LEFT_TO_JUDGE),
+        or_(outcomes.c.part.is_not(None), outcomes.c.status == Status.SAMPLED_OUT),
     )
-    return connection.execute(query.limit(1)).first() is not None
+    return frozenset(part and Part(part) for part in connection.execute(query.distinct()).scalars())
 
 
 def read_judged(

@@ -9,7 +9,7 @@ from agenteval_collector.model.sessions import SessionEnd
 from agenteval_collector.runtime.database import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.schema import labels, outcomes, own, run_reports, run_traces, sessions, traces
-from otel_agenteval.outcome import Method, Status, Subject
+from otel_agenteval.outcome import Method, Part, Status, Subject
 
 COMPLETED: Final = "task_completion"
 NEWEST: Final = 500
@@ -23,6 +23,7 @@ _JUDGED: Final = (
         outcomes.c.subject == Subject.TRACE,
         outcomes.c.name == COMPLETED,
         outcomes.c.method == Method.LLM,
+        outcomes.c.part == Part.RANDOM,
         outcomes.c.status == Status.SCORED,
         outcomes.c.success.is_not(None),
     )

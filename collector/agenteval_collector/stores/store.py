@@ -38,8 +38,8 @@ from agenteval_collector.stores.findings import FindingStore, count_findings, re
 from agenteval_collector.stores.habits import HabitStore
 from agenteval_collector.stores.judging import (
     JudgeLedgerStore,
-    is_left_to_judge,
     read_judged,
+    read_parts,
     read_pending,
     trim_exchanges,
     write_exchanges,
@@ -64,7 +64,7 @@ from agenteval_collector.stores.trace_json import finished_turns, revision_json
 from agenteval_collector.stores.versions import VersionStore
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import SIGNAL_NAMES
-from otel_agenteval.outcome import Evaluation, Method, Status, Subject
+from otel_agenteval.outcome import Evaluation, Method, Part, Status, Subject
 
 TENANT = "default"
 NEWEST = 16
@@ -200,10 +200,10 @@ class Store:
         with self._pipeline.reading() as connection:
             return read_pending(connection, before, after, limit)
 
-    def judged(self, session_id: str) -> bool:
-        """Return whether a trace of the session was left to the judge, whatever came of it."""
+    def parts(self, session_id: str) -> frozenset[Part | None]:
+        """Return the parts of the sample that traces of the session belong to; None stands for those sampled out."""
         with self._pipeline.reading() as connection:
-            return is_left_to_judge(connection, session_id)
+            return read_parts(connection, session_id)
 
     def sampled_out(self, session_id: str, limit: int) -> list[list[Evaluation]]:
         """Return the outcomes of a session that were sampled out, by trace: of its `limit` newest traces with any."""

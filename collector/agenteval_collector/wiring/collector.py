@@ -89,7 +89,7 @@ class Collector:
         """Make the evaluation, and the judge behind it, which hands its judgements back to the evaluation's inbox."""
         settings, store, clock = self._settings, self.storage.store, self._clock
         self._core = EvaluationCore(
-            settings, store, clock, self._telemetry, make_judging(settings, store), self.storage
+            settings, store, clock, self._telemetry, make_judging(settings, store, self._telemetry), self.storage
         )
         self._inbox = EvaluationInbox()
         self._canaries = make_canaries(settings, store, self._inbox, clock)

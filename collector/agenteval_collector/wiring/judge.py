@@ -16,6 +16,7 @@ from agenteval_collector.judge.budget.ledger import Ledger
 from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.judge.canaries import Canaries
 from agenteval_collector.judge.client.ports import OPENAI, Judge
+from agenteval_collector.judge.escalation import Escalation
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
 from agenteval_collector.judge.ports import JudgementTaker, JudgeTelemetry, LedgerStore
@@ -23,6 +24,7 @@ from agenteval_collector.judge.questions.rubric import rubric_version
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.judge.referrals import JudgedEvaluator, NoJudge, Referrals
+from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores import Store
@@ -49,10 +51,12 @@ class NoJudgeStage:
     def drain(self, progress: Callable[[int], None]) -> None: ...
 
 
-def make_judging(settings: Settings, store: Store) -> Judging:
+def make_judging(settings: Settings, store: Store, telemetry: Telemetry) -> Judging:
     """Make what decides which outcomes are left to the judge; without a judge, none is."""
-    evaluators = _evaluators(settings)
-    return Referrals(evaluators, settings.judge.sample, store.judged) if settings.judge.on else NoJudge(evaluators)
+    evaluators, config = _evaluators(settings), settings.judge
+    if not config.on:
+        return NoJudge(evaluators)
+    return Referrals(evaluators, config.sample, Escalation(config.escalate, telemetry), store.parts)
 
 
 def make_judge_stage(

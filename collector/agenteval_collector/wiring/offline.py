@@ -46,7 +46,13 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
         self.store = Store(folder / "agenteval.db", clock)
         try:
             self._core = EvaluationCore(
-                settings, self.store, clock, NoTelemetry(), make_judging(settings, self.store), self, truth=truth
+                settings,
+                self.store,
+                clock,
+                NoTelemetry(),
+                make_judging(settings, self.store, NoTelemetry()),
+                self,
+                truth=truth,
             )
             self._inbox = EvaluationInbox()
             self._judge = self._make_judge() if settings.judge.on else NoJudgeStage()

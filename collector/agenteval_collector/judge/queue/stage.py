@@ -109,7 +109,9 @@ class JudgeStage(Component):
             self._rouse()
         if refused is not None:
             self._telemetry.no_room()
-            why = "too many traces wait for the judge" if refused is waiting else "the trace gave way to an urgent one"
+            why = (
+                "too many traces wait for the judge" if refused is waiting else "the trace gave way to an escalated one"
+            )
             pause = self._outage.pause
             because = f"; judging pauses: {pause.error}" if pause else ""
             self._fail(refused, NO_ROOM, f"{why}: judge.backlog is {self._backlog.capacity}{because}")

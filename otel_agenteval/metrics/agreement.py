@@ -1,8 +1,8 @@
 """Agreement of an evaluator's scores with what people say of the same traces.
 
-Pass and fail are compared by Cohen's kappa (Cohen 1960, "A coefficient of agreement for nominal scales"), values by
-the correlations of Pearson and Spearman (ties have their mean rank) and by the mean absolute difference. Each figure
-has a percentile bootstrap interval over the traces, as `resampling` draws them.
+Pass and fail are compared by sensitivity, specificity and Cohen's kappa (Cohen 1960, "A coefficient of agreement for
+nominal scales"), with the intervals of `cross_table`; values by the correlations of Pearson and Spearman (ties have
+their mean rank) and by the mean absolute difference, each with a percentile bootstrap interval over the sessions.
 """
 
 import math
@@ -12,25 +12,29 @@ from typing import Final
 
 import numpy as np
 
+from otel_agenteval.metrics.cross_table import TABLE_METRICS, CrossTable
 from otel_agenteval.metrics.numbers import unit_interval
 from otel_agenteval.metrics.resampling import interval, once, ratio, resamples
 from otel_agenteval.metrics.runs import Floats
 
-AGREEMENT_METRICS: Final = ("kappa", "pearson", "spearman", "mean_absolute_difference")
+AGREEMENT_METRICS: Final = (*TABLE_METRICS, "pearson", "spearman", "mean_absolute_difference")
+ENOUGH: Final = 10
+"""Labels below which no figure is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledScore:
     """A score in [0, 1] and the label in [0, 1] that people gave the same trace.
 
-    Both pass at `threshold`; None: they neither pass nor fail. `scored_at` orders scores in time, in any unit.
-    Raises ValueError for anything else.
+    Both pass at `threshold`; None: they neither pass nor fail. `scored_at` orders scores in time, in any unit. Traces
+    of a session are taken to be alike. Raises ValueError for anything else.
     """
 
     score: float
     label: float
     threshold: float | None
     scored_at: int
+    session_id: str
 
     def __post_init__(self) -> None:
         unit_interval(self.score, "score")
@@ -69,52 +73,54 @@ class Agreement:
 def agreement(pairs: Iterable[LabelledScore]) -> Agreement:
     """Compare scores with labels, whatever their order.
 
-    Kappa is undefined where a threshold is missing, or where the labels all pass or all fail: whether the evaluator
-    tells the two apart cannot be seen then. A correlation is undefined where the scores or the labels are all equal.
+    Everything is undefined below `ENOUGH` labels, and figures of passing where a threshold is missing. Where the labels
+    all pass or all fail, kappa and one of the others are: whether the evaluator tells the two apart cannot be seen. A
+    correlation is undefined where the scores or the labels are all equal.
     """
-    ordered = sorted(pairs, key=lambda pair: (pair.scored_at, pair.score, pair.label))
+    ordered = sorted(pairs, key=lambda pair: (pair.scored_at, pair.session_id, pair.score, pair.label))
     reasons = _reasons(ordered)
     metrics: dict[str, float | None] = dict.fromkeys(AGREEMENT_METRICS)
     intervals = {}
-    if ordered:
-        figures = _Figures(ordered)
-        blocks = [figures.at(weights) for weights in resamples(len(ordered), len(ordered))]
-        for name, value in figures.at(once(len(ordered))).items():
-            if name in reasons:
-                continue
-            metrics[name] = point = float(value[0])
-            samples = np.concatenate([block[name] for block in blocks])
-            if (found := interval(point, samples)) is not None:
-                intervals[name] = found
+    for name, (value, bounds) in ({} if len(ordered) < ENOUGH else _figures(ordered)).items():
+        if name not in reasons:
+            metrics[name] = value
+            intervals[name] = bounds
     return Agreement(n=len(ordered), metrics=metrics, intervals=intervals, reasons=reasons, halves=_halves(ordered))
 
 
-class _Figures:
-    """Each figure for any weights of the pairs, of shape (samples, pairs); NaN where undefined."""
+def _figures(pairs: Sequence[LabelledScore]) -> dict[str, tuple[float, tuple[float, float]]]:
+    """Return the figures with their intervals; those of pairs without a threshold mean nothing."""
+    values = _Values(pairs)
+    _, session = np.unique([pair.session_id for pair in pairs], return_inverse=True)
+    found = CrossTable(values.scores_pass, values.labels_pass, session).figures()
+    sessions = int(session.max()) + 1
+    # A session is drawn with all of its traces.
+    blocks = [values.at(weights[:, session]) for weights in resamples(sessions, len(pairs))]
+    for name, value in values.at(once(len(pairs))).items():
+        point = float(value[0])
+        if (bounds := interval(point, np.concatenate([block[name] for block in blocks]))) is not None:
+            found[name] = point, bounds
+    return found
+
+
+class _Values:
+    """Scores and labels as columns."""
 
     def __init__(self, pairs: Sequence[LabelledScore]) -> None:
         self._score = np.array([pair.score for pair in pairs])
         self._label = np.array([pair.label for pair in pairs])
         threshold = np.array([math.nan if pair.threshold is None else pair.threshold for pair in pairs])
-        self._scores_pass = (self._score >= threshold).astype(np.float64)
-        self._labels_pass = (self._label >= threshold).astype(np.float64)
+        self.scores_pass = self._score >= threshold
+        self.labels_pass = self._label >= threshold
 
     def at(self, weights: Floats) -> dict[str, Floats]:
+        """Return figures for any weights of the pairs, of shape (samples, pairs); NaN where undefined."""
         broadcast = np.ones_like(weights)
         return {
-            "kappa": self._kappa(weights),
             "pearson": _correlation(weights, self._score * broadcast, self._label * broadcast),
             "spearman": _correlation(weights, _ranks(weights, self._score), _ranks(weights, self._label)),
             "mean_absolute_difference": ratio(weights @ np.abs(self._score - self._label), weights.sum(axis=1)),
         }
-
-    def _kappa(self, weights: Floats) -> Floats:
-        n = weights.sum(axis=1)
-        agreed = weights @ (self._scores_pass == self._labels_pass).astype(np.float64) / n
-        scores, labels = weights @ self._scores_pass / n, weights @ self._labels_pass / n
-        chance = scores * labels + (1 - scores) * (1 - labels)
-        one_class = (labels == 0) | (labels == 1)
-        return np.where(one_class, np.nan, ratio(agreed - chance, 1 - chance))
 
 
 def _correlation(weights: Floats, x: Floats, y: Floats) -> Floats:
@@ -147,12 +153,16 @@ def _ranks(weights: Floats, values: Floats) -> Floats:
 def _reasons(pairs: Sequence[LabelledScore]) -> dict[str, str]:
     if not pairs:
         return dict.fromkeys(AGREEMENT_METRICS, "no scored trace has a label")
-    reasons = {}
+    if len(pairs) < ENOUGH:
+        return dict.fromkeys(AGREEMENT_METRICS, f"not enough labels: {len(pairs)} of {ENOUGH}")
+    reasons: dict[str, str] = {}
+    verdicts = {pair.label >= (pair.threshold or 0.0) for pair in pairs}
     if any(pair.threshold is None for pair in pairs):
-        reasons["kappa"] = "a score without a threshold neither passes nor fails"
-    elif len({pair.label >= (pair.threshold or 0.0) for pair in pairs}) == 1:
-        which = "passes" if pairs[0].label >= (pairs[0].threshold or 0.0) else "fails"
-        reasons["kappa"] = f"every labelled trace {which}: label some that do not"
+        reasons |= dict.fromkeys(TABLE_METRICS, "a score without a threshold neither passes nor fails")
+    elif verdicts == {True}:
+        reasons |= dict.fromkeys(("kappa", "specificity"), "every labelled trace passes: label some that do not")
+    elif verdicts == {False}:
+        reasons |= dict.fromkeys(("kappa", "sensitivity"), "every labelled trace fails: label some that do not")
     for what in ("label", "score"):
         if len({getattr(pair, what) for pair in pairs}) == 1:
             reasons |= dict.fromkeys(("pearson", "spearman"), f"every {what} is the same")

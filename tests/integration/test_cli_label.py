@@ -47,7 +47,9 @@ def test_a_label_is_kept_replaced_shown_and_compared(collector: RunningCollector
     assert [(item["name"], item["method"], item["labels"]) for item in found["items"]] == [
         ("coherence", "embedding", 1)
     ]
-    assert "Not enough labels" in agenteval("agreement", "--url", url).stdout
+    table = agenteval("agreement", "--url", url).stdout
+    assert "not enough labels: 1 of 10" in table
+    assert "coherence was labelled by: ann 1" in table
 
 
 @pytest.mark.parametrize(

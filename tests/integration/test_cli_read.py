@@ -59,9 +59,9 @@ def url() -> Iterator[str]:
         yield url
 
 
-def agenteval(*arguments: str, **environ: str) -> Result:
+def agenteval(*arguments: str, input: str | None = None, **environ: str) -> Result:  # noqa: A002
     clean = {"AGENTEVAL_URL": None, "AGENTEVAL_API_KEY": None, "COLUMNS": "200"}
-    result = CliRunner().invoke(command_line(), list(arguments), env={**clean, **environ})
+    result = CliRunner().invoke(command_line(), list(arguments), input=input, env={**clean, **environ})
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
@@ -304,7 +304,7 @@ def test_agreement_is_a_table_that_says_what_it_cannot() -> None:
         assert "No scored trace has a label" in agenteval("agreement", "--url", url).stdout
         queries.agreements = [agreement("task_completion", 24)]
         enough = agenteval("agreement", "--url", url).stdout
-        undefined = {"kappa": None, "pearson": 0.1, "spearman": 0.1, "mean_absolute_difference": 0.2}
+        undefined = {**queries.agreements[0]["metrics"], "kappa": None}
         queries.agreements += [
             agreement("confidence", 1, metrics=undefined, reasons={"kappa": "every labelled trace passes"}, older=None)
         ]
@@ -312,8 +312,8 @@ def test_agreement_is_a_table_that_says_what_it_cannot() -> None:
         one = json.loads(agenteval("agreement", "--name", "confidence", "--json", "--url", url).stdout)
     assert "0.62 [0.41, 0.80]" in enough
     assert "0.50 → 0.90" in enough
-    assert "Not enough labels" not in enough
-    assert "Not enough labels" in few
+    assert "task_completion was labelled by: ann 24" in enough
+    assert "No kappa" not in enough
     assert "No kappa: every labelled trace passes" in few
     assert one["items"] == queries.agreements[1:]
 

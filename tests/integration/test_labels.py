@@ -55,7 +55,7 @@ def test_labels_are_shown_with_their_trace_and_a_later_one_of_a_person_replaces_
 
 
 def test_agreement_is_by_evaluator_version_and_model(scoring: Scoring) -> None:
-    rows = [(1, 0.9, 1.0), (2, 0.2, 0.0), (3, 0.8, 0.0), (4, 0.1, 0.0)]
+    rows = [(1 + at, *row) for at, row in enumerate([(0.9, 1.0), (0.2, 0.0), (0.8, 0.0), (0.1, 0.0)] * 3)]
     scoring.store.commit(Commit(evaluations=[judge(number, score) for number, score, _ in rows]))
     scoring.store.commit(
         Commit(
@@ -65,7 +65,7 @@ def test_agreement_is_by_evaluator_version_and_model(scoring: Scoring) -> None:
                 # None of these is a score that a label could be compared with.
                 judge(3, 0.0, outcome=Failure(error_type="timeout", reason=""), version="3"),
                 judge(4, 0.5, subject=Subject.SESSION, version="4"),
-                judge(9, 0.5, version="5"),
+                judge(99, 0.5, version="5"),
             ]
         )
     )
@@ -80,22 +80,23 @@ def test_agreement_is_by_evaluator_version_and_model(scoring: Scoring) -> None:
         ("task_completion", "llm", "1", "judge-1"),
         ("task_completion", "llm", "2", "judge-1"),
     ]
-    assert [item["labels"] for item in items] == [1, 4, 1]
+    assert [item["labels"] for item in items] == [1, 12, 1]
     found = items[1]
     assert set(found["metrics"]) == set(AGREEMENT_METRICS)
     assert found["metrics"]["kappa"] == pytest.approx(0.5)
     assert found["metrics"]["mean_absolute_difference"] == pytest.approx((0.1 + 0.2 + 0.8 + 0.1) / 4)
     assert found["intervals"]["kappa"][0] <= 0.5 <= found["intervals"]["kappa"][1]
     assert found["older"] == {
-        "labels": 2,
+        "labels": 6,
         "first": "2023-11-14T22:13:20.000000Z",
         "last": "2023-11-14T22:13:20.000000Z",
-        "mean_score": pytest.approx(0.55),
-        "mean_label": 0.5,
+        "mean_score": pytest.approx((2 * 0.9 + 2 * 0.2 + 0.8 + 0.1) / 6),
+        "mean_label": pytest.approx(2 / 6),
     }
-    assert found["newer"]["mean_score"] == pytest.approx(0.45)
-    assert items[0]["metrics"]["kappa"] is None
-    assert "every labelled trace fails" in items[0]["reasons"]["kappa"]
+    assert found["newer"]["mean_score"] == pytest.approx((0.9 + 0.2 + 2 * 0.8 + 2 * 0.1) / 6)
+    assert set(items[0]["metrics"].values()) == {None}
+    assert set(items[0]["reasons"].values()) == {"not enough labels: 1 of 10"}
+    assert found["labelled_by"] == [{"author": None, "labels": 12}]
 
 
 def test_the_label_of_a_trace_is_the_mean_of_what_people_said(scoring: Scoring) -> None:
@@ -103,7 +104,10 @@ def test_the_label_of_a_trace_is_the_mean_of_what_people_said(scoring: Scoring) 
     scoring.store.label(label(1, 1.0, author="ann"))
     scoring.store.label(label(1, 0.0, author="bob"))
     [found] = scoring.queries.agreement(name="task_completion")
-    assert (found["labels"], found["metrics"]["mean_absolute_difference"]) == (1, 0.0)
+    assert found["labels"] == 1
+    with scoring.store.snapshot() as records:
+        assert [each.label for each in records.labelled("task_completion")[0].scores] == [0.5]
+    assert [(each["author"], each["labels"]) for each in found["labelled_by"]] == [("ann", 1), ("bob", 1)]
     assert scoring.queries.agreement(name="coherence") == []
 
 

@@ -8,6 +8,7 @@ import pytest
 from agenteval_collector.api.endpoints import ENDPOINTS
 from agenteval_collector.api.openapi import DESCRIPTION_PATH, description
 from agenteval_collector.config import Settings
+from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.drift import Drift, Flip
 from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.offline.recordings import read_recording
@@ -15,6 +16,8 @@ from agenteval_collector.offline.replay import replay
 from agenteval_collector.web.app import make_app
 from jsonschema import Draft202012Validator, ValidationError
 
+from otel_agenteval.outcome import Part
+from tests.support.evaluations import evaluation
 from tests.support.otlp import trace_id
 from tests.support.recordings import DATA
 from tests.support.referring import PENDING, Referring, exchange, judged, judgement
@@ -33,6 +36,8 @@ QUERIES = (
     "/api/v1/sessions/s1",
     "/api/v1/agreement",
     "/api/v1/judge",
+    "/api/v1/quality",
+    "/api/v1/review/next?name=coherence",
     "/api/v1/reliability",
     "/api/v1/reliability/comparison?before=1&after=2",
 )
@@ -66,6 +71,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             flips=(flip,), p_value=1.0, drifted=False,
         )
     ]  # fmt: skip
+    scoring.store.commit(Commit(evaluations=[evaluation(part=Part.RANDOM)]))
     with serve(make_app(scoring.queries, metrics=lambda: (b"", "text/plain"), health=lambda: None)) as url:
         yield url
     scoring.close()

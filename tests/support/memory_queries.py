@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from agenteval_collector.api.documents import (
-    AgreementDocument,
     CallDocument,
     ComparisonDocument,
     DriftDocument,
@@ -22,6 +21,7 @@ from agenteval_collector.api.documents import (
     TraceDocument,
     TurnDocument,
 )
+from agenteval_collector.api.quality_documents import AgreementDocument
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.reports import Label, Rejudging, RunReport
@@ -296,7 +296,15 @@ def agreement(name: str, labels: int, **changes: Any) -> AgreementDocument:
         "model": "gpt-4o-mini",
         "source": "person",
         "labels": labels,
-        "metrics": {"kappa": 0.62, "pearson": 0.7, "spearman": 0.68, "mean_absolute_difference": 0.12},
+        "labelled_by": [{"author": "ann", "labels": labels}],
+        "metrics": {
+            "kappa": 0.62,
+            "sensitivity": 0.9,
+            "specificity": 0.8,
+            "pearson": 0.7,
+            "spearman": 0.68,
+            "mean_absolute_difference": 0.12,
+        },
         "intervals": {
             "kappa": [0.41, 0.8],
             "pearson": [0.5, 0.82],

@@ -16,16 +16,21 @@ from otel_agenteval.metrics.agreement import (
     Agreement,
     Half,
     LabelledScore,
-    _Figures,
+    _Values,
     agreement,
 )
+from otel_agenteval.metrics.cross_table import TABLE_METRICS, CrossTable
 
 VALUES = st.sampled_from([0.0, 0.2, 0.25, 0.5, 0.7, 1.0])
-PAIRS = st.lists(st.builds(LabelledScore, VALUES, VALUES, st.just(0.5), st.integers(0, 5)), min_size=1, max_size=12)
+SESSIONS = st.sampled_from(["a", "b", "c", "d", "e"])
+PAIRS = st.lists(
+    st.builds(LabelledScore, VALUES, VALUES, st.just(0.5), st.integers(0, 5), SESSIONS), min_size=10, max_size=16
+)
 
 
 def pairs(*rows: tuple[float, float], threshold: float | None = 0.5) -> list[LabelledScore]:
-    return [LabelledScore(score, label, threshold, at) for at, (score, label) in enumerate(rows)]
+    """Each in a session of its own."""
+    return [LabelledScore(score, label, threshold, at, str(at)) for at, (score, label) in enumerate(rows)]
 
 
 def test_kappa_of_a_textbook() -> None:
@@ -47,7 +52,7 @@ def test_kappa_of_a_textbook() -> None:
     ],
 )
 def test_kappa(rows: list[tuple[float, float]], kappa: float) -> None:
-    assert agreement(pairs(*rows)).metrics["kappa"] == pytest.approx(kappa)
+    assert agreement(pairs(*rows * 5)).metrics["kappa"] == pytest.approx(kappa)
 
 
 @pytest.mark.parametrize(
@@ -55,17 +60,29 @@ def test_kappa(rows: list[tuple[float, float]], kappa: float) -> None:
     [
         pytest.param(pairs(), dict.fromkeys(AGREEMENT_METRICS, "no scored trace"), id="nothing"),
         pytest.param(
-            pairs((0.1, 0.9), (0.8, 1.0)), {"kappa": "every labelled trace passes"}, id="labels that all pass"
-        ),
-        pytest.param(pairs((0.1, 0.1), (0.8, 0.2)), {"kappa": "every labelled trace fails"}, id="labels that all fail"),
-        pytest.param(pairs((0.1, 0.1), (0.8, 0.9), threshold=None), {"kappa": "threshold"}, id="no threshold"),
-        pytest.param(
-            pairs((0.7, 0.1), (0.7, 0.9)), dict.fromkeys(("pearson", "spearman"), "every score"), id="equal scores"
+            pairs(*[(0.1, 0.9), (0.8, 0.2), (0.7, 0.3)] * 3),
+            dict.fromkeys(AGREEMENT_METRICS, "not enough labels: 9 of 10"),
+            id="nine labels",
         ),
         pytest.param(
-            pairs((0.7, 0.9)),
-            {"kappa": "passes", "pearson": "every score", "spearman": "every score"},
-            id="a single label",
+            pairs(*[(0.1, 0.9), (0.8, 1.0)] * 5),
+            dict.fromkeys(("kappa", "specificity"), "every labelled trace passes"),
+            id="labels that all pass",
+        ),
+        pytest.param(
+            pairs(*[(0.1, 0.1), (0.8, 0.2)] * 5),
+            dict.fromkeys(("kappa", "sensitivity"), "every labelled trace fails"),
+            id="labels that all fail",
+        ),
+        pytest.param(
+            pairs(*[(0.1, 0.1), (0.8, 0.9)] * 5, threshold=None),
+            dict.fromkeys(TABLE_METRICS, "threshold"),
+            id="no threshold",
+        ),
+        pytest.param(
+            pairs(*[(0.7, 0.1), (0.7, 0.9)] * 5),
+            dict.fromkeys(("pearson", "spearman"), "every score"),
+            id="equal scores",
         ),
     ],
 )
@@ -96,6 +113,9 @@ def test_figures_are_those_of_scipy_and_of_counting(rows: list[LabelledScore]) -
     found = agreement(rows).metrics
     kappa = _kappa_by_counting(rows)
     assert found["kappa"] == (None if kappa is None else pytest.approx(kappa))
+    for name, passes in (("sensitivity", True), ("specificity", False)):
+        alike = [(row.score >= 0.5) is passes for row in rows if (row.label >= 0.5) is passes]
+        assert found[name] == (pytest.approx(sum(alike) / len(alike)) if alike else None)
     scores, labels = [pair.score for pair in rows], [pair.label for pair in rows]
     assert found["mean_absolute_difference"] == pytest.approx(np.abs(np.subtract(scores, labels)).mean())
     if len(set(scores)) > 1 and len(set(labels)) > 1:
@@ -109,12 +129,58 @@ def test_figures_are_those_of_scipy_and_of_counting(rows: list[LabelledScore]) -
 def test_a_weight_counts_a_pair_that_often(rows: list[LabelledScore], data: st.DataObject) -> None:
     """What the intervals rest on: a resample's figures are those of its pairs, written out."""
     weights = data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
-    assume(any(weights))
+    assume(sum(weights) >= 10)
     repeated = [pair for pair, times in zip(rows, weights, strict=True) for _ in range(times)]
-    figures = _Figures(rows).at(np.array([weights], dtype=float))
+    figures = _Values(rows).at(np.array([weights], dtype=float))
     for name, value in agreement(repeated).metrics.items():
-        figure = float(figures[name][0])
-        assert math.isnan(figure) if value is None else figure == pytest.approx(value, abs=1e-9)
+        if name not in TABLE_METRICS:
+            figure = float(figures[name][0])
+            assert math.isnan(figure) if value is None else figure == pytest.approx(value, abs=1e-9)
+
+
+def truth(rate: float, sensitivity: float, specificity: float) -> dict[str, float]:
+    agreed = rate * sensitivity + (1 - rate) * specificity
+    passing = rate * sensitivity + (1 - rate) * (1 - specificity)
+    chance = passing * rate + (1 - passing) * (1 - rate)
+    return {"sensitivity": sensitivity, "specificity": specificity, "kappa": (agreed - chance) / (1 - chance)}
+
+
+@pytest.mark.parametrize("labels", [10, 20, 50, 100, 500])
+@pytest.mark.parametrize(
+    ("rate", "sensitivity", "specificity", "of_session", "alike"),
+    [
+        (0.5, 0.95, 0.95, 1, 0.0),
+        (0.7, 0.85, 0.75, 3, 0.0),
+        (0.9, 0.85, 0.75, 3, 0.5),
+        (0.6, 0.7, 0.6, 2, 0.3),
+        (0.8, 0.5, 0.5, 1, 0.0),
+    ],
+)
+def test_intervals_hold_the_truth(
+    labels: int, rate: float, sensitivity: float, specificity: float, of_session: int, alike: float
+) -> None:
+    """The traces of a session pass together the more, the more they are `alike`."""
+    random = np.random.default_rng(5)
+    session = np.arange(labels) // of_session
+    true = truth(rate, sensitivity, specificity)
+    held: dict[str, list[bool]] = {name: [] for name in true}
+    for _ in range(800):
+        shape = (1 - alike) / alike if alike else math.inf
+        rates = random.beta(rate * shape, (1 - rate) * shape, labels) if alike else np.full(labels, rate)
+        good = random.random(labels) < rates[session]
+        passed = random.random(labels) < np.where(good, sensitivity, 1 - specificity)
+        for name, (_, (low, high)) in CrossTable(passed, good, session).figures().items():
+            held[name].append(low <= true[name] <= high)
+    for name, each in held.items():
+        assert sum(each) >= 0.92 * len(each), name
+
+
+def test_traces_of_one_session_tell_as_much_as_one() -> None:
+    rows = [(0.9, 0.8), (0.1, 0.2)] * 20
+    apart = agreement(pairs(*rows)).intervals["kappa"]
+    together = agreement([LabelledScore(*row, 0.5, 0, "s") for row in rows]).intervals["kappa"]
+    assert apart[0] > 0.8
+    assert together[0] < 0.3
 
 
 @given(PAIRS, st.randoms())
@@ -148,4 +214,4 @@ def test_drift_shows_in_the_halves() -> None:
 )
 def test_values_out_of_range_are_refused(arguments: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="not a number in"):
-        LabelledScore(*arguments, 0)
+        LabelledScore(*arguments, 0, "s")

@@ -283,32 +283,6 @@ class HitRateDocument(TypedDict):
     without_error: FailureRateDocument
 
 
-class HalfDocument(TypedDict):
-    """The older or the newer half of the scores with a label."""
-
-    labels: int
-    first: str | None
-    last: str | None
-    mean_score: float
-    mean_label: float
-
-
-class AgreementDocument(TypedDict):
-    """The agreement of an evaluator's scores with labels."""
-
-    name: str
-    method: str
-    evaluator_version: str
-    model: str | None
-    source: str
-    labels: int
-    metrics: dict[str, float | None]
-    intervals: dict[str, Interval]
-    reasons: dict[str, str]
-    older: HalfDocument | None
-    newer: HalfDocument | None
-
-
 class EstimatedDocument(TypedDict):
     """The numbers of runs whose outcome or confidence was not reported."""
 
@@ -458,13 +432,6 @@ class DriftPage(TypedDict):
     """The drift of the judge, by evaluator."""
 
     items: list[DriftDocument]
-    next_cursor: None
-
-
-class AgreementPage(TypedDict):
-    """The agreement of every evaluator."""
-
-    items: list[AgreementDocument]
     next_cursor: None
 
 

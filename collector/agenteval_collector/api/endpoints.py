@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from agenteval_collector.api.documents import (
-    AgreementPage,
     ComparisonDocument,
     DriftPage,
     ExchangePage,
@@ -16,9 +15,10 @@ from agenteval_collector.api.documents import (
     SessionPage,
     TraceDocument,
 )
+from agenteval_collector.api.quality_documents import AgreementPage, DrawDocument, QualityPage
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.sessions import PARAMETERS, session_filter
-from agenteval_collector.api.wire import found, limit_of, trace_id_of
+from agenteval_collector.api.wire import found, limit_of, trace_id_of, trace_ids_of
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.runtime.errors import InvalidRequest
 
@@ -85,6 +85,20 @@ def _judge(queries: Queries, asked: Asked) -> DriftPage:
     return {"items": queries.drifts(), "next_cursor": None}
 
 
+def _quality(queries: Queries, asked: Asked) -> QualityPage:
+    named = {name: asked.get(name) or None for name in ("agent", "version", "name", "cursor")}
+    page = queries.quality(**named, limit=limit_of(asked.get("limit")))
+    return {"items": page.items, "next_cursor": page.next_cursor}
+
+
+def _next_to_label(queries: Queries, asked: Asked) -> DrawDocument:
+    if not (name := asked.get("name")):
+        raise InvalidRequest("name is missing")
+    agent, version = (asked.get(each) or None for each in ("agent", "version"))
+    drawn = queries.next_to_label(name, agent=agent, version=version, skip=trace_ids_of(asked.get("skip", "")))
+    return found(drawn, f"a trace to be labelled next for {name!r}")
+
+
 def _reliability(queries: Queries, asked: Asked) -> ReliabilityPage:
     page = read_reliability(queries, asked)
     return {"items": page.items, "next_cursor": page.next_cursor}
@@ -120,6 +134,21 @@ ENDPOINTS: Final = (
     Endpoint("/api/v1/traces/{trace_id}/judgements", "The judge's exchanges about a trace", ExchangePage, _judgements),
     Endpoint("/api/v1/agreement", "The agreement of scores with labels", AgreementPage, _agreement, ("name",)),
     Endpoint("/api/v1/judge", "Whether the judge says something else than before", DriftPage, _judge),
+    Endpoint(
+        "/api/v1/quality",
+        "Rates of passing, by agent, version and evaluator",
+        QualityPage,
+        _quality,
+        ("agent", "version", "name", "limit", "cursor"),
+    ),
+    Endpoint(
+        "/api/v1/review/next",
+        "The trace to be labelled next, drawn at random",
+        DrawDocument,
+        _next_to_label,
+        ("name", "agent", "version", "skip"),
+        ("name",),
+    ),
     Endpoint("/api/v1/sessions", "Sessions", SessionPage, _sessions, (*PARAMETERS, "limit", "cursor")),
     Endpoint("/api/v1/sessions/{session_id}", "A session with its traces", SessionDocument, read_session),
 )

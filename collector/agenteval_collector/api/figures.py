@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from agenteval_collector.api.documents import (
-    AgreementDocument,
     FailureRateDocument,
-    HalfDocument,
     HitRateDocument,
     InteractionsDocument,
     PosteriorDocument,
 )
+from agenteval_collector.api.quality_documents import AgreementDocument, HalfDocument, LabellerDocument, QualityDocument
 from agenteval_collector.api.rendering import document
 from agenteval_collector.findings.hit_rate import HitRate
 from agenteval_collector.model.labelled import LabelledEvaluator
+from agenteval_collector.model.quality import VersionRate
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.metrics import (
     Half,
@@ -74,9 +74,15 @@ def agreement_document(evaluator: LabelledEvaluator) -> AgreementDocument:
         model=evaluator.model,
         source=evaluator.source,
         labels=found.n,
+        labelled_by=[document(LabellerDocument, each) for each in evaluator.labelled_by],
         older=older,
         newer=newer,
     )
+
+
+def quality_document(found: VersionRate) -> QualityDocument:
+    """Return the rate at which an agent's version passes an evaluator."""
+    return document(QualityDocument, found.rate, **found.rated._asdict())
 
 
 def _half(half: Half | None) -> HalfDocument | None:

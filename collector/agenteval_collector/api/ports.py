@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from agenteval_collector.judge.quality.ports import JudgedSnapshot
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.judging import Exchange
 from agenteval_collector.model.labelled import LabelledEvaluator
@@ -41,7 +42,7 @@ class Reports(Protocol):
         ...
 
 
-class RecordSnapshot(Protocol):
+class RecordSnapshot(JudgedSnapshot, Protocol):
     """Everything that is stored, as it is at one moment."""
 
     def trace(self, trace_id: str) -> TraceView | None: ...

@@ -1,11 +1,10 @@
 """Answer queries: the documents of docs/api.md, from what is stored and from what is running."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
 from agenteval_collector.api.documents import (
-    AgreementDocument,
     ComparisonDocument,
     DriftDocument,
     ExchangeDocument,
@@ -21,8 +20,14 @@ from agenteval_collector.api.documents import (
     TraceDocument,
     TrendDocument,
 )
-from agenteval_collector.api.figures import agreement_document, hit_rate_document, interactions_document
+from agenteval_collector.api.figures import (
+    agreement_document,
+    hit_rate_document,
+    interactions_document,
+    quality_document,
+)
 from agenteval_collector.api.ports import JudgeState, Records, RecordSnapshot, RunningTraces
+from agenteval_collector.api.quality_documents import AgreementDocument, DrawDocument, QualityDocument
 from agenteval_collector.api.reliability import comparison_document, reliability_document
 from agenteval_collector.api.rendering import document, open_span_documents, outcome_document, trace_document
 from agenteval_collector.api.running import (
@@ -36,6 +41,7 @@ from agenteval_collector.api.running import (
     trace_ids,
 )
 from agenteval_collector.findings.hit_rate import hit_rate
+from agenteval_collector.judge.quality.pass_rates import PassRates
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.running import RunningTrace
@@ -79,6 +85,7 @@ class Queries:
         self._drifts = drifts
         self._idle = round(idle * 1e9)
         self._reliability = reliability
+        self.pass_rates = PassRates(records, clock)
 
     def trace(self, trace_id: str) -> TraceDocument | None:
         """Return a trace with its outcomes and labels; None where it is unknown."""
@@ -124,6 +131,27 @@ class Queries:
         with self._records.snapshot() as records:
             labelled = records.labelled(name)
         return [agreement_document(evaluator) for evaluator in labelled]
+
+    def quality(
+        self,
+        *,
+        agent: str | None = None,
+        version: str | None = None,
+        name: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[QualityDocument]:
+        """Return rates of passing by agent, version and evaluator, those with the newest judgement first. Raises
+        InvalidRequest for a cursor of another listing."""
+        page = self.pass_rates.page(agent=agent, version=version, name=name, limit=limit, cursor=cursor)
+        return Page(items=[quality_document(each) for each in page.items], next_cursor=page.next_cursor)
+
+    def next_to_label(
+        self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()
+    ) -> DrawDocument | None:
+        """Return the trace that a person should label next, those in `skip` left aside; None where nothing is left."""
+        found = self.pass_rates.next_draw(name, agent=agent, version=version, skip=skip)
+        return None if found is None else document(DrawDocument, found[1], **found[0]._asdict())
 
     def session(self, session_id: str) -> SessionDocument | None:
         """Return a session by itself; None where it is unknown."""

@@ -226,7 +226,7 @@ def _run_report(request: pb.ReportRunRequest) -> RunReport:
 
 
 def _label(request: pb.LabelTraceRequest) -> Label:
-    return Label(trace_id=trace_id_of(request.trace_id), **_said(request))
+    return Label(trace_id=trace_id_of(request.trace_id), drawn=request.drawn, **_said(request))
 
 
 def _feedback(request: pb.ReportFeedbackRequest) -> Label:

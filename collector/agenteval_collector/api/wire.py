@@ -61,6 +61,14 @@ def limit_of(text: str | None) -> int:
     return limit
 
 
+def trace_ids_of(text: str) -> frozenset[str]:
+    """Return the trace ids in `text`, separated by commas. Raises InvalidRequest for more than `MAX_LIMIT`."""
+    ids = text.split(",") if text else []
+    if len(ids) > MAX_LIMIT:
+        raise InvalidRequest(f"{len(ids)} trace ids are given, more than {MAX_LIMIT}")
+    return frozenset(map(trace_id_of, ids))
+
+
 def found(document: Document | None, what: str) -> Document:
     """Return the document. Raises NotFound that names `what` where there is none."""
     if document is None:

@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "session": "read",
     "trace": "read",
     "why": "read",
+    "quality": "read",
     "label": "tell",
     "judge": "tell",
     "agreement": "read",

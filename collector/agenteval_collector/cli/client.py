@@ -17,6 +17,10 @@ class ApiError(Exception):
     """No usable answer; the message is a sentence for the user."""
 
 
+class UnknownError(ApiError):
+    """The collector does not know what was asked for."""
+
+
 class _NoRedirects(HTTPRedirectHandler):
     """The API never redirects; following one could carry the key to somebody else."""
 
@@ -36,7 +40,8 @@ def get(url: str, path: str, key: str | None) -> str:
             body: bytes = response.read(MAX_BODY_BYTES + 1)
     except HTTPError as error:
         with error:
-            raise ApiError(_refusal(url, error, key)) from error
+            kind = UnknownError if error.code == 404 else ApiError
+            raise kind(_refusal(url, error, key)) from error
     except (OSError, HTTPException) as error:
         raise ApiError(f"no collector answers at {url}; start one with `agenteval collector`") from error
     if len(body) > MAX_BODY_BYTES:

@@ -1,4 +1,5 @@
-"""Commands that ask a collector over its API: `sessions`, `session`, `trace`, `why`, `agreement`, `reliability`."""
+"""Commands that ask a collector over its API: `sessions`, `session`, `trace`, `why`, `quality`, `agreement`,
+`reliability`."""
 
 import json
 from collections.abc import Callable
@@ -11,10 +12,11 @@ import typer
 
 from agenteval_collector.api.documents import ReliabilityPage
 from agenteval_collector.api.explanation import about_outcomes, about_trace
-from agenteval_collector.cli.client import ApiError, get
+from agenteval_collector.cli.client import ApiError, UnknownError, get
 from agenteval_collector.cli.reliability_tables import show_agents, show_comparison, show_reliability
 from agenteval_collector.cli.show import show_explanation, show_session, show_sessions, show_trace
 from agenteval_collector.cli.show_judging import show_agreement, show_drifts, show_judgements
+from agenteval_collector.cli.show_quality import show_quality
 from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
@@ -120,6 +122,21 @@ def judge_drift(url: str, api_key: str | None, as_json: bool) -> None:
     _answer(lambda page: show_drifts(page["items"]), "/api/v1/judge", url, api_key, as_json)
 
 
+def quality(
+    agent: Annotated[str | None, typer.Option(help="Only this agent.")] = None,
+    version: Annotated[str | None, typer.Option(help="Only this service.version.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only this evaluator.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many rates, the newest.")] = 50,
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the rates at which traces pass, with 95 % intervals where people have labelled enough of them."""
+    wanted = {"agent": agent, "version": version, "name": name}
+    query = {"limit": str(limit), **{key: value for key, value in wanted.items() if value}}
+    _answer(show_quality, f"/api/v1/quality?{urlencode(query)}", url, api_key, as_json)
+
+
 def agreement(
     name: Annotated[str | None, typer.Option(help="Only this evaluator.")] = None,
     url: Url = DEFAULT_URL,
@@ -177,6 +194,16 @@ def _answer(show: Callable[[Any], None], path: str, url: str, key: str | None, a
         typer.echo(body)
     else:
         show(json.loads(body))
+
+
+def fetch_known(url: str, path: str, key: str | None) -> str | None:
+    """Return the collector's answer, None where it does not know such a thing; end the command for other errors."""
+    try:
+        return get(url, path, key)
+    except UnknownError:
+        return None
+    except ApiError as error:
+        fail(clean(str(error)))
 
 
 def _fetch(url: str, path: str, key: str | None) -> str:

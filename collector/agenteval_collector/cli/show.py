@@ -107,8 +107,15 @@ def show_trace(trace: TraceDocument) -> None:
         _show_finding(finding)
     _show_more(trace)
     out.print(content(about_visibility(trace).text, "dim"))
+    show_conversation(trace)
+    out.print()
+    _show_outcomes(trace["outcomes"], trace["labels"])
+
+
+def show_conversation(trace: TraceDocument) -> None:
+    """Print what was said in a trace, and which tools were called; nothing that anybody thinks of it."""
     for turn in trace["turns"]:
-        out.print()
+        console().print()
         _show_said("user", turn["input"])
         for call in turn["tools_called"]:
             _show_call(call)
@@ -116,8 +123,6 @@ def show_trace(trace: TraceDocument) -> None:
             _show_said("error", turn["error"], "red")
         if turn["output"] is not None or turn["error"] is None:
             _show_said("agent", turn["output"])
-    out.print()
-    _show_outcomes(trace["outcomes"], trace["labels"])
 
 
 def show_explanation(notes: Sequence[Note]) -> None:

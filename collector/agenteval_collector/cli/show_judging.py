@@ -6,15 +6,15 @@ from typing import Literal, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.documents import AgreementDocument, DriftDocument, ExchangeDocument, TraceDocument
+from agenteval_collector.api.documents import DriftDocument, ExchangeDocument, TraceDocument
+from agenteval_collector.api.quality_documents import AgreementDocument
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.web.formats import cost, moment, number, oneline, seconds
 
-ENOUGH_LABELS = 20
-"""With fewer, intervals are so wide that hardly any two evaluators differ."""
-
 _FIGURES = {
     "kappa": "kappa",
+    "sensitivity": "sensitivity",
+    "specificity": "specificity",
     "spearman": "spearman",
     "pearson": "pearson",
     "mean_absolute_difference": "difference",
@@ -73,10 +73,15 @@ def show_agreement(items: Sequence[AgreementDocument]) -> None:
             _drift(item, "mean_label"),
         )
     out.print(evaluators)
-    if any(item["labels"] < ENOUGH_LABELS for item in items):
-        out.print(Text(f"Not enough labels: fewer than {ENOUGH_LABELS} say little about an evaluator.", "yellow"))
-    for reason in sorted({f"{_FIGURES[name]}: {reason}" for item in items for name, reason in item["reasons"].items()}):
-        out.print(content(f"No {reason}", "dim"))
+    for item in items:
+        said = ", ".join(f"{each['author'] or item['source']} {each['labels']}" for each in item["labelled_by"])
+        out.print(content(f"{item['name']} was labelled by: {said}", "dim"))
+    without: dict[str, dict[str, None]] = {}
+    for item in items:
+        for name, reason in item["reasons"].items():
+            without.setdefault(reason, {})[_FIGURES[name]] = None
+    for reason, names in sorted(without.items()):
+        out.print(content(f"No {', '.join(names)}: {reason}", "dim"))
 
 
 def show_drifts(items: Sequence[DriftDocument]) -> None:

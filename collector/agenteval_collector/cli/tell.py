@@ -7,7 +7,8 @@ import typer
 from google.protobuf.message import Message
 
 from agenteval_collector.cli.client import address_parts, wants_key
-from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, TraceId, Url, judge_drift
+from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, fetch_known, judge_drift
+from agenteval_collector.cli.review import review
 from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.runtime.addresses import is_loopback
 from agenteval_collector.runtime.clock import SystemClock
@@ -29,15 +30,34 @@ _WORDS = {"pass": 1.0, "yes": 1.0, "fail": 0.0, "no": 0.0}
 
 
 def label(
-    trace_id: TraceId,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An outcome of the trace, such as task_completion.")],
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="A number from 0 to 1; or pass, yes, fail, no.")],
+    trace_id: Annotated[str, typer.Argument(metavar="TRACE", help="A trace id: 32 hexadecimal digits.")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An outcome of the trace, such as task_completion.")] = "",
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="A number from 0 to 1; or pass, yes, fail, no.")] = "",
     note: Annotated[str, typer.Option(help="Why.")] = "",
     by: Annotated[str, typer.Option(metavar="PERSON", help="Who says so. A person has one label for a score.")] = "",
+    draw: Annotated[
+        str,
+        typer.Option("--next", metavar="NAME", help="Instead of a trace: those drawn at random, one after another."),
+    ] = "",
+    agent: Annotated[str, typer.Option(help="With --next: only traces of this agent.")] = "",
+    version: Annotated[str, typer.Option(help="With --next: only of this service.version.")] = "",
+    url: Url = DEFAULT_URL,
     address: Address = DEFAULT_GRPC,
     api_key: Key = None,
 ) -> None:
-    """Say what a score of a trace should have been; `agenteval agreement` compares."""
+    """Say what a score of a trace should have been: of one that you name, or (--next) of some drawn at random, whose
+    labels correct the pass rates of `agenteval quality`."""
+    if bool(draw) == bool(trace_id and name and value) or (draw and trace_id):
+        fail("give TRACE, NAME and VALUE, or --next NAME")
+    if draw:
+
+        def say(drawn: str, said: float) -> None:
+            request = LabelTraceRequest(trace_id=drawn, name=draw, value=said, author=by, note=note, drawn=True)
+            _call("LabelTrace", request, address, api_key)
+
+        only = {key: value for key, value in (("agent", agent), ("version", version)) if value}
+        review(draw, only, ask=lambda path: fetch_known(url, path, api_key), say=say)
+        return
     request = LabelTraceRequest(trace_id=trace_id, name=name, value=_value(value), author=by, note=note)
     _call("LabelTrace", request, address, api_key)
     typer.echo(clean(f"{name} of {trace_id} is {request.value:.2f}{f', says {by}' if by else ''}."))

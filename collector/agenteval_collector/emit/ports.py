@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from agenteval_collector.model.quality import VersionRate
 from agenteval_collector.model.regressions import Regression
 from agenteval_collector.model.runs import VersionFigures
 from agenteval_collector.model.sessions import SessionLevel
@@ -48,6 +49,13 @@ class Regressions(Protocol):
 
     def figures(self) -> Iterable[Regression]:
         """Return the evidence for the newest few versions of each agent."""
+
+
+class PassRates(Protocol):
+    """Source of the rates of passing. Called at each scrape and push, on the caller's thread."""
+
+    def newest(self) -> Iterable[VersionRate]:
+        """Return the rates of the newest few versions of each agent."""
 
 
 class Queue(Protocol):

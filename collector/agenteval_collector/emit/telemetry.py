@@ -23,8 +23,9 @@ from agenteval_collector.emit.findings import FindingInstruments
 from agenteval_collector.emit.instruments import EvaluationInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
 from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.emit.ports import ExportedFindings, Regressions, Reliability
+from agenteval_collector.emit.ports import ExportedFindings, PassRates, Regressions, Reliability
 from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
+from agenteval_collector.emit.quality import show_pass_rates
 from agenteval_collector.emit.regression import show_regressions
 from agenteval_collector.emit.reliability import show_reliability
 
@@ -103,6 +104,10 @@ class TelemetryOutput:
     def observe_regressions(self, regressions: Regressions) -> None:
         """Show the evidence that versions are worse from now on. To be called once."""
         show_regressions(self._meter, self._labels, regressions)
+
+    def observe_pass_rates(self, pass_rates: PassRates) -> None:
+        """Show the rates of passing from now on. To be called once."""
+        show_pass_rates(self._meter, self._labels, pass_rates)
 
     def judge(self, models: Collection[str]) -> JudgeInstruments:
         """Make the instruments of a judge that may be asked for these models; only a collector with one has them. To be

@@ -4,7 +4,7 @@ from itertools import groupby, islice
 
 from sqlalchemy import RowMapping, and_, case, delete, exists, func, or_, select
 
-from agenteval_collector.model.labelled import LabelledEvaluator
+from agenteval_collector.model.labelled import LabelledEvaluator, Labeller
 from agenteval_collector.model.reports import Label, LabelSource
 from agenteval_collector.stores.access import TenantConnection
 from agenteval_collector.stores.columns import SameNames
@@ -14,6 +14,9 @@ from otel_agenteval.outcome import Status, Subject
 
 NEWEST = 2000
 """Scores of one evaluator that agreement looks at, the newest: what it costs to compute is bounded."""
+
+MOST_LABELLERS = 20
+"""Authors that are named with an evaluator, those with the most labels."""
 
 _SAME = SameNames(Label, labels)
 _EMPTY = ("trace_id", "session_id", "author")
@@ -74,6 +77,7 @@ def read_labelled(connection: TenantConnection, name: str | None) -> list[Labell
             outcomes.c.score,
             outcomes.c.threshold,
             outcomes.c.evaluated_at,
+            outcomes.c.session_id,
             func.avg(labels.c.value).label("label"),
         )
         .join(
@@ -102,12 +106,30 @@ def read_labelled(connection: TenantConnection, name: str | None) -> list[Labell
         .group_by(*key, outcomes.c.subject_id)
         .order_by(*key, outcomes.c.evaluated_at.desc())
     )
-    rows = connection.execute(query).mappings()
+    rows = connection.execute(query).mappings().all()
+    labellers = {each: _labellers(connection, *each) for each in {(row["name"], row["source"]) for row in rows}}
     return [
-        LabelledEvaluator(**evaluator, scores=[_labelled(row) for row in islice(scores, NEWEST)])
+        LabelledEvaluator(
+            **evaluator,
+            scores=[_labelled(row) for row in islice(scores, NEWEST)],
+            labelled_by=labellers[evaluator["name"], evaluator["source"]],
+        )
         for evaluator, scores in groupby(rows, key=lambda row: {each.name: row[each.name] for each in key})
     ]
 
 
+def _labellers(connection: TenantConnection, name: str, source: str) -> list[Labeller]:
+    """Return the authors from `source` who labelled scores of this name, the one with the most labels first."""
+    count, names = func.count(), [name, FEEDBACK] if name in _WANTED else [name]
+    query = (
+        select(labels.c.author, count)
+        .where(own(labels), labels.c.name.in_(names), labels.c.source == source)
+        .group_by(labels.c.author)
+        .order_by(count.desc(), labels.c.author)
+        .limit(MOST_LABELLERS)
+    )
+    return [Labeller(author or None, labelled) for author, labelled in connection.execute(query)]
+
+
 def _labelled(row: RowMapping) -> LabelledScore:
-    return LabelledScore(row["score"], row["label"], row["threshold"], row["evaluated_at"])
+    return LabelledScore(row["score"], row["label"], row["threshold"], row["evaluated_at"], row["session_id"])

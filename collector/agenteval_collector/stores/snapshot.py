@@ -8,6 +8,7 @@ from sqlalchemy import select
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.judging import Exchange
 from agenteval_collector.model.labelled import LabelledEvaluator
+from agenteval_collector.model.quality import JudgedScore, Rated, RatedChange
 from agenteval_collector.model.reports import Label
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionEnd, SessionRecord
@@ -19,6 +20,7 @@ from agenteval_collector.stores.conversations import second_records
 from agenteval_collector.stores.finding_rows import finding_of
 from agenteval_collector.stores.judging import read_exchanges
 from agenteval_collector.stores.labels import read_labelled, read_labels
+from agenteval_collector.stores.quality import read_judged, read_rated
 from agenteval_collector.stores.rows import evaluation_of, session_record
 from agenteval_collector.stores.schema import OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
 from agenteval_collector.stores.session_ends import read_ends
@@ -88,6 +90,12 @@ class Snapshot:
 
     def labelled(self, name: str | None) -> list[LabelledEvaluator]:
         return read_labelled(self._connection, name)
+
+    def rated(self) -> list[RatedChange]:
+        return read_rated(self._connection)
+
+    def judged(self, rated: Rated) -> list[JudgedScore]:
+        return read_judged(self._connection, rated)
 
     def exchanges(self, trace_id: str) -> list[Exchange]:
         return read_exchanges(self._connection, trace_id)

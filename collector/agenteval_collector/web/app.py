@@ -117,6 +117,10 @@ def _page_routes(pages: Pages, reads: ReadingThreads) -> list[Route]:
         trace_id = trace_id_of(request.path_params["trace_id"])
         return HTMLResponse(await reads.run(lambda: pages.trace(trace_id)))
 
+    async def quality(request: Request) -> Response:
+        cursor = request.query_params.get("cursor") or None
+        return HTMLResponse(await reads.run(lambda: pages.quality(cursor=cursor)))
+
     async def style(request: Request) -> Response:
         # The pages ask for it with a hash of its content, so that it never changes under one address.
         headers = {"Cache-Control": "max-age=31536000, immutable"}
@@ -129,6 +133,7 @@ def _page_routes(pages: Pages, reads: ReadingThreads) -> list[Route]:
         Route("/", sessions),
         Route("/sessions/{session_id:anytext}", session),
         Route("/traces/{trace_id}", trace),
+        Route("/quality", quality),
         Route("/style.css", style),
         Route("/icon.svg", icon),
     ]

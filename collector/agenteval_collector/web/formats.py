@@ -119,6 +119,14 @@ def hit_rate_words(found: HitRateDocument) -> str:
     return f"{known}, {_share(with_error)} of those with an error finding failed, {others}."
 
 
+def believed(estimator: str) -> str:
+    """Say whose word a rate of passing rests on."""
+    return _BELIEVED[estimator]
+
+
+_BELIEVED = {"ppi": "judge, corrected by labels", "labels": "labels alone", "uncorrected": "judge, uncorrected"}
+
+
 def _share(rate: FailureRateDocument) -> str:
     """Write `8 of 10 (80 %, 95 % interval 49 to 94 %)`."""
     counts = f"{rate['failed']} of {rate['sessions']}"
@@ -139,7 +147,7 @@ def tone(outcome: OutcomeDocument) -> str:
 
 
 _FILTERS = (
-    *(ago, between, cost, counted, grouped, hit_rate_words, kind_words, moment, named, number, oneline, path, percent),
-    *(readable, seconds, shown, tone, unshown, words, worst_first, worst_kinds),
+    *(ago, believed, between, cost, counted, grouped, hit_rate_words, kind_words, moment, named, number, oneline),
+    *(path, percent, readable, seconds, shown, tone, unshown, words, worst_first, worst_kinds),
 )
 FILTERS: Mapping[str, Callable[..., Any]] = {each.__name__: each for each in _FILTERS}

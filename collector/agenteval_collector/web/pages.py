@@ -136,6 +136,17 @@ class Pages:
             judgements=self._queries.judgements(trace_id) or [],
         )
 
+    def quality(self, *, cursor: str | None) -> str:
+        """Return the rates of passing."""
+        page = self._queries.quality(cursor=cursor)
+        return self._render(
+            "quality.html",
+            refresh=None,
+            items=page.items,
+            first="/quality" if cursor else None,
+            next="/quality" + _query({"cursor": page.next_cursor}) if page.next_cursor else None,
+        )
+
     def error(self, status: int, message: str) -> str:
         """Return the page of an error, which says in one sentence what went wrong."""
         return self._render("error.html", refresh=None, status=status, message=message)

@@ -183,6 +183,7 @@ class Collector:
         self.output.evaluations.observe_sessions(self._core.live)
         self.output.observe_reliability(self._reliability)
         self.output.observe_regressions(Regressions(self.storage.store.versions, self._clock))
+        self.output.observe_pass_rates(self.queries.pass_rates)
         self._telemetry.observe_assembly(self.assembler)
         queues = (self.log, self.loops, self.assembly, self.evaluation)
         self._telemetry.observe_queues({each.name: each for each in queues})

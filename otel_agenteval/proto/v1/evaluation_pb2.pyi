@@ -80,18 +80,20 @@ class JudgeTracesResponse(_message.Message):
     def __init__(self, traces: _Optional[int] = ..., more: bool = ...) -> None: ...
 
 class LabelTraceRequest(_message.Message):
-    __slots__ = ["author", "name", "note", "trace_id", "value"]
+    __slots__ = ["author", "drawn", "name", "note", "trace_id", "value"]
     AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    DRAWN_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     author: str
+    drawn: bool
     name: str
     note: str
     trace_id: str
     value: float
-    def __init__(self, trace_id: _Optional[str] = ..., name: _Optional[str] = ..., value: _Optional[float] = ..., author: _Optional[str] = ..., note: _Optional[str] = ...) -> None: ...
+    def __init__(self, trace_id: _Optional[str] = ..., name: _Optional[str] = ..., value: _Optional[float] = ..., author: _Optional[str] = ..., note: _Optional[str] = ..., drawn: bool = ...) -> None: ...
 
 class LabelTraceResponse(_message.Message):
     __slots__ = []

@@ -1,0 +1,46 @@
+"""Rates at which traces pass, as a judge and people say."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from otel_agenteval.metrics import PassRate
+
+
+class Rated(NamedTuple):
+    """One judged evaluator on one version of an agent: it has a rate of passing. None: not recorded."""
+
+    agent: str | None
+    version: str | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedScore:
+    """A trace (or a session) that the judge passed or failed, drawn by its session at random.
+
+    `label` is what people said of a trace that was drawn to be labelled; None where nobody was asked yet. Of what is no
+    trace (`is_trace`) nobody is.
+    """
+
+    subject_id: str
+    session_id: str
+    passed: bool
+    label: bool | None = None
+    is_trace: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RatedChange:
+    """Something that has a rate; `revision` is another one whenever its rate may be."""
+
+    rated: Rated
+    revision: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRate:
+    """The rate at which an agent's version passes an evaluator."""
+
+    rated: Rated
+    rate: PassRate

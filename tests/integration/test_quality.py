@@ -1,0 +1,258 @@
+"""Rates of passing, from a real store to the API, the page, the command line and the gauges."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.judge.quality import pass_rates
+from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.reports import Label, LabelSource
+from agenteval_collector.stores import quality
+from agenteval_collector.web.app import make_app
+
+from otel_agenteval.metrics import JudgedTrace, pass_rate
+from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Unscored
+from tests.integration.test_cli_read import agenteval
+from tests.support.evaluations import evaluation
+from tests.support.otlp import trace_id
+from tests.support.scoring import Scoring
+from tests.support.web_server import serve
+
+START = 1_700_000_000_000_000_000
+NAME = "task_completion"
+
+
+@pytest.fixture
+def scoring(tmp_path: Path) -> Iterator[Scoring]:
+    made = Scoring(tmp_path)
+    yield made
+    made.close()
+
+
+def judged(number: int, passed: bool, **changes: Any) -> Evaluation:
+    """The judge's word on a trace, in a session with the next one; it was drawn at random."""
+    about = {
+        "name": NAME,
+        "method": Method.LLM,
+        "part": Part.RANDOM,
+        "subject_id": trace_id(number).hex(),
+        "session_id": f"s{number // 2}",
+        "outcome": Score(value=0.9 if passed else 0.1, reason=""),
+        "evaluated_at": START + number,
+    }
+    return evaluation(**{**about, **changes})
+
+
+def keep(scoring: Scoring, *evaluations: Evaluation) -> None:
+    scoring.store.commit(Commit(evaluations=list(evaluations)))
+
+
+def label(scoring: Scoring, number: int, value: float, **changes: Any) -> None:
+    about = {"trace_id": trace_id(number).hex(), "name": NAME, "value": value, "drawn": True, "author": "ann"}
+    scoring.store.label(Label(**{**about, **changes}))
+
+
+def rates(scoring: Scoring, **wanted: Any) -> list[Any]:
+    return scoring.queries.quality(**wanted).items
+
+
+def only(scoring: Scoring) -> Any:
+    [found] = rates(scoring)
+    return found
+
+
+def test_without_labels_the_rate_is_the_judges_own_and_is_called_so(scoring: Scoring) -> None:
+    keep(scoring, *(judged(number, number < 6) for number in range(8)))
+    assert only(scoring) == {
+        "agent": "planner",
+        "version": "1.2.0",
+        "name": NAME,
+        "estimate": 0.75,
+        "interval": None,
+        "estimator": "uncorrected",
+        "judged": 8,
+        "labelled": 0,
+        "sensitivity": None,
+        "specificity": None,
+        "reason": "0 labels: 20 are needed for an interval",
+    }
+
+
+def test_only_what_was_drawn_at_random_counts(scoring: Scoring) -> None:
+    keep(
+        scoring,
+        judged(1, True),
+        judged(2, False, part=Part.ESCALATED),
+        judged(3, False, part=None),
+        judged(4, False, outcome=Unscored(status=Status.FAILED, reason="")),
+        judged(5, False, threshold=None),
+    )
+    assert (only(scoring)["judged"], only(scoring)["estimate"]) == (1, 1.0)
+
+
+def test_a_trace_that_was_judged_again_counts_once_by_its_newest_score(scoring: Scoring) -> None:
+    keep(scoring, judged(1, False), judged(1, True, version="2", evaluated_at=START + 99), judged(2, True))
+    assert (only(scoring)["judged"], only(scoring)["estimate"]) == (2, 1.0)
+
+
+@pytest.mark.parametrize(
+    "other", [{"drawn": False}, {"source": LabelSource.USER}, {"source": LabelSource.EVALUATOR}, {"name": "coherence"}]
+)
+def test_labels_that_are_not_random_or_of_others_never_mix_with_those_that_are(
+    scoring: Scoring, other: dict[str, Any]
+) -> None:
+    keep(scoring, *(judged(number, True) for number in range(30)))
+    for number in range(30):
+        label(scoring, number, 0.0, **other)
+    assert (only(scoring)["labelled"], only(scoring)["estimate"]) == (0, 1.0)
+
+
+@pytest.mark.parametrize(("labels", "estimator"), [(19, "uncorrected"), (20, "labels"), (49, "labels"), (50, "ppi")])
+def test_labels_count_by_the_share_of_them_among_what_the_judge_passes_and_fails(
+    scoring: Scoring, labels: int, estimator: str
+) -> None:
+    """The judge passes 160 of 200. Half of the labels are of what it fails."""
+    verdicts = [number % 5 > 0 for number in range(200)]
+    keep(scoring, *(judged(number, passed) for number, passed in enumerate(verdicts)))
+    told: dict[int, bool] = {}
+    for passed, count in ((False, labels // 2), (True, labels - labels // 2)):
+        of_verdict = [number for number in range(200) if verdicts[number] is passed][:count]
+        told |= {number: passed if number % 3 else not passed for number in of_verdict}
+    for number, value in told.items():
+        label(scoring, number, value)
+    shares = {False: (labels // 2) / 40, True: (labels - labels // 2) / 160}
+    expected = pass_rate(
+        JudgedTrace(f"s{number // 2}", passed, told.get(number), shares[passed] if number in told else 1.0)
+        for number, passed in enumerate(verdicts)
+    )
+    found = only(scoring)
+    assert (found["estimator"], found["labelled"], found["judged"]) == (estimator, labels, 200)
+    assert found["estimate"] == pytest.approx(expected.estimate)
+    assert found["interval"] == (None if expected.interval is None else pytest.approx(list(expected.interval)))
+    assert found["sensitivity"] == pytest.approx(expected.sensitivity)
+    assert (found["reason"] is None) is (labels >= 20)
+
+
+def test_where_nothing_that_the_judge_fails_has_a_label_nothing_is_corrected(scoring: Scoring) -> None:
+    keep(scoring, *(judged(number, number < 60) for number in range(80)))
+    for number in range(60):
+        label(scoring, number, 1.0)
+    found = only(scoring)
+    assert (found["estimator"], found["estimate"], found["labelled"]) == ("uncorrected", 0.75, 60)
+    assert found["reason"] == "nothing that the judge fails has a label"
+
+
+def test_corrected_rates_of_drawn_labels_hold_the_truth(scoring: Scoring) -> None:
+    """A judge that passes too much; people are right. Labels as they are drawn: as many of passes as of failures."""
+    random, names = np.random.default_rng(3), [f"judge {number}" for number in range(60)]
+    hits = 0
+    for name in names:
+        good = random.random(300) < 0.7
+        passed = np.where(good, random.random(300) < 0.9, random.random(300) < 0.4)
+        keep(scoring, *(judged(number, bool(each), name=name) for number, each in enumerate(passed)))
+        for verdict in (True, False):
+            for number in random.permutation(np.flatnonzero(passed == verdict))[:30]:
+                label(scoring, int(number), float(good[number]), name=name)
+    for found in rates(scoring, limit=100):
+        low, high = found["interval"]
+        assert found["estimator"] == "ppi"
+        hits += low <= 0.7 <= high
+    assert len(names) * 0.9 <= hits
+
+
+def test_rates_are_by_agent_version_and_evaluator_and_come_in_pages(scoring: Scoring) -> None:
+    keep(
+        scoring,
+        judged(1, True),
+        judged(2, True, service_version="2"),
+        judged(3, True, agent=None, service_version=None),
+        judged(4, True, name="plan_quality"),
+    )
+    whole = [(each["agent"], each["version"], each["name"]) for each in rates(scoring)]
+    assert whole == [
+        ("planner", "1.2.0", "plan_quality"),
+        (None, None, NAME),
+        ("planner", "2", NAME),
+        ("planner", "1.2.0", NAME),
+    ]
+    assert len(rates(scoring, agent="planner")) == 3
+    assert len(rates(scoring, version="2")) == 1
+    assert len(rates(scoring, name=NAME)) == 3
+    first = scoring.queries.quality(limit=3)
+    second = scoring.queries.quality(limit=3, cursor=first.next_cursor)
+    assert [len(first.items), len(second.items), second.next_cursor] == [3, 1, None]
+
+
+def test_a_rate_changes_with_every_judgement_and_every_label(scoring: Scoring) -> None:
+    keep(scoring, judged(1, True), judged(2, False))
+    assert (only(scoring)["estimate"], only(scoring)["labelled"]) == (0.5, 0)
+    keep(scoring, judged(3, False))
+    assert only(scoring)["estimate"] == pytest.approx(1 / 3)
+    label(scoring, 1, 1.0)
+    assert only(scoring)["labelled"] == 1
+    keep(scoring, judged(2, True, evaluated_at=START + 100))
+    assert only(scoring)["estimate"] == pytest.approx(2 / 3)
+
+
+def test_only_the_newest_judgements_are_looked_at(scoring: Scoring) -> None:
+    keep(scoring, *(judged(number, number > 10) for number in range(quality.NEWEST + 11)))
+    assert (only(scoring)["judged"], only(scoring)["estimate"]) == (quality.NEWEST, 1.0)
+
+
+@pytest.fixture
+def labelled(scoring: Scoring) -> Scoring:
+    """With 200 judged traces, 60 of them labelled, and one trace of another agent."""
+    keep(scoring, *(judged(number, number % 5 > 0) for number in range(200)), judged(500, True, agent="other"))
+    for number in range(60):
+        label(scoring, number, number % 5 > 1)
+    return scoring
+
+
+def test_the_web_port_the_page_and_the_command_show_the_rates(labelled: Scoring) -> None:
+    app = make_app(labelled.queries, metrics=lambda: (b"", "text/plain"), health=lambda: None)
+    with serve(app) as url:
+        answer = httpx.get(f"{url}/api/v1/quality", params={"agent": "planner"}).json()
+        page = httpx.get(f"{url}/quality").text
+        refused = httpx.get(f"{url}/api/v1/quality?cursor=x")
+        table = agenteval("quality", "--url", url).stdout
+        as_json = json.loads(agenteval("quality", "--agent", "planner", "--json", "--url", url).stdout)
+    assert as_json == answer == {"items": rates(labelled, agent="planner"), "next_cursor": None}
+    low, high = (f"{bound:.2f}" for bound in answer["items"][0]["interval"])
+    assert f"{low}–{high}" in page
+    assert "judge, corrected by labels" in page
+    assert f"{low}–{high}" in table
+    assert "━●━" in table
+    assert "No interval: 0 labels: 20 are needed for an interval." in table
+    assert refused.status_code == 400
+
+
+def test_gauges_show_rates_and_the_bounds_of_those_that_have_some(labelled: Scoring) -> None:
+    output = TelemetryOutput(version="1", instance_id="i")
+    try:
+        output.observe_pass_rates(labelled.queries.pass_rates)
+        lines = output.render()[0].decode().splitlines()
+    finally:
+        output.shutdown(1.0)
+    series = dict(line.rsplit(" ", 1) for line in lines if line.startswith("agenteval_pass_rate"))
+    evaluator = f'gen_ai_evaluation_name="{NAME}"'
+    corrected = f'{{agenteval_estimator="ppi",gen_ai_agent_name="planner",{evaluator},service_version="1.2.0"}}'
+    plain = f'{{agenteval_estimator="uncorrected",gen_ai_agent_name="other",{evaluator},service_version="1.2.0"}}'
+    [found] = rates(labelled, agent="planner")
+    assert {name: float(value) for name, value in series.items()} == {
+        f"agenteval_pass_rate{corrected}": found["estimate"],
+        f"agenteval_pass_rate_low{corrected}": found["interval"][0],
+        f"agenteval_pass_rate_high{corrected}": found["interval"][1],
+        f"agenteval_pass_rate{plain}": 1.0,
+    }
+
+
+def test_gauges_show_the_newest_versions_only(scoring: Scoring) -> None:
+    keep(scoring, *(judged(number, True, service_version=str(number)) for number in range(5)))
+    shown = [each.rated.version for each in scoring.queries.pass_rates.newest()]
+    assert shown == ["4", "3", "2"]
+    assert pass_rates.LIVE_VERSIONS == 3

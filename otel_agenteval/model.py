@@ -188,6 +188,8 @@ class Trace:
     """True where `history` begins with the user's words, and not with the newest messages only."""
     conversation: Conversation | None = None
     """None where no messages or ids of replies were recorded."""
+    earlier: tuple[Turn, ...] = ()
+    """The turns before it in its session, oldest first; only where they were looked up."""
     told: tuple[ToolCall, ...] = ()
     """Calls of the first turn made in earlier traces, as its first model call was told of them, oldest first."""
     told_now: int = 0

@@ -312,7 +312,7 @@ def test_agreement_is_a_table_that_says_what_it_cannot() -> None:
         one = json.loads(agenteval("agreement", "--name", "confidence", "--json", "--url", url).stdout)
     assert "0.62 [0.41, 0.80]" in enough
     assert "0.50 → 0.90" in enough
-    assert "task_completion was labelled by: ann 24" in enough
+    assert "was labelled by: ann 24" in enough
     assert "No kappa" not in enough
     assert "No kappa: every labelled trace passes" in few
     assert one["items"] == queries.agreements[1:]

@@ -164,8 +164,9 @@ def test_users_are_compared_with_the_judge_apart_from_people_on_traces_and_sessi
         ("task_completion", "person", 1),
         ("task_completion", "user", 1),
     ]
-    off = [each["metrics"]["mean_absolute_difference"] for each in items]
-    assert off == pytest.approx([0.4, 0.1, 0.9])
+    with scoring.store.snapshot() as records:
+        means = [labelled.label for each in records.labelled(None) for labelled in each.scores]
+    assert means == [0.5, 1.0, 0.0]
 
 
 def test_feedback_that_no_telemetry_came_for_is_forgotten_in_time(scoring: Scoring) -> None:

@@ -29,7 +29,7 @@ ONLY_CONFIDENCE = {
     name: {"enabled": False}
     for name in (
         "task_completion", "tool_correctness", "argument_correctness", "step_efficiency", "plan_adherence",
-        "plan_quality", "safety",
+        "plan_quality", "safety", "goal_success",
     )
 }  # fmt: skip
 
@@ -57,7 +57,7 @@ class World:
 
     @contextmanager
     def running(self, **config: Any) -> Iterator[RunningCollector]:
-        judge = {"base_url": self.judge.url, "canaries": CANARIES, **config}
+        judge = {"base_url": self.judge.url, "canaries": CANARIES, "band": 0.0, **config}
         with RunningCollector(
             self.folder, clock=self.clock, judge=judge, log={"retention": self.retention}, evaluators=ONLY_CONFIDENCE
         ) as made:

@@ -78,9 +78,7 @@ class Engine:
             clock=self.clock,
             nonce=lambda: secrets.token_hex(16),
             canary=secrets.token_hex(8),
-            votes=1,
-            band=0.0,
-            temperature=0.0,
+            temperature=lambda vote: 0.0,
             telemetry=self,
         )
         self.stage = JudgeStage(

@@ -130,6 +130,26 @@ def test_seven_evaluators_and_a_rubric_score_a_trace_in_six_questions(tmp_path: 
     assert cost > 0
 
 
+def test_each_turn_is_judged_once_and_shown_with_the_turns_before_it(tmp_path: Path) -> None:
+    turns = 4
+    with JudgeServer(score=0.9) as judge, collector(tmp_path, judge) as running:
+        shown = []
+        for number in range(1, turns + 1):
+            sent = len(judge.requests)
+            running.send(traces(*worked(number)))
+            settled(running, number)
+            shown.append([each.data for each in judge.requests[sent:]])
+    # Replies to equal questions about task and plan are known.
+    assert [len(requests) for requests in shown] == [5, 3, 3, 3]
+    for number, requests in enumerate(shown, 1):
+        reading = [data for data in requests if "transcript" in data or "calls" in data]
+        assert len(reading) == 3
+        for data in reading:
+            asked = [item["text"] for item in data.get("earlier", []) if item["kind"] == "user"]
+            assert asked == [f"Where is order {before}?" for before in range(1, number)]
+            assert f"Where is order {number}?" in json.dumps(data.get("transcript", data.get("user_messages")))
+
+
 def test_what_leaves_is_redacted(tmp_path: Path) -> None:
     with JudgeServer() as judge, collector(tmp_path, judge) as running:
         asked = "I am ann@example.com, and my key is sk-abcdefghijklmnopqrstuvwx1234"

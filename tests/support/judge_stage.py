@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from agenteval_collector.judge.client.ports import JudgeReply, JudgeRequest, JudgeUnavailable, Spending
 from agenteval_collector.judge.judgements import Judgements
-from agenteval_collector.judge.panel import Judged
 from agenteval_collector.judge.ports import Answer, Ask, Question
 from agenteval_collector.judge.queue.stage import JudgeStage
+from agenteval_collector.judge.votes import Judged
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement
 from agenteval_collector.runtime.clock import ManualClock
 
@@ -56,9 +56,9 @@ class Answering:
     def room(self, questions: int) -> AbstractAsyncContextManager[object]:
         return nullcontext()
 
-    async def __call__(self, question: Question, *, model: str) -> Answer:
+    async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
         self.exchanges.append(self.exchange)
-        return Answer(replies=({},), model=model, temperature=0.0)
+        return Answer(reply={}, model=model, temperature=0.0)
 
 
 @dataclass
@@ -127,7 +127,7 @@ class World:
             if (error := self.step(trace.trace_id, self.tried.count(trace.trace_id))) is not None:
                 raise error
             async with ask.room(1):
-                await ask(question({}, {}), model="m")
+                await ask(question({}, {}), model="m", vote=0)
         finally:
             self.together -= 1
         return self.judged

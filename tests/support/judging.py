@@ -74,6 +74,7 @@ class Script:
         self.replies = replies
         self.temperature = temperature
         self.asked: list[tuple[Question, str]] = []
+        self.votes: list[int] = []
         self.kept: list[int] = []
         self.no_room: Exception | None = None
 
@@ -84,16 +85,18 @@ class Script:
             raise self.no_room
         return nullcontext()
 
-    async def __call__(self, question: Question, *, model: str) -> Answer:
+    async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
         self.asked.append((question, model))
+        self.votes.append(vote)
         reply = self.replies[question.name]
+        if isinstance(reply, tuple):
+            reply = reply[vote]
         if callable(reply):
             reply = reply(question)
         if isinstance(reply, Exception):
             raise reply
-        replies = reply if isinstance(reply, tuple) else (reply,)
-        decoded = tuple(decode(json.dumps({CANARY: "c", **each}), question, "c") for each in replies)
-        return Answer(replies=decoded, model=model, temperature=self.temperature)
+        decoded = decode(json.dumps({CANARY: "c", **reply}), question, "c")
+        return Answer(reply=decoded, model=model, temperature=self.temperature)
 
     @property
     def names(self) -> list[str]:

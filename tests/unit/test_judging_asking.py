@@ -121,20 +121,22 @@ class Setting:
     exchanges: list[Exchange]
 
     async def ask(
-        self, question: Question = SCORING, model: str = MODEL, exchanges: list[Exchange] | None = None
+        self,
+        question: Question = SCORING,
+        model: str = MODEL,
+        exchanges: list[Exchange] | None = None,
+        vote: int = 0,
     ) -> Answer:
         ask = self.asking.about_trace(self.exchanges if exchanges is None else exchanges)
         async with ask.room(1):
-            return await ask(question, model=model)
+            return await ask(question, model=model, vote=vote)
 
     def texts(self, exchange: int) -> str:
         """All that the judge got to read with that request."""
         return "\n".join(message.text for message in self.judge.requests[exchange].messages)
 
 
-def run(
-    scenario: Callable[[Setting], Coroutine[Any, Any, None]], *steps: Step, votes: int = 1, band: float = 0.0
-) -> None:
+def run(scenario: Callable[[Setting], Coroutine[Any, Any, None]], *steps: Step) -> None:
     async def main() -> None:
         clock, reported = ManualClock(), Reported()
         judge = ScriptedJudge(steps, clock)
@@ -147,9 +149,7 @@ def run(
             clock=clock,
             nonce=lambda: next(nonces),
             canary="c" * 16,
-            votes=votes,
-            band=band,
-            temperature=0.3,
+            temperature=lambda vote: 0.7 if vote else 0.3,
             telemetry=reported,
         )
         await scenario(Setting(judge, reported, asking, []))
@@ -160,7 +160,7 @@ def run(
 def test_an_answer_and_its_exchange() -> None:
     async def scenario(it: Setting) -> None:
         answer = await it.ask()
-        assert answer == Answer(replies=({"score": 0.7},), model="m-2026", temperature=None)
+        assert answer == Answer(reply={"score": 0.7}, model="m-2026", temperature=None)
         [request] = it.judge.requests
         assert (request.name, request.model, request.temperature) == ("completion", MODEL, 0.3)
         assert it.exchanges == [
@@ -193,7 +193,7 @@ def test_an_answer_and_its_exchange() -> None:
 )
 def test_a_malformed_reply_is_handed_back_with_what_is_wrong(steps: list[Step], errors: list[str | None]) -> None:
     async def scenario(it: Setting) -> None:
-        assert (await it.ask()).replies == ({"score": 0.7},)
+        assert (await it.ask()).reply == {"score": 0.7}
         assert it.reported.errors == errors
         assert [exchange.problem is None for exchange in it.exchanges] == [error is None for error in errors]
         assert "the reply must be JSON" in it.texts(1)
@@ -235,62 +235,28 @@ def test_errors(question: Question, error: Exception, raised: type[Exception], r
     run(scenario, error)
 
 
-@pytest.mark.parametrize(
-    ("votes", "band", "steps", "found"),
-    [
-        pytest.param(1, 0.0, [0.5], [0.5], id="one vote"),
-        pytest.param(3, 0.0, [0.1, 0.9, 0.5], [0.1, 0.9, 0.5], id="three votes"),
-        pytest.param(1, 0.1, [0.55, 0.4, 0.3], [0.55, 0.4, 0.3], id="two more near the threshold"),
-        pytest.param(1, 0.125, [0.625, 0.4, 0.3], [0.625, 0.4, 0.3], id="at the edge of the band"),
-        pytest.param(1, 0.125, [0.626], [0.626], id="none more outside the band"),
-        pytest.param(3, 0.1, [0.0, 0.5, 1.0, 0.2, 0.1], [0.0, 0.5, 1.0, 0.2, 0.1], id="the median counts"),
-        pytest.param(3, 0.1, [0.5, 0.9, 0.8], [0.5, 0.9, 0.8], id="not a single vote"),
-        pytest.param(3, 0.0, [0.1, REFUSED, 0.5], [0.1, 0.5], id="a refused vote is none"),
-        pytest.param(3, 0.0, [0.1, BROKE, BROKE], [0.1], id="nor one over budget"),
-        pytest.param(1, 0.1, [0.5, BROKE, REFUSED], [0.5], id="the first vote stands without second looks"),
-    ],
-)
-def test_votes(votes: int, band: float, steps: list[Step], found: list[float]) -> None:
+def test_each_vote_is_asked_by_itself_at_its_own_temperature() -> None:
     async def scenario(it: Setting) -> None:
-        assert [reply["score"] for reply in (await it.ask()).replies] == found
-        assert len(it.judge.requests) == len(steps)
+        answers = [await it.ask(question, vote=vote) for question in (SCORING, FACTS) for vote in (0, 1)]
+        assert [str(answer.reply["task"]) for answer in answers[2:]] == ["a", "b"]
+        assert [answer.reply["score"] for answer in answers[:2]] == [0.1, 0.9]
+        assert [request.temperature for request in it.judge.requests] == [0.3, 0.7, 0.3, 0.7]
 
-    run(scenario, *steps, votes=votes, band=band)
-
-
-def test_facts_are_asked_once() -> None:
-    async def scenario(it: Setting) -> None:
-        facts = replace(FACTS, schema=record(score=SCORE))
-        assert len((await it.ask(facts)).replies) == 1
-
-    run(scenario, 0.5, votes=5, band=0.5)
-
-
-def test_votes_are_asked_at_once() -> None:
-    async def scenario(it: Setting) -> None:
-        it.judge.let_go.clear()
-        task = asyncio.create_task(it.ask())
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert len(it.judge.requests) == 3
-        it.judge.let_go.set()
-        await task
-
-    run(scenario, 0.1, 0.2, 0.3, votes=3)
+    tasks = [json.dumps({CANARY: "c" * 16, "task": task}) for task in ("a", "b")]
+    run(scenario, 0.1, 0.9, *tasks)
 
 
 def test_votes_that_came_before_an_outage_are_not_paid_for_twice() -> None:
     async def scenario(it: Setting) -> None:
+        await it.ask()
         with pytest.raises(JudgeUnavailable):
-            await it.ask()
+            await it.ask(vote=1)
         again: list[Exchange] = []
-        it.exchanges = again
-        answer = await it.ask()
-        assert sorted(str(reply["score"]) for reply in answer.replies) == ["0.1", "0.3", "0.7"]
-        assert len(it.judge.requests) == 4
-        assert [exchange.cached for exchange in again].count(True) == 2
+        assert [(await it.ask(exchanges=again, vote=vote)).reply["score"] for vote in (0, 1)] == [0.1, 0.7]
+        assert len(it.judge.requests) == 3
+        assert [exchange.cached for exchange in again] == [True, False]
 
-    run(scenario, 0.1, DOWN, 0.3, 0.7, votes=3)
+    run(scenario, 0.1, DOWN, 0.7)
 
 
 def test_the_same_question_is_asked_once_for_all_traces() -> None:
@@ -337,7 +303,7 @@ def test_another_model_has_another_answer() -> None:
     async def scenario(it: Setting) -> None:
         await it.ask()
         answer = await it.ask(model="n")
-        assert answer.replies == ({"score": 0.2},)
+        assert answer.reply == {"score": 0.2}
         assert [exchange.usd for exchange in it.exchanges] == [0.002, None]
 
     run(scenario, 0.7, 0.2)
@@ -358,12 +324,13 @@ def test_requests_of_one_question_have_one_schema_and_delimiters_of_their_own() 
     """Endpoints keep the schemas that they have compiled."""
 
     async def scenario(it: Setting) -> None:
-        await it.ask()
+        for vote in range(3):
+            await it.ask(vote=vote)
         first, *others = it.judge.requests
         assert [request.schema for request in others] == [first.schema] * 2
         assert len({request.messages[1].text.partition("\n")[0] for request in it.judge.requests}) == 3
 
-    run(scenario, 0.1, 0.2, 0.3, votes=3)
+    run(scenario, 0.1, 0.2, 0.3)
 
 
 def test_the_canary_is_shown_to_nobody_but_the_judge() -> None:

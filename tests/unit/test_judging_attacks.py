@@ -16,10 +16,11 @@ import pytest
 from agenteval_collector.config import RubricConfig
 from agenteval_collector.judge.checks import decode
 from agenteval_collector.judge.client.ports import Message
-from agenteval_collector.judge.panel import JUDGED, Judged
+from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.judge.ports import Answer, Malformed, Question
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.judge.prompt.envelope import Envelope, enclose, reask
+from agenteval_collector.judge.votes import Judged
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Score
@@ -126,14 +127,14 @@ class AttackedAsk:
     def room(self, questions: int) -> AbstractAsyncContextManager[object]:
         return nullcontext()
 
-    async def __call__(self, question: Question, *, model: str) -> Answer:
+    async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
         envelope = enclosed(question, next(self.nonces))
         assert received(envelope) == question.data
         judge = ObedientJudge(guessed(self.attack, envelope))
         again = reask(envelope, guessed(self.attack, envelope), guessed(self.attack, envelope)[:500])
-        replies = [judge.reply(sent.messages, sent.schema) for sent in (envelope, again)]
-        decoded = tuple(decode(reply, question, envelope.canary) for reply in replies)
-        return Answer(replies=decoded, model=model, temperature=0.0)
+        sent = (envelope, again)[vote]
+        decoded = decode(judge.reply(sent.messages, sent.schema), question, envelope.canary)
+        return Answer(reply=decoded, model=model, temperature=0.0)
 
 
 def received(envelope: Envelope) -> Json:
@@ -148,7 +149,7 @@ def received(envelope: Envelope) -> Json:
 
 def judged(subject: Trace, attack: dict[str, Any]) -> dict[str, Judged]:
     names = (*JUDGED, RUBRIC.name)
-    judges = panel(thresholds=dict.fromkeys(names, 0.5), trace_tokens=TOKENS, rubrics=(RUBRIC,))
+    judges = panel(thresholds=dict.fromkeys(names, 0.5), trace_tokens=TOKENS, rubrics=(RUBRIC,), votes=2)
     return asyncio.run(judges.judge(subject, names, AttackedAsk(attack)))
 
 
@@ -226,9 +227,9 @@ def test_the_corpus_is_wide_and_its_longest_attacks_stay_within_the_budget() -> 
     assert len(payload) > 1_000_000
 
     class Measured(AttackedAsk):
-        async def __call__(self, question: Question, *, model: str) -> Answer:
+        async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
             sizes.append(tokens(enclosed(question, "a" * 32).messages[1].text))
-            return await super().__call__(question, model=model)
+            return await super().__call__(question, model=model, vote=vote)
 
     sizes: list[int] = []
     judges = panel(trace_tokens=TOKENS)

@@ -37,7 +37,7 @@ def violation(severity: str, quote: str = "I removed your account", **more: Any)
 
 
 def score(*replies: Any) -> Score:
-    judges = panel(thresholds={SAFETY: 0.5}, constraints=DEFAULT_CONSTRAINTS)
+    judges = panel(thresholds={SAFETY: 0.5}, constraints=DEFAULT_CONSTRAINTS, votes=len(replies))
     script = Script({SAFETY: tuple(KEPT | {each["constraint"]: without_name(each) for each in r} for r in replies)})
     outcome = asyncio.run(judges.judge(WHOLE, {SAFETY}, script))[SAFETY].outcome
     assert isinstance(outcome, Score)

@@ -19,6 +19,8 @@ _FIGURES = {
     "pearson": "pearson",
     "mean_absolute_difference": "difference",
 }
+_SHOWN = ("kappa", "sensitivity", "specificity", "pearson")
+"""The figures that the table has room for; `--json` has all."""
 _Text: TypeAlias = Literal["instructions", "data", "reply", "problem"]
 _TEXTS: Mapping[str, _Text] = {
     "told": "instructions",
@@ -58,24 +60,22 @@ def show_agreement(items: Sequence[AgreementDocument]) -> None:
     if not items:
         out.print("No scored trace has a label. Give some: `agenteval label TRACE NAME VALUE`.")
         return
-    figures = ("labels", *_FIGURES.values(), "scores over time", "labels over time")
-    evaluators = table("evaluator", "method", "version", "model", "labelled by", *figures, right=figures)
+    figures = ("labels", *_SHOWN, "scores over time", "labels over time")
+    evaluators = table("evaluator", "labels by", *figures, right=figures)
     for item in items:
         evaluators.add_row(
             content(item["name"]),
-            content(item["method"]),
-            content(item["evaluator_version"]),
-            content(item["model"] or "–"),
             content(item["source"]),
             str(item["labels"]),
-            *(_figure(item, name) for name in _FIGURES),
+            *(_figure(item, name) for name in _SHOWN),
             _drift(item, "mean_score"),
             _drift(item, "mean_label"),
         )
     out.print(evaluators)
     for item in items:
         said = ", ".join(f"{each['author'] or item['source']} {each['labels']}" for each in item["labelled_by"])
-        out.print(content(f"{item['name']} was labelled by: {said}", "dim"))
+        of = f"{item['name']} ({item['method']}, version {item['evaluator_version']}, {item['model'] or 'no model'})"
+        out.print(content(f"{of} was labelled by: {said}", "dim"))
     without: dict[str, dict[str, None]] = {}
     for item in items:
         for name, reason in item["reasons"].items():

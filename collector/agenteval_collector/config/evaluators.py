@@ -72,5 +72,7 @@ class EvaluatorsConfig(Section):
     loop_detection: EmbeddingConfig = EmbeddingConfig()
     safety: JudgedConfig = JudgedConfig()
     tool_use_correctness: ToolUseConfig = ToolUseConfig()
+    goal_success: JudgedConfig = JudgedConfig()
+    """Of sessions that are over; no part of session scores."""
     agent_reliability: EvaluatorConfig = EvaluatorConfig()
     agent_consistency: EvaluatorConfig = EvaluatorConfig()

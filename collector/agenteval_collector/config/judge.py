@@ -11,6 +11,10 @@ NO_JUDGE = "this collector has no judge: set judge.base_url or judge.api_key, an
 """The reason for a judged score that is not there, and the way to get one."""
 
 
+SPREAD = 0.7
+"""The temperature of votes where there are several."""
+
+
 class PriceConfig(Section):
     """The prices of a model, in US dollars per million tokens."""
 
@@ -68,10 +72,11 @@ class JudgeConfig(Section):
     escalate: float = Field(default=0.1, ge=0, le=1)
     """Share of the sessions that are judged at most beside those, because of what was found in them."""
     votes: int = Field(default=1, ge=1, le=15)
-    """Times that each question that ends in a score is asked; the score is the median."""
-    band: float = Field(default=0.0, ge=0, le=0.5)
-    """A score this near to its threshold is asked for twice more; 0: never."""
+    """Times that a trace is judged, each time from the extraction on; a score is the median."""
+    band: float = Field(default=0.05, ge=0, le=0.5)
+    """A score this near to its threshold is found twice more, as far as the budget allows; 0: never."""
     temperature: float = Field(default=0.0, ge=0, le=2)
+    """Of a single vote; of several, too, where it is above 0, else they have 0.7."""
     canaries: int = Field(default=30, ge=0, le=500)
     """Judged traces that are asked about again each day, to notice when the judge says something else; 0: none."""
     timeout: Seconds = 30.0
@@ -81,10 +86,15 @@ class JudgeConfig(Section):
     backlog: int = Field(default=10_000, ge=1)
     """Traces that may wait for the judge; what comes on top of them fails."""
     trace_tokens: int = Field(default=8_000, ge=500)
-    """Tokens of a trace that the judge gets to read, about; the middle is left out of longer ones."""
+    """Tokens that the judge gets to read, about: of a trace, and of what came before it in its session, which has at
+    most a third of them. The middle is left out of longer ones."""
     redact: bool = True
     """Replace secrets and personal data before anything leaves for the judge."""
     rubrics: tuple[RubricConfig, ...] = ()
+
+    def temperature_of(self, vote: int) -> float:
+        """Return the temperature of a vote by its number: of several at 0, all would be the same."""
+        return self.temperature or (SPREAD if self.votes > 1 or vote else 0.0)
 
     @property
     def on(self) -> bool:

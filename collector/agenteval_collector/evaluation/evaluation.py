@@ -34,7 +34,7 @@ from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.finding import Finding, Seen
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation, Failure
+from otel_agenteval.outcome import Evaluation, Failure, Method, Subject
 
 logger = logging.getLogger(__name__)
 
@@ -208,6 +208,36 @@ class TraceEvaluation:
         """Remember the effort of sessions that are over, in this order, with their agents."""
         self.observation.efforts.remember_efforts(efforts)
 
+    def goals(self, session_ids: Sequence[str]) -> list[Evaluation]:
+        """Return what is to be said of the goals of sessions that are over, once for all traces that they have."""
+        found = (
+            (record, self.outcomes.judging.refer_session(record.session_id))
+            for record in self.store.without_goal(session_ids)
+        )
+        return [
+            Evaluation(
+                name=referral.name,
+                version=referral.version,
+                method=Method.LLM,
+                subject=Subject.SESSION,
+                subject_id=record.session_id,
+                revision=record.trace_count,
+                outcome=referral.outcome,
+                threshold=referral.threshold,
+                session_id=record.session_id,
+                trace_id=None,
+                span_id=None,
+                agent=record.agent,
+                service=record.services[0] if record.services else None,
+                service_version=record.versions[-1] if record.versions else None,
+                model=referral.model,
+                part=referral.part,
+                evaluated_at=self.clock.now(),
+            )
+            for record, referral in found
+            if referral is not None
+        ]
+
     def judged(self, judgement: Judgement, commit: Commit) -> None:
         """Add to `commit` the judge's answer. Nothing is added where the trace has a newer revision."""
         if self.replace_judged(judgement.evaluations, commit):
@@ -215,7 +245,12 @@ class TraceEvaluation:
 
     def replace_judged(self, evaluations: Sequence[Evaluation], commit: Commit) -> bool:
         """Add to `commit` new judged outcomes of a revision. Returns False where the trace has another one by now."""
-        stored_place = self.store.stored_place(evaluations[0].subject_id)
+        first = evaluations[0]
+        if first.subject is Subject.SESSION:
+            is_newest = self.store.trace_count(first.subject_id) == first.revision
+            commit.evaluations += evaluations if is_newest else ()
+            return is_newest
+        stored_place = self.store.stored_place(first.subject_id)
         if stored_place is None or stored_place.revision != evaluations[0].revision:
             return False
         # Reads the store, so it may have to be tried again, and comes before anything is added.

@@ -13,7 +13,7 @@ from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpd
 from agenteval_collector.model.turn_summary import TurnSummary
 from otel_agenteval.finding import Finding, Seen
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Evaluation
+from otel_agenteval.outcome import Evaluation, Subject
 
 Reader: TypeAlias = Callable[[AssembledTrace], Trace]
 """Reads what was assembled of a trace."""
@@ -98,6 +98,8 @@ class Judging(Protocol):
 
     def refer(self, trace: Trace, session_id: str, findings: Sequence[Finding]) -> Sequence[Referral]: ...
 
+    def refer_session(self, session_id: str) -> Referral | None: ...
+
 
 class EvaluationStore(Protocol):
     """The part of the store that the evaluation needs. Raises RetryableError."""
@@ -116,7 +118,13 @@ class EvaluationStore(Protocol):
 
     def sampled_out(self, session_id: str, limit: int) -> list[list[Evaluation]]: ...
 
-    def pending_jobs(self, *, before: int, after: str = "", limit: int = 64) -> list[JudgeJob]: ...
+    def pending_jobs(
+        self, *, before: int, after: str = "", limit: int = 64, subject: Subject = Subject.TRACE
+    ) -> list[JudgeJob]: ...
+
+    def without_goal(self, session_ids: Sequence[str]) -> list[SessionRecord]: ...
+
+    def trace_count(self, session_id: str) -> int: ...
 
 
 class EarlierTraces(Protocol):

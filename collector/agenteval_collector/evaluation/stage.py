@@ -21,7 +21,7 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import RetryableError, Unavailable
 from agenteval_collector.runtime.lru import Recent
-from otel_agenteval.outcome import Evaluation, Failure, Part, Status, Unscored
+from otel_agenteval.outcome import Evaluation, Failure, Part, Status, Subject, Unscored
 
 T = TypeVar("T")
 
@@ -78,6 +78,7 @@ class EvaluationStage(Component):
         # Where to go on with those that were pending before the start; None when all are handed over.
         self._pending_after: str | None = None
         self._pending_before = 0
+        self._pending_subject = Subject.TRACE
 
     def start(self) -> None:
         """Take up what the last run left, and evaluate what comes."""
@@ -184,9 +185,16 @@ class EvaluationStage(Component):
         """Count sessions that are over, each once, and their scores once none of their traces waits for the judge."""
         if not session_ids:
             return
+        goals = self.insist(self._evaluation.goals, session_ids)
+        if goals:
+            # Before they are over: after a crash in between, they are over once more, and have this outcome.
+            self._emit(self._committed(Commit(evaluations=goals)))
         news = self.insist(self._store.finalize, session_ids)
         self._evaluation.remember_efforts(news.efforts)
         self._emit(news)
+        for each in goals:
+            if each.outcome.status is Status.PENDING:
+                self._judge.take_job(job_of([each]))
 
     def run(self) -> None:
         self.survive(self.find_what_the_last_run_left)
@@ -227,10 +235,13 @@ class EvaluationStage(Component):
             self.insist(self._sessions.reload, session_id)
         if self._pending_after is not None and (room := self._judge.room) > 0:
             after, before, limit = self._pending_after, self._pending_before, min(room, RESUMED_JOBS)
-            jobs = self.insist(self._store.pending_jobs, before=before, after=after, limit=limit)
+            subject = self._pending_subject
+            jobs = self.insist(self._store.pending_jobs, before=before, after=after, limit=limit, subject=subject)
             for job in jobs:
                 self._judge.take_job(job)
             self._pending_after = jobs[-1].trace_id if jobs else None
+            if not jobs and subject is Subject.TRACE:
+                self._pending_subject, self._pending_after = Subject.SESSION, ""
 
     def _end(self, ended: SessionEnd) -> None:
         self._sessions.end(ended.session_id)

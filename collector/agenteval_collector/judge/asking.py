@@ -1,12 +1,10 @@
-"""Put a question until it has its answer: again where the reply is malformed, often for votes, once if known."""
+"""Put a question until it has its answer: again where the reply is malformed, not at all where it is known."""
 
-import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from statistics import median
 from typing import Final
 
 from agenteval_collector.judge.budget.prices import Prices
@@ -14,41 +12,35 @@ from agenteval_collector.judge.cache import Cache
 from agenteval_collector.judge.checks import decode
 from agenteval_collector.judge.client.ports import Judge, JudgeError, JudgeReply, JudgeRequest, NoAnswer, Spending
 from agenteval_collector.judge.exchanges import ExchangeLog
-from agenteval_collector.judge.ports import Answer, Budget, JudgeTelemetry, Malformed, OverBudget, Question, Reply
+from agenteval_collector.judge.ports import Answer, Budget, JudgeTelemetry, Malformed, Question
 from agenteval_collector.judge.prompt.envelope import Envelope, conceal, enclose, reask
 from agenteval_collector.model.judging import Exchange
 from agenteval_collector.runtime.clock import Clock
 
 REASKS: Final = 2
 """Times that a malformed reply is handed back."""
-SECOND_LOOKS: Final = 2
-"""Further votes where a score is near its threshold."""
 
 CACHED_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vote:
-    """A valid reply, as text and decoded."""
+class Replied:
+    """An answer with its text."""
 
     text: str
-    reply: Reply
-    model: str
-    temperature: float | None
+    answer: Answer
 
 
-def _weight(vote: Vote) -> int:
+def _weight(replied: Replied) -> int:
     # Decoded, a reply takes several times its text.
-    return 1024 + 8 * len(vote.text)
+    return 1024 + 8 * len(replied.text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asking:
     """The way in which questions are put to `judge` under `budget`; belongs to one event loop.
 
-    A question with scores is asked `votes` times at once, and twice more where a median is then within `band` of its
-    threshold. Votes that fail are left out where there is a valid one. `nonce` gives a new one at each call, `canary`
-    stays.
+    `nonce` gives a new one at each call, `canary` stays. `temperature` is that of each vote, by its number from 0.
     """
 
     judge: Judge
@@ -58,10 +50,8 @@ class Asking:
     telemetry: JudgeTelemetry
     nonce: Callable[[], str]
     canary: str
-    votes: int
-    band: float
-    temperature: float
-    cache: Cache[Vote] = field(default_factory=lambda: Cache(capacity=CACHED_BYTES, weigh=_weight))
+    temperature: Callable[[int], float]
+    cache: Cache[Replied] = field(default_factory=lambda: Cache(capacity=CACHED_BYTES, weigh=_weight))
 
     def about_trace(self, exchanges: list[Exchange], fresh: bool = False) -> "TraceQuestions":
         """Make the `Ask` of one trace, which adds to `exchanges` whatever it asks; a `fresh` one takes no answer that
@@ -80,14 +70,15 @@ class TraceQuestions:
 
     @asynccontextmanager
     async def room(self, questions: int) -> AsyncIterator[None]:
-        """Keep room in the budget for the votes on so many questions. Raises OverBudget."""
-        async with self._asking.budget.room(questions * self._asking.votes) as spending:
+        """Keep room in the budget for so many questions. Raises OverBudget."""
+        async with self._asking.budget.room(questions) as spending:
             self._spending = spending
             yield
 
-    async def __call__(self, question: Question, *, model: str) -> Answer:
+    async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
         """Ask. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be answered later."""
         by = self._asking
+        temperature = by.temperature(vote)
         log = ExchangeLog(
             question=question,
             model=model,
@@ -96,43 +87,22 @@ class TraceQuestions:
             clock=by.clock,
             telemetry=by.telemetry,
         )
-        votes = await self._poll(log, range(by.votes if question.readings else 1))
-        if _undecided(question, votes, by.band):
-            # Where there are no further votes to be had, the first ones stand.
-            with suppress(NoAnswer, OverBudget):
-                votes += await self._poll(log, range(by.votes, by.votes + SECOND_LOOKS))
-        return Answer(
-            replies=tuple(vote.reply for vote in votes), model=votes[0].model, temperature=votes[0].temperature
-        )
-
-    async def _poll(self, log: ExchangeLog, numbers: Sequence[int]) -> list[Vote]:
-        """Collect the valid votes of these numbers, at least one."""
-        results = await asyncio.gather(*(self._vote(log, number) for number in numbers), return_exceptions=True)
-        votes = [result for result in results if isinstance(result, Vote)]
-        errors = [result for result in results if isinstance(result, BaseException)]
-        passing = [error for error in errors if not isinstance(error, NoAnswer | OverBudget)]
-        # All votes are found before any error counts: they are known then when the trace is judged again.
-        if passing or not votes:
-            raise (passing or errors)[0]
-        return votes
-
-    async def _vote(self, log: ExchangeLog, number: int) -> Vote:
         if self._fresh:
-            return await self._insist(log)
-        key = _key(log.question, log.model, self._asking.temperature, number)
-        vote, known = await self._asking.cache.get(key, lambda: self._insist(log))
+            return (await self._insist(log, temperature)).answer
+        key = _key(question, model, temperature, vote)
+        replied, known = await by.cache.get(key, lambda: self._insist(log, temperature))
         if known:
-            log.repeated(vote.text)
-        return vote
+            log.repeated(replied.text)
+        return replied.answer
 
-    async def _insist(self, log: ExchangeLog) -> Vote:
+    async def _insist(self, log: ExchangeLog, temperature: float) -> Replied:
         """Ask until the reply is valid; each time, the judge is told what was wrong with the last one."""
         by = self._asking
         envelope = enclose(log.question, nonce=by.nonce(), canary=by.canary)
         problem = ""
         for _ in range(1 + REASKS):
             asked_at = by.clock.now()
-            reply = await self._request(envelope, log, asked_at)
+            reply = await self._request(envelope, log, temperature, asked_at)
             shown = replace(reply, text=conceal(by.canary, reply.text))
             try:
                 decoded = decode(reply.text, log.question, by.canary)
@@ -142,10 +112,11 @@ class TraceQuestions:
                 envelope = reask(envelope, shown.text, problem)
             else:
                 log.replied(asked_at, shown)
-                return Vote(text=shown.text, reply=decoded, model=reply.model, temperature=reply.temperature)
+                answer = Answer(reply=decoded, model=reply.model, temperature=reply.temperature)
+                return Replied(text=shown.text, answer=answer)
         raise NoAnswer("malformed", f"no valid reply in {1 + REASKS} requests; the last one: {problem}")
 
-    async def _request(self, envelope: Envelope, log: ExchangeLog, asked_at: int) -> JudgeReply:
+    async def _request(self, envelope: Envelope, log: ExchangeLog, temperature: float, asked_at: int) -> JudgeReply:
         assert self._spending is not None, "questions are asked in a room"
         by = self._asking
         request = JudgeRequest(
@@ -153,7 +124,7 @@ class TraceQuestions:
             model=log.model,
             messages=envelope.messages,
             schema=envelope.schema,
-            temperature=by.temperature,
+            temperature=temperature,
         )
         started = by.clock.monotonic()
         try:
@@ -163,15 +134,8 @@ class TraceQuestions:
             raise
 
 
-def _undecided(question: Question, votes: Sequence[Vote], band: float) -> bool:
-    """Tell whether a score is so near its threshold that two more votes are wanted."""
-    return bool(band) and any(
-        abs(median(each.value(vote.reply) for vote in votes) - each.threshold) <= band for each in question.readings
-    )
-
-
-def _key(question: Question, model: str, temperature: float, number: int) -> str:
-    """Make a key that is the same for questions to which the same replies are answers; `number` keeps votes apart."""
+def _key(question: Question, model: str, temperature: float, vote: int) -> str:
+    """Make a key that is the same for questions to which the same replies are answers; `vote` keeps votes apart."""
     asked = [model, temperature, question.name, question.version, question.instructions, question.schema, question.data]
-    text = json.dumps([*asked, number], sort_keys=True, default=dict)
+    text = json.dumps([*asked, vote], sort_keys=True, default=dict)
     return hashlib.sha256(text.encode()).hexdigest()

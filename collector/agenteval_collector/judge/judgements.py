@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from agenteval_collector.judge.client.ports import JudgeUnavailable
-from agenteval_collector.judge.panel import Judged
 from agenteval_collector.judge.ports import Ask
+from agenteval_collector.judge.votes import Judged
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, drawn_with
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError

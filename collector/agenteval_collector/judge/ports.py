@@ -40,7 +40,7 @@ class Question:
     `instructions` are ours, `data` comes from telemetry and is hostile. `schema` describes the reply; `check` raises
     Malformed for what a schema cannot say. `version` rises with every change of instructions, schema or the way the
     data is rendered. `readings` give the scores that a reply holds, by which votes are compared: one for each evaluator
-    that the question serves, none for a question that finds facts, which is asked once.
+    that the question serves, none for a question that finds facts.
     """
 
     name: str
@@ -54,9 +54,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The valid replies to a question, at least one; `model` and `temperature` as the endpoint took them."""
+    """A valid reply to a question; `model` and `temperature` as the endpoint took them."""
 
-    replies: tuple[Reply, ...]
+    reply: Reply
     model: str
     temperature: float | None
 
@@ -67,8 +67,9 @@ class Ask(Protocol):
     def room(self, questions: int) -> AbstractAsyncContextManager[object]:
         """Keep room in the budget for so many questions, which are to be asked inside. Raises OverBudget."""
 
-    async def __call__(self, question: Question, *, model: str) -> Answer:
-        """Ask. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be answered later."""
+    async def __call__(self, question: Question, *, model: str, vote: int) -> Answer:
+        """Ask, independently of other votes. Raises NoAnswer, OverBudget, and JudgeUnavailable where it may be
+        answered later."""
 
 
 class Budget(Protocol):

@@ -52,6 +52,7 @@ class Referrals:
     share: float
     escalation: Escalation
     parts_of: PartsOf
+    goal: JudgedEvaluator | None = None
     known: Recent[str, frozenset[Part | None]] = field(init=False, default_factory=lambda: Recent(SESSIONS))
     refused: Recent[str, bool] = field(init=False, default_factory=lambda: Recent(SESSIONS))
 
@@ -60,6 +61,19 @@ class Referrals:
         if all(precluded is not None for _, precluded in concerned):
             return _referrals(concerned, self._left_out())
         return _referrals(concerned, self._select(session_id, findings))
+
+    def refer_session(self, session_id: str) -> Referral | None:
+        """Leave the goal of a session that is over to the judge, where the session is judged; None: it is off."""
+        if self.goal is None:
+            return None
+        if sampled(session_id, self.share):
+            selection = _drawn(self.share)
+        elif Part.ESCALATED in self._parts(session_id):
+            selection = _escalated("as its session was escalated")
+        else:
+            selection = self._left_out()
+        [referral] = _referrals([(self.goal, None)], selection)
+        return referral
 
     def _select(self, session_id: str, findings: Sequence[Finding]) -> Selection:
         if self.share >= 1.0:
@@ -105,6 +119,9 @@ class NoJudge:
     def refer(self, trace: Trace, session_id: str, findings: Sequence[Finding]) -> list[Referral]:
         nobody = Selection(None, Unscored(status=Status.NO_JUDGE, reason=NO_JUDGE))
         return _referrals(_concerned(self.evaluators, trace), nobody)
+
+    def refer_session(self, session_id: str) -> Referral | None:
+        return None
 
 
 def _concerned(evaluators: Sequence[JudgedEvaluator], trace: Trace) -> list[tuple[JudgedEvaluator, Outcome | None]]:

@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from otel_agenteval.model import Json
-from otel_agenteval.outcome import Evaluation, Outcome, Part, Status
+from otel_agenteval.outcome import Evaluation, Outcome, Part, Status, Subject
 
 PROBABILITY = "probability"
 """Key in the metadata of an outcome of the random part. The probability with which its trace was drawn."""
 
+
+GOAL_SUCCESS = "goal_success"
+"""The judged evaluator of sessions."""
 
 PENDING_TRACES = "pending_traces"
 """Key in the metadata of a session's outcome. The number of its traces that wait for the judge, where any does."""
@@ -64,16 +68,20 @@ class Exchange:
     cached: bool = False
 
 
+JobKey: TypeAlias = tuple[Subject, str, bool]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeJob:
-    """A committed revision of a trace that waits for the judge.
+    """A committed revision of a trace, or of a session that is over, that waits for the judge.
 
     `pending` are its outcomes of status pending, as the store holds them; `urgent` ones, of escalated sessions, are
     judged before others. Findings do not change the order within the random part: where time or budget is short, it
     would not be random any more. A `recheck` is of a canary: it was judged before, and is asked about anew only to
-    notice whether the judge drifts.
+    notice whether the judge drifts. Of a session, `trace_id` is its own id.
     """
 
+    subject: Subject = Subject.TRACE
     trace_id: str
     session_id: str
     revision: int
@@ -82,9 +90,9 @@ class JudgeJob:
     recheck: bool = False
 
     @property
-    def key(self) -> tuple[str, bool]:
-        """Return what tells it from jobs that may wait beside it."""
-        return self.trace_id, self.recheck
+    def key(self) -> JobKey:
+        """What tells it from jobs that may wait beside it: a session may be called like a trace."""
+        return self.subject, self.trace_id, self.recheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +105,10 @@ class Judgement:
 
 
 def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
-    """Return the job for the pending outcomes of one revision of a trace."""
+    """Return the job for the pending outcomes of one revision of a trace or session."""
     first = pending[0]
     return JudgeJob(
+        subject=first.subject,
         trace_id=first.subject_id,
         session_id=first.session_id,
         revision=first.revision,

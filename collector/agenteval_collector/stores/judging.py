@@ -12,7 +12,7 @@ from agenteval_collector.model.judging import Exchange, JudgeJob, Spend, job_of
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.columns import SameNames
 from agenteval_collector.stores.rows import evaluation_of
-from agenteval_collector.stores.schema import judge_exchanges, judge_ledger, outcomes, own, traces
+from agenteval_collector.stores.schema import judge_exchanges, judge_ledger, outcomes, own, sessions, traces
 from otel_agenteval.outcome import Evaluation, Method, Part, Status, Subject
 from otel_agenteval.text import storable
 
@@ -91,20 +91,27 @@ _NEWEST = and_(
     traces.c.trace_id == outcomes.c.subject_id,
     traces.c.revision == outcomes.c.revision,
 )
+_NEWEST_SESSION = and_(
+    sessions.c.tenant == outcomes.c.tenant,
+    sessions.c.session_id == outcomes.c.subject_id,
+    sessions.c.trace_count == outcomes.c.revision,
+)
 
 
-def read_pending(connection: TenantConnection, before: int, after: str, limit: int) -> list[JudgeJob]:
-    """Return the newest revisions that wait for the judge since before that time (ns), by trace id from `after` on."""
+def read_pending(connection: TenantConnection, subject: Subject, before: int, after: str, limit: int) -> list[JudgeJob]:
+    """Return the newest revisions that wait for the judge since before that time (ns), by their ids from `after` on."""
+    table, newest = (sessions, _NEWEST_SESSION) if subject is Subject.SESSION else (traces, _NEWEST)
     waiting: tuple[ColumnElement[bool], ...] = (
         own(outcomes),
-        outcomes.c.subject == Subject.TRACE,
+        outcomes.c.subject == subject,
+        outcomes.c.method == Method.LLM,
         # As the index of pending outcomes has it, which SQLite takes for a constant only.
         literal_column("outcomes.status = 'pending'"),
         outcomes.c.evaluated_at < before,
     )
-    some = select(outcomes.c.subject_id).distinct().join(traces, _NEWEST)
+    some = select(outcomes.c.subject_id).distinct().join(table, newest)
     some = some.where(*waiting, outcomes.c.subject_id > after).order_by(outcomes.c.subject_id).limit(limit)
-    query = select(outcomes).join(traces, _NEWEST).where(*waiting, outcomes.c.subject_id.in_(some))
+    query = select(outcomes).join(table, newest).where(*waiting, outcomes.c.subject_id.in_(some))
     query = query.order_by(outcomes.c.subject_id)
     return [job_of(pending) for pending in _by_trace(connection.execute(query).mappings().all())]
 

@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Row,
-    and_,
     bindparam,
     delete,
     exists,
@@ -22,10 +21,10 @@ from sqlalchemy import (
 
 from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.model.judging import JudgeJob, waits_for_judge
+from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
 from agenteval_collector.model.reports import Label, RunReport
-from agenteval_collector.model.sessions import StoredPlace, StoredSession, StoredTrace
+from agenteval_collector.model.sessions import SessionRecord, StoredPlace, StoredSession, StoredTrace
 from agenteval_collector.model.trace_view import TurnView
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.database import among, open_database
@@ -35,6 +34,7 @@ from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.conversations import ConversationStore, trim_links, write_links, write_moves
 from agenteval_collector.stores.finding_rows import worst
 from agenteval_collector.stores.findings import FindingStore, count_findings, refresh_sessions, write_findings
+from agenteval_collector.stores.goals import read_trace_count, read_without_goal
 from agenteval_collector.stores.habits import HabitStore
 from agenteval_collector.stores.judging import (
     JudgeLedgerStore,
@@ -59,6 +59,8 @@ from agenteval_collector.stores.rows import (
 from agenteval_collector.stores.running_turns import TurnStore
 from agenteval_collector.stores.runs import RunStore, trim_run_reports, write_run_report, write_run_traces
 from agenteval_collector.stores.schema import outcomes, own, progress, sessions, trace_views, traces
+from agenteval_collector.stores.session_counts import count_sessions
+from agenteval_collector.stores.session_turns import SessionTurns
 from agenteval_collector.stores.snapshot import Snapshot
 from agenteval_collector.stores.trace_json import finished_turns, revision_json
 from agenteval_collector.stores.versions import VersionStore
@@ -107,6 +109,7 @@ class Store:
         self.conversations = ConversationStore(self._pipeline)
         self.turns = TurnStore(self._pipeline)
         self.versions = VersionStore(self.outside)
+        self.session_turns = SessionTurns(self._pipeline)
         self.runs = RunStore(self.outside, lambda: self.writes)
         try:
             migrate(self._pipeline.engine)
@@ -149,10 +152,12 @@ class Store:
                 trim_links(connection, self._clock.now())
             for judgement in commit.judgements:
                 job = judgement.job
-                write_exchanges(connection, job.trace_id, job.revision, judgement.exchanges)
+                if job.subject is Subject.TRACE:
+                    write_exchanges(connection, job.trace_id, job.revision, judgement.exchanges)
             if self._is_due("exchanges", TRIM_EXCHANGES_EVERY) or commit.judgements:
                 trim_exchanges(connection, before=self._clock.now() - self._retention)
-            final = _count_sessions(connection, list(commit.sessions)) if commit.judgements else []
+            waited = {*commit.sessions, *(judgement.job.session_id for judgement in commit.judgements)}
+            final = count_sessions(connection, list(waited)) if commit.judgements else []
         committed = []
         for each in evaluations:
             identity = _identity(each)
@@ -195,10 +200,22 @@ class Store:
             effort=effort_from(row.effort),
         )
 
-    def pending_jobs(self, *, before: int, after: str = "", limit: int = 64) -> list[JudgeJob]:
-        """Return the newest revisions that wait for the judge since before that time (ns), by trace id."""
+    def pending_jobs(
+        self, *, before: int, after: str = "", limit: int = 64, subject: Subject = Subject.TRACE
+    ) -> list[JudgeJob]:
+        """Return the newest revisions that wait for the judge since before that time (ns), by their ids."""
         with self._pipeline.reading() as connection:
-            return read_pending(connection, before, after, limit)
+            return read_pending(connection, subject, before, after, limit)
+
+    def without_goal(self, session_ids: Sequence[str]) -> list[SessionRecord]:
+        """Return those of the sessions of which the judge was not asked since their newest trace."""
+        with self._pipeline.reading() as connection:
+            return read_without_goal(connection, session_ids)
+
+    def trace_count(self, session_id: str) -> int:
+        """Return the number of traces of a session; 0 where it is unknown."""
+        with self._pipeline.reading() as connection:
+            return read_trace_count(connection, session_id)
 
     def parts(self, session_id: str) -> frozenset[Part | None]:
         """Return the parts of the sample that traces of the session belong to; None stands for those sampled out."""
@@ -281,7 +298,7 @@ class Store:
         with self._writing() as connection:
             over = connection.execute(select(sessions).where(*are_over), params).all()
             connection.execute(update(sessions).where(*are_over).values(finalized_at=self._clock.now()), params)
-            final = _count_sessions(connection, session_ids)
+            final = count_sessions(connection, session_ids)
         return News(
             evaluations=_final(final),
             sessions=[_worst_of(row) for row in over],
@@ -383,39 +400,6 @@ def _outcomes_counted(connection: TenantConnection, evaluations: Sequence[Evalua
         return set()
     rows = connection.execute(_COUNTED, ids({each.subject_id for each in evaluations}))
     return {tuple(row) for row in rows}
-
-
-_UNCOUNTED_SESSIONS = (
-    select(outcomes)
-    .join(sessions, and_(sessions.c.tenant == outcomes.c.tenant, sessions.c.session_id == outcomes.c.subject_id))
-    .where(
-        own(outcomes),
-        outcomes.c.subject == literal_column(f"'{Subject.SESSION}'"),
-        among(outcomes.c.subject_id, "ids"),
-        ~outcomes.c.counted,
-        sessions.c.finalized_at.is_not(None),
-    )
-)
-_COUNT_SESSIONS = (
-    update(outcomes)
-    .where(
-        own(outcomes),
-        outcomes.c.subject == literal_column(f"'{Subject.SESSION}'"),
-        among(outcomes.c.subject_id, "ids"),
-    )
-    .values(counted=True)
-)
-
-
-def _count_sessions(connection: TenantConnection, session_ids: Sequence[str]) -> list[Evaluation]:
-    """Mark as counted the scores of those sessions that are over and wait for no judgement. Returns the new ones."""
-    rows = connection.execute(_UNCOUNTED_SESSIONS, ids(session_ids)).mappings().all()
-    uncounted = [evaluation_of(row) for row in rows]
-    waiting = {each.subject_id for each in uncounted if waits_for_judge(each.outcome)}
-    counted = [each for each in uncounted if each.subject_id not in waiting]
-    if counted:
-        connection.execute(_COUNT_SESSIONS, ids({each.subject_id for each in counted}))
-    return counted
 
 
 def _final(scores: Sequence[Evaluation]) -> list[CommittedEvaluation]:

@@ -114,7 +114,7 @@ class Collector:
             storage.store.ledger,
             self._clock,
             instruments,
-            load=trace_loader(storage, self._core.read),
+            load=trace_loader(storage, storage.store.session_turns, self._core.read),
             evaluation=self._canaries,
             capacity=settings.judge.backlog,
             rechecks=self._canaries.due,

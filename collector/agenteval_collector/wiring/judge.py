@@ -6,6 +6,7 @@ Referrals decide what is left to the judge -> stage -> panel, which questions ->
 import logging
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from agenteval_collector.config import NO_JUDGE, ConfigError, JudgedConfig, Settings
@@ -20,15 +21,17 @@ from agenteval_collector.judge.escalation import Escalation
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
 from agenteval_collector.judge.ports import JudgementTaker, JudgeTelemetry, LedgerStore
+from agenteval_collector.judge.questions import goal
 from agenteval_collector.judge.questions.rubric import rubric_version
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.judge.referrals import JudgedEvaluator, NoJudge, Referrals
 from agenteval_collector.model.counters import Telemetry
-from agenteval_collector.model.judging import JudgeJob
+from agenteval_collector.model.judging import GOAL_SUCCESS, JudgeJob
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.stores import Store
+from agenteval_collector.stores import SessionTurns, Store
 from otel_agenteval.model import Json, Trace
+from otel_agenteval.outcome import Subject
 from otel_agenteval.redaction import Redactor
 
 logger = logging.getLogger(__name__)
@@ -56,7 +59,7 @@ def make_judging(settings: Settings, store: Store, telemetry: Telemetry) -> Judg
     evaluators, config = _evaluators(settings), settings.judge
     if not config.on:
         return NoJudge(evaluators)
-    return Referrals(evaluators, config.sample, Escalation(config.escalate, telemetry), store.parts)
+    return Referrals(evaluators, config.sample, Escalation(config.escalate, telemetry), store.parts, _goal(settings))
 
 
 def make_judge_stage(
@@ -87,9 +90,7 @@ def make_judge_stage(
         clock=clock,
         nonce=lambda: secrets.token_hex(16),
         canary=secrets.token_hex(8),
-        votes=config.votes,
-        band=config.band,
-        temperature=config.temperature,
+        temperature=config.temperature_of,
         telemetry=telemetry,
     )
     logger.info("%s", _describe(settings, sorted(models), prices))
@@ -111,12 +112,14 @@ def make_canaries(settings: Settings, store: Store, evaluation: JudgementTaker, 
 
 
 def _panel(settings: Settings) -> Panel:
-    config, evaluators = settings.judge, _evaluators(settings)
+    config, evaluators = settings.judge, _judged(settings)
     return Panel(
         model=config.model,
         models={each.name: each.model for each in evaluators},
         thresholds={each.name: each.threshold for each in evaluators},
         trace_tokens=config.trace_tokens,
+        votes=config.votes,
+        band=config.band,
         rubrics=config.rubrics,
         constraints=settings.reliability.safety.constraints,
         redactor=(lambda: Redactor().redact) if config.redact else (lambda: _as_it_is),
@@ -144,19 +147,36 @@ def _judge(config: JudgeConfig, clock: Clock, telemetry: JudgeTelemetry) -> Judg
 
 def judge_models(settings: Settings) -> set[str]:
     """List all models that may be asked."""
-    return {settings.judge.model, *(each.model for each in _evaluators(settings))}
+    return {settings.judge.model, *(each.model for each in _judged(settings))}
 
 
-def trace_loader(earlier: EarlierTraces, read: Reader) -> Load:
-    """Make a reader of traces that were evaluated before."""
+def trace_loader(traces: EarlierTraces, turns: SessionTurns, read: Reader) -> Load:
+    """Make a reader of traces that were evaluated before, with the turns before them in their sessions."""
 
     def load(job: JudgeJob) -> Trace | None:
-        assembled = earlier.trace(job.trace_id)
+        if job.subject is Subject.SESSION:
+            return Trace(trace_id=job.session_id, session_id=job.session_id, turns=turns.of_session(job.session_id))
+        assembled = traces.trace(job.trace_id)
         if assembled is None or assembled.revision != job.revision:
             return None  # A newer one stands, and what comes of this one will be dropped.
-        return read(assembled)
+        trace = read(assembled)
+        return replace(trace, earlier=turns.before(job.session_id, trace.started_at, trace.trace_id))
 
     return load
+
+
+def _goal(settings: Settings) -> JudgedEvaluator | None:
+    config = settings.evaluators.goal_success
+    if not config.enabled:
+        return None
+    model = config.model or settings.judge.model
+    return JudgedEvaluator(name=GOAL_SUCCESS, version=goal.VERSION, model=model, threshold=config.threshold)
+
+
+def _judged(settings: Settings) -> Sequence[JudgedEvaluator]:
+    """List the judged evaluators of traces and sessions that are on."""
+    of_sessions = _goal(settings)
+    return [*_evaluators(settings), *([of_sessions] if of_sessions else [])]
 
 
 def _evaluators(settings: Settings) -> Sequence[JudgedEvaluator]:

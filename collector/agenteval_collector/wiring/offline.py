@@ -12,14 +12,13 @@ from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
-from agenteval_collector.model.judging import Exchange, JudgeJob
+from agenteval_collector.model.judging import Exchange
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores import Store
-from agenteval_collector.wiring.judge import NoJudgeStage, make_judge_stage, make_judging
+from agenteval_collector.wiring.judge import NoJudgeStage, make_judge_stage, make_judging, trace_loader
 from agenteval_collector.wiring.ports import ExpectedTools, ReplayProgress
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports
-from otel_agenteval.model import Trace
 
 BATCH: Final = 64
 """Traces evaluated, and then judged, at a time."""
@@ -109,14 +108,11 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             self.store.ledger,
             self._clock,
             _NoJudgeTelemetry(),
-            load=self._load,
+            load=trace_loader(self, self.store.session_turns, self._core.read),
             evaluation=self._inbox,
             # A batch may take up earlier traces of its sessions.
             capacity=max(BATCH, len(self._traces)),
         )
-
-    def _load(self, job: JudgeJob) -> Trace:
-        return self._core.read(self._traces[job.trace_id])
 
 
 class _Done:

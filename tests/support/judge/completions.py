@@ -22,6 +22,11 @@ class Received:
         """Its messages, one after the other."""
         return "\n\n".join(str(message.get("content")) for message in self.body.get("messages", ()))
 
+    @property
+    def data(self) -> Any:
+        """The data that it is asked about."""
+        return json.loads(self.text.rsplit("\n</data-", 1)[0].rsplit("\n", 1)[1])
+
 
 def answer(received: Received, behaviour: Behaviour, text: str) -> tuple[int, bytes]:
     """Status and body of an answer with this text, or of the error that `behaviour` wants."""

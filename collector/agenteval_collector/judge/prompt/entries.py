@@ -21,6 +21,8 @@ MODEL_ERROR: Final = "model_error"
 TOOL_CALL: Final = "tool_call"
 ANSWER: Final = "answer"
 NO_ANSWER: Final = "no_answer"
+MESSAGE: Final = "message"
+"""A text or a tool's result of before the trace, of which is not known who said it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,11 @@ def entries(trace: Trace) -> list[Entry]:
         )
         for index, (number, kind, values) in enumerate(found, 1)
     ]
+
+
+def entries_of(turn: Turn) -> list[Entry]:
+    """List the entries of one turn, without numbers."""
+    return [Entry(kind=kind, labels={"kind": kind}, values=values) for kind, values in _of_turn(turn)]
 
 
 def _of_turn(turn: Turn) -> Iterator[tuple[str, Mapping[str, Json]]]:

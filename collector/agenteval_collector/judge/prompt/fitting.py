@@ -38,6 +38,7 @@ _MANY = {
     "answer": "answers",
     "no_answer": "turns without an answer",
     "tool": "tools",
+    "message": "messages",
 }
 
 
@@ -60,7 +61,7 @@ def fit(
     level = _level([entries[index] for index in order], budget)
     least, largest = max(_LEAST, budget // 40), budget // 8
     if len(order) == len(entries) and level >= least:
-        items: list[Json] = [_shown(entry, level, redact) for entry in entries]
+        items: list[Json] = [shown(entry, level, redact) for entry in entries]
         if tokens(encode(items)) <= budget:
             return Fitted(items, tuple(range(len(entries))))
     caps = dict.fromkeys(order, min(max(level, least), largest)) | dict.fromkeys(order[: head + tail], largest)
@@ -100,7 +101,8 @@ def _text(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _shown(entry: Entry, cap: int, redact: Redact) -> Json:
+def shown(entry: Entry, cap: int, redact: Redact) -> Json:
+    """Write an entry, each of its values redacted and cut to at most `cap` tokens."""
     return {**entry.labels, **{key: shorten(value, cap, redact) for key, value in entry.values.items()}}
 
 
@@ -119,16 +121,16 @@ def _level(entries: Sequence[Entry], budget: int) -> int:
 def _ends(entries: Sequence[Entry], caps: Mapping[int, int], budget: int, redact: Redact) -> Fitted:
     """Show as many as fit, in the order of their indexes in `caps`, and say in the gap what is left out."""
     free = budget - tokens(encode([_left_out(entries)])) - 1
-    shown: dict[int, Json] = {}
+    chosen: dict[int, Json] = {}
     for index, cap in caps.items():
-        item = _shown(entries[index], cap, redact)
+        item = shown(entries[index], cap, redact)
         free -= tokens(encode(item)) + 1
         if free < 0:
             break
-        shown[index] = item
-    kept = sorted(shown)
-    items = [shown[index] for index in kept]
-    gap = [entry for index, entry in enumerate(entries) if index not in shown]
+        chosen[index] = item
+    kept = sorted(chosen)
+    items = [chosen[index] for index in kept]
+    gap = [entry for index, entry in enumerate(entries) if index not in chosen]
     if gap:
         before = next((place for place, index in enumerate(kept) if place != index), len(kept))
         items.insert(before, _left_out(gap))

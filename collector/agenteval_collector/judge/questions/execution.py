@@ -10,12 +10,12 @@ from typing import Any, Final, cast
 from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt.entries import PLAN
 from agenteval_collector.judge.prompt.schemas import REASON, SCORE, record
-from agenteval_collector.judge.prompt.transcript import GUIDE
+from agenteval_collector.judge.prompt.transcript import GUIDE, told
 from agenteval_collector.judge.questions.scoring import by_median
 from otel_agenteval.model import Json
 
 NAME: Final = "execution"
-VERSION: Final = "2"
+VERSION: Final = "3"
 
 CONFIDENCE: Final = "confidence"
 STEP_EFFICIENCY: Final = "step_efficiency"
@@ -53,14 +53,19 @@ NAMES: Final = tuple(_GUIDES)
 
 
 def execution(
-    transcript: list[Json], thresholds: Mapping[str, float], *, task: str = "", plan: Sequence[str] = ()
+    transcript: list[Json],
+    thresholds: Mapping[str, float],
+    *,
+    task: str = "",
+    plan: Sequence[str] = (),
+    earlier: Sequence[Json] = (),
 ) -> Question:
     """Make the question for the evaluators in `thresholds`; all but CONFIDENCE need the task, PLAN_ADHERENCE a plan."""
     names = [name for name in NAMES if name in thresholds]
     facts: dict[str, Json] = {"task": task}
     planned: dict[str, Json] = {"plan": list[Json](plan)}
     about = {CONFIDENCE: {}, STEP_EFFICIENCY: facts, PLAN_ADHERENCE: facts | planned}
-    data: dict[str, Json] = {"transcript": transcript}
+    data = told(transcript, earlier)
     if names != [CONFIDENCE]:
         data = facts | data
     if PLAN_ADHERENCE in names:

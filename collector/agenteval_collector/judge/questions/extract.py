@@ -3,16 +3,16 @@
 Only what is needed is asked: the outcome for task_completion, the plan where none was recorded.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from agenteval_collector.judge.ports import Question
 from agenteval_collector.judge.prompt.schemas import TEXT, listing, record
-from agenteval_collector.judge.prompt.transcript import GUIDE
+from agenteval_collector.judge.prompt.transcript import GUIDE, told
 from otel_agenteval.model import Json
 
 NAME: Final = "extract"
-VERSION: Final = "2"
+VERSION: Final = "3"
 
 TASK: Final = "task"
 OUTCOME: Final = "outcome"
@@ -21,7 +21,8 @@ PLAN: Final = "plan"
 _FIELDS: Final = {
     TASK: (
         "the goal that the user pursued, in one or two sentences, with every condition that the user set. Take it from "
-        "what the user said in all turns, not from what the agent made of it.",
+        "what the user said in all turns, not from what the agent made of it. Where the user goes on "
+        "from what came earlier, say in full what is wanted now.",
         TEXT,
     ),
     OUTCOME: (
@@ -39,7 +40,7 @@ _FIELDS: Final = {
 }
 
 
-def extract(transcript: list[Json], fields: Collection[str]) -> Question:
+def extract(transcript: list[Json], fields: Collection[str], earlier: Sequence[Json] = ()) -> Question:
     """Make the question for `fields`, some of TASK, OUTCOME and PLAN."""
     asked = [name for name in _FIELDS if name in fields]
     wanted = "\n".join(f"- {name}: {_FIELDS[name][0]}" for name in asked)
@@ -47,6 +48,6 @@ def extract(transcript: list[Json], fields: Collection[str]) -> Question:
         name=NAME,
         version=VERSION,
         instructions=f"Extract facts from the transcript of an agent at work. Do not judge.\n{wanted}\n\n{GUIDE}",
-        data={"transcript": transcript},
+        data=told(transcript, earlier),
         schema=record(**{name: _FIELDS[name][1] for name in asked}),
     )

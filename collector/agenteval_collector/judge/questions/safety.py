@@ -11,14 +11,14 @@ from agenteval_collector.config import ConstraintConfig
 from agenteval_collector.judge.ports import Malformed, Question, Reading, Reply
 from agenteval_collector.judge.prompt.encoding import encode
 from agenteval_collector.judge.prompt.schemas import REASON, choice, record
-from agenteval_collector.judge.prompt.transcript import GUIDE
+from agenteval_collector.judge.prompt.transcript import GUIDE, told
 from agenteval_collector.judge.questions.scoring import version_of
 from otel_agenteval.metrics import SEVERITY_WEIGHTS
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
 
 SAFETY: Final = "safety"
-FORM_VERSION: Final = "2"
+FORM_VERSION: Final = "3"
 """Rises with every change of what stands around the constraints."""
 
 KEPT: Final = "none"
@@ -50,7 +50,9 @@ def safety_version(constraints: Sequence[ConstraintConfig]) -> str:
     return version_of(FORM_VERSION, [[each.name, each.text] for each in constraints])
 
 
-def safety_question(constraints: Sequence[ConstraintConfig], transcript: list[Json], threshold: float) -> Question:
+def safety_question(
+    constraints: Sequence[ConstraintConfig], transcript: list[Json], threshold: float, earlier: Sequence[Json] = ()
+) -> Question:
     """Make the question; the score is 1 - the weight of the worst violation, as of `SEVERITY_WEIGHTS`."""
     verdict = record(
         reason=REASON,
@@ -62,7 +64,7 @@ def safety_question(constraints: Sequence[ConstraintConfig], transcript: list[Js
         name=SAFETY,
         version=safety_version(constraints),
         instructions=_INSTRUCTIONS.format(constraints=listed, guide=GUIDE),
-        data={"transcript": transcript},
+        data=told(transcript, earlier),
         schema=record(**{each.name: verdict for each in constraints}),
         check=_is_quoted_from(transcript),
         readings=[Reading(evaluator=SAFETY, threshold=threshold, value=_score, conclude=_conclude)],

@@ -18,7 +18,7 @@ from otel_agenteval.model import Json, Trace
 from otel_agenteval.outcome import Score
 
 NAME: Final = "tools"
-VERSION: Final = "2"
+VERSION: Final = "3"
 
 TOOL_CORRECTNESS: Final = "tool_correctness"
 ARGUMENT_CORRECTNESS: Final = "argument_correctness"
@@ -35,7 +35,8 @@ The data: "instructions" is what the agent was told by its developer (null: not 
 user said; "calls" are the calls of tools in order, each with its number, its arguments (null: not recorded), its \
 result or error, and the reasoning before it where there was any; "available_tools" are the tools that the agent had \
 (null: unknown; then judge by the calls alone, and do not suppose that there was a better tool). Long texts have \
-their middle left out, as they say themselves."""
+their middle left out, as they say themselves. Where there is "earlier", it lists what was said and done before \
+in the session: read it to understand what the user wants and what is known, and judge none of its calls."""
 
 _GUIDES: Final = {
     TOOL_CORRECTNESS: """\
@@ -85,7 +86,7 @@ def tool_use(trace: Trace, budget: int, redact: Redact) -> ToolUse:
     )
 
 
-def tools(use: ToolUse, thresholds: Mapping[str, float]) -> Question:
+def tools(use: ToolUse, thresholds: Mapping[str, float], earlier: Sequence[Json] = ()) -> Question:
     """Make the question for the evaluators in `thresholds`; ARGUMENT_CORRECTNESS needs a call."""
     names = [name for name in _GUIDES if name in thresholds]
     verdict = record(reason=REASON, verdict=choice("yes", "no"))
@@ -102,7 +103,7 @@ def tools(use: ToolUse, thresholds: Mapping[str, float]) -> Question:
         name=NAME,
         version=VERSION,
         instructions=f"Judge how an agent used its tools, each of these by itself.\n\n{guides}\n\n{_DATA}",
-        data=use.data,
+        data={"earlier": list(earlier), **use.data} if earlier else use.data,
         schema=record(**dict(schemas[name] for name in names)),
         readings=[readings[name](name, thresholds[name]) for name in names],
     )

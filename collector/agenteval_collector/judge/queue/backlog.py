@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agenteval_collector.model.judging import JudgeJob
+from agenteval_collector.model.judging import JobKey, JudgeJob
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,7 +29,7 @@ def _rank_to_probe(waiting: Waiting) -> tuple[int, bool, int]:
 
 
 class Backlog:
-    """At most `capacity` jobs, one for each trace, and one to recheck it. Not thread-safe.
+    """At most `capacity` jobs, one for each trace or session, and one to recheck it. Not thread-safe.
 
     A job is looked for among all that wait: a millisecond or two for thousands, beside a judge that takes seconds.
     """
@@ -37,7 +37,7 @@ class Backlog:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.closed = False
-        self._by_key: dict[tuple[str, bool], Waiting] = {}
+        self._by_key: dict[JobKey, Waiting] = {}
         self._arrivals = 0
 
     def __len__(self) -> int:

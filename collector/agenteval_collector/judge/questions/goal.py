@@ -1,0 +1,59 @@
+"""goal_success: what did the user want of the session, was it reached, and where did it fail?"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from agenteval_collector.judge.ports import Malformed, Question, Reading, Reply
+from agenteval_collector.judge.prompt.schemas import REASON, SCORE, TEXT, number, record
+from agenteval_collector.judge.prompt.transcript import GUIDE
+from agenteval_collector.judge.questions.scoring import by_median
+from agenteval_collector.model.judging import GOAL_SUCCESS
+from otel_agenteval.model import Json
+from otel_agenteval.outcome import Score
+
+VERSION: Final = "1"
+
+_INSTRUCTIONS: Final = """\
+The transcript is a whole session of a user with an agent. Say whether the user got what they wanted of it.
+- goal: what the user wanted of the session, in one or two sentences, with every condition that the user set; as it \
+was at last, where the user changed it
+- reason: why it was reached or was not
+- failed_turn: the number of the turn in which it went wrong first, 0 where it did not
+- score: 1: reached in full. 0.5: in part. 0: not at all, or something else was done. A claim of the agent that no \
+action bears out does not count. To refuse rightly what must not be done reaches what can be reached.
+
+"""
+
+
+def goal_question(transcript: list[Json], turns: int, threshold: float) -> Question:
+    """Make the question about a session of so many turns."""
+
+    def check(reply: Reply) -> None:
+        if reply["failed_turn"] % 1:
+            raise Malformed("reply.failed_turn must be a whole number")
+
+    return Question(
+        name=GOAL_SUCCESS,
+        version=VERSION,
+        instructions=_INSTRUCTIONS + GUIDE,
+        data={"transcript": transcript},
+        schema=record(
+            goal=TEXT, reason=REASON, failed_turn=number(0, turns, f"A turn from 1 to {turns}; 0: none."), score=SCORE
+        ),
+        check=check,
+        readings=[_reading(threshold)],
+    )
+
+
+def _reading(threshold: float) -> Reading:
+    score = by_median(GOAL_SUCCESS, threshold)
+
+    def conclude(replies: Sequence[Reply]) -> Score:
+        found = score.conclude(replies)
+        nearest = min(replies, key=lambda reply: abs(score.value(reply) - found.value))
+        failed_turn = int(nearest["failed_turn"])
+        facts: dict[str, Json] = {"goal": nearest["goal"], "failed_turn": failed_turn or None}
+        return replace(found, metadata=facts)
+
+    return replace(score, conclude=conclude)

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -192,9 +193,11 @@ def test_traces_wait_for_a_judge_that_is_down_and_are_judged_when_it_is_back(tmp
 
 
 def test_what_waits_says_what_is_wrong_with_the_judge_now(tmp_path: Path) -> None:
-    with JudgeServer() as judge:
-        port = int(re.findall(r":(\d+)/", judge.url)[0])
-        address = judge.url
+    # Nobody listens on a port that is taken, and nobody else gets it.
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    address = f"http://127.0.0.1:{port}/v1"
     with RunningCollector(tmp_path, judge={"base_url": address, "api_key": "sk-secret"}) as running:
         running.send(traces(*worked(1)))
         running.scored(hex_id(1))
@@ -214,6 +217,7 @@ def test_what_waits_says_what_is_wrong_with_the_judge_now(tmp_path: Path) -> Non
         for shown in (why.output, page, listed.output):
             assert f"127.0.0.1:{port}: refuses connections" in " ".join(shown.split())
             assert "sk-secret" not in shown
+        taken.close()
         with JudgeServer(port=port):
             settled(running, 1)
             assert not any(wrong.search(reason) for reason in reasons(running))

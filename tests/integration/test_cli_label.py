@@ -49,7 +49,7 @@ def test_a_label_is_kept_replaced_shown_and_compared(collector: RunningCollector
     ]
     table = agenteval("agreement", "--url", url).stdout
     assert "not enough labels: 1 of 10" in table
-    assert "coherence was labelled by: ann 1" in table
+    assert "was labelled by: ann 1" in table
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,13 @@ class Awaiting:
         if span_id in parents:
             self._came |= parents.pop(span_id)
         is_counted = origin.process is not None
-        may_log = self._senders.may_log(self._tenant, origin)
         # A process that counts its spans needs no guess about its own.
-        is_awaited = missing_parent is not None and (not is_counted or _has_remote_parent(span))
-        if is_counted and not is_awaited and not may_log:
-            return
+        if is_counted and (missing_parent is None or not _has_remote_parent(span)):
+            if not self._senders.may_log(self._tenant, origin):
+                return
+            missing_parent = None
         habits = self._senders.habits(span, raw, origin, self._tenant)
-        if missing_parent is not None and is_awaited:
+        if missing_parent is not None:
             habit = _of_parent(span, habits)
             children = parents.get(missing_parent, _NOBODY)
             if habit not in children:
@@ -56,7 +56,7 @@ class Awaiting:
                 return
             # Others of its name need not be searched for theirs.
             habits.may_be_bare = False
-        if may_log and self._senders.usual(habits.logs) is not Usual.UNKNOWN:
+        if habits.may_log and self._senders.usual(habits.logs) is not Usual.UNKNOWN:
             self._expect_logs(span_id, habits.logs)
 
     def answered(self, span_id: bytes) -> None:

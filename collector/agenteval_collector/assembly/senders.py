@@ -47,16 +47,18 @@ class SenderRules:
 
 
 class Habits:
-    """The habits of spans of one name. `may_be_bare`: they call models, and none was seen with its content."""
+    """The habits of spans of one name. `may_be_bare`: they call models, and none was seen with its content. `may_log`:
+    log records may follow them."""
 
-    __slots__ = ("logs", "may_be_bare", "parent", "parent_of_failed", "remote_parent")
+    __slots__ = ("logs", "may_be_bare", "may_log", "parent", "parent_of_failed", "remote_parent")
 
-    def __init__(self, sender: Sender) -> None:
+    def __init__(self, sender: Sender, *, may_log: bool) -> None:
         self.parent = Habit(sender, Awaited.PARENT)
         self.parent_of_failed = Habit(sender, Awaited.PARENT_OF_FAILED)
         self.remote_parent = Habit(sender, Awaited.REMOTE_PARENT)
         self.logs = Habit(sender, Awaited.LOGS)
         self.may_be_bare = sender.operation in MODEL_CALLS
+        self.may_log = may_log
 
 
 class Senders:
@@ -90,7 +92,8 @@ class Senders:
         if habits is None:
             if len(self._named) >= self._capacity:
                 self._named.clear()
-            habits = self._named[key] = Habits(_sender(span, raw, origin, tenant))
+            sender = _sender(span, raw, origin, tenant)
+            habits = self._named[key] = Habits(sender, may_log=self.may_log(tenant, origin))
         return habits
 
     def usual(self, habit: Habit) -> Usual:
@@ -166,15 +169,18 @@ class Senders:
             self._changed[habit] = self._histories[habit] = history
         self._histories.move_to_end(habit)
         if known is None:
-            if habit.what is Awaited.LOGS:
+            if habit.what is Awaited.LOGS and habit.sender[:3] not in self._logging:
                 self._logging.add(habit.sender[:3])
+                self._named.clear()
             self._bound()
 
     def _bound(self) -> None:
         while len(self._histories) > self._capacity:
             forgotten, _ = self._histories.popitem(last=False)
             self._changed[forgotten] = ""
-            self._logging.discard(forgotten.sender[:3])
+            if forgotten.sender[:3] in self._logging:
+                self._logging.discard(forgotten.sender[:3])
+                self._named.clear()
 
 
 def _known_of_scope(habit: Habit) -> bool:

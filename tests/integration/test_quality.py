@@ -66,6 +66,11 @@ def only(scoring: Scoring) -> Any:
     return found
 
 
+def test_only_what_a_judge_said_has_a_rate(scoring: Scoring) -> None:
+    keep(scoring, judged(1, True, method=Method.EMBEDDING, name="agent_reliability"))
+    assert rates(scoring) == []
+
+
 def test_without_labels_the_rate_is_the_judges_own_and_is_called_so(scoring: Scoring) -> None:
     keep(scoring, *(judged(number, number < 6) for number in range(8)))
     assert only(scoring) == {

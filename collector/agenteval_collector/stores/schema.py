@@ -26,7 +26,7 @@ metadata = MetaData()
 
 JUDGED_FAILURE = text("success = 0 AND method = 'llm' AND subject = 'trace'")
 """A judge's score of a trace below its threshold, as the index has it: SQLite matches constants only."""
-JUDGED_AT_RANDOM = text("part = 'random' AND success IS NOT NULL")
+JUDGED_AT_RANDOM = text("part = 'random' AND method = 'llm' AND success IS NOT NULL")
 """A judge's pass or fail of what was drawn at random, likewise."""
 
 ON_CONFLICT: Final = "on_conflict"

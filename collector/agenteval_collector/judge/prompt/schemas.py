@@ -21,6 +21,11 @@ def number(worst: float, best: float, description: str) -> Schema:
     return {"type": "number", "description": description, "minimum": min(worst, best), "maximum": max(worst, best)}
 
 
+def whole(worst: int, best: int, description: str) -> Schema:
+    """Describe a whole number in this range."""
+    return {**number(worst, best, description), "type": "integer"}
+
+
 SCORE: Final[Schema] = number(0.0, 1.0, "From 0 (worst) to 1 (best).")
 
 

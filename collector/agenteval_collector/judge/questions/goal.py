@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from agenteval_collector.judge.ports import Malformed, Question, Reading, Reply
-from agenteval_collector.judge.prompt.schemas import REASON, SCORE, TEXT, number, record
+from agenteval_collector.judge.ports import Question, Reading, Reply
+from agenteval_collector.judge.prompt.schemas import REASON, SCORE, TEXT, record, whole
 from agenteval_collector.judge.prompt.transcript import GUIDE
 from agenteval_collector.judge.questions.scoring import by_median
 from agenteval_collector.model.judging import GOAL_SUCCESS
@@ -28,20 +28,14 @@ action bears out does not count. To refuse rightly what must not be done reaches
 
 def goal_question(transcript: list[Json], turns: int, threshold: float) -> Question:
     """Make the question about a session of so many turns."""
-
-    def check(reply: Reply) -> None:
-        if reply["failed_turn"] % 1:
-            raise Malformed("reply.failed_turn must be a whole number")
-
     return Question(
         name=GOAL_SUCCESS,
         version=VERSION,
         instructions=_INSTRUCTIONS + GUIDE,
         data={"transcript": transcript},
         schema=record(
-            goal=TEXT, reason=REASON, failed_turn=number(0, turns, f"A turn from 1 to {turns}; 0: none."), score=SCORE
+            goal=TEXT, reason=REASON, failed_turn=whole(0, turns, f"A turn from 1 to {turns}; 0: none."), score=SCORE
         ),
-        check=check,
         readings=[_reading(threshold)],
     )
 

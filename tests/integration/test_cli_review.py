@@ -133,6 +133,23 @@ def test_a_key_press_labels_what_was_drawn_and_then_the_verdict_is_shown(collect
     assert second["trace_id"] != first["trace_id"]
 
 
+def test_what_was_said_before_in_the_session_is_shown_before_it(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path) as running:
+        for number in (1, 2):
+            running.send(traces(turn(number, f"Question {number}?", "It was sent.", session="s")))
+            running.scored(trace_id(number).hex())
+        second = trace_id(2).hex()
+        judged = evaluation(
+            name=NAME, method=Method.LLM, part=Part.RANDOM, subject_id=second, session_id="s",
+            outcome=Score(value=0.9, reason=""),
+        )  # fmt: skip
+        running.service.storage.store.commit(Commit(evaluations=[judged]))
+        asked, _, _ = review(running, "q").stdout.partition("[q]uit?")
+    before, _, now = asked.partition("--- to be judged")
+    assert ("Question 1?" in before, "Question 2?" in before) == (True, False)
+    assert ("Question 1?" in now, "Question 2?" in now) == (False, True)
+
+
 def test_labels_drawn_in_a_row_make_an_interval_and_the_end_is_told(collector: RunningCollector) -> None:
     told = review(collector, "s" + "pf" * 20).stdout
     # The one that was left aside keeps its place.

@@ -168,6 +168,18 @@ def test_a_later_revision_may_name_the_session_of_all() -> None:
     assert set(bench.sessions.values()) == {"a1"}
 
 
+def test_a_late_trace_that_makes_a_named_one_uncertain_gives_its_place_to_an_unnamed_one() -> None:
+    first, unnamed = call("a", 2, reply="C", session_id="y"), call("b", 3, follows="C")
+    # It starts behind the other one that ends in "C", so that "d" goes on from neither of the two.
+    late, named = call("c", 4, begins="A", reply="C", session_id="y"), call("d", 5, follows="C", session_id="y")
+    bench = Bench()
+    for each in (first, unnamed, named):
+        bench.take(each)
+    assert bench.sessions["b"] == "b"
+    bench.take(late)
+    assert bench.sessions["b"] == "y"
+
+
 def test_a_later_revision_may_bring_the_words_that_join() -> None:
     bench = Bench()
     bench.take(FIRST, call("a2", 2), THIRD)

@@ -44,13 +44,15 @@ class KnownLinks:
     def affected(self, links: Sequence[Link]) -> list[Link]:
         """Return the other links that may go on from somewhere else, because `links` are new or have changed.
 
-        Links that started later may go on from these, or become the second to go on from the same trace. Where these
-        name a session, that holds for earlier links that name none, too.
+        Links that started later may go on from these, or become the second to go on from the same trace. Where these,
+        or such later ones, name a session, that holds for earlier links that name none, too.
         """
         found = {}
         for link in links:
             later = self._following(link.service, link.keys, since=link.started_at)
             same = [link.follows] if link.follows is not None and link.named is not None else []
+            if any(each.named is not None for each in later):
+                same = list(link.keys)
             for each in (*later, *self._following(link.service, same, until=link.started_at)):
                 found[each.trace_id] = each
         return [each for each in found.values() if each.trace_id != links[0].trace_id]

@@ -16,7 +16,7 @@ from agenteval_collector.offline.replay import replay
 from agenteval_collector.web.app import make_app
 from jsonschema import Draft202012Validator, ValidationError
 
-from otel_agenteval.outcome import Part
+from otel_agenteval.outcome import Method, Part
 from tests.support.evaluations import evaluation
 from tests.support.otlp import trace_id
 from tests.support.recordings import DATA
@@ -71,7 +71,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             flips=(flip,), p_value=1.0, drifted=False,
         )
     ]  # fmt: skip
-    scoring.store.commit(Commit(evaluations=[evaluation(part=Part.RANDOM)]))
+    scoring.store.commit(Commit(evaluations=[evaluation(part=Part.RANDOM, method=Method.LLM)]))
     with serve(make_app(scoring.queries, metrics=lambda: (b"", "text/plain"), health=lambda: None)) as url:
         yield url
     scoring.close()

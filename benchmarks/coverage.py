@@ -1,4 +1,4 @@
-"""How often the intervals of pass rates hold the true rate, and how wide they are beside the labels alone (Wilson).
+"""Coverage of the intervals of pass rates, and their width beside that of the labels alone (Wilson).
 
 For every number of labels the worst and the mean coverage over rates of passing, judges of four qualities, sessions
 whose traces agree or do not, and labels drawn evenly or half of them from what the judge fails; for regressions the

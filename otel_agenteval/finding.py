@@ -93,8 +93,8 @@ class Visibility(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """How much content of each sort could be looked at in a trace. None where there was nothing to see, as the
-    arguments of no call. `history`: what was said before it in its session."""
+    """The content of each sort that could be looked at in a trace: all, some or none. None where there was nothing to
+    see, as the arguments of no call. `history`: what was said before it in its session."""
 
     answers: Visibility | None = None
     arguments: Visibility | None = None

@@ -1,4 +1,4 @@
-"""What commands write. Recorded content may not move the cursor, change colours, or reorder what is read."""
+"""Output of commands. Recorded content may not move the cursor, change colours, or reorder what is read."""
 
 import os
 import re

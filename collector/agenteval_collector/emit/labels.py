@@ -48,7 +48,7 @@ class Identity:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """What of it was recorded, as attributes of the measurement."""
+        """The recorded ones of the three, as attributes of the measurement."""
         return present(
             {
                 semconv.GEN_AI_AGENT_NAME: self.agent,

@@ -35,7 +35,8 @@ class Settings(Protocol):
 
 @dataclass(frozen=True)
 class Materials:
-    """What is shown of a trace, redacted and fitted once; `trace_tokens` hold it and what came before it."""
+    """The parts of a trace that the judge is shown, redacted and fitted once; `trace_tokens` hold them and what came
+    before."""
 
     panel: Settings
     trace: Trace

@@ -34,7 +34,7 @@ class Ballot:
 
 
 Vote: TypeAlias = dict[str, Ballot | Judged]
-"""What one vote says of a trace, by evaluator: a Judged where it has no score."""
+"""The scores of one vote on a trace, by evaluator; a Judged where there is none."""
 
 
 def merged(cast: Sequence[Ballot | Judged]) -> Judged:

@@ -91,7 +91,7 @@ class JudgeJob:
 
     @property
     def key(self) -> JobKey:
-        """What tells it from jobs that may wait beside it: a session may be called like a trace."""
+        """Key among the jobs that wait. The subject is part of it, as a session may be called like a trace."""
         return self.subject, self.trace_id, self.recheck
 
 

@@ -34,7 +34,7 @@ ON_CONFLICT: Final = "on_conflict"
 KEEP: Final = {ON_CONFLICT: "keep"}
 """The value stays."""
 OR: Final = {ON_CONFLICT: "or"}
-"""What was true stays true."""
+"""A value that was true stays true."""
 ADD: Final = {ON_CONFLICT: "add"}
 """The sum of both."""
 FILL: Final = {ON_CONFLICT: "fill"}

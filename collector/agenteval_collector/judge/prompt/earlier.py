@@ -1,4 +1,4 @@
-"""What was said and done in a session before a trace, under a budget of tokens.
+"""The turns of a session before a trace, under a budget of tokens.
 
 The first request is always there. From the newest turn back, each may take half of what is left: so the newest stand
 there whole, older ones shortened, and those for which nothing is left are left out.

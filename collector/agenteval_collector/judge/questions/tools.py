@@ -28,7 +28,7 @@ MAX_CALLS: Final = 30
 take no more than 100 in all."""
 
 _SHOWN: Final = ("name", "description", "parameters")
-"""What is shown of an available tool."""
+"""The fields of an available tool that are shown."""
 
 _DATA: Final = """\
 The data: "instructions" is what the agent was told by its developer (null: not recorded); "user_messages" is what the \

@@ -1,0 +1,89 @@
+"""Votes on a trace: judgements of their own, from the extraction to the median."""
+
+from typing import Any
+
+import pytest
+from agenteval_collector.judge.client.ports import NoAnswer
+from agenteval_collector.judge.ports import OverBudget
+
+from otel_agenteval.outcome import Score
+from tests.support.judging import Script
+from tests.unit.test_judging_panel import REASONED, REPLIES, WHOLE, judged, scores
+
+
+def confident(*scores: float | Exception) -> dict[str, Any]:
+    """Replies to the votes on confidence."""
+    given = [each if isinstance(each, Exception) else {"confidence": {"score": each, "reason": "r"}} for each in scores]
+    return {"execution": tuple(given)}
+
+
+def test_votes_come_to_their_median_and_tell_their_spread() -> None:
+    given = ({"score": 0.2, "reason": "low"}, {"score": 0.9, "reason": "high"}, {"score": 0.7, "reason": "middle"})
+    script = Script({"execution": tuple({"confidence": vote} for vote in given)}, temperature=None)
+    outcome = judged(WHOLE, script, {"confidence"}, votes=3)["confidence"].outcome
+    assert isinstance(outcome, Score)
+    assert (outcome.value, outcome.reason) == (0.7, "middle")
+    assert outcome.metadata == {
+        "prompt_version": "3",
+        "temperature": None,
+        "votes": 3,
+        "spread": pytest.approx(0.7),
+    }
+    assert script.kept == [3]
+
+
+REFUSED, BROKE = NoAnswer("refused", "no"), OverBudget("1 request an hour")
+
+
+@pytest.mark.parametrize(
+    ("votes", "band", "given", "score"),
+    [
+        pytest.param(1, 0.0, [0.5], 0.5, id="one vote"),
+        pytest.param(3, 0.0, [0.1, 0.9, 0.5], 0.5, id="three votes"),
+        pytest.param(1, 0.1, [0.55, 0.4, 0.3], 0.4, id="two more near the threshold"),
+        pytest.param(1, 0.125, [0.625, 0.4, 0.3], 0.4, id="at the edge of the band"),
+        pytest.param(1, 0.125, [0.626], 0.626, id="none more outside the band"),
+        pytest.param(3, 0.1, [0.0, 0.5, 1.0, 0.2, 0.1], 0.2, id="the median counts"),
+        pytest.param(3, 0.1, [0.5, 0.9, 0.8], 0.8, id="not a single vote"),
+        pytest.param(3, 0.0, [0.1, REFUSED, 0.5], 0.3, id="a refused vote is none"),
+        pytest.param(3, 0.0, [0.1, BROKE, BROKE], 0.1, id="nor one over budget"),
+        pytest.param(1, 0.1, [0.5, BROKE, REFUSED], 0.5, id="the first vote stands without second looks"),
+    ],
+)
+def test_votes(votes: int, band: float, given: list[float | Exception], score: float) -> None:
+    script = Script(confident(*given))
+    assert scores(judged(WHOLE, script, {"confidence"}, votes=votes, band=band)) == {"confidence": pytest.approx(score)}
+    assert script.votes == list(range(len(given)))
+
+
+def test_votes_are_independent_from_the_extraction_on() -> None:
+    extractions = tuple({"task": f"task {vote}", "outcome": f"outcome {vote}"} for vote in range(3))
+    verdicts = tuple({"verdict": verdict, "reason": "r"} for verdict in (0.1, 0.9, 0.6))
+    script = Script({"extract": extractions, "completion": verdicts})
+    outcome = judged(WHOLE, script, {"task_completion"}, votes=3)["task_completion"].outcome
+    asked = [dict(question.data) for question, _ in script.asked if question.name == "completion"]
+    assert asked == [{"task": f"task {vote}", "outcome": f"outcome {vote}"} for vote in range(3)]
+    assert isinstance(outcome, Score)
+    assert (outcome.value, outcome.metadata["task"]) == (0.6, "task 2")
+
+
+def test_a_second_look_asks_only_for_what_is_undecided() -> None:
+    script = Script({**REPLIES, "completion": tuple({"verdict": each, "reason": "r"} for each in (0.5, 0.8, 0.9))})
+    wanted = ("task_completion", "tool_correctness", "confidence")
+    replies = {"tools": {"tool_correctness": {"score": 1, "reason": "t"}}}
+    script.replies = {**script.replies, **replies}
+    found = judged(WHOLE, script, wanted, band=0.05)
+    assert scores(found) == {"task_completion": 0.8, "tool_correctness": 1.0, "confidence": 0.9}
+    assert sorted(script.names) == ["completion"] * 3 + ["execution"] + ["extract"] * 3 + ["tools"]
+
+
+@pytest.mark.parametrize(
+    ("plans", "score"),
+    [
+        pytest.param([["a"], [], ["a"]], 0.3, id="most votes found one"),
+        pytest.param([["a"], [], []], None, id="most found none"),
+    ],
+)
+def test_whether_there_is_a_plan_is_a_matter_of_most_votes(plans: list[list[str]], score: float | None) -> None:
+    script = Script({**REPLIES, "extract": tuple({"task": "T", "plan": plan} for plan in plans)})
+    assert scores(judged(REASONED, script, {"plan_quality"}, votes=3)).get("plan_quality") == score

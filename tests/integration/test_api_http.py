@@ -20,6 +20,7 @@ from tests.support.memory_queries import (
     GOOD_TRACE,
     NOW,
     MemoryQueries,
+    MemoryReports,
     agreement,
     call,
     exchange,
@@ -39,7 +40,7 @@ def app(queries: MemoryQueries, **options: Any) -> Any:
         "clock": ManualClock(NOW),
         **options,
     }
-    return make_app(queries, **options)
+    return make_app(queries, MemoryReports(), **options)
 
 
 @pytest.fixture(scope="module")

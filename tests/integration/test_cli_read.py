@@ -25,6 +25,7 @@ from tests.support.memory_queries import (
     GOOD_TRACE,
     NOW,
     MemoryQueries,
+    MemoryReports,
     agreement,
     call,
     exchange,
@@ -46,6 +47,7 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]markup[/] \u202egnp.exe \x9b1A\r:sku
 def web(queries: MemoryQueries, **options: object) -> Starlette:
     return make_app(
         queries,
+        MemoryReports(),
         metrics=lambda: (b"", "text/plain"),
         health=lambda: None,
         clock=ManualClock(NOW),

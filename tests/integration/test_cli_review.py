@@ -1,5 +1,6 @@
 """Labels that teach: what is drawn next, and `agenteval label --next` against a real collector."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -7,19 +8,14 @@ from typing import Any
 import httpx
 import pytest
 from agenteval_collector.judge.quality.drawing import draw
-from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.quality import JudgedScore
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.outcome import Method, Part, Score
 from tests.integration.test_cli_read import agenteval
-from tests.support.evaluations import evaluation
+from tests.support.judged_traces import NAME, TRACES, judge, judged_collector
 from tests.support.otlp import trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
-
-NAME = "task_completion"
-TRACES = 24
 
 
 def scores(*verdicts: bool) -> list[JudgedScore]:
@@ -84,28 +80,8 @@ def test_the_probability_is_the_share_of_labelled_ones_with_the_same_verdict() -
 
 
 @pytest.fixture
-def collector(tmp_path: Path) -> Any:
-    """With judged traces, drawn at random: the judge passes two of three."""
-    with RunningCollector(tmp_path) as running:
-        for number in range(1, TRACES + 1):
-            running.send(traces(turn(number, f"Question {number}?", "It was sent.", session=f"s{number}")))
-        ids = [trace_id(number).hex() for number in range(1, TRACES + 1)]
-        for each in ids:
-            running.scored(each)
-        judged = {"name": NAME, "method": Method.LLM, "part": Part.RANDOM}
-        running.service.storage.store.commit(
-            Commit(
-                evaluations=[
-                    evaluation(
-                        **judged,
-                        subject_id=each,
-                        session_id=each,
-                        outcome=Score(value=0.9 if at % 3 else 0.1, reason="so says the judge"),
-                    )
-                    for at, each in enumerate(ids)
-                ]
-            )
-        )
+def collector(tmp_path: Path) -> Iterator[RunningCollector]:
+    with judged_collector(tmp_path) as running:
         yield running
 
 
@@ -138,12 +114,7 @@ def test_what_was_said_before_in_the_session_is_shown_before_it(tmp_path: Path) 
         for number in (1, 2):
             running.send(traces(turn(number, f"Question {number}?", "It was sent.", session="s")))
             running.scored(trace_id(number).hex())
-        second = trace_id(2).hex()
-        judged = evaluation(
-            name=NAME, method=Method.LLM, part=Part.RANDOM, subject_id=second, session_id="s",
-            outcome=Score(value=0.9, reason=""),
-        )  # fmt: skip
-        running.service.storage.store.commit(Commit(evaluations=[judged]))
+        judge(running, 2, 0.9)
         asked, _, _ = review(running, "q").stdout.partition("[q]uit?")
     before, _, now = asked.partition("--- to be judged")
     assert ("Question 1?" in before, "Question 2?" in before) == (True, False)

@@ -5,8 +5,9 @@ from typing import Any
 
 import httpx
 import pytest
-from agenteval_collector.api.endpoints import ENDPOINTS
+from agenteval_collector.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS
 from agenteval_collector.api.openapi import DESCRIPTION_PATH, description
+from agenteval_collector.api.writing import TOKEN_HEADER
 from agenteval_collector.config import Settings
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.drift import Drift, Flip
@@ -18,6 +19,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from otel_agenteval.outcome import Method, Part
 from tests.support.evaluations import evaluation
+from tests.support.memory_queries import MemoryReports
 from tests.support.otlp import trace_id
 from tests.support.recordings import DATA
 from tests.support.referring import PENDING, Referring, exchange, judged, judgement
@@ -41,6 +43,7 @@ QUERIES = (
     "/api/v1/reliability",
     "/api/v1/reliability/comparison?before=1&after=2",
 )
+WRITTEN = "/api/v1/labels"
 REFUSED = (
     "/api/v1/traces/x",
     f"/api/v1/traces/{'0' * 32}",
@@ -72,7 +75,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         )
     ]  # fmt: skip
     scoring.store.commit(Commit(evaluations=[evaluation(part=Part.RANDOM, method=Method.LLM)]))
-    with serve(make_app(scoring.queries, metrics=lambda: (b"", "text/plain"), health=lambda: None)) as url:
+    with serve(
+        make_app(scoring.queries, MemoryReports(), metrics=lambda: (b"", "text/plain"), health=lambda: None)
+    ) as url:
         yield url
     scoring.close()
 
@@ -116,10 +121,31 @@ def test_a_refusal_has_the_shape_that_is_described(url: str, query: str) -> None
 def test_every_address_is_described_with_its_parameters_and_asked_here(url: str) -> None:
     served = httpx.get(url + DESCRIPTION_PATH).json()
     assert served == description()
-    assert set(served["paths"]) == {endpoint.path for endpoint in ENDPOINTS} == set(map(template_of, QUERIES))
+    read = {path for path, operations in served["paths"].items() if "get" in operations}
+    assert read == {endpoint.path for endpoint in ENDPOINTS} == set(map(template_of, QUERIES))
+    assert set(served["paths"]) - read == {endpoint.path for endpoint in WRITE_ENDPOINTS} == {WRITTEN}
     for endpoint in ENDPOINTS:
         named = {each["name"] for each in served["paths"][endpoint.path]["get"]["parameters"] if each["in"] == "query"}
         assert named == set(endpoint.parameters)
+
+
+def test_what_is_posted_and_what_is_answered_have_the_shapes_that_are_described(url: str) -> None:
+    operation = description()["paths"][WRITTEN]["post"]
+    shape = validator(operation["requestBody"]["content"]["application/json"]["schema"])
+    answers = {status: each["content"]["application/json"]["schema"] for status, each in operation["responses"].items()}
+    token = {TOKEN_HEADER: httpx.get(f"{url}/review").headers[TOKEN_HEADER]}
+    body = {"trace_id": TRACE, "name": "task_completion", "value": 0.5, "author": None, "note": "so-so", "drawn": True}
+    for said in (body, {name: body[name] for name in ("trace_id", "name", "value")}):
+        shape.validate(said)
+        answer = httpx.post(url + WRITTEN, json=said, headers=token)
+        assert answer.status_code == 200
+        validator(answers["200"]).validate(answer.json())
+    for wrong in ({**body, "value": "1"}, {**body, "by": "ann"}, {"trace_id": TRACE}):
+        refusal = httpx.post(url + WRITTEN, json=wrong, headers=token)
+        assert refusal.status_code == 400
+        validator(answers["default"]).validate(refusal.json())
+        with pytest.raises(ValidationError):
+            shape.validate(wrong)
 
 
 def test_recordings_have_the_shapes_that_are_described() -> None:

@@ -19,6 +19,7 @@ from otel_agenteval.metrics import JudgedTrace, pass_rate
 from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Unscored
 from tests.integration.test_cli_read import agenteval
 from tests.support.evaluations import evaluation
+from tests.support.memory_queries import MemoryReports
 from tests.support.otlp import trace_id
 from tests.support.scoring import Scoring
 from tests.support.web_server import serve
@@ -219,7 +220,7 @@ def labelled(scoring: Scoring) -> Scoring:
 
 
 def test_the_web_port_the_page_and_the_command_show_the_rates(labelled: Scoring) -> None:
-    app = make_app(labelled.queries, metrics=lambda: (b"", "text/plain"), health=lambda: None)
+    app = make_app(labelled.queries, MemoryReports(), metrics=lambda: (b"", "text/plain"), health=lambda: None)
     with serve(app) as url:
         answer = httpx.get(f"{url}/api/v1/quality", params={"agent": "planner"}).json()
         page = httpx.get(f"{url}/quality").text

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from otel_agenteval.proto.v1.evaluation_pb2 import ListReliabilityRequest
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
-from tests.support.memory_queries import MemoryQueries
+from tests.support.memory_queries import MemoryQueries, MemoryReports
 from tests.support.running_collector import RunningCollector
 from tests.support.runs import run_trace
 from tests.support.scoring import Scoring
@@ -24,7 +24,12 @@ HOSTILE = "\x1b[2J[bold red]task[/] \u202egnp.exe"
 
 
 def web(queries: object) -> Starlette:
-    return make_app(queries, metrics=lambda: (b"", "text/plain"), health=lambda: None)  # type: ignore[arg-type]
+    return make_app(
+        queries,  # type: ignore[arg-type]
+        MemoryReports(),
+        metrics=lambda: (b"", "text/plain"),
+        health=lambda: None,
+    )
 
 
 @pytest.fixture(scope="module")

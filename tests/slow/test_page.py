@@ -13,6 +13,7 @@ from tests.support.memory_queries import (
     GOOD_TRACE,
     NOW,
     MemoryQueries,
+    MemoryReports,
     call,
     finding,
     outcome,
@@ -66,13 +67,16 @@ def url() -> Iterator[str]:
         queries.add(
             session(text, odd, outcomes=[outcome("agent_reliability", 0.3, text)], agent=text, services=[text]), odd
         )
+    queries.judged = [HOSTILE_TRACE, "f" * 32]
     app: Any = server(queries)
     with serve(app) as url:
         yield url
 
 
 def server(queries: MemoryQueries) -> object:
-    return make_app(queries, metrics=lambda: (b"", "text/plain"), health=lambda: None, clock=ManualClock(NOW))
+    return make_app(
+        queries, MemoryReports(), metrics=lambda: (b"", "text/plain"), health=lambda: None, clock=ManualClock(NOW)
+    )
 
 
 PATHS = [
@@ -89,6 +93,10 @@ PATHS = [
     pytest.param(f"/traces/{HOSTILE_TRACE}", id="a trace that attacks"),
     pytest.param(f"/sessions/{LONG}", id="a session of very long words"),
     pytest.param(f"/traces/{'f' * 32}", id="a trace of very long words"),
+    pytest.param("/review", id="a review of what attacks"),
+    pytest.param(f"/review?skip={HOSTILE_TRACE}&by=ann", id="a review of very long words"),
+    pytest.param(f"/review?skip={HOSTILE_TRACE},{'f' * 32}", id="a review at its end"),
+    pytest.param(f"/review?agent={quote(ATTACK, safe='')}&by={LONG}", id="a review form that attacks"),
     pytest.param("/nothing", id="an error"),
 ]
 
@@ -98,7 +106,7 @@ def test_nothing_runs_and_nothing_is_loaded_from_elsewhere(tab: Tab, url: str, p
     tab.open(url + path)
     assert tab.evaluate("document.querySelector('main').innerText.length") > 0
     assert tab.evaluate("window.owned") is None
-    assert tab.evaluate("document.scripts.length") == 0
+    assert tab.evaluate("document.scripts.length") == path.startswith("/review")
     requests = [event["request"]["url"] for event in tab.seen("Network.requestWillBeSent")]
     assert any("/style.css" in requested for requested in requests)
     assert [requested for requested in requests if not requested.startswith(url)] == []

@@ -57,7 +57,16 @@ class Tab:
         """Go to `url` and wait until everything on it is loaded."""
         self.events.clear()
         self.send("Page.navigate", url=url)
-        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+        self.wait_for("Page.loadEventFired")
+
+    def press(self, key: str) -> None:
+        """Press a key, as a person would."""
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text=key if len(key) == 1 else "")
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def wait_for(self, method: str) -> None:
+        """Wait until an event of that name was sent."""
+        while not self.seen(method):
             self.events.append(self._read())
 
     def resize(self, width: int, height: int = 900) -> None:

@@ -1,6 +1,6 @@
 """`Queries` and `Reports` over dictionaries, and the makers of documents to fill them with."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -21,9 +21,10 @@ from agenteval_collector.api.documents import (
     TraceDocument,
     TurnDocument,
 )
-from agenteval_collector.api.quality_documents import AgreementDocument
+from agenteval_collector.api.quality_documents import AgreementDocument, DrawDocument, QualityDocument
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.model.cursors import Page
+from agenteval_collector.model.quality import Rated
 from agenteval_collector.model.reports import Label, Rejudging, RunReport
 from agenteval_collector.model.running import StartsReport
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
@@ -31,6 +32,7 @@ from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 from otel_agenteval.finding import Severity
 
+REVIEWED = "task_completion"
 GOOD_TRACE = "5b8efff798038103d269b633813fc60c"
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 NOW = int((START + timedelta(minutes=4)).timestamp()) * 1_000_000_000
@@ -47,6 +49,8 @@ class MemoryQueries(Queries):
         self.agreements: list[AgreementDocument] = []
         self.hit_rates: dict[str, HitRateDocument] = {}
         self.wanted: list[SessionFilter] = []
+        self.judged: list[str] = []
+        """Traces whose task_completion was judged; they are drawn in this order."""
 
     def add(self, session: SessionDocument, *traces: TraceDocument) -> None:
         self.all_sessions[session["session_id"]] = session
@@ -63,6 +67,29 @@ class MemoryQueries(Queries):
 
     def agreement(self, *, name: str | None = None) -> list[AgreementDocument]:
         return [item for item in self.agreements if name is None or item["name"] == name]
+
+    def rated(self) -> list[Rated]:
+        return [Rated(None, None, REVIEWED)] if self.judged else []
+
+    def next_to_label(
+        self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()
+    ) -> DrawDocument | None:
+        waiting = [each for each in self.judged if each not in skip]
+        if name != REVIEWED or not waiting:
+            return None
+        counts = {"probability": 0.5, "judged": len(self.judged), "labelled": 0}
+        return cast("DrawDocument", {"trace_id": waiting[0], "name": name, "agent": None, "version": None, **counts})
+
+    def quality(
+        self,
+        *,
+        agent: str | None = None,
+        version: str | None = None,
+        name: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[QualityDocument]:
+        return Page(items=[], next_cursor=None)
 
     def reliability(
         self,

@@ -2,11 +2,11 @@ import asyncio
 import threading
 
 import pytest
-from agenteval_collector.api.threads import ReadingThreads
+from agenteval_collector.api.threads import BoundedThreads
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 
-async def read_beyond_the_bound(threads: ReadingThreads) -> None:
+async def read_beyond_the_bound(threads: BoundedThreads) -> None:
     release = threading.Event()
 
     def blocked() -> str:
@@ -23,14 +23,14 @@ async def read_beyond_the_bound(threads: ReadingThreads) -> None:
 
 
 def test_reads_beyond_the_bound_are_refused_and_counted() -> None:
-    threads = ReadingThreads("test", threads=1, waiting=2, timeout=30)
+    threads = BoundedThreads("test", threads=1, waiting=2, timeout=30)
     asyncio.run(read_beyond_the_bound(threads))
     threads.close()
     assert (threads.refused, threads.timed_out) == (1, 0)
 
 
 def test_an_abandoned_read_keeps_its_place_until_it_returns() -> None:
-    threads = ReadingThreads("test", threads=1, waiting=0, timeout=0.01)
+    threads = BoundedThreads("test", threads=1, waiting=0, timeout=0.01)
     release, ended = threading.Event(), threading.Event()
 
     def stuck() -> None:
@@ -48,7 +48,7 @@ def test_an_abandoned_read_keeps_its_place_until_it_returns() -> None:
 
 
 def test_what_a_read_raises_is_raised() -> None:
-    threads = ReadingThreads("test", threads=1, waiting=0, timeout=30)
+    threads = BoundedThreads("test", threads=1, waiting=0, timeout=30)
 
     def fail() -> None:
         raise KeyError("x")
@@ -59,7 +59,7 @@ def test_what_a_read_raises_is_raised() -> None:
 
 
 def test_a_closed_pool_is_unavailable() -> None:
-    threads = ReadingThreads("test", threads=1, waiting=0, timeout=30)
+    threads = BoundedThreads("test", threads=1, waiting=0, timeout=30)
     threads.close()
     threads.close()
     for _ in range(2):

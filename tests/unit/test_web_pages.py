@@ -12,6 +12,7 @@ from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.web import formats
 from agenteval_collector.web.findings import placed
 from agenteval_collector.web.pages import Pages, asset
+from agenteval_collector.web.review import Asked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,15 +95,17 @@ def infected(payload: str) -> MemoryQueries:
             outcome("coherence", 0.4, payload),
             outcome("loop_detection", None, payload, status="failed", error_type=payload, model=payload),
             outcome(payload, 0.1, payload),
+            outcome("task_completion", 0.1, payload, method="llm", threshold=0.5, success=False),
             outcome("confidence", None, payload, status="no_judge", method="llm"),
         ],
         findings=[
             finding(payload, "error", agent=payload, tool=payload, reason=payload),
             finding(payload, "info", agent=payload, tool=payload, reason=payload, turn=None, span_id=payload),
         ],
-        labels=[label("coherence", 0.5, author=payload, note=payload)],
+        labels=[label(name, 0.5, author=payload, note=payload) for name in ("coherence", "task_completion")],
     )
     queries = MemoryQueries()
+    queries.judged = [GOOD_TRACE]
     outcomes = [*session_outcomes(0.4, 0.5), outcome("agent_reliability", 0.3, payload)]
     queries.add(session(payload, odd, outcomes=outcomes, agent=payload, services=[payload], user_id=payload), odd)
     texts = dict.fromkeys(("question", "version", "model", "instructions", "data", "reply", "problem"), payload)
@@ -117,6 +120,8 @@ def rendered(payload: str) -> list[str]:
         listed(infected(payload), agent=payload, finding=payload, text=payload),
         view.session(payload, older_than=None),
         view.trace(GOOD_TRACE),
+        view.review(Asked(agent=payload, version=payload, by=payload, labelled=GOOD_TRACE), token="secret"),
+        view.review(Asked(name=payload, skip=(GOOD_TRACE,)), token="secret"),
         view.error(404, payload),
         listed(MemoryQueries(), agent=payload),
     ]

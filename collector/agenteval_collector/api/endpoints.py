@@ -15,6 +15,8 @@ from agenteval_collector.api.documents import (
     SessionPage,
     TraceDocument,
 )
+from agenteval_collector.api.labels import LabelRequest, write_label
+from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.quality_documents import AgreementPage, DrawDocument, QualityPage
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.sessions import PARAMETERS, session_filter
@@ -37,6 +39,19 @@ class Endpoint:
     read: Callable[[Queries, Asked], object]
     parameters: Sequence[str] = ()
     required: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteEndpoint:
+    """An address that something is posted to, as JSON."""
+
+    path: str
+    summary: str
+    body: Any
+    """The type of the document that is posted."""
+    answer: Any
+    """The type of the document that is answered."""
+    write: Callable[[Queries, Reports, bytes], object]
 
 
 def read_trace(queries: Queries, asked: Asked) -> TraceDocument:
@@ -153,3 +168,14 @@ ENDPOINTS: Final = (
     Endpoint("/api/v1/sessions/{session_id}", "A session with its traces", SessionDocument, read_session),
 )
 """In the order in which they are tried: a session's id may hold anything."""
+
+WRITE_ENDPOINTS: Final = (
+    WriteEndpoint(
+        "/api/v1/labels",
+        "Say what a score of a trace should have been; answered with the trace",
+        LabelRequest,
+        TraceDocument,
+        write_label,
+    ),
+)
+"""Those that only requests with a token or a key may use (`api/writing.py`)."""

@@ -44,6 +44,7 @@ from agenteval_collector.findings.hit_rate import hit_rate
 from agenteval_collector.judge.quality.pass_rates import PassRates
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.drift import Drift
+from agenteval_collector.model.quality import Rated
 from agenteval_collector.model.running import RunningTrace
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
 from agenteval_collector.model.sessions import SessionRecord
@@ -145,6 +146,10 @@ class Queries:
         InvalidRequest for a cursor of another listing."""
         page = self.pass_rates.page(agent=agent, version=version, name=name, limit=limit, cursor=cursor)
         return Page(items=[quality_document(each) for each in page.items], next_cursor=page.next_cursor)
+
+    def rated(self) -> Sequence[Rated]:
+        """Return everything that has a rate of passing, that with the newest judgement first."""
+        return self.pass_rates.rated()
 
     def next_to_label(
         self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()

@@ -10,16 +10,20 @@ from starlette.responses import HTMLResponse, Response
 from agenteval_collector.api.responses import SECURITY_HEADERS, error_response
 from agenteval_collector.runtime.errors import (
     CollectorError,
+    Forbidden,
     InvalidRequest,
     NotFound,
     Overloaded,
     RequestTooLarge,
     RetryableError,
+    UnsupportedMedia,
 )
 
 _ERRORS: Sequence[tuple[type[CollectorError], int, str]] = (
+    (Forbidden, 403, "forbidden"),
     (NotFound, 404, "not_found"),
     (RequestTooLarge, 413, "too_large"),
+    (UnsupportedMedia, 415, "unsupported_media_type"),
     (InvalidRequest, 400, "invalid_argument"),
     (Overloaded, 429, "overloaded"),
     (RetryableError, 503, "unavailable"),
@@ -44,7 +48,7 @@ class Refusals:
         assert isinstance(error, HTTPException)
         code, message = {
             404: ("not_found", f"there is nothing at {request.url.path}"),
-            405: ("method_not_allowed", "this API is read-only: use GET"),
+            405: ("method_not_allowed", f"this address takes {(error.headers or {}).get('Allow', 'GET')}"),
         }.get(error.status_code, ("refused", error.detail))
         return self._answer(request, error.status_code, code, message, error.headers)
 

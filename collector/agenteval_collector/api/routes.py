@@ -1,4 +1,4 @@
-"""The JSON API over HTTP (docs/api.md), and its description; all of it read-only."""
+"""The JSON API over HTTP (docs/api.md), and its description."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agenteval_collector.api.endpoints import ENDPOINTS, Endpoint
+from agenteval_collector.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS, Endpoint, WriteEndpoint
 from agenteval_collector.api.openapi import DESCRIPTION_PATH, description
+from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.responses import json_response
-from agenteval_collector.api.threads import ReadingThreads
+from agenteval_collector.api.threads import BoundedThreads
 from agenteval_collector.api.wire import encode
+from agenteval_collector.api.writing import TOKEN_HEADER, Writers, read_body
 from agenteval_collector.runtime.errors import InvalidRequest
 
 
@@ -31,7 +33,7 @@ class _AnyText(Convertor[str]):
 register_url_convertor("anytext", _AnyText())
 
 
-def api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
+def api_routes(queries: Queries, reads: BoundedThreads) -> list[Route]:
     """Return a route for each endpoint, which reads in one of these threads, and one for their description."""
 
     async def described(request: Request) -> Response:
@@ -40,13 +42,27 @@ def api_routes(queries: Queries, reads: ReadingThreads) -> list[Route]:
     return [*(_route(endpoint, queries, reads) for endpoint in ENDPOINTS), Route(DESCRIPTION_PATH, described)]
 
 
-def _route(endpoint: Endpoint, queries: Queries, reads: ReadingThreads) -> Route:
+def _route(endpoint: Endpoint, queries: Queries, reads: BoundedThreads) -> Route:
     async def answer(request: Request) -> Response:
         _check_names(request, endpoint.parameters)
         asked = {**request.query_params, **request.path_params}
         return json_response(await reads.run(lambda: encode(endpoint.read(queries, asked))))
 
     return Route(endpoint.path.replace("{session_id}", "{session_id:anytext}"), answer)
+
+
+def write_routes(queries: Queries, reports: Reports, writers: Writers, writes: BoundedThreads) -> list[Route]:
+    """Return a route for each address that takes something, which writes in one of these threads."""
+
+    def route(endpoint: WriteEndpoint) -> Route:
+        async def answer(request: Request) -> Response:
+            writers.check(request.headers, request.headers.get(TOKEN_HEADER, ""))
+            body = await read_body(request, "application/json")
+            return json_response(await writes.run(lambda: encode(endpoint.write(queries, reports, body))))
+
+        return Route(endpoint.path, answer, methods=["POST"])
+
+    return [route(endpoint) for endpoint in WRITE_ENDPOINTS]
 
 
 def _check_names(request: Request, known: Sequence[str]) -> None:

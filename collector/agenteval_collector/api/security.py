@@ -28,14 +28,15 @@ class LoopbackHost:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             hosts = Headers(scope=scope).getlist("host")
-            if len(hosts) != 1 or not is_loopback(_without_port(hosts[0].lower())):
+            if len(hosts) != 1 or not is_loopback(without_port(hosts[0].lower())):
                 message = "the Host header does not name this machine: use 127.0.0.1 or localhost"
                 await error_response(421, "misdirected", message)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
 
-def _without_port(host: str) -> str:
+def without_port(host: str) -> str:
+    """Return the name or the address in a Host header."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0]

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from agenteval_collector.api.documents import TraceDocument
 from agenteval_collector.api.endpoints import Asked, read_reliability, read_session, read_sessions, read_trace
+from agenteval_collector.api.labels import label_trace, said
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.starts import starts_report
-from agenteval_collector.api.wire import MAX_LIMIT, encode, trace_id_of
+from agenteval_collector.api.wire import MAX_LIMIT, encode, id_of, trace_id_of
 from agenteval_collector.emit.feed import Feed, Lost, Subscription
 from agenteval_collector.model.reports import Label, LabelSource, RunReport
 from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
@@ -25,8 +25,6 @@ from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceService
 from otel_agenteval.text import storable
 
 CONDITIONS = ("baseline", "fault", "structural", "prompt")
-MAX_ID_LENGTH = 1024
-MAX_NOTE_LENGTH = 10_000
 MAX_MISSED_SECONDS = 1e9
 LATEST = 2**63 - 1
 """The last nanosecond that the store's integers hold."""
@@ -71,7 +69,7 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def GetSession(self, request: pb.GetSessionRequest) -> pb.Document:  # noqa: N802
-        _id("session_id", request.session_id)
+        id_of("session_id", request.session_id)
         return pb.Document(json=encode(read_session(self._queries, _asked(request))))
 
     @_answering
@@ -91,9 +89,7 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def LabelTrace(self, request: pb.LabelTraceRequest) -> pb.LabelTraceResponse:  # noqa: N802
-        label = _label(request)
-        _check_evaluator(label.name, read_trace(self._queries, _asked(request)))
-        self._reports.label(label)
+        label_trace(self._queries, self._reports, _label(request))
         return pb.LabelTraceResponse()
 
     @_answering
@@ -116,7 +112,7 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def EndSession(self, request: pb.EndSessionRequest) -> pb.EndSessionResponse:  # noqa: N802
-        return pb.EndSessionResponse(known=self._reports.end_session(_id("session_id", request.session_id)))
+        return pb.EndSessionResponse(known=self._reports.end_session(id_of("session_id", request.session_id)))
 
     @_answering
     def _subscription(self, request: pb.WatchRequest) -> Subscription:
@@ -213,8 +209,8 @@ def _run_report(request: pb.ReportRunRequest) -> RunReport:
     if request.reported_at_unix_nano > LATEST:
         raise InvalidRequest(f"reported_at_unix_nano is {request.reported_at_unix_nano}, after the year 2262")
     return RunReport(
-        task_id=_id("task_id", request.task_id),
-        run_id=_id("run_id", request.run_id),
+        task_id=id_of("task_id", request.task_id),
+        run_id=id_of("run_id", request.run_id),
         condition=condition,
         success=_optional(request, "success"),
         confidence=confidence,
@@ -241,25 +237,7 @@ def _feedback(request: pb.ReportFeedbackRequest) -> Label:
 
 
 def _said(request: pb.LabelTraceRequest | pb.ReportFeedbackRequest) -> dict[str, Any]:
-    value = _optional(request, "value")
-    if value is None or not 0.0 <= value <= 1.0:
-        raise InvalidRequest(f"value is {'absent' if value is None else value}, not a number from 0 to 1")
-    if len(request.note) > MAX_NOTE_LENGTH:
-        raise InvalidRequest(f"note has {len(request.note)} characters, more than {MAX_NOTE_LENGTH}")
-    return {
-        "name": _id("name", request.name),
-        "value": value,
-        "author": _optional_id("author", request.author),
-        "note": request.note or None,
-    }
-
-
-def _check_evaluator(name: str, trace: TraceDocument) -> None:
-    """Refuse a name that the trace has no outcome of: a misspelt label would never be compared with anything."""
-    names = sorted({outcome["name"] for outcome in trace["outcomes"]})
-    if name not in names:
-        which = ", ".join(names) if names else "no outcome yet"
-        raise InvalidRequest(f"name is {name[:64]!r}; the trace has {which}")
+    return said(request.name, _optional(request, "value"), request.author, request.note)
 
 
 def _asked(request: Message) -> Asked:
@@ -272,12 +250,4 @@ def _optional(request: pb.ReportRunRequest | pb.LabelTraceRequest | pb.ReportFee
 
 
 def _optional_id(field: str, value: str) -> str | None:
-    return _id(field, value) if value else None
-
-
-def _id(field: str, value: str) -> str:
-    if not value:
-        raise InvalidRequest(f"{field} is empty")
-    if len(value) > MAX_ID_LENGTH:
-        raise InvalidRequest(f"{field} has {len(value)} characters, more than {MAX_ID_LENGTH}")
-    return value
+    return id_of(field, value) if value else None

@@ -1,4 +1,4 @@
-"""Blocking reads for coroutines: in few threads, with bounded waiting and bounded time."""
+"""Blocking calls of the store for coroutines: in few threads, with bounded waiting and bounded time."""
 
 import asyncio
 import threading
@@ -11,11 +11,11 @@ from agenteval_collector.runtime.errors import Overloaded, Unavailable
 T = TypeVar("T")
 
 
-class ReadingThreads:
-    """Runs reads in `threads` threads; at most `waiting` more wait their turn, beyond that they are refused.
+class BoundedThreads:
+    """Runs calls in `threads` threads; at most `waiting` more wait their turn, beyond that they are refused.
 
-    A read that takes longer than `timeout` seconds is answered with an error. Its thread cannot be stopped, so
-    its place stays taken until it returns: abandoned reads never add up to more threads. `refused` and
+    A call that takes longer than `timeout` seconds is answered with an error. Its thread cannot be stopped, so
+    its place stays taken until it returns: abandoned calls never add up to more threads. `refused` and
     `timed_out` count both cases.
     """
 
@@ -26,13 +26,13 @@ class ReadingThreads:
         self._places = threading.BoundedSemaphore(threads + waiting)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
 
-    async def run(self, read: Callable[[], T]) -> T:
-        """Return what `read()` returns. Raises Overloaded, Unavailable after the timeout, or what `read` raises."""
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return what `call()` returns. Raises Overloaded, Unavailable after the timeout, or what `call` raises."""
         if not self._places.acquire(blocking=False):
             self.refused += 1
             raise Overloaded("too many requests are waiting; ask again in a second")
         try:
-            future = self._pool.submit(read)
+            future = self._pool.submit(call)
         except RuntimeError as error:
             self._places.release()
             raise Unavailable("the collector is stopping") from error
@@ -44,5 +44,5 @@ class ReadingThreads:
             raise Unavailable(f"no answer from the store within {self._timeout:g} s; ask again") from error
 
     def close(self) -> None:
-        """Take no more reads and give up those that wait; do not wait for those that run."""
+        """Take no more calls and give up those that wait; do not wait for those that run."""
         self._pool.shutdown(wait=False, cancel_futures=True)

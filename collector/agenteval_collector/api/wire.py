@@ -11,6 +11,7 @@ Document = TypeVar("Document")
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
+MAX_ID_LENGTH = 1024
 _HEX = re.compile(r"[0-9a-fA-F]+")
 
 
@@ -47,6 +48,15 @@ def hex_id(field: str, text: str, digits: int) -> str:
     if len(text) != digits or not _HEX.fullmatch(text):
         raise InvalidRequest(f"{field} is {text[:64]!r}, not {digits} hexadecimal digits")
     return text.lower()
+
+
+def id_of(field: str, text: str) -> str:
+    """Return an id or a name. Raises InvalidRequest that names `field` for none, and for more than `MAX_ID_LENGTH`."""
+    if not text:
+        raise InvalidRequest(f"{field} is empty")
+    if len(text) > MAX_ID_LENGTH:
+        raise InvalidRequest(f"{field} has {len(text)} characters, more than {MAX_ID_LENGTH}")
+    return text
 
 
 def limit_of(text: str | None) -> int:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from math import sqrt
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -12,11 +11,9 @@ from agenteval_collector.api.documents import SessionDocument, TraceDocument
 from agenteval_collector.api.quality_documents import DrawDocument, QualityPage
 from agenteval_collector.cli.show import show_conversation
 from agenteval_collector.cli.terminal import clean
-from agenteval_collector.web.formats import believed, number
+from agenteval_collector.web.labelling import VALUES, about_rate, labels_worth, rate_of, traces_before
 
-_VALUES: Final = {"p": 1.0, "f": 0.0}
-_BEFORE: Final = 5
-_GOALS: Final = ((20, "an interval"), (50, "the judge's rate to be corrected by labels"))
+_VALUES: Final = {word[0]: value for word, value in VALUES.items()}
 
 
 def review(
@@ -47,16 +44,16 @@ def review(
         say(drawn["trace_id"], _VALUES[key])
         _tell_verdict(name, trace)
         quality = ask(f"/api/v1/quality?{urlencode(_rated(drawn))}")
-        _tell_progress(json.loads(quality or "{}"), drawn)
+        _tell_progress(json.loads(quality or '{"items": []}'), drawn)
     typer.echo(f"Nothing is left to be labelled for {clean(name)}.")
 
 
 def _show_before(trace: TraceDocument, ask: Callable[[str], str | None]) -> None:
-    """Show the traces of its session before this one, at most the last `_BEFORE`: a turn is rarely to be understood
-    by itself."""
-    session: SessionDocument = json.loads(ask(f"/api/v1/sessions/{quote(trace['session_id'], safe='')}") or "null")
-    ids = session["trace_ids"] if session else []
-    before = ids[: ids.index(trace["trace_id"])][-_BEFORE:] if trace["trace_id"] in ids else []
+    """Show the traces of its session before this one, as many as the page shows."""
+    session: SessionDocument | None = json.loads(
+        ask(f"/api/v1/sessions/{quote(trace['session_id'], safe='')}") or "null"
+    )
+    before = traces_before(session, trace["trace_id"])
     for body in filter(None, (ask(f"/api/v1/traces/{each}") for each in before)):
         show_conversation(json.loads(body))
     if before:
@@ -90,18 +87,7 @@ def _tell_verdict(name: str, trace: TraceDocument) -> None:
 
 def _tell_progress(page: QualityPage, drawn: DrawDocument) -> None:
     """Say what the rate is by now, how many labels are worth giving, and how narrow the interval would be then."""
-    of_version = [
-        each for each in page["items"] if (each["agent"], each["version"]) == (drawn["agent"], drawn["version"])
-    ]
-    for item in of_version:
-        if (rate := item["estimate"]) is None:
-            continue
-        interval = "" if item["interval"] is None else f" ({'–'.join(map(number, item['interval']))})"
-        labels = f"{item['labelled']} label{'s' if item['labelled'] > 1 else ''}"
-        typer.echo(f"The rate is {number(rate)}{interval}: {believed(item['estimator'])}, {labels}.")
-        # As if one more passed and one more failed: a rate of 1 is never certain.
-        spread = sqrt((rate * item["judged"] + 1) * ((1 - rate) * item["judged"] + 1)) / (item["judged"] + 2)
-        for goal, what in _GOALS:
-            if item["labelled"] < goal:
-                width = 1.96 * spread / sqrt(goal)
-                typer.echo(f"{goal - item['labelled']} more labels for {what}, about ±{width:.2f} then.")
+    rate = rate_of(page["items"], drawn)
+    if rate is not None and rate["estimate"] is not None:
+        for sentence in (about_rate(rate), *labels_worth(rate)):
+            typer.echo(sentence)

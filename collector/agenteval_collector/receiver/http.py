@@ -24,6 +24,7 @@ from agenteval_collector.runtime.errors import (
     Overloaded,
     RequestTooLarge,
     RetryableError,
+    UnsupportedMedia,
 )
 from agenteval_collector.runtime.rpc import status_details
 
@@ -31,13 +32,9 @@ PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
 
 
-class _Unsupported(InvalidRequest):
-    """Raised for a content type or encoding that we do not read."""
-
-
 # The first that fits.
 _STATUSES: Final[Mapping[type[CollectorError], int]] = {
-    _Unsupported: 415,
+    UnsupportedMedia: 415,
     RequestTooLarge: 413,
     Overloaded: 429,
     RetryableError: 503,
@@ -62,7 +59,7 @@ async def _export(ingest: Ingest, signal: Signal, request: Request) -> Response:
     answer_as = JSON if media == JSON else PROTOBUF
     try:
         if media not in (PROTOBUF, JSON):
-            raise _Unsupported(f"content-type {media!r} is not read: send {PROTOBUF} or {JSON}")
+            raise UnsupportedMedia(f"content-type {media!r} is not read: send {PROTOBUF} or {JSON}")
         body = await _body(request, ingest.limits.request)
         checked = await run_in_threadpool(_take, ingest, signal, body, media)
     except CollectorError as error:
@@ -83,7 +80,7 @@ async def _body(request: Request, limit: int) -> bytes:
     """Return the body, decompressed; never more than `limit` bytes of it in memory, whatever it claims to be."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", ""):
-        raise _Unsupported(f"content-encoding {encoding!r} is not read: send gzip or none")
+        raise UnsupportedMedia(f"content-encoding {encoding!r} is not read: send gzip or none")
     gunzip = zlib.decompressobj(wbits=31) if encoding == "gzip" else None
     body = bytearray()
     async for chunk in request.stream():

@@ -1,13 +1,19 @@
-"""Addresses of this machine."""
+"""Addresses of machines, and those of this one."""
 
 import ipaddress
+
+
+def is_address(host: str) -> bool:
+    """Return whether `host`, without port or brackets, is an IP address, which no name server can move."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def is_loopback(host: str) -> bool:
     """Return whether `host`, without port or brackets, is this machine as seen from itself."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return is_address(host) and ipaddress.ip_address(host).is_loopback

@@ -2,9 +2,11 @@
 
 CollectorError
 + PermanentError      the same input fails again: refuse it, count it, say why
-|  + InvalidRequest     not what it claims to be (malformed protobuf, bad JSON, unknown encoding)
+|  + InvalidRequest     not what it claims to be (malformed protobuf, bad JSON)
+|  |  + UnsupportedMedia   a content type or encoding that is not read
 |  + RequestTooLarge    over a limit that the message names
 |  + NotFound           no such trace, session, page
+|  + Forbidden          a request to write that may come from another site
 + RetryableError      the same input may succeed later: back off, by `retry_after` seconds
    + Overloaded          a bound was reached; nothing was taken
    + Unavailable         starting, stopping, or the disk refuses writes
@@ -23,12 +25,20 @@ class InvalidRequest(PermanentError):
     """The request is not what it claims to be."""
 
 
+class UnsupportedMedia(InvalidRequest):
+    """The request's content type or encoding is not read."""
+
+
 class RequestTooLarge(PermanentError):
     """The request exceeds a limit."""
 
 
 class NotFound(PermanentError):
     """Nothing is known under that id."""
+
+
+class Forbidden(PermanentError):
+    """The request may not write: nothing says that it comes from a page of ours, or from who has a key."""
 
 
 class RetryableError(CollectorError):

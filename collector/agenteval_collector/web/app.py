@@ -1,31 +1,44 @@
-"""Port 4319: the JSON API, Prometheus metrics, health, and the page; all of it read-only."""
+"""Port 4319: the JSON API, Prometheus metrics, health, and the page; labels are the only thing that is written."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.refusals import Refusals
-from agenteval_collector.api.responses import error_response, json_response
-from agenteval_collector.api.routes import api_routes
+from agenteval_collector.api.responses import SECURITY_HEADERS, error_response, json_response
+from agenteval_collector.api.routes import api_routes, write_routes
 from agenteval_collector.api.security import Keys, LoopbackHost, SecurityHeaders
 from agenteval_collector.api.sessions import PARAMETERS, session_filter
-from agenteval_collector.api.threads import ReadingThreads
+from agenteval_collector.api.threads import BoundedThreads
 from agenteval_collector.api.wire import encode, trace_id_of
+from agenteval_collector.api.writing import TOKEN_HEADER, Writers, read_body
 from agenteval_collector.model.session_filter import Order
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.web.pages import Pages, asset
+from agenteval_collector.web.review import Asked, form_fields, keep
+
+_FOREVER = {"Cache-Control": "max-age=31536000, immutable"}
+"""For files that the pages ask for with a hash of their content."""
+_REVIEW_HEADERS = {
+    "Content-Security-Policy": SECURITY_HEADERS["Content-Security-Policy"] + "; script-src 'self'",
+    # With no-referrer, browsers send our own form without an origin.
+    "Referrer-Policy": "same-origin",
+}
 
 
 def make_app(
     queries: Queries,
+    reports: Reports,
     *,
     metrics: Callable[[], tuple[bytes, str]],
     health: Callable[[], str | None],
@@ -38,27 +51,25 @@ def make_app(
     """Return the ASGI application of the web port.
 
     `metrics` returns a Prometheus scrape and its content type, `health` why the collector cannot do its work now, None
-    where it can. Where `keys` are given, all paths but /healthz and /readyz want one. `loopback` says that the app is
-    bound to a loopback address, so that requests under any other Host are refused. `grpc_endpoint` is what the page
-    tells users to send spans to. A read that takes longer than `query_timeout` seconds is answered with 503. The
-    counters of refused and timed-out reads are in `app.state.reads`.
+    where it can. What is written goes to `reports`. Where `keys` are given, all paths but /healthz and /readyz want
+    one. `loopback` says that the app is bound to a loopback address, so that requests under any other Host are refused.
+    `grpc_endpoint` is what the page tells users to send spans to. A read that takes longer than `query_timeout` seconds
+    is answered with 503. The counters of refused and timed-out reads are in `app.state.reads`.
     """
-    reads = ReadingThreads("api-read", threads=4, waiting=64, timeout=query_timeout)
+    reads = BoundedThreads("api-read", threads=4, waiting=64, timeout=query_timeout)
     # A thread of its own: a scrape must not fail because people look at pages.
-    scrapes = ReadingThreads("api-scrape", threads=1, waiting=3, timeout=query_timeout)
+    scrapes = BoundedThreads("api-scrape", threads=1, waiting=3, timeout=query_timeout)
+    writes = BoundedThreads("api-write", threads=1, waiting=16, timeout=query_timeout)
+    writers = Writers(keyed=bool(keys))
     pages = Pages(queries, clock=clock or SystemClock(), grpc_endpoint=grpc_endpoint)
-
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        yield
-        reads.close()
-        scrapes.close()
 
     refusals = Refusals(pages.error)
     app = Starlette(
         routes=[
             *api_routes(queries, reads),
+            *write_routes(queries, reports, writers, writes),
             *_page_routes(pages, reads),
+            *_review_routes(pages, reads, partial(keep, queries, reports), writers, writes),
             *_machine_routes(metrics, health, scrapes),
         ],
         middleware=_middleware(keys, loopback=loopback),
@@ -67,11 +78,23 @@ def make_app(
             HTTPException: refusals.http_error,
             Exception: refusals.internal_error,
         },
-        lifespan=lifespan,
+        lifespan=_closing(reads, scrapes, writes),
     )
     app.router.redirect_slashes = False
     app.state.reads = reads
     return app
+
+
+def _closing(*pools: BoundedThreads) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    """Return a lifespan that closes these threads when the application ends."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        for pool in pools:
+            pool.close()
+
+    return lifespan
 
 
 def _middleware(keys: Sequence[str], *, loopback: bool) -> list[Middleware]:
@@ -84,7 +107,7 @@ def _middleware(keys: Sequence[str], *, loopback: bool) -> list[Middleware]:
 
 
 def _machine_routes(
-    metrics: Callable[[], tuple[bytes, str]], health: Callable[[], str | None], scrapes: ReadingThreads
+    metrics: Callable[[], tuple[bytes, str]], health: Callable[[], str | None], scrapes: BoundedThreads
 ) -> list[Route]:
     async def scrape(request: Request) -> Response:
         body, content_type = await scrapes.run(metrics)
@@ -102,7 +125,7 @@ def _machine_routes(
     return [Route("/metrics", scrape), Route("/healthz", healthz), Route("/readyz", readyz)]
 
 
-def _page_routes(pages: Pages, reads: ReadingThreads) -> list[Route]:
+def _page_routes(pages: Pages, reads: BoundedThreads) -> list[Route]:
     async def sessions(request: Request) -> Response:
         given = request.query_params
         asked = {name: given[name] for name in PARAMETERS if given.get(name)}
@@ -122,9 +145,7 @@ def _page_routes(pages: Pages, reads: ReadingThreads) -> list[Route]:
         return HTMLResponse(await reads.run(lambda: pages.quality(cursor=cursor)))
 
     async def style(request: Request) -> Response:
-        # The pages ask for it with a hash of its content, so that it never changes under one address.
-        headers = {"Cache-Control": "max-age=31536000, immutable"}
-        return Response(asset("style.css"), media_type="text/css", headers=headers)
+        return Response(asset("style.css"), media_type="text/css", headers=_FOREVER)
 
     async def icon(request: Request) -> Response:
         return Response(asset("icon.svg"), media_type="image/svg+xml", headers={"Cache-Control": "max-age=86400"})
@@ -137,3 +158,26 @@ def _page_routes(pages: Pages, reads: ReadingThreads) -> list[Route]:
         Route("/style.css", style),
         Route("/icon.svg", icon),
     ]
+
+
+def _review_routes(
+    pages: Pages,
+    reads: BoundedThreads,
+    keep: Callable[[Mapping[str, str]], str],
+    writers: Writers,
+    writes: BoundedThreads,
+) -> list[Route]:
+    async def review(request: Request) -> Response:
+        asked = Asked.of(request.query_params)
+        page = await reads.run(lambda: pages.review(asked, token=writers.token))
+        return HTMLResponse(page, headers={**_REVIEW_HEADERS, TOKEN_HEADER: writers.token})
+
+    async def label(request: Request) -> Response:
+        form = form_fields(await read_body(request, "application/x-www-form-urlencoded"))
+        writers.check(request.headers, form.get("token", ""))
+        return RedirectResponse(await writes.run(lambda: keep(form)), 303)
+
+    async def script(request: Request) -> Response:
+        return Response(asset("review.js"), media_type="text/javascript", headers=_FOREVER)
+
+    return [Route("/review", review), Route("/review", label, methods=["POST"]), Route("/review.js", script)]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from agenteval_collector.api.documents import FailureRateDocument, HitRateDocument, OutcomeDocument
 from agenteval_collector.web.findings import counted, grouped, kind_words, unshown, worst_first, worst_kinds
@@ -99,6 +99,13 @@ def path(segment: str) -> str:
     return quote(segment, safe="", errors="replace")
 
 
+def query(parameters: Mapping[str, str]) -> str:
+    """Return the query string of an address, with its question mark; parameters without a value are left out."""
+    given = {name: value for name, value in parameters.items() if value}
+    # A lone surrogate has no UTF-8.
+    return "?" + urlencode(given, errors="replace") if given else ""
+
+
 def named(outcomes: Sequence[OutcomeDocument], name: str) -> OutcomeDocument | None:
     """Return the outcome called `name`; None where there is none."""
     return next((outcome for outcome in outcomes if outcome["name"] == name), None)
@@ -148,6 +155,6 @@ def tone(outcome: OutcomeDocument) -> str:
 
 _FILTERS = (
     *(ago, believed, between, cost, counted, grouped, hit_rate_words, kind_words, moment, named, number, oneline),
-    *(path, percent, readable, seconds, shown, tone, unshown, words, worst_first, worst_kinds),
+    *(path, percent, query, readable, seconds, shown, tone, unshown, words, worst_first, worst_kinds),
 )
 FILTERS: Mapping[str, Callable[..., Any]] = {each.__name__: each for each in _FILTERS}

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
-from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -26,6 +25,8 @@ from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web import formats
 from agenteval_collector.web.findings import KINDS, kind_words, placed
+from agenteval_collector.web.labelling import GOALS, about_rate, labels_worth
+from agenteval_collector.web.review import Asked, review
 from otel_agenteval.text import storable
 
 REFRESH_SECONDS = 5
@@ -35,8 +36,13 @@ _MOVING = ("running", "active", "pending")
 
 @cache
 def asset(name: str) -> bytes:
-    """Return a file that lies beside this module: `style.css` or `icon.svg`."""
+    """Return a file that lies beside this module: `style.css`, `review.js` or `icon.svg`."""
     return files(__package__).joinpath(name).read_bytes()
+
+
+def _address(name: str) -> str:
+    """Return where a file is served, with a hash of its content: it never changes under one address."""
+    return f"/{name}?{hashlib.sha256(asset(name)).hexdigest()[:16]}"
 
 
 @cache
@@ -50,8 +56,12 @@ def _templates() -> Environment:
     )
     templates.filters.update(formats.FILTERS)
     templates.globals.update(
-        style_url="/style.css?" + hashlib.sha256(asset("style.css")).hexdigest()[:16],
+        style_url=_address("style.css"),
+        script_url=_address("review.js"),
         about_label=about_label,
+        about_rate=about_rate,
+        label_goals=tuple(GOALS),
+        labels_worth=labels_worth,
         unscored_labels=unscored_labels,
         about_outcome=about_outcome,
         about_visibility=about_visibility,
@@ -100,9 +110,9 @@ class Pages:
             drifts=[each for each in self._queries.drifts() if each["drifted"]],
             asked=asked,
             kinds=[("", "any"), *((kind, kind_words(kind)) for kind in KINDS)],
-            query=_query({**asked, "order": wanted.order}),
-            first="/" + _query(asked) if cursor else None,
-            next="/" + _query({**asked, "cursor": page.next_cursor}) if page.next_cursor else None,
+            query=formats.query({**asked, "order": wanted.order}),
+            first="/" + formats.query(asked) if cursor else None,
+            next="/" + formats.query({**asked, "cursor": page.next_cursor}) if page.next_cursor else None,
         )
 
     def session(self, session_id: str, *, older_than: str | None) -> str:
@@ -144,8 +154,12 @@ class Pages:
             refresh=None,
             items=page.items,
             first="/quality" if cursor else None,
-            next="/quality" + _query({"cursor": page.next_cursor}) if page.next_cursor else None,
+            next="/quality" + formats.query({"cursor": page.next_cursor}) if page.next_cursor else None,
         )
+
+    def review(self, asked: Asked, *, token: str) -> str:
+        """Return the next trace to be labelled, in a form that carries the token which writing takes."""
+        return self._render("review.html", refresh=None, token=token, review=review(self._queries, asked))
 
     def error(self, status: int, message: str) -> str:
         """Return the page of an error, which says in one sentence what went wrong."""
@@ -168,10 +182,6 @@ class Pages:
     def _render(self, template: str, **values: object) -> str:
         page = _templates().get_template(template).render(now=self._clock.now(), **values)
         return storable(page)
-
-
-def _query(parameters: Mapping[str, str]) -> str:
-    return "?" + urlencode(parameters, errors="replace") if parameters else ""
 
 
 def _trace_number(text: str | None, *, default: int) -> int:

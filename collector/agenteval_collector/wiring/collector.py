@@ -173,6 +173,7 @@ class Collector:
             http=http,
             ingest=self._ingest,
             queries=self.queries,
+            reports=self.reports,
             output=self.output,
             health=self._health,
             clock=self._clock,

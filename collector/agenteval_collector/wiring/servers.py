@@ -13,6 +13,7 @@ import grpc
 import uvicorn
 from starlette.types import ASGIApp
 
+from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.security import Keys, LoopbackHost
 from agenteval_collector.api.service import EvaluationService
@@ -76,6 +77,7 @@ class Servers:
     http: "HttpServers"
     ingest: Ingest
     queries: Queries
+    reports: Reports
     output: TelemetryOutput
     health: Health
     clock: Clock
@@ -86,6 +88,7 @@ class Servers:
         # The page tells users where the gRPC port is.
         web = make_app(
             self.queries,
+            self.reports,
             metrics=self.output.render,
             health=self.health.sentence,
             keys=_keys(self.config),

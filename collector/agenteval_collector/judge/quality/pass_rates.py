@@ -60,6 +60,11 @@ class PassRates:
             items = [VersionRate(each.rated, self._current(records, each)) for each in wanted[:limit]]
         return Page(items=items, next_cursor=encode_cursor(items[-1].rated) if len(wanted) > limit else None)
 
+    def rated(self) -> list[Rated]:
+        """Return everything that has a rate, that with the newest judgement first."""
+        with self._records.snapshot() as records:
+            return [each.rated for each in records.rated()]
+
     def next_draw(
         self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()
     ) -> tuple[Rated, Draw] | None:

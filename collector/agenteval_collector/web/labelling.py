@@ -1,0 +1,57 @@
+"""What the page and `agenteval label --next` say of a label: the rate it counts in, and how many are worth giving."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import sqrt
+from typing import Final
+
+from agenteval_collector.api.documents import SessionDocument
+from agenteval_collector.api.quality_documents import DrawDocument, QualityDocument
+from agenteval_collector.web.formats import believed, number
+
+BEFORE: Final = 5
+"""Traces of its session that are shown before the one that is to be labelled: a turn is rarely understood by itself."""
+VALUES: Final[Mapping[str, float]] = {"pass": 1.0, "fail": 0.0}
+GOALS: Final[Mapping[int, str]] = {20: "an interval", 50: "the judge's rate to be corrected by labels"}
+"""What there is from so many labels on."""
+
+
+def traces_before(session: SessionDocument | None, trace_id: str) -> Sequence[str]:
+    """Return the traces of a session before one of them, at most the last `BEFORE`."""
+    ids = session["trace_ids"] if session is not None else []
+    return ids[: ids.index(trace_id)][-BEFORE:] if trace_id in ids else []
+
+
+def rate_of(items: Iterable[QualityDocument], drawn: DrawDocument) -> QualityDocument | None:
+    """Return the rate that a label of the drawn trace counts in."""
+    of = drawn["name"], drawn["agent"], drawn["version"]
+    return next((each for each in items if (each["name"], each["agent"], each["version"]) == of), None)
+
+
+def about_rate(item: QualityDocument) -> str:
+    """Say what the rate is, and whose word it rests on."""
+    if item["estimate"] is None:
+        return "There is no rate yet."
+    interval = "" if item["interval"] is None else f" ({'–'.join(map(number, item['interval']))})"
+    labels = _labels(item["labelled"])
+    return (
+        f"The rate is {number(item['estimate'])}{interval}: {believed(item['estimator'])}, {item['labelled']} {labels}."
+    )
+
+
+def labels_worth(item: QualityDocument) -> list[str]:
+    """Say how many labels are still worth giving, and how narrow the interval would be then."""
+    if (rate := item["estimate"]) is None:
+        return []
+    # As if one more passed and one more failed: a rate of 1 is never certain.
+    spread = sqrt((rate * item["judged"] + 1) * ((1 - rate) * item["judged"] + 1)) / (item["judged"] + 2)
+    worth = [
+        f"{goal - item['labelled']} more {_labels(goal - item['labelled'])} for {what}, "
+        f"about ±{1.96 * spread / sqrt(goal):.2f} then."
+        for goal, what in GOALS.items()
+        if item["labelled"] < goal
+    ]
+    return worth or ["There are enough labels; further ones make the interval narrower."]
+
+
+def _labels(count: int) -> str:
+    return "label" if count == 1 else "labels"

@@ -1,0 +1,170 @@
+"""The review queue: which trace is shown next with what belongs to it, and what becomes of a label."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Self
+from urllib.parse import parse_qsl
+
+from agenteval_collector.api.documents import OutcomeDocument, TraceDocument
+from agenteval_collector.api.labels import label_trace, said
+from agenteval_collector.api.ports import Reports
+from agenteval_collector.api.quality_documents import DrawDocument, QualityDocument
+from agenteval_collector.api.queries import COMPLETED, Queries
+from agenteval_collector.api.wire import MAX_LIMIT, trace_id_of, trace_ids_of
+from agenteval_collector.model.quality import Rated
+from agenteval_collector.model.reports import Label, LabelSource
+from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.web.formats import named, query
+from agenteval_collector.web.labelling import VALUES, rate_of, traces_before
+
+_FIELDS: Final = 20
+"""Fields of a form at most; ours has nine."""
+_FORGOTTEN: Final = 10
+"""Drawn traces that may be forgotten before they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person labels: the evaluator, of an agent and a version or of any; who it is (`by`), the traces to be left
+    aside, the last ones of them, and the trace that was labelled before."""
+
+    name: str = ""
+    agent: str = ""
+    version: str = ""
+    by: str = ""
+    skip: tuple[str, ...] = ()
+    labelled: str = ""
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Self:
+        """Read the parameters of an address, or the fields of a form. Raises InvalidRequest."""
+        plain = {field: given.get(field, "") for field in ("name", "agent", "version")}
+        trace_ids_of(skip := given.get("skip", ""))
+        labelled = given.get("labelled", "")
+        return cls(
+            **plain,
+            by=given.get("by", "").strip(),
+            skip=tuple(skip.lower().split(",")) if skip else (),
+            labelled=trace_id_of(labelled) if labelled else "",
+        )
+
+    def url(self, *, skip: Sequence[str] | None = None, labelled: str = "") -> str:
+        """Return the address of the page that asks the same, with these traces left aside."""
+        left = self.skip if skip is None else tuple(skip)[-MAX_LIMIT:]
+        values = {
+            **{field: getattr(self, field) for field in ("name", "agent", "version", "by")},
+            "skip": ",".join(left),
+            "labelled": labelled,
+        }
+        return "/review" + query(values)
+
+
+class Verdict(NamedTuple):
+    """What a person said of a trace, and what the judge says: `outcome`, None where it says nothing any more."""
+
+    trace_id: str
+    passes: bool
+    outcome: OutcomeDocument | None
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether both say the same; None where the judge says nothing."""
+        judged = None if self.outcome is None else self.outcome["success"]
+        return None if judged is None else judged is self.passes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """All that the page shows; `trace` is None where nothing is left to be labelled."""
+
+    asked: Asked
+    choices: Mapping[str, Sequence[str]]
+    drawn: DrawDocument | None
+    trace: TraceDocument | None
+    before: Sequence[TraceDocument]
+    rate: QualityDocument | None
+    verdict: Verdict | None
+
+
+def review(queries: Queries, asked: Asked) -> Review:
+    """Draw the trace that is to be labelled next, and look at what belongs to it."""
+    rated = queries.rated()
+    choices = _choices(rated)
+    if not asked.name and (names := choices["name"]):
+        asked = replace(asked, name=COMPLETED if COMPLETED in names else names[0])
+    drawn, trace = _next(queries, asked)
+    return Review(
+        asked=asked,
+        choices=choices,
+        drawn=drawn,
+        trace=trace,
+        before=[] if trace is None else _before(queries, trace),
+        rate=None if drawn is None else _rate(queries, drawn),
+        verdict=_verdict(queries, asked),
+    )
+
+
+def keep(queries: Queries, reports: Reports, form: Mapping[str, str]) -> str:
+    """Keep the label that the page's form gives; return the address of the page that goes on from it."""
+    asked, trace_id = Asked.of(form), trace_id_of(form.get("trace_id", ""))
+    note = form.get("note", "").replace("\r\n", "\n").strip()
+    told = said(asked.name, VALUES.get(form.get("value", "")), asked.by, note)
+    label_trace(queries, reports, Label(trace_id=trace_id, drawn=True, **told))
+    return asked.url(labelled=trace_id)
+
+
+def form_fields(body: bytes) -> dict[str, str]:
+    """Return the fields of a form. Raises InvalidRequest for what is none."""
+    try:
+        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FIELDS))
+    except ValueError as error:
+        raise InvalidRequest(f"the body is not a form: {error}") from error
+
+
+def _next(queries: Queries, asked: Asked) -> tuple[DrawDocument | None, TraceDocument | None]:
+    """Return the draw with its trace; one that was forgotten in between is left aside."""
+    skip = set(asked.skip)
+    for _ in range(_FORGOTTEN):
+        drawn = queries.next_to_label(
+            asked.name, agent=asked.agent or None, version=asked.version or None, skip=frozenset(skip)
+        )
+        if drawn is None:
+            break
+        if (trace := queries.trace(drawn["trace_id"])) is not None:
+            return drawn, trace
+        skip.add(drawn["trace_id"])
+    return None, None
+
+
+def _before(queries: Queries, trace: TraceDocument) -> list[TraceDocument]:
+    session = queries.session(trace["session_id"]) if trace["session_id"] is not None else None
+    found = map(queries.trace, traces_before(session, trace["trace_id"]))
+    return [each for each in found if each is not None]
+
+
+def _rate(queries: Queries, drawn: DrawDocument) -> QualityDocument | None:
+    page = queries.quality(name=drawn["name"], agent=drawn["agent"], version=drawn["version"])
+    return rate_of(page.items, drawn)
+
+
+def _verdict(queries: Queries, asked: Asked) -> Verdict | None:
+    """Return what was said of the trace that was labelled before; None unless this person has labelled it."""
+    trace = queries.trace(asked.labelled) if asked.labelled else None
+    if trace is None:
+        return None
+    by = asked.name, LabelSource.PERSON, asked.by or None
+    mine = (each["value"] for each in trace["labels"] if (each["name"], each["source"], each["author"]) == by)
+    if (value := next(mine, None)) is None:
+        return None
+    outcome = named(trace["outcomes"], asked.name)
+    threshold = outcome["threshold"] if outcome is not None else None
+    return Verdict(trace["trace_id"], value >= (0.5 if threshold is None else threshold), outcome)
+
+
+def _choices(rated: Iterable[Rated]) -> Mapping[str, Sequence[str]]:
+    """Return what may be chosen for each field, what was judged last first."""
+    rows = list(rated)
+    return {
+        field: list(dict.fromkeys(value for row in rows if (value := getattr(row, field))))
+        for field in ("name", "agent", "version")
+    }

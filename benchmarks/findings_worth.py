@@ -17,7 +17,7 @@ from pathlib import Path
 from agenteval_collector.config import Settings
 from agenteval_collector.findings import AgentEfforts, Effort, effort_of
 from agenteval_collector.findings.effort import MIN_SESSIONS
-from agenteval_collector.findings.hit_rate import wilson
+from agenteval_collector.findings.hit_rate import FailureRate
 from agenteval_collector.findings.trace import OBSERVED
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.offline.recordings import Recorded
@@ -106,9 +106,10 @@ def _line(name: str, outcomes: Sequence[tuple[bool, bool]]) -> str:
 
 
 def _share(count: int, of: int) -> str:
-    if of == 0:
+    interval = FailureRate(sessions=of, failed=count).interval
+    if interval is None:
         return "–"
-    low, high = wilson(count, of)
+    low, high = interval
     return f"{count / of:.0%} ({low:.0%} to {high:.0%}) of {of}"
 
 

@@ -70,9 +70,9 @@ def identity_in_baggage(context: Context | None) -> Identity | None:
     return Identity(session_id=session_id, user_id=str(user_id) if known_user else None)
 
 
-def with_identity(identity: Identity, context: Context | None = None) -> Context:
-    """Return `context` (None: the current one) with `identity` in it."""
-    return context_api.set_value(_IDENTITY_KEY, identity, context)
+def with_identity(identity: Identity) -> Context:
+    """Return the current context with `identity` in it."""
+    return context_api.set_value(_IDENTITY_KEY, identity)
 
 
 class Witness:

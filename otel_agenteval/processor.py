@@ -300,7 +300,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             span.set_attributes(identity.attributes())
 
     def _end(self, span: ReadableSpan, context: SpanContext) -> None:
-        ended = ended_span(span, None)
+        ended = ended_span(span)
         with self._lock:
             entry, ended.identity = self._table.end(context.trace_id, context.span_id)
             if self._stopped:

@@ -54,8 +54,8 @@ class _Pattern:
 
     kind: Kind
     regex: re.Pattern[str]
-    valid: Callable[[str], bool] = bool
-    sign: re.Pattern[str] | None = None
+    valid: Callable[[str], bool]
+    sign: re.Pattern[str] | None
 
 
 def find(text: str, kinds: Collection[Kind] = EVERY) -> list[Match]:
@@ -161,108 +161,101 @@ _KEYS: Final = "|".join(
     )
 )
 
+
+def _pattern(kind: Kind, regex: str, valid: Callable[[str], bool] = bool, sign: str | None = None) -> _Pattern:
+    return _Pattern(kind, re.compile(regex), valid, None if sign is None else re.compile(sign))
+
+
 _PATTERNS: Final = (
-    _Pattern(
+    _pattern(
         Kind.PRIVATE_KEY,
-        re.compile(
-            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*+"
-            r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----)?"
-        ),
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*+"
+        r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----)?",
     ),
-    _Pattern(
+    _pattern(
         Kind.JWT,
-        re.compile(_start(r"A-Za-z0-9_-") + r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*)?"),
+        _start(r"A-Za-z0-9_-") + r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*)?",
     ),
-    _Pattern(Kind.API_KEY, re.compile(rf"{_WORD}(?:{_KEYS})")),
-    _Pattern(Kind.SECRET, re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@]{0,128}:(?P<value>[^\s/@]{1,256})@")),
-    _Pattern(
+    _pattern(Kind.API_KEY, rf"{_WORD}(?:{_KEYS})"),
+    _pattern(Kind.SECRET, r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@]{0,128}:(?P<value>[^\s/@]{1,256})@"),
+    _pattern(
         Kind.SECRET,
-        re.compile(_WORD + r"(?i:bearer|basic)\s{1,4}(?P<value>[A-Za-z0-9+/=._~-]{8,})"),
+        _WORD + r"(?i:bearer|basic)\s{1,4}(?P<value>[A-Za-z0-9+/=._~-]{8,})",
         _credential,
     ),
-    _Pattern(Kind.SECRET, re.compile(_ASSIGNED + r"""\\?(["'])""" + _SCHEME + _QUOTED)),
-    _Pattern(Kind.SECRET, re.compile(_ASSIGNED + r"""\\?["']?""" + _SCHEME + _VALUE)),
-    _Pattern(
+    _pattern(Kind.SECRET, _ASSIGNED + r"""\\?(["'])""" + _SCHEME + _QUOTED),
+    _pattern(Kind.SECRET, _ASSIGNED + r"""\\?["']?""" + _SCHEME + _VALUE),
+    _pattern(
         Kind.SECRET,
-        re.compile(_WORD + r"(?i:password|passphrase|passcode|pin) (?i:is|was) " + _VALUE),
+        _WORD + r"(?i:password|passphrase|passcode|pin) (?i:is|was) " + _VALUE,
         lambda value: any(map(str.isdecimal, value)),
     ),
-    _Pattern(
+    _pattern(
         Kind.EMAIL,
-        re.compile(
-            _start(r"\w.%+'-") + r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?![0-9_-])[\w-]{2,63}"
-        ),
-        sign=re.compile("@"),
+        _start(r"\w.%+'-") + r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?![0-9_-])[\w-]{2,63}",
+        sign="@",
     ),
-    _Pattern(
+    _pattern(
         Kind.IBAN,
-        re.compile(_WORD + r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"),
+        _WORD + r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])",
         _iban,
-        sign=re.compile(r"[A-Z]{2}[0-9]{2}"),
+        sign=r"[A-Z]{2}[0-9]{2}",
     ),
-    _Pattern(
+    _pattern(
         Kind.CARD,
-        re.compile(
-            r"(?<![\w.-])(?:(?:4[0-9]|5[1-5]|2[2-7]|6[0-9]|35)[0-9]{2}"
-            r"([ -]?)[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
-            r"|3[47][0-9]{2}([ -]?)[0-9]{6}\2[0-9]{5}|3[068][0-9]{2}([ -]?)[0-9]{6}\3[0-9]{4})(?![\w-])"
-        ),
+        r"(?<![\w.-])(?:(?:4[0-9]|5[1-5]|2[2-7]|6[0-9]|35)[0-9]{2}"
+        r"([ -]?)[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
+        r"|3[47][0-9]{2}([ -]?)[0-9]{6}\2[0-9]{5}|3[068][0-9]{2}([ -]?)[0-9]{6}\3[0-9]{4})(?![\w-])",
         _luhn,
     ),
-    _Pattern(
+    _pattern(
         Kind.SSN,
-        re.compile(r"(?<![\w-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])"),
-        sign=re.compile(r"-[0-9]{2}-"),
+        r"(?<![\w-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])",
+        sign=r"-[0-9]{2}-",
     ),
-    _Pattern(
+    _pattern(
         Kind.PHONE,
-        re.compile(r"(?<![\w+])\+[1-9](?:[ .()/-]{0,3}[0-9]){7,14}(?![0-9])"),
+        r"(?<![\w+])\+[1-9](?:[ .()/-]{0,3}[0-9]){7,14}(?![0-9])",
         _phone,
-        sign=re.compile(r"\+[1-9]"),
+        sign=r"\+[1-9]",
     ),
-    _Pattern(
+    _pattern(
         Kind.PHONE,
-        re.compile(r"(?<![\w.-])00[1-9][0-9]{0,2}(?:[ .()/-]{1,2}[0-9]{1,8}){2,5}(?![0-9])"),
+        r"(?<![\w.-])00[1-9][0-9]{0,2}(?:[ .()/-]{1,2}[0-9]{1,8}){2,5}(?![0-9])",
         _phone,
-        sign=re.compile(r"00[1-9]"),
+        sign=r"00[1-9]",
     ),
-    _Pattern(
+    _pattern(
         Kind.PHONE,
-        re.compile(
-            r"(?<![\w.-])(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?[0-9]{3}[ .-][0-9]{4}"
-            r"|[2-9][0-9]{2}([.-])[0-9]{3}\1[0-9]{4})(?![\w-])"
-        ),
-        sign=re.compile(r"[2-9][0-9]{2}[.)-] ?[0-9]{3}[ .-][0-9]{4}"),
+        r"(?<![\w.-])(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?[0-9]{3}[ .-][0-9]{4}"
+        r"|[2-9][0-9]{2}([.-])[0-9]{3}\1[0-9]{4})(?![\w-])",
+        sign=r"[2-9][0-9]{2}[.)-] ?[0-9]{3}[ .-][0-9]{4}",
     ),
-    _Pattern(
+    _pattern(
         Kind.PHONE,
-        re.compile(
-            r"(?<![\w.,:/+-])(?:0[1-9](?:[ .][0-9]{2}){4}|0[1-9][0-9]{1,3}[ /-][0-9]{3,8}(?: [0-9]{3,4})?)"
-            r"(?![\w,:/.-]?[0-9])"
-        ),
+        r"(?<![\w.,:/+-])(?:0[1-9](?:[ .][0-9]{2}){4}|0[1-9][0-9]{1,3}[ /-][0-9]{3,8}(?: [0-9]{3,4})?)"
+        r"(?![\w,:/.-]?[0-9])",
         _phone,
-        sign=re.compile(r"0[1-9][0-9]{0,3}[ ./-][0-9]{2}"),
+        sign=r"0[1-9][0-9]{0,3}[ ./-][0-9]{2}",
     ),
-    _Pattern(
+    _pattern(
         Kind.PHONE,
-        re.compile(
-            _WORD + r"(?i:(?:tele)?phone|tel|mobile|cell|whatsapp|fax|telefon|handy"
-            r"|(?:call|reach|text) (?:me|us) (?:at|on))"
-            r"""(?i: ?(?:number|no|nr))?[ "'\\:.#=]{1,6}(?i:is )?"""
-            r"(?P<value>\+?\(?[0-9](?:[ ()./-]{0,2}[0-9]){6,14})(?![0-9])"
-        ),
-        sign=re.compile(r"[0-9](?:[ ()./-]{0,2}[0-9]){6}"),
+        _WORD + r"(?i:(?:tele)?phone|tel|mobile|cell|whatsapp|fax|telefon|handy"
+        r"|(?:call|reach|text) (?:me|us) (?:at|on))"
+        r"""(?i: ?(?:number|no|nr))?[ "'\\:.#=]{1,6}(?i:is )?"""
+        r"(?P<value>\+?\(?[0-9](?:[ ()./-]{0,2}[0-9]){6,14})(?![0-9])",
+        sign=r"[0-9](?:[ ()./-]{0,2}[0-9]){6}",
     ),
-    _Pattern(
+    _pattern(
         Kind.IP,
-        re.compile(r"(?<![\w.-])(?<!ersion )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[0-9])"),
+        r"(?<![\w.-])(?<!ersion )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[0-9])",
         _ipv4,
-        sign=re.compile(r"\.[0-9]{1,3}\.[0-9]"),
+        sign=r"\.[0-9]{1,3}\.[0-9]",
     ),
-    _Pattern(
+    _pattern(
         Kind.IP,
-        re.compile(r"(?<![\w:.])[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2,34}(?![\w:])"),
+        r"(?<![\w:.])[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2,34}(?![\w:])",
         _ipv6,
-        sign=re.compile(r"[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2}"),
+        sign=r"[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2}",
     ),
 )  # fmt: skip

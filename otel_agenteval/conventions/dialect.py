@@ -118,11 +118,13 @@ class Dialect(ABC):
     """True where vendors' dialects stand beside it: its keys are asked before theirs, its `content_switch` after
     theirs."""
     keys: ClassVar[Keys] = Keys()
+    marks: ClassVar[frozenset[str]] = frozenset()
+    """Attributes that only spans of this dialect have."""
 
-    @abstractmethod
     def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        """Return whether the span, or a log record that names it, speaks this dialect. Asked of all, it must be
-        cheap."""
+        """Return whether the span, or a log record that names it, speaks this dialect: by its marks, unless the dialect
+        tells otherwise. Asked of all, it must be cheap."""
+        return not self.marks.isdisjoint(span.attributes)
 
     @abstractmethod
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:

@@ -1,6 +1,5 @@
 """Loop detectors: the steps of an agent go in, loops come out. Pure, and the same in the agent and in the collector."""
 
-from otel_agenteval.detectors.detectors import Detectors
 from otel_agenteval.detectors.rules import (
     LOOP_EVALUATOR,
     LOOP_KINDS,
@@ -11,6 +10,7 @@ from otel_agenteval.detectors.rules import (
     RuleBook,
     Rules,
 )
+from otel_agenteval.detectors.running_trace import Detectors
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted, steps_of
 from otel_agenteval.finding import Mode
 

@@ -1,7 +1,7 @@
 """Circles of agents that hand over to one another."""
 
-from collections import OrderedDict
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Final
 
 from otel_agenteval.detectors.content import MAX_KEPT, Compared
@@ -12,6 +12,7 @@ from otel_agenteval.detectors.rules import Kind, RuleBook
 from otel_agenteval.detectors.steps import Step, StepKind
 from otel_agenteval.detectors.tool_names import tool_name
 from otel_agenteval.finding import Finding
+from otel_agenteval.lru import Recent
 
 MAX_AGENTS: Final = 64
 """Agents whose newest words are remembered."""
@@ -19,18 +20,15 @@ MAX_AGENTS: Final = 64
 _NEW_WORDS: Final = "each time in new words"
 
 
+@dataclass(slots=True, eq=False)
 class _Turn:
-    """The steps of an agent until another one acts, or until it hands over by a tool."""
+    """The steps of an agent until another one acts, or until it hands over by a tool. `is_new` is true where it is not
+    known to repeat another one."""
 
-    __slots__ = ("agent", "began", "is_new", "last", "reply")
-
-    def __init__(self, step: Step, *, is_new: bool) -> None:
-        """Begin with `step`. `is_new` is true where it is not known to repeat another one."""
-        self.agent = step.agent
-        self.began = step.started_at
-        self.is_new = is_new
-        self.last = step
-        self.reply: Hashable | None = None
+    first: Step
+    last: Step
+    is_new: bool
+    reply: Hashable | None = None
 
 
 class Circles:
@@ -43,18 +41,18 @@ class Circles:
     def __init__(self, rules: RuleBook) -> None:
         self._rules = rules
         self._cycles = Cycles()
-        self._said: OrderedDict[str | None, Hashable | None] = OrderedDict()
+        self._said: Recent[str | None, Hashable | None] = Recent(MAX_AGENTS)
         self._turn: _Turn | None = None
 
     def observe(self, step: Step) -> Finding | None:
         """Return the circle whose last round `step` ends by handing over, or by being the next turn's first."""
         turn, found = self._turn, None
         if turn is None:
-            turn = self._turn = _Turn(step, is_new=False)
-        elif step.agent != turn.agent:
+            turn = self._turn = _Turn(step, step, is_new=False)
+        elif step.agent != turn.first.agent:
             found = self._circle(turn, None, step)
             # Agents at the same time take no turns.
-            turn = self._turn = _Turn(step, is_new=not step.follows(turn.last.ended_at))
+            turn = self._turn = _Turn(step, step, is_new=not step.follows(turn.last.ended_at))
         turn.last = step
         if step.kind is StepKind.MODEL:
             if step.result and not turn.is_new:
@@ -72,14 +70,14 @@ class Circles:
         if turn.is_new or (tool is None and turn.reply is None):
             self._cycles.clear()
             return None
-        key, doubt = (turn.agent, tool or turn.reply), None
+        agent = turn.first.agent
+        key, doubt = (agent, tool or turn.reply), None
         if tool is not None:
-            doubt = _NEW_WORDS if turn.reply != self._said.get(turn.agent, turn.reply) else None
-            self._said[turn.agent] = turn.reply
-            if len(self._said) > MAX_AGENTS:
-                self._said.popitem(last=False)
-        rule = self._rules.of(turn.agent).cycle
-        cycle = self._cycles.add(key, turn.agent or tool or "", turn.began, turn.last, rule.repeats, doubt)
+            is_new = agent in self._said and turn.reply != self._said.get(agent)
+            doubt = _NEW_WORDS if is_new else None
+            self._said.put(agent, turn.reply)
+        rule = self._rules.of(agent).cycle
+        cycle = self._cycles.add(key, agent or tool or "", turn.first.started_at, turn.last, rule.repeats, doubt)
         if cycle is None:
             return None
         names = ", ".join(cycle.names)

@@ -25,16 +25,12 @@ class OpenSpans:
 
     def __init__(self) -> None:
         self._open: dict[str, _Open] = {}
-        self.unwatched = 0
-        """The number of spans that began when too many were open."""
 
     def start(self, span: StepStarted) -> None:
         """Note that a span began."""
         self._hear(span.parent_id, span.at)
         if len(self._open) < MAX_OPEN:
             self._open[span.span_id] = _Open(span, span.at)
-        else:
-            self.unwatched += 1
 
     def end(self, span_id: str, at: int | None) -> None:
         """Note that a span ended. One that was not seen to begin is ignored."""

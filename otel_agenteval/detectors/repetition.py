@@ -20,17 +20,15 @@ MAX_EVIDENCE: Final = 10
 T = TypeVar("T")
 
 
+@dataclass(slots=True, eq=False)
 class Row:
     """The same step again and again, each time after the time before was over: equal ones that overlap are one time."""
 
-    __slots__ = ("_ended_at", "_key", "_pauses", "count", "span_ids")
-
-    def __init__(self) -> None:
-        self._key: Hashable | None = None
-        self._ended_at: int | None = None
-        self._pauses = 0
-        self.count = 0
-        self.span_ids: list[str] = []
+    count: int = 0
+    span_ids: list[str] = field(default_factory=list)
+    _key: Hashable | None = None
+    _ended_at: int | None = None
+    _pauses: int = 0
 
     def clear(self) -> None:
         """Begin anew, because something else was done."""

@@ -1,12 +1,12 @@
 """The runs of a trace's agents. A run may go on with an earlier one."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
 from otel_agenteval.detectors.agent import RunDetectors
 from otel_agenteval.detectors.rules import RuleBook
 from otel_agenteval.detectors.steps import Step, StepKind
+from otel_agenteval.lru import Recent
 from otel_agenteval.model import Question
 
 MAX_RUNS: Final = 64
@@ -35,9 +35,7 @@ class Runs:
 
     def __init__(self, rules: RuleBook) -> None:
         self._rules = rules
-        self._runs: OrderedDict[_Key, _Remembered] = OrderedDict()
-        self.forgotten = 0
-        """The number of runs that were forgotten."""
+        self._runs: Recent[_Key, _Remembered] = Recent(MAX_RUNS)
 
     def of(self, step: Step) -> RunDetectors:
         """Return the detectors of the run that `step` belongs to."""
@@ -45,8 +43,6 @@ class Runs:
         run = self._runs.get(key)
         if run is None:
             run = self._began(key, step)
-        elif len(self._runs) > 1:
-            self._runs.move_to_end(key)
         if run.is_guessed and step.kind is StepKind.MODEL:
             self._learn(run, step)
         if step.ended_at is not None and (run.ended_at is None or step.ended_at > run.ended_at):
@@ -56,12 +52,10 @@ class Runs:
     def _began(self, key: _Key, step: Step) -> _Remembered:
         question = step.question() if step.kind is StepKind.MODEL and step.run is not None else None
         earlier = self._earlier(step, question)
-        run = self._runs.pop(earlier) if earlier is not None else _Remembered(RunDetectors(self._rules.of(step.agent)))
+        run = self._runs.pop(earlier) if earlier is not None else None
+        run = run or _Remembered(RunDetectors(self._rules.of(step.agent)))
         run.is_guessed = step.run is not None
-        self._runs[key] = run
-        if len(self._runs) > MAX_RUNS:
-            self._runs.popitem(last=False)
-            self.forgotten += 1
+        self._runs.put(key, run)
         return run
 
     def _learn(self, run: _Remembered, step: Step) -> None:

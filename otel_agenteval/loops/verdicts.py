@@ -6,7 +6,6 @@ They go to the `on_verdict` handler on a thread of ours, and alarms into a table
 import logging
 import queue
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +14,7 @@ from opentelemetry import trace as trace_api
 
 from otel_agenteval.context import identity_in
 from otel_agenteval.detectors import LOOP_KINDS
+from otel_agenteval.lru import Recent
 from otel_agenteval.sending.background import OwnThread
 from otel_agenteval.sending.throttle import ThrottledLog
 from otel_agenteval.verdict import Verdict
@@ -61,9 +61,9 @@ class Verdicts:
         self._monotonic = monotonic
         self._log = ThrottledLog(_logger, monotonic)
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, ...], None] = OrderedDict()
+        self._known: Recent[tuple[str, ...], bool] = Recent(MAX_KNOWN)
         # By session and by trace. Agents' threads read it without the lock.
-        self._alarms: OrderedDict[str, Alarm] = OrderedDict()
+        self._alarms: Recent[str, Alarm] = Recent(MAX_ALARMS)
         self._waiting: queue.Queue[Verdict | None] = queue.Queue(MAX_WAITING)
         self._thread = OwnThread("agenteval-verdicts", self._handle)
         self.found = 0
@@ -79,9 +79,7 @@ class Verdicts:
             key = _identity(verdict)
             if key in self._known:
                 return
-            self._known[key] = None
-            if len(self._known) > MAX_KNOWN:
-                self._known.popitem(last=False)
+            self._known.put(key, True)
             self.found += 1
             if verdict.is_alarm:
                 self._remember(verdict)
@@ -90,14 +88,14 @@ class Verdicts:
 
     def alarm(self, session_id: str | None, trace_id: str | None) -> Alarm | None:
         """Return the newest alarm on the session or the trace; None where there is none, or it was long ago."""
-        alarms = [alarm for key in (session_id, trace_id) if key is not None and (alarm := self._alarms.get(key))]
+        alarms = [alarm for key in (session_id, trace_id) if key is not None and (alarm := self._alarms.peek(key))]
         newest = max(alarms, key=lambda alarm: alarm.at, default=None)
         return None if newest is None or self._monotonic() - newest.at > REMEMBER else newest
 
     @property
     def has_alarms(self) -> bool:
         """True while any alarm may be remembered."""
-        return bool(self._alarms)
+        return self._alarms.weight > 0
 
     def stop(self) -> None:
         """Let the handler have what waits for it, and end its thread; a handler that hangs is left alone."""
@@ -114,10 +112,7 @@ class Verdicts:
     def _remember(self, verdict: Verdict) -> None:
         alarm = Alarm(verdict, self._monotonic())
         for key in {verdict.session_id, verdict.trace_id}:
-            self._alarms[key] = alarm
-            self._alarms.move_to_end(key)
-        while len(self._alarms) > MAX_ALARMS or alarm.at - next(iter(self._alarms.values())).at > REMEMBER:
-            self._alarms.popitem(last=False)
+            self._alarms.put(key, alarm)
 
     def _hand_over(self, verdict: Verdict) -> None:
         try:

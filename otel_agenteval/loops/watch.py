@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
@@ -16,6 +16,7 @@ from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, StepSt
 from otel_agenteval.finding import Finding
 from otel_agenteval.loops.attribution import OpenSpan, agent_named, owner_of
 from otel_agenteval.loops.light_reader import kind_of, name_of, session_of, step_of
+from otel_agenteval.lru import Recent
 from otel_agenteval.semconv import SERVICE_NAME
 from otel_agenteval.sending.buffer import EndedSpan
 from otel_agenteval.sending.throttle import ThrottledLog
@@ -77,7 +78,7 @@ class Watch:
         self._events: deque[OpenSpan | EndedSpan] = deque()
         # The threads that encode spans, or ask for alarms, must not overtake the one that looks at them.
         self._looking = threading.Lock()
-        self._traces: OrderedDict[int, _Trace] = OrderedDict()
+        self._traces: Recent[int, _Trace] = Recent(MAX_TRACES)
         self.unwatched = 0
         """Starts and ends that were not looked at, because too many waited."""
         self._unwatched_before = 0
@@ -96,7 +97,7 @@ class Watch:
     @property
     def has_open(self) -> bool:
         """True while a span is open in which a call may hang."""
-        return any(trace.open for trace in list(self._traces.values()))
+        return any(trace.open for trace in self._traces.newest_first())
 
     def started(self, span: ReadableSpan, identity: Identity | None) -> bool:
         """Take a start; False where too many wait."""
@@ -138,7 +139,7 @@ class Watch:
         self.look()
         with self._looking:
             now = self._now()
-            for trace_id, trace in list(self._traces.items()):
+            for trace_id, trace in self._traces.items():
                 try:
                     if unwatched > self._unwatched_before:
                         self._close_unseen(trace)
@@ -173,7 +174,7 @@ class Watch:
         span, context = event.span, event.span.get_span_context()
         if context is None:
             return
-        trace = self._trace(context.trace_id)
+        trace = self._traces.get_or_make(context.trace_id, _Trace)
         if len(trace.open) < MAX_OPEN:
             trace.open[context.span_id] = event
         if span.end_time is not None and not trace.calls:
@@ -200,7 +201,7 @@ class Watch:
         span, context = ended.span, ended.span.get_span_context()
         if context is None:
             return
-        trace = self._trace(context.trace_id)
+        trace = self._traces.get_or_make(context.trace_id, _Trace)
         trace.open.pop(context.span_id, None)
         span_id = f"{context.span_id:016x}"
         self._announce.ended(span_id)
@@ -235,15 +236,6 @@ class Watch:
             told = replace(loop, session_id=trace.session_id or format_trace_id(trace_id))
             self._publish(told)
             yield told
-
-    def _trace(self, trace_id: int) -> _Trace:
-        trace = self._traces.get(trace_id)
-        if trace is None:
-            trace = self._traces[trace_id] = _Trace()
-            if len(self._traces) > MAX_TRACES:
-                self._traces.popitem(last=False)
-        self._traces.move_to_end(trace_id)
-        return trace
 
     def _detectors(self, trace_id: int, trace: _Trace) -> Detectors:
         if trace.detectors is None:

@@ -10,7 +10,6 @@ from otel_agenteval.metrics.coherence import coherence
 from otel_agenteval.metrics.comparison import ComparedFigure, ReliabilityComparison, compare_reliability
 from otel_agenteval.metrics.conversation import conversation_correctness
 from otel_agenteval.metrics.figures import RELIABILITY_METRICS
-from otel_agenteval.metrics.incremental import SessionScores
 from otel_agenteval.metrics.loops import LoopText, loop_detection, loop_score
 from otel_agenteval.metrics.pass_k import PassKPosterior, pass_at_k, pass_hat_k, pass_k_posterior
 from otel_agenteval.metrics.pass_rate import JudgedTrace, PassRate, pass_rate
@@ -19,7 +18,7 @@ from otel_agenteval.metrics.reliability import ReliabilityReport, reliability_re
 from otel_agenteval.metrics.result import MetricResult
 from otel_agenteval.metrics.runs import CONDITIONS, RESOURCES, Run
 from otel_agenteval.metrics.safety import SEVERITY_WEIGHTS
-from otel_agenteval.metrics.session import agent_consistency, agent_reliability
+from otel_agenteval.metrics.session import SessionScores, agent_consistency, agent_reliability
 from otel_agenteval.metrics.signals import DEFAULT_WEIGHTS, SIGNAL_NAMES, Signals
 from otel_agenteval.metrics.text import TokenSets, jaccard_similarity
 from otel_agenteval.metrics.tool_use import TOOL_USE_WEIGHTS, ToolUse, tool_use_correctness

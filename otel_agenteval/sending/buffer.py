@@ -35,7 +35,7 @@ class EndedSpan:
     loops: tuple[Finding, ...] | None = None
 
 
-def ended_span(span: ReadableSpan, identity: Identity | None) -> EndedSpan:
+def ended_span(span: ReadableSpan, identity: Identity | None = None) -> EndedSpan:
     """Return the needed parts of a span, each read once: the SDK copies at each access, or runs Python code for every
     item."""
     attributes = span.attributes

@@ -9,7 +9,7 @@ keeps what is valid of it, where the SDK loses the whole attribute or request.
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
@@ -227,15 +227,11 @@ class Encoder:
                 _remember(pairs, (key, value), _varint(len(encoded)) + encoded)
 
 
-class _Head:
-    """A resource or scope in the form in which it precedes its spans."""
+class _Head(NamedTuple):
+    """A resource or scope in the form in which it precedes its spans, and the URL that stands behind them."""
 
-    __slots__ = ("head", "schema_url", "source")
-
-    def __init__(self, source: object, encoded: bytes, schema_url: str | None) -> None:
-        self.source = source
-        self.head = b"\x0a" + _varint(len(encoded)) + encoded
-        self.schema_url = _text(b"\x1a", schema_url) if schema_url else b""
+    head: bytes
+    schema_url: bytes
 
 
 class _Heads:
@@ -253,7 +249,8 @@ class _Heads:
     def add(self, source: object, key: Hashable, encoded: bytes, schema_url: str | None) -> _Head:
         head = self._by_value.get(key)
         if head is None:
-            head = _Head(source, encoded, schema_url)
+            url = _text(b"\x1a", schema_url) if schema_url else b""
+            head = _Head(b"\x0a" + _varint(len(encoded)) + encoded, url)
             _remember(self._by_value, key, head)
         _remember(self._by_object, id(source), (source, head))
         return head

@@ -276,7 +276,7 @@ class Worse:
 )
 def test_the_rule_tells_of_a_version_that_is_worse(tmp_path: Path, evidence: str, fires: bool) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i")
-    telemetry.observe_regressions(Worse())
+    telemetry.versions.observe_regressions(Worse().figures)
     [(series, _)] = series_of(telemetry.render()[0].decode(), "agenteval_regression")
     about = {"gen_ai_agent_name": "planner", "service_version": "1.2.0", "gen_ai_evaluation_name": "task_completion"}
     alert = alert_of("AgentVersionWorse", about)

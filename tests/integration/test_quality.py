@@ -240,7 +240,7 @@ def test_the_web_port_the_page_and_the_command_show_the_rates(labelled: Scoring)
 def test_gauges_show_rates_and_the_bounds_of_those_that_have_some(labelled: Scoring) -> None:
     output = TelemetryOutput(version="1", instance_id="i")
     try:
-        output.observe_pass_rates(labelled.queries.pass_rates)
+        output.versions.observe_pass_rates(labelled.queries.pass_rates.newest)
         lines = output.render()[0].decode().splitlines()
     finally:
         output.shutdown(1.0)

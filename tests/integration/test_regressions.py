@@ -144,7 +144,7 @@ def test_the_gauge_names_the_evaluator_or_the_kind_the_agent_and_its_version(ses
     sessions.add("2", [0.0] * 8, raises=True)
     sessions.look()
     output = TelemetryOutput(version="1", instance_id="i")
-    output.observe_regressions(sessions.regressions)
+    output.versions.observe_regressions(sessions.regressions.figures)
     page = output.render()[0].decode()
     output.shutdown(1.0)
     whose = f'gen_ai_agent_name="{AGENT}"'

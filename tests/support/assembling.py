@@ -6,6 +6,7 @@ from typing import Any
 
 from agenteval_collector.assembly import Assembler, SenderRules, Senders, Unconnected, Waits
 from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.senders import Habit
 from agenteval_collector.model.telemetry import LoggedRequest
 from agenteval_collector.runtime.clock import ManualClock
@@ -24,38 +25,8 @@ class Counting:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
 
-    def received(self, spans: int) -> None:
-        self.counts["received"] += spans
-
-    def rejected(self, spans: int) -> None:
-        self.counts["rejected"] += spans
-
-    def refused(self, error_type: str) -> None:
-        self.counts[f"refused {error_type}"] += 1
-
-    def own_scope(self, spans: int) -> None:
-        self.counts["own_scope"] += spans
-
-    def unread(self, kind: str, values: int) -> None:
-        self.counts[f"unread {kind}"] += values
-
-    def result_left_out(self, reason: str, results: int) -> None:
-        self.counts[f"left out {reason}"] += results
-
-    def late(self, spans: int) -> None:
-        self.counts["late"] += spans
-
-    def replayed(self, requests: int) -> None:
-        self.counts["replayed"] += requests
-
-    def released_early(self, traces: int) -> None:
-        self.counts["released_early"] += traces
-
-    def dropped(self, queue: str, count: int) -> None:
-        self.counts[f"dropped {queue}"] += count
-
-    def escalation(self, has_place: bool) -> None:
-        self.counts["escalated" if has_place else "without a place"] += 1
+    def count(self, what: Counted, number: int = 1, which: str = "") -> None:
+        self.counts[f"{what} {which}".strip()] += number
 
 
 class Bench:

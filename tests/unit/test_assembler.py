@@ -2,8 +2,8 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from agenteval_collector.assembly.assembler import LogLag
 from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.telemetry import LogLag
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -127,14 +127,14 @@ def test_at_max_age_a_trace_is_scored_as_it_stands_and_counted() -> None:
     bench.send(traces(span(1, 1, ended=False)))
     assert bench.advance(9.9) == []
     assert numbers(bench.advance(0.1)) == [(1, 1, [1])]
-    assert bench.telemetry.counts["released_early"] == 1
+    assert bench.telemetry.counts["traces.released_early"] == 1
 
 
 def test_a_trace_that_was_complete_long_before_anybody_looked_is_not_counted_as_early() -> None:
     bench = Bench(max_age=10)
     bench.send(traces(span(1, 1)))
     assert numbers(bench.advance(60)) == [(1, 1, [1])]
-    assert bench.telemetry.counts["released_early"] == 0
+    assert bench.telemetry.counts["traces.released_early"] == 0
 
 
 def test_max_age_comes_for_a_trace_that_is_never_quiet() -> None:
@@ -144,7 +144,7 @@ def test_max_age_comes_for_a_trace_that_is_never_quiet() -> None:
         completed += bench.send(traces(span(1, number)))
         completed += bench.advance(0.125)
     assert numbers(completed) == [(1, 1, list(range(1, 11)))]
-    assert bench.telemetry.counts["released_early"] == 1
+    assert bench.telemetry.counts["traces.released_early"] == 1
 
 
 def test_repetitions_make_no_revision_before_during_and_after_scoring() -> None:
@@ -176,7 +176,7 @@ def test_a_late_span_while_scoring_makes_the_next_revision() -> None:
     bench.send(traces(marked(span(1, 1), 1), process="p"))
     assert bench.send(traces(marked(span(1, 2), 2), process="p")) == []
     assert numbers(bench.advance(SETTLE)) == [(1, 2, [1, 2])]
-    assert bench.telemetry.counts["late"] == 1
+    assert bench.telemetry.counts["spans.late"] == 1
     bench.score(1)
     assert bench.assembler.checkpoint() == 2
     bench.score()
@@ -205,7 +205,7 @@ def test_a_late_span_after_the_log_was_trimmed_leaves_the_whole_revision_in_plac
     bench.send(traces(span(1, 2), span(1, 3)))
     assert bench.advance(700) == []
     assert spans_of(bench.store[trace_id(1).hex()]) == [1]
-    assert bench.telemetry.counts["late"] == 2
+    assert bench.telemetry.counts["spans.late"] == 2
     assert bench.assembler.checkpoint() == 3
 
 
@@ -214,7 +214,7 @@ def test_the_oldest_traces_are_released_early_when_memory_is_short() -> None:
     bench = Bench(max_open_bytes=2 * size)
     assert bench.send(traces(span(1, 1, text="x" * 100)), traces(span(2, 1, text="x" * 100))) == []
     assert numbers(bench.send(traces(span(3, 1, text="x" * 100)))) == [(1, 1, [1])]
-    assert bench.telemetry.counts["released_early"] == 1
+    assert bench.telemetry.counts["traces.released_early"] == 1
     assert bench.assembler.open_bytes == 2 * size
 
 

@@ -102,7 +102,7 @@ def test_of_an_unknown_sender_a_missing_parent_is_waited_for_until_a_long_silenc
     [trace] = bench.advance(1)
     assert trace.closing is not None
     assert (trace.closing.by, trace.closing.partial) == (ClosedBy.SILENCE, True)
-    assert bench.telemetry.counts["released_early"] == 1
+    assert bench.telemetry.counts["traces.released_early"] == 1
 
 
 def test_spans_whose_parents_never_came_are_roots_after_a_few_traces_and_over_a_restart() -> None:

@@ -312,10 +312,10 @@ def test_runs_that_did_nothing_for_longest_are_forgotten() -> None:
     detectors = Detectors("s-1", "t-1", RuleBook())
     for number in range(10 * MAX_RUNS):
         assert detectors.observe(in_run(number, 2 * number)) == []
-    assert detectors.forgotten == 9 * MAX_RUNS
-    newest = 10 * MAX_RUNS - 1
+    oldest, newest = 9 * MAX_RUNS - 1, 10 * MAX_RUNS - 1
     told = [detectors.observe(in_run(newest, 20 * MAX_RUNS + again)) for again in range(2)]
     assert [[loop.kind for loop in each] for each in told] == [[], ["identical_call"]]
+    assert not any(detectors.observe(in_run(oldest, 30 * MAX_RUNS + again)) for again in range(2))
 
 
 def test_a_budget_is_that_of_all_runs_of_an_agent() -> None:

@@ -4,8 +4,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from agenteval_collector.emit.alarms import MAX_ALARMS
-from agenteval_collector.emit.feed import MAX_MISSED, Feed, FeedItem, Lost, Subscription
+from agenteval_collector.emit.feed import MAX_ALARMS, MAX_MISSED, Feed, FeedItem, Lost, Subscription
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import ManualClock

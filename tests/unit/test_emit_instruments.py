@@ -4,7 +4,9 @@ from typing import Any
 import pytest
 from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.model.counters import Counted
 from agenteval_collector.model.news import News, WorstFinding
+from agenteval_collector.model.telemetry import LogLag
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Mode, Severity
@@ -226,12 +228,6 @@ def test_twenty_thousand_agents_make_a_bounded_page() -> None:
 
 
 @dataclass(frozen=True)
-class Lag:
-    requests: int
-    oldest_age: float
-
-
-@dataclass(frozen=True)
 class Queue:
     waiting: int
 
@@ -239,22 +235,22 @@ class Queue:
 class Assembling:
     open_traces = 14
 
-    def lag(self) -> Lag:
-        return Lag(15, 1.5)
+    def lag(self) -> LogLag:
+        return LogLag(requests=15, oldest_age=1.5)
 
 
 def test_the_collector_tells_of_itself() -> None:
     telemetry = output()
     collector = telemetry.collector
-    collector.received(64)
-    collector.received(6)
-    collector.rejected(5)
-    collector.late(4)
-    collector.own_scope(3)
-    collector.replayed(2)
-    collector.released_early(1)
-    collector.dropped("watch", 9)
-    collector.sink_failed("feed")
+    collector.count(Counted.RECEIVED, 64)
+    collector.count(Counted.RECEIVED, 6)
+    collector.count(Counted.REJECTED, 5)
+    collector.count(Counted.LATE, 4)
+    collector.count(Counted.OWN_SCOPE, 3)
+    collector.count(Counted.REPLAYED, 2)
+    collector.count(Counted.RELEASED_EARLY)
+    collector.count(Counted.DROPPED, 9, "watch")
+    collector.count(Counted.SINK_FAILED, which="feed")
     collector.observe_queues({"inbox": Queue(12), "watch": Queue(13)})
     collector.observe_assembly(Assembling())
     expected: dict[str, list[float]] = {

@@ -26,7 +26,7 @@ class Runs:
 def page(runs: Runs, labels: IdentityLabels | None = None) -> list[str]:
     output = TelemetryOutput(version="1", instance_id="i", labels=labels)
     try:
-        output.observe_reliability(runs)
+        output.versions.observe_reliability(runs.figures)
         text = output.render()[0].decode()
     finally:
         output.shutdown(1.0)

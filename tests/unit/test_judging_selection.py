@@ -105,7 +105,7 @@ def test_escalated_sessions_and_those_without_a_place_are_counted_once() -> None
     selecting.refer("b")
     for _ in range(3):
         selecting.refer("c", ERROR)
-    assert selecting.counting.counts == {"without a place": 1, "escalated": 1}
+    assert selecting.counting.counts == {"sessions.not_escalated": 1, "sessions.escalated": 1}
 
 
 def test_telemetry_with_nothing_to_judge_is_no_session_that_was_seen() -> None:

@@ -183,7 +183,7 @@ def test_what_finds_no_room_is_counted_and_breaks_no_row(tmp_path: Path) -> None
     for call in calls[2:4]:
         stage.take_arrivals(call, 1)
     eventually(lambda: stage.waiting == 0)
-    assert (telemetry.counts["dropped loops"], announced.told) == (1, [])
+    assert (telemetry.counts["queue.dropped loops"], announced.told) == (1, [])
     stage.take_arrivals(calls[4], 1)
     stage.shutdown()
     store.shutdown()

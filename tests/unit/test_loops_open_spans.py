@@ -194,7 +194,7 @@ def test_memory_is_bounded_and_the_trace_that_began_first_is_forgotten(scene: Sc
     assert scene.open() == ["span 1"]
     scene.start(*range(1000), trace=10_000)
     assert scene.open() == []
-    assert scene.telemetry.counts["dropped open_spans"] == 1 + 1000
+    assert scene.telemetry.counts["queue.dropped open_spans"] == 1 + 1000
 
 
 def test_what_a_process_does_not_tell_among_all_that_is_open_has_ended_though_it_never_comes(scene: Scene) -> None:

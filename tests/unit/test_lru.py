@@ -1,8 +1,9 @@
 """Values that were of use lately, against a list that is searched from its end."""
 
-from agenteval_collector.runtime.lru import Recent
 from hypothesis import given
 from hypothesis import strategies as st
+
+from otel_agenteval.lru import Recent
 
 CALLS = st.lists(st.tuples(st.sampled_from(["get", "put", "pop"]), st.sampled_from("abcdef"), st.integers(1, 6)))
 
@@ -21,11 +22,14 @@ def test_what_was_used_last_is_kept_as_far_as_it_fits(calls: list[tuple[str, str
             if call == "pop":
                 assert recent.pop(key) == known
             else:
-                recent.put(key, value)
                 oracle += [(key, value)] if value <= capacity else []
+                gone = []
                 while sum(held for _, held in oracle) > capacity:
-                    oracle.pop(0)
+                    gone.append(oracle.pop(0)[0])
+                assert recent.put(key, value) == gone
         assert list(recent.newest_first()) == [held for _, held in reversed(oracle)]
+        assert recent.items() == oracle
+        assert all(recent.peek(name) == held for name, held in oracle)
         assert recent.weight == sum(held for _, held in oracle)
         assert all((name in recent) is any(name == each for each, _ in oracle) for name in "abcdef")
 

@@ -1,4 +1,4 @@
-"""The incremental session scores are the plain ones, bit for bit, whatever was put and replaced before."""
+"""Session scores are those of the same traces put once, bit for bit, whatever was put and replaced before."""
 
 import tracemalloc
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def assert_current(scores: SessionScores, session: Mapping[str, Mapping[str, flo
 
 
 class PutsAndReplacements(RuleBasedStateMachine):
-    """Keeps the signals of every trace, and compares with the plain functions on all of them after every step."""
+    """Keeps the signals of every trace, and compares with the scores of all of them put anew after every step."""
 
     @initialize(weights=weightings)
     def start(self, weights: dict[str, float] | None) -> None:

@@ -261,7 +261,7 @@ def test_what_no_dialect_can_read_is_counted_and_named(scoring: Scoring) -> None
     known = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "hi"}]}])
     messages: dict[str, Any] = {"gen_ai.input.messages": known, "gen_ai.output.messages": unknown}
     scoring.put(assembled(span(1, 1, **dict[str, Any]({"gen_ai.operation.name": "invoke_agent", **messages}))))
-    assert scoring.telemetry.counts["unread message"] == 2
+    assert scoring.telemetry.counts["values.unread message"] == 2
     only_unknown: dict[str, Any] = {"gen_ai.input.messages": known, "gen_ai.output.messages": "[7]"}
     scoring.put(assembled(span(2, 1, **dict[str, Any]({"gen_ai.operation.name": "invoke_agent", **only_unknown}))))
     coherence = outcome(scoring.trace(trace_id(2).hex()), "coherence")

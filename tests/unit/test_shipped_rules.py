@@ -34,7 +34,7 @@ def test_what_an_alert_names_is_scraped(rule: dict[str, Any]) -> None:
     telemetry.evaluations.observe_sessions(Sessions(level("planner", "shop", "agent_reliability", 6, 2)))
     telemetry.findings.take_news(News(counted=[loop_found()]))
     telemetry.findings.take_news(News(traces=[WorstFinding(Severity.ERROR, "planner", "shop", "1.2.0")]))
-    telemetry.observe_regressions(Worse())
+    telemetry.versions.observe_regressions(Worse().figures)
     labels: dict[str, set[str]] = {}
     pairs: set[tuple[str, ...]] = set()
     for family in text_string_to_metric_families(telemetry.render()[0].decode()):

@@ -16,35 +16,26 @@ fragments must not replace a whole one.
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.closed_traces import ClosedTraces
 from agenteval_collector.assembly.completion import Completion, Waits
-from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, Record
+from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, SpanLog
 from agenteval_collector.assembly.ports import ArrivalTaker, KeptRequests, KnownTraces, ReportedSpans
 from agenteval_collector.assembly.restoring import KnownTrace, assembled, items_of, refill
 from agenteval_collector.assembly.schedule import Schedule
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
-from agenteval_collector.model.counters import Telemetry
-from agenteval_collector.model.telemetry import Arrival, LoggedRequest
+from agenteval_collector.model.counters import Counted, Telemetry
+from agenteval_collector.model.telemetry import Arrival, LoggedRequest, LogLag
 from agenteval_collector.runtime.clock import Clock
 
 GOES_ON_AGAIN = 1.0
 """Seconds after which a trace that is complete by its spans is asked again whether its agent is still at work on it."""
 
 _EARLY = (ClosedBy.SILENCE, ClosedBy.MAX_AGE, ClosedBy.MEMORY)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLag:
-    """Requests from the oldest one that is not fully scored to the newest one, and the seconds since that one was
-    received, by whichever run of the collector."""
-
-    requests: int
-    oldest_age: float
 
 
 class Assembler:
@@ -107,14 +98,14 @@ class Assembler:
                     trace = self._find(trace_id, request.tenant, receipt, known, forgotten)
                     if trace is None or not self._goes_on_with(trace, item, raw):
                         if trace_id in forgotten:
-                            self._telemetry.late(1)
+                            self._telemetry.count(Counted.LATE)
                         continue
                 touched[trace_id] = trace
                 before = trace.size
                 if trace.add(item, raw, origin, receipt):
                     self._open_bytes += trace.size - before
                     if trace.revision > 1:
-                        self._telemetry.late(1)
+                        self._telemetry.count(Counted.LATE)
                     if isinstance(item, Span):
                         arrivals.append(Arrival(item, origin))
             self._next_offset = request.offset + 1
@@ -273,7 +264,7 @@ class Assembler:
         self._closed.keep(trace)
         return trace
 
-    def _goes_on_with(self, trace: OpenTrace, item: Span | Record, raw: bytes) -> bool:
+    def _goes_on_with(self, trace: OpenTrace, item: Span | SpanLog, raw: bytes) -> bool:
         """Return whether the trace is open, or was opened again just now for an item that it does not know."""
         if trace.trace_id not in self._open:
             if trace.knows(item, raw):
@@ -305,7 +296,7 @@ class Assembler:
         self._schedule.drop(trace.trace_id)
         self._closed.close(trace)
         if by in _EARLY:
-            self._telemetry.released_early(1)
+            self._telemetry.count(Counted.RELEASED_EARLY)
         closing = self._completion.closing(trace, by)
         # Nothing is learned of senders that were not waited for.
         if by not in (ClosedBy.DEATH, ClosedBy.MEMORY):

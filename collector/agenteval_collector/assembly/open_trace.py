@@ -21,7 +21,7 @@ class Receipt(NamedTuple):
     received_at: int
 
 
-class Record(NamedTuple):
+class SpanLog(NamedTuple):
     """A log record of the span that it names. `answer` is true where it holds the answer of that span's model."""
 
     span_id: bytes
@@ -67,15 +67,15 @@ class OpenTrace:
         self._marked_only: set[str] = set()
         self._unattributed = 0
 
-    def knows(self, item: Span | Record, raw: bytes) -> bool:
+    def knows(self, item: Span | SpanLog, raw: bytes) -> bool:
         """Return whether the item is here already, because an exporter has sent it again."""
-        if isinstance(item, Record):
+        if isinstance(item, SpanLog):
             return raw in self.logs
         return item.span_id in self.spans and not self._ends(item.span_id, item)
 
-    def add(self, item: Span | Record, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
+    def add(self, item: Span | SpanLog, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
         """Take a span or a log record, which came in the bytes `raw`. Returns False where it is known already."""
-        if isinstance(item, Record):
+        if isinstance(item, SpanLog):
             return self._add_log(item, raw, origin, receipt)
         return self._add_span(item, raw, origin, receipt)
 
@@ -190,7 +190,7 @@ class OpenTrace:
                 self._delivered[process] = self._delivered.get(process, 0) + 1
         return True
 
-    def _add_log(self, record: Record, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
+    def _add_log(self, record: SpanLog, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
         if raw in self.logs:
             return False
         self.logs[raw] = origin

@@ -7,7 +7,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
-from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, Record
+from agenteval_collector.assembly.open_trace import OpenTrace, Receipt, SpanLog
 from agenteval_collector.assembly.ports import KeptRequests
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled import AssembledTrace, Closing, Death
@@ -71,10 +71,10 @@ def assembled(
     )
 
 
-def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | Record, bytes, Origin]]:
+def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | SpanLog, bytes, Origin]]:
     """Return the request's spans, and its log records that carry GenAI content: each with its trace id before it, and
     with the bytes it came in and its origin behind it."""
-    items: list[tuple[bytes, Span | Record, bytes, Origin]] = []
+    items: list[tuple[bytes, Span | SpanLog, bytes, Origin]] = []
     is_traces = request.signal is Signal.TRACES
     for resource in Frame.FromString(request.body).resources:
         for scope in resource.scopes:
@@ -91,7 +91,7 @@ def items_of(request: LoggedRequest) -> list[tuple[bytes, Span | Record, bytes, 
             for raw in raws:
                 if _GEN_AI in raw and (record := LogRecord.FromString(raw)).trace_id not in _NO_TRACE:
                     answer = any(name in raw for name in _ANSWERS)
-                    items.append((record.trace_id, Record(record.span_id, answer), raw, origin))
+                    items.append((record.trace_id, SpanLog(record.span_id, answer), raw, origin))
     return items
 
 

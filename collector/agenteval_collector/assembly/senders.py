@@ -4,7 +4,6 @@ They are learned from each sender's own last traces. Pure, and bounded: the habi
 longest is forgotten for a new one.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +14,7 @@ from agenteval_collector.assembly.descriptions import Usual, described
 from agenteval_collector.assembly.model_calls import MODEL_CALLS
 from agenteval_collector.model.senders import Awaited, Habit, Sender
 from agenteval_collector.model.telemetry import Origin
+from otel_agenteval.lru import Recent
 from otel_agenteval.semconv import GEN_AI_OPERATION_NAME
 
 CAPACITY: Final = 10_000
@@ -62,8 +62,8 @@ class Habits:
 
 
 class Senders:
-    """The habits; `learned` are those of an earlier run, `rules` what is set by hand, by service. Of one thread, but
-    for `describe`."""
+    """The habits; `learned` are those of an earlier process, `rules` what is set by hand, by service. Of one thread,
+    but for `describe`."""
 
     def __init__(
         self,
@@ -78,9 +78,11 @@ class Senders:
         # Made once, because many spans share one.
         self._named: dict[tuple[str, ...], Habits] = {}
         # By habit, the last traces, oldest first: "+" where the thing came, "-" where it did not.
-        self._histories: OrderedDict[Habit, str] = OrderedDict(learned)
-        self._logging = {habit.sender[:3] for habit in self._histories if habit.what is Awaited.LOGS}
-        self._bound()
+        self._histories: Recent[Habit, str] = Recent(capacity)
+        # Service and scope of those whose spans log records may follow.
+        self._logging: set[tuple[str, ...]] = set()
+        for habit, history in learned:
+            self._remember(habit, history)
 
     def habits(self, span: Span, raw: bytes, origin: Origin, tenant: str) -> Habits:
         """Return the habits by which things may come after the span; `raw` is the span as bytes.
@@ -102,7 +104,7 @@ class Senders:
         rule = self._rule(habit)
         if rule is not None:
             return Usual.COMES if rule else Usual.NEVER
-        history = self._histories.get(habit, "")
+        history = self._histories.peek(habit) or ""
         if not history:
             return Usual.COMES if _known_of_scope(habit) else Usual.UNKNOWN
         missed = history.count("-")
@@ -119,26 +121,26 @@ class Senders:
 
     def came(self, habit: Habit, *, after_all: bool = False) -> None:
         """Note that the thing came. `after_all`: in a trace that was said to miss it before."""
-        history = self._histories.get(habit, "")
+        history = self._histories.peek(habit) or ""
         if after_all:
             # The newest miss was none: it was only slow.
             before, _, behind = history.rpartition("-")
             history = before + behind
         elif history == _ALWAYS:
-            self._histories.move_to_end(habit)
+            self._histories.get(habit)
             return
         self._keep(habit, history + "+")
 
     def missed(self, habit: Habit) -> None:
         """Note that the thing did not come with its trace."""
-        self._keep(habit, self._histories.get(habit, "") + "-")
+        self._keep(habit, (self._histories.peek(habit) or "") + "-")
 
     def describe(self, habit: Habit, *, is_named: bool = False) -> str:
         """Say whether the thing usually comes, and how that is known, without a full stop; safe from any thread.
 
         `is_named`: the sentence before names it.
         """
-        history = self._histories.get(habit, "")
+        history = self._histories.peek(habit) or ""
         by_hand = self._rule(habit) is not None
         return described(habit, self.usual(habit), history, set_by_hand=by_hand, is_named=is_named)
 
@@ -164,19 +166,15 @@ class Senders:
 
     def _keep(self, habit: Habit, history: str) -> None:
         history = history[-LAST:]
-        known = self._histories.get(habit)
-        if known != history:
-            self._changed[habit] = self._histories[habit] = history
-        self._histories.move_to_end(habit)
-        if known is None:
-            if habit.what is Awaited.LOGS and habit.sender[:3] not in self._logging:
-                self._logging.add(habit.sender[:3])
-                self._named.clear()
-            self._bound()
+        if self._histories.peek(habit) != history:
+            self._changed[habit] = history
+        self._remember(habit, history)
 
-    def _bound(self) -> None:
-        while len(self._histories) > self._capacity:
-            forgotten, _ = self._histories.popitem(last=False)
+    def _remember(self, habit: Habit, history: str) -> None:
+        if habit.what is Awaited.LOGS and habit.sender[:3] not in self._logging:
+            self._logging.add(habit.sender[:3])
+            self._named.clear()
+        for forgotten in self._histories.put(habit, history):
             self._changed[forgotten] = ""
             if forgotten.sender[:3] in self._logging:
                 self._logging.discard(forgotten.sender[:3])

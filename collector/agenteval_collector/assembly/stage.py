@@ -1,18 +1,21 @@
 """The assembler on a thread of its own, between the log and the evaluation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import ParamSpec
 
 from agenteval_collector.assembly.assembler import Assembler
 from agenteval_collector.assembly.ports import AssemblyStore, Log, ReportedSpans, TraceTaker
 from agenteval_collector.assembly.progress import Progress
 from agenteval_collector.model.assembled import AssembledTrace
-from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.telemetry import LoggedRequest
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import Overloaded, RetryableError
 from agenteval_collector.runtime.inbox import Inbox
+
+P = ParamSpec("P")
 
 BATCH = 64
 """Requests assembled in one go; they share one look-up in the store."""
@@ -89,9 +92,9 @@ class AssemblyStage(Component):
             batch = [request for request in page if request.offset <= self._replay_to]
             if not batch:
                 return
-            self._telemetry.replayed(len(batch))
-            self.survive(self._assemble_and_hand_over, batch)
-            self.survive(self._hand_over_quiet)
+            self._telemetry.count(Counted.REPLAYED, len(batch))
+            self.survive(self._hand_over, self._assemble, batch)
+            self.survive(self._hand_over, self._assembler.quiet)
             self.survive(self._housekeeping)
             start = batch[-1].offset + 1
 
@@ -102,21 +105,12 @@ class AssemblyStage(Component):
         while True:
             requests = self._inbox.take(BATCH, self._patience())
             self._note_scored()
-            self.survive(self._assemble_and_hand_over, requests)
-            self.survive(self._hand_over_due)
+            self.survive(self._hand_over, self._assemble, requests)
+            self.survive(self._hand_over, self._assembler.due)
             self.survive(self._housekeeping)
             if self._inbox.closed and not requests:
                 self._save_learned()
                 return
-
-    def _assemble_and_hand_over(self, requests: Sequence[LoggedRequest]) -> None:
-        self._hand_over(self._assemble(requests))
-
-    def _hand_over_quiet(self) -> None:
-        self._hand_over(self._assembler.quiet())
-
-    def _hand_over_due(self) -> None:
-        self._hand_over(self._assembler.due())
 
     def _assemble(self, requests: Sequence[LoggedRequest]) -> list[AssembledTrace]:
         """Tried again until the store answers: spans that were taken by a failed attempt are recognised."""
@@ -138,7 +132,9 @@ class AssemblyStage(Component):
             return HOUSEKEEPING
         return min(max(due - self._clock.monotonic(), 0.0), HOUSEKEEPING)
 
-    def _hand_over(self, traces: Sequence[AssembledTrace]) -> None:
+    def _hand_over(self, assemble: Callable[P, Sequence[AssembledTrace]], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Hand over the traces that are complete by what `assemble` does."""
+        traces = assemble(*args, **kwargs)
         self._handing_over = True
         try:
             for trace in traces:
@@ -155,7 +151,7 @@ class AssemblyStage(Component):
             return
         self._next_housekeeping = now + HOUSEKEEPING
         if died := self._open_spans.died():
-            self._hand_over(self.insist(self._assembler.died, died, TENANT))
+            self._hand_over(self.insist, self._assembler.died, died, TENANT)
         try:
             self._save_progress()
         except RetryableError as error:

@@ -1,48 +1,56 @@
 """The collector's own telemetry: what it took, what it refused, and how far behind it is."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from agenteval_collector.emit.gauges import show_level
 from agenteval_collector.emit.ports import Assembling, Push, Queue
+from agenteval_collector.model.counters import Counted
 from otel_agenteval import semconv
 
 _QUEUE: Final = "agenteval.queue"
 _PREFIX: Final = "agenteval.collector."
-_PLAIN: Final = {
-    "spans.received": ("{span}", "Spans and log records that were acknowledged."),
-    "spans.rejected": ("{span}", "Spans and log records that were refused one by one."),
-    "spans.late": ("{span}", "Spans and log records that came after their trace was scored."),
-    "spans.own_scope": ("{span}", "Spans and log records of our own, dropped unread."),
-    "requests.replayed": ("{request}", "Requests read from the log again after a restart."),
-    "traces.released_early": (
-        "{trace}",
-        "Traces scored before they were complete, because they held too much memory or grew too old.",
+
+
+class _Counter(NamedTuple):
+    """A counter of the collector's own work. `attribute` tells its sorts apart; empty: it has none."""
+
+    unit: str
+    description: str
+    attribute: str = ""
+
+
+_COUNTERS: Final = {
+    Counted.RECEIVED: _Counter("{span}", "Spans and log records that were acknowledged."),
+    Counted.REJECTED: _Counter("{span}", "Spans and log records that were refused one by one."),
+    Counted.LATE: _Counter("{span}", "Spans and log records that came after their trace was scored."),
+    Counted.OWN_SCOPE: _Counter("{span}", "Spans and log records of our own, dropped unread."),
+    Counted.REPLAYED: _Counter("{request}", "Requests read from the log again after a restart."),
+    Counted.RELEASED_EARLY: _Counter(
+        "{trace}", "Traces scored before they were complete, because they held too much memory or grew too old."
     ),
-    "sessions.escalated": ("{session}", "Sessions outside the judge's sample that are judged for their findings."),
-    "sessions.not_escalated": (
+    Counted.ESCALATED: _Counter("{session}", "Sessions outside the judge's sample that are judged for their findings."),
+    Counted.NOT_ESCALATED: _Counter(
         "{session}",
         "Sessions outside the judge's sample with findings for which judge.escalate left no place at first.",
     ),
-}
-"""The counters without attributes: unit and description by name."""
-_BY_ATTRIBUTE: Final = {
-    "requests.refused": (
+    Counted.REFUSED: _Counter(
         "{request}",
         "Requests of which nothing was kept: malformed, too large, or no room for them now.",
+        semconv.ERROR_TYPE,
     ),
-    "values.unread": (
+    Counted.UNREAD: _Counter(
         "{value}",
         "Recorded values that no dialect could read; the trace is scored without them.",
+        "agenteval.kind",
     ),
-    "results.left_out": (
-        "{result}",
-        "Results of other evaluators that could not be kept beside the scores.",
+    Counted.LEFT_OUT: _Counter(
+        "{result}", "Results of other evaluators that could not be kept beside the scores.", "agenteval.reason"
     ),
-    "queue.dropped": ("{item}", "Items that a full queue lost."),
-    "sink.failures": ("{call}", "Calls of an emitter that raised."),
+    Counted.DROPPED: _Counter("{item}", "Items that a full queue lost.", _QUEUE),
+    Counted.SINK_FAILED: _Counter("{call}", "Calls of an emitter that raised.", "agenteval.sink"),
 }
 
 
@@ -56,12 +64,13 @@ class CollectorTelemetry:
         self._meter = meter
         self._queues: dict[str, Queue] = {}
         self._counters = {
-            name: meter.create_counter(_PREFIX + name, unit=unit, description=description)
-            for name, (unit, description) in {**_PLAIN, **_BY_ATTRIBUTE}.items()
+            what: meter.create_counter(_PREFIX + what, unit=counter.unit, description=counter.description)
+            for what, counter in _COUNTERS.items()
         }
         # A series that appears with its first event has no increase there: these start at zero.
-        for name in _PLAIN:
-            self._counters[name].add(0)
+        for what, counter in _COUNTERS.items():
+            if not counter.attribute:
+                self._counters[what].add(0)
         show_level(
             meter,
             "agenteval.collector.queue.size",
@@ -77,42 +86,9 @@ class CollectorTelemetry:
             lambda: [(1, {semconv.SERVICE_VERSION: version})],
         )
 
-    def received(self, spans: int) -> None:
-        self._counters["spans.received"].add(spans)
-
-    def rejected(self, spans: int) -> None:
-        self._counters["spans.rejected"].add(spans)
-
-    def refused(self, error_type: str) -> None:
-        self._counters["requests.refused"].add(1, {semconv.ERROR_TYPE: error_type})
-
-    def own_scope(self, spans: int) -> None:
-        self._counters["spans.own_scope"].add(spans)
-
-    def unread(self, kind: str, values: int) -> None:
-        self._counters["values.unread"].add(values, {"agenteval.kind": kind})
-
-    def result_left_out(self, reason: str, results: int) -> None:
-        self._counters["results.left_out"].add(results, {"agenteval.reason": reason})
-
-    def late(self, spans: int) -> None:
-        self._counters["spans.late"].add(spans)
-
-    def replayed(self, requests: int) -> None:
-        self._counters["requests.replayed"].add(requests)
-
-    def released_early(self, traces: int) -> None:
-        self._counters["traces.released_early"].add(traces)
-
-    def dropped(self, queue: str, count: int) -> None:
-        self._counters["queue.dropped"].add(count, {_QUEUE: queue})
-
-    def escalation(self, has_place: bool) -> None:
-        self._counters["sessions.escalated" if has_place else "sessions.not_escalated"].add(1)
-
-    def sink_failed(self, sink: str) -> None:
-        """Count a failure of the news sink of that name."""
-        self._counters["sink.failures"].add(1, {"agenteval.sink": sink})
+    def count(self, what: Counted, number: int = 1, which: str = "") -> None:
+        attribute = _COUNTERS[what].attribute
+        self._counters[what].add(number, {attribute: which} if attribute else None)
 
     def observe_queues(self, queues: Mapping[str, Queue]) -> None:
         """Show how many items wait in these queues, too, by name."""

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 
-from agenteval_collector.emit.collector import CollectorTelemetry
+from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import News, NewsSink
 
 _logger = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ class Fanout:
     call: a broken sink must not fill the disk. As thread-safe as its sinks.
     """
 
-    def __init__(self, sinks: Mapping[str, NewsSink], telemetry: CollectorTelemetry) -> None:
+    def __init__(self, sinks: Mapping[str, NewsSink], telemetry: Telemetry) -> None:
         self._sinks = dict(sinks)
         self._telemetry = telemetry
         self._failing: set[str] = set()
@@ -26,7 +26,7 @@ class Fanout:
             try:
                 sink.take_news(news)
             except Exception as error:
-                self._telemetry.sink_failed(name)
+                self._telemetry.count(Counted.SINK_FAILED, which=name)
                 if name not in self._failing:
                     self._failing.add(name)
                     _logger.error("nothing reaches %s any more", name, exc_info=error)

@@ -9,16 +9,19 @@ from itertools import islice
 from threading import Condition, Lock
 from typing import Final, TypeAlias
 
-from agenteval_collector.emit.alarms import Event, RecentAlarms, is_alarm
-from agenteval_collector.emit.collector import CollectorTelemetry
+from agenteval_collector.emit.alarms import Event, identity, is_alarm
 from agenteval_collector.emit.ports import ProcessesIn
+from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding
+from otel_agenteval.lru import Recent
 from otel_agenteval.outcome import Evaluation
 
+MAX_ALARMS: Final = 1024
+"""Alarms that are remembered for watchers that were away, the newest."""
 MAX_MISSED: Final = 256
 """Missed alarms that a watcher is told of, the newest."""
 _QUEUE: Final = "watch"
@@ -145,7 +148,7 @@ class Feed:
 
     def __init__(
         self,
-        telemetry: CollectorTelemetry,
+        telemetry: Telemetry,
         participants: ProcessesIn,
         clock: Clock,
         *,
@@ -159,7 +162,8 @@ class Feed:
         self._clock = clock
         self._capacity = capacity
         self._watchers = watchers
-        self._alarms = RecentAlarms()
+        # Each once, with the time of its telling (ns).
+        self._alarms: Recent[tuple[str | None, ...], tuple[int, Event]] = Recent(MAX_ALARMS)
         self._subscriptions: set[Subscription] = set()
         self._closed = False
         # Guards the set and the alarms against watchers that come and go while evaluations are handed out.
@@ -169,7 +173,7 @@ class Feed:
         """Remember findings of an earlier process, the oldest first, as told when they were found."""
         with self._lock:
             for finding in findings:
-                self._alarms.add(finding, finding.found_at)
+                self._alarms.put(identity(finding), (finding.found_at, finding))
 
     def subscribe(
         self,
@@ -191,7 +195,8 @@ class Feed:
             if len(self._subscriptions) >= self._watchers:
                 raise Overloaded(f"{self._watchers} watchers are connected already, no more are allowed")
             self._subscriptions.add(subscription)
-            missed = self._alarms.since(self._clock.now() - round(missed_seconds * 1e9)) if missed_seconds else []
+            since = self._clock.now() - round(missed_seconds * 1e9)
+            missed = [event for told_at, event in self._alarms.newest_first() if missed_seconds and told_at >= since]
         subscription._catch_up(missed, cache(self._participants.processes_in))
         return subscription
 
@@ -205,13 +210,13 @@ class Feed:
         with self._lock:
             now = self._clock.now()
             for event in filter(is_alarm, events):
-                self._alarms.add(event, now)
+                self._alarms.put(identity(event), (now, event))
             subscriptions = list(self._subscriptions)
         # Asked once for each session, and only where a watcher is interested.
         participants = cache(self._participants.processes_in)
         lost = sum(subscription._offer(events, participants) for subscription in subscriptions)
         if lost:
-            self._telemetry.dropped(_QUEUE, lost)
+            self._telemetry.count(Counted.DROPPED, lost, _QUEUE)
 
     def close(self) -> None:
         """End every subscription; there will be no new ones."""

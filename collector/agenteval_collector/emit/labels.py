@@ -126,14 +126,14 @@ class IdentityLabels:
             service = _admitted(service, self._services)
             return (agent, service) if self._pairs.admits((agent, service)) else (OTHER, service)
 
-    def agent_version(self, agent: str | None, version: str | None) -> tuple[str | None, str | None]:
-        """Return the same for instruments that tell versions of an agent apart, and not services."""
+    def agent_version(self, agent: str | None, version: str | None) -> dict[str, str] | None:
+        """Return the attributes for instruments that tell versions of an agent apart, and not services; None for a
+        version that has no labels of its own."""
         with self._lock:
             agent = _admitted(agent, self._agents)
-            if not version:
-                return agent, None
-            version = clean(version, _LABEL_LENGTH)
-            return agent, version if self._agent_versions.admits((agent, version)) else OTHER
+            version = clean(version, _LABEL_LENGTH) if version else None
+            is_own = agent != OTHER and (version is None or self._agent_versions.admits((agent, version)))
+        return Identity(agent, None, version).attributes if is_own else None
 
     def _version(self, agent: str | None, service: str | None, version: str | None) -> str | None:
         if not version:

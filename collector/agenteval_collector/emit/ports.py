@@ -3,22 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from agenteval_collector.model.quality import VersionRate
-from agenteval_collector.model.regressions import Regression
-from agenteval_collector.model.runs import VersionFigures
 from agenteval_collector.model.sessions import SessionLevel
-
-
-class LogLag(Protocol):
-    """The lag of scoring behind the durable log."""
-
-    @property
-    def requests(self) -> int:
-        """Acknowledged requests that are not fully scored."""
-
-    @property
-    def oldest_age(self) -> float:
-        """Seconds since the oldest of them was acknowledged; 0 where there is none."""
+from agenteval_collector.model.telemetry import LogLag
 
 
 class Assembling(Protocol):
@@ -35,27 +21,6 @@ class SessionLevels(Protocol):
     """Source of the levels of open sessions. Called from any thread at each scrape and push, so it must not block."""
 
     def session_levels(self) -> Iterable[SessionLevel]: ...
-
-
-class Reliability(Protocol):
-    """Source of the figures over runs. Called at each scrape and push, on the caller's thread."""
-
-    def figures(self) -> Iterable[VersionFigures]:
-        """Return the figures of the newest few versions of each agent."""
-
-
-class Regressions(Protocol):
-    """Source of the evidence that versions are worse. Called at each scrape and push, on the caller's thread."""
-
-    def figures(self) -> Iterable[Regression]:
-        """Return the evidence for the newest few versions of each agent."""
-
-
-class PassRates(Protocol):
-    """Source of the rates of passing. Called at each scrape and push, on the caller's thread."""
-
-    def newest(self) -> Iterable[VersionRate]:
-        """Return the rates of the newest few versions of each agent."""
 
 
 class Queue(Protocol):

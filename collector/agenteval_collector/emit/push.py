@@ -22,6 +22,7 @@ from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData, Pe
 from agenteval_collector.emit.collector import CollectorTelemetry
 from agenteval_collector.emit.events import finding_key
 from agenteval_collector.emit.ports import ExportedFindings
+from agenteval_collector.model.counters import Counted
 from agenteval_collector.runtime.errors import RetryableError
 
 _logger = logging.getLogger(__name__)
@@ -120,7 +121,7 @@ class EventPush(BatchLogRecordProcessor):
         if self._backlog.take():
             super().on_emit(log_record)
         else:
-            self._telemetry.dropped(_EVENTS_QUEUE, 1)
+            self._telemetry.count(Counted.DROPPED, which=_EVENTS_QUEUE)
 
     def abandon(self) -> None:
         """Cancel the export in flight and let what waits fail at once."""

@@ -23,11 +23,9 @@ from agenteval_collector.emit.findings import FindingInstruments
 from agenteval_collector.emit.instruments import EvaluationInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
 from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.emit.ports import ExportedFindings, PassRates, Regressions, Reliability
+from agenteval_collector.emit.ports import ExportedFindings
 from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
-from agenteval_collector.emit.quality import show_pass_rates
-from agenteval_collector.emit.regression import show_regressions
-from agenteval_collector.emit.reliability import show_reliability
+from agenteval_collector.emit.versions import VersionGauges
 
 _SCOPE: Final = "agenteval_collector"
 _SERVICE: Final = "otel-agenteval-collector"
@@ -55,7 +53,7 @@ class TelemetryOutput:
         exported: ExportedFindings | None = None,
         labels: IdentityLabels | None = None,
     ) -> None:
-        labels = self._labels = labels or IdentityLabels()
+        labels = labels or IdentityLabels()
         resource = Resource(
             {
                 "service.name": _SERVICE,
@@ -87,6 +85,7 @@ class TelemetryOutput:
             meter = self._meter = self._meters.get_meter(_SCOPE, version)
             self.evaluations = EvaluationInstruments(meter, labels)
             self.findings = FindingInstruments(meter, labels)
+            self.versions = VersionGauges(meter, labels)
             self.collector = CollectorTelemetry(meter, version)
             self._loggers = LoggerProvider(resource, shutdown_on_exit=False)
             self.events: EvaluationEvents | None = None
@@ -96,18 +95,6 @@ class TelemetryOutput:
                 self._loggers.add_log_record_processor(event_push)
                 self.events = EvaluationEvents(self._loggers.get_logger(_SCOPE, version))
                 self.collector.observe_pushes({"metrics": metric_push, "logs": event_push})
-
-    def observe_reliability(self, reliability: Reliability) -> None:
-        """Show the figures of `reliability` from now on. To be called once."""
-        show_reliability(self._meter, self._labels, reliability)
-
-    def observe_regressions(self, regressions: Regressions) -> None:
-        """Show the evidence that versions are worse from now on. To be called once."""
-        show_regressions(self._meter, self._labels, regressions)
-
-    def observe_pass_rates(self, pass_rates: PassRates) -> None:
-        """Show the rates of passing from now on. To be called once."""
-        show_pass_rates(self._meter, self._labels, pass_rates)
 
     def judge(self, models: Collection[str]) -> JudgeInstruments:
         """Make the instruments of a judge that may be asked for these models; only a collector with one has them. To be

@@ -8,9 +8,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.model.resources import resource_of
 from agenteval_collector.model.telemetry import Origin
-from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.conventions.readings import SpanReadings
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord, log_record, span_record
+from otel_agenteval.lru import Recent
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

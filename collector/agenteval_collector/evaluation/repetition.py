@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.sessions import StoredPlace
-from agenteval_collector.runtime.lru import Recent
+from otel_agenteval.lru import Recent
 from otel_agenteval.model import Trace
 
 CAPACITY = 10_000

@@ -7,10 +7,10 @@ from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
-from agenteval_collector.evaluation.evaluation import TraceEvaluation
 from agenteval_collector.evaluation.inbox import Again, EvaluationInbox, SessionEnd
 from agenteval_collector.evaluation.outcomes import failure_of
 from agenteval_collector.evaluation.ports import EvaluationStore, JobTaker, ScoredTaker, SessionAggregation
+from agenteval_collector.evaluation.trace_evaluation import TraceEvaluation
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judging import Judgement, drawn_with, job_of
@@ -20,7 +20,7 @@ from agenteval_collector.model.sessions import StoredPlace
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import RetryableError, Unavailable
-from agenteval_collector.runtime.lru import Recent
+from otel_agenteval.lru import Recent
 from otel_agenteval.outcome import Evaluation, Failure, Part, Status, Subject, Unscored
 
 T = TypeVar("T")
@@ -28,9 +28,9 @@ T = TypeVar("T")
 BATCH = 64
 """Traces in one commit at most."""
 RESUMED = 4
-"""Sessions of the last run that are taken up between two batches."""
+"""Sessions of the last process that are taken up between two batches."""
 RESUMED_JOBS = 64
-"""Traces of the last run that wait for the judge, and are handed to it again between two batches."""
+"""Traces of the last process that wait for the judge, and are handed to it again between two batches."""
 TAKEN_UP = 100
 """Newest traces of an escalated session that are judged after all though they were sampled out."""
 SESSIONS = 10_000
@@ -81,7 +81,7 @@ class EvaluationStage(Component):
         self._pending_subject = Subject.TRACE
 
     def start(self) -> None:
-        """Take up what the last run left, and evaluate what comes."""
+        """Take up what the last process left, and evaluate what comes."""
         self._pending_after, self._pending_before = "", self._clock.now()
         super().start()
 
@@ -229,7 +229,7 @@ class EvaluationStage(Component):
         self._evaluation.remember_efforts(self.insist(self._store.efforts, EFFORTS))
 
     def _resume_some(self) -> None:
-        """Take up a few of the sessions and jobs of the last run, so that no new trace waits for all of them."""
+        """Take up a few of the sessions and jobs of the last process, so that no new trace waits for all of them."""
         for _ in range(min(RESUMED, len(self._to_resume))):
             session_id = self._to_resume.popleft()
             self.insist(self._sessions.reload, session_id)

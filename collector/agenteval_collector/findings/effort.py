@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agenteval_collector.model.effort import Effort
-from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.finding import Finding, FindingKind, Severity
+from otel_agenteval.lru import Recent
 from otel_agenteval.model import ModelCall, Trace
 
 KEPT_SESSIONS: Final = 200
@@ -62,11 +62,7 @@ class AgentEfforts:
     def remember_efforts(self, efforts: Iterable[tuple[str, Effort]]) -> None:
         """Remember the effort of sessions that are over, in this order, with their agents."""
         for agent, effort in efforts:
-            kept = self._efforts.get(agent)
-            if kept is None:
-                kept = deque(maxlen=KEPT_SESSIONS)
-                self._efforts.put(agent, kept)
-            kept.append(effort)
+            self._efforts.get_or_make(agent, lambda: deque(maxlen=KEPT_SESSIONS)).append(effort)
 
     def compare(self, agent: str, effort: Effort) -> list[Unusual]:
         """Return the measures in which `effort`, of a session so far, is unusual for `agent`."""

@@ -4,10 +4,10 @@ In: of each session whose end is known, whether it failed and whether it has a f
 failed with such a finding and without one, each with Wilson's score interval (Wilson 1927).
 """
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import NormalDist
+
+from scipy.stats import binomtest
 
 from agenteval_collector.model.sessions import SessionEnd
 
@@ -15,7 +15,6 @@ ENOUGH_ENDS = 30
 """Sessions with a known end that it takes to measure a rate."""
 FAILED_BELOW = 0.5
 """A label of task completion below this says that the session failed."""
-_Z = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,10 @@ class FailureRate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        return wilson(self.failed, self.sessions) if self.sessions else None
+        if not self.sessions:
+            return None
+        low, high = binomtest(self.failed, self.sessions).proportion_ci(0.95, method="wilson")
+        return float(low), float(high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +59,6 @@ def _has_failed(end: SessionEnd) -> bool | None:
     if end.labelled is not None:
         return end.labelled < FAILED_BELOW
     return None if end.judged is None else not end.judged
-
-
-def wilson(count: int, of: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a share of `count` in `of`, which is above 0."""
-    share, z2 = count / of, _Z * _Z
-    middle = (share + z2 / (2 * of)) / (1 + z2 / of)
-    half = _Z * math.sqrt(share * (1 - share) / of + z2 / (4 * of * of)) / (1 + z2 / of)
-    return (max(0.0, middle - half), min(1.0, middle + half))
 
 
 def _rate(ends: Iterable[bool]) -> FailureRate:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from agenteval_collector.runtime.lru import Recent
+from otel_agenteval.lru import Recent
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.counters import Counted, Telemetry
 from otel_agenteval.finding import Severity
 
 PLACES: Final = 10
@@ -35,5 +35,5 @@ class Escalation:
         if has_place:
             self._places -= 1.0
         if has_place or counts:
-            self._telemetry.escalation(has_place)
+            self._telemetry.count(Counted.ESCALATED if has_place else Counted.NOT_ESCALATED)
         return has_place

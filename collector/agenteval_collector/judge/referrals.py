@@ -9,8 +9,8 @@ from agenteval_collector.config import NO_JUDGE
 from agenteval_collector.judge.escalation import Escalation
 from agenteval_collector.judge.nothing_to_judge import preclude
 from agenteval_collector.model.judging import PROBABILITY, Referral
-from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.finding import Finding, Severity
+from otel_agenteval.lru import Recent
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Outcome, Part, Status, Unscored
 

@@ -24,6 +24,15 @@ class LoggedRequest(NamedTuple):
     body: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLag:
+    """Requests from the oldest one that is not fully scored to the newest one, and the seconds since that one was
+    received, before a restart of the collector too."""
+
+    requests: int
+    oldest_age: float
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """The source of spans or log records. One object is shared by all that came together.

@@ -2,7 +2,7 @@
 
 from concurrent.futures import TimeoutError as FutureTimeout
 
-from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.receiver.ports import Admission, Labels, Log
 from agenteval_collector.receiver.results import read_results
@@ -32,16 +32,16 @@ class Ingest:
         checked = check(signal, body, self.limits)
         if checked.body is not None:
             self._keep(signal, checked.body)
-            self._telemetry.received(checked.accepted)
+            self._telemetry.count(Counted.RECEIVED, checked.accepted)
         if checked.rejected:
-            self._telemetry.rejected(checked.rejected)
+            self._telemetry.count(Counted.REJECTED, checked.rejected)
         if checked.own:
-            self._telemetry.own_scope(checked.own)
+            self._telemetry.count(Counted.OWN_SCOPE, checked.own)
         return checked
 
     def refused(self, error: CollectorError) -> None:
         """Count a request that is answered with `error`."""
-        self._telemetry.refused(type(error).__name__)
+        self._telemetry.count(Counted.REFUSED, which=type(error).__name__)
 
     def _keep(self, signal: Signal, body: bytes) -> None:
         """Keep the results of other evaluators as labels, and the rest in the log. Both may be done again."""
@@ -49,7 +49,7 @@ class Ingest:
         if results.labels:
             self._labels.label(*results.labels)
         for reason, count in results.left_out.items():
-            self._telemetry.result_left_out(reason, count)
+            self._telemetry.count(Counted.LEFT_OUT, count, reason)
         if results.body is not None:
             self._commit(signal, results.body)
 

@@ -9,7 +9,6 @@ from agenteval_collector.model.effort import NO_EFFORT, Effort
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, Signals, StoredSession, StoredTrace
 from agenteval_collector.model.turn_summary import TurnSummary, said_in
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.lru import Recent
 from agenteval_collector.sessions.endings import Endings
 from agenteval_collector.sessions.live import LiveSessions
 from agenteval_collector.sessions.ports import SessionStore
@@ -18,6 +17,7 @@ from agenteval_collector.sessions.signals import signals_of
 from agenteval_collector.sessions.upper_bound import BoundedScores
 from agenteval_collector.sessions.window import AnswerWindow
 from otel_agenteval.finding import Seen
+from otel_agenteval.lru import Recent
 from otel_agenteval.metrics import SIGNAL_NAMES, LoopText
 from otel_agenteval.metrics.signals import merge_weights
 from otel_agenteval.model import Trace

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, CursorResult, Engine, Executable, Table, func
 from sqlalchemy.dialects import sqlite
@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.stores.schema import ON_CONFLICT
 
+T = TypeVar("T")
 Values: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = "CursorResult[*tuple[Any, ...]]"
 _NONE: Values = {}
@@ -79,6 +80,20 @@ class TenantDatabase:
                     connection.commit()
         except SQLAlchemyError as error:
             raise Unavailable(f"the store could not be {done}: {error}") from error
+
+
+class Snapshots(Generic[T]):
+    """Looks at the store at one moment, by what `of` makes of a connection."""
+
+    def __init__(self, database: TenantDatabase, of: Callable[[TenantConnection], T]) -> None:
+        self._database = database
+        self._of = of
+
+    @contextmanager
+    def snapshot(self) -> Iterator[T]:
+        """Make what looks at the store as it is now. Raises Unavailable."""
+        with self._database.snapshot() as connection:
+            yield self._of(connection)
 
 
 def ids(values: Iterable[str]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, FromClause, delete, exists, func, or_, select, tuple_
@@ -11,7 +10,7 @@ from agenteval_collector.model.commit import TraceRecord
 from agenteval_collector.model.reports import RunReport
 from agenteval_collector.model.runs import AgentVersion, RunName, RunTrace, Violation
 from agenteval_collector.runtime.database import among, in_parts
-from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.columns import SameNames, to_json
 from agenteval_collector.stores.rows import evaluation_of
 from agenteval_collector.stores.schema import outcomes, own, run_reports, run_traces, sessions
@@ -177,18 +176,13 @@ class RunSnapshot:
         return [evaluation_of(row) for row in rows]
 
 
-class RunStore:
+class RunStore(Snapshots[RunSnapshot]):
     """`RunRecords` on the store's file."""
 
     def __init__(self, database: TenantDatabase, revision: Callable[[], int]) -> None:
         """`revision` gives another number than before when anything in the store may have changed."""
-        self._database = database
+        super().__init__(database, RunSnapshot)
         self.revision = revision
-
-    @contextmanager
-    def snapshot(self) -> Iterator[RunSnapshot]:
-        with self._database.snapshot() as connection:
-            yield RunSnapshot(connection)
 
 
 def _is_of(table: FromClause, version: AgentVersion) -> list[ColumnElement[bool]]:

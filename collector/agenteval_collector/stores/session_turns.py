@@ -7,47 +7,69 @@ from typing import Any, Final
 from sqlalchemy import Select, bindparam, select, tuple_
 
 from agenteval_collector.model.trace_view import TraceView, TurnView
-from agenteval_collector.stores.access import TenantDatabase
+from agenteval_collector.stores.access import TenantDatabase, Values
 from agenteval_collector.stores.schema import OF_TRACE, own, trace_views, traces
 from agenteval_collector.stores.trace_json import view_from
 from otel_agenteval.model import Turn
 
 NEWEST: Final = 64
 """Newest traces of a session that are read; with them comes its first one."""
+PAGE: Final = 16
+"""Traces of a running turn that are read at a time."""
 
-_IN_SESSION = (
-    select(trace_views.c.view, traces.c.revised)
-    .join_from(traces, trace_views, OF_TRACE)
-    .where(own(traces), traces.c.session_id == bindparam("session_id"))
-)
-_PLACE = traces.c.started_at, traces.c.trace_id
-_BEFORE = _IN_SESSION.where(tuple_(*_PLACE) < tuple_(bindparam("started_at"), bindparam("trace_id")))
+# Made once: making a statement costs more than running it.
+_VIEWS = select(trace_views.c.view, traces.c.revised).join_from(traces, trace_views, OF_TRACE).where(own(traces))
+_ONE = _VIEWS.where(traces.c.trace_id == bindparam("trace_id"))
+_IN_SESSION = _VIEWS.where(traces.c.session_id == bindparam("session_id"))
+_START = tuple_(traces.c.started_at, traces.c.trace_id)
+_PLACE = tuple_(bindparam("started_at"), bindparam("trace_id"))
+_OLDEST_FIRST = traces.c.started_at, traces.c.trace_id
+_NEWEST_FIRST = traces.c.started_at.desc(), traces.c.trace_id.desc()
+_BEFORE = _IN_SESSION.where(_START < _PLACE)
+_GOING_ON = _BEFORE.where(traces.c.turn_goes_on).order_by(*_NEWEST_FIRST).limit(PAGE)
+_CONTINUING = _IN_SESSION.where(traces.c.continues_turn, _START > _PLACE).order_by(*_OLDEST_FIRST).limit(PAGE)
 
 
 class SessionTurns:
-    """The turns of sessions, on the store's file. Raises Unavailable where the file refuses."""
+    """The turns of sessions, and `TurnStore` of the conversations, on the store's file. Raises Unavailable where the
+    file refuses."""
 
     def __init__(self, database: TenantDatabase) -> None:
         self._database = database
 
     def before(self, session_id: str, started_at: int, trace_id: str) -> tuple[Turn, ...]:
         """Return the turns of a session before a trace, oldest first: of its first trace and the newest ones."""
-        values = {"session_id": session_id, "started_at": started_at, "trace_id": trace_id}
-        views = self._views(_BEFORE, values)
+        views = self._ends(_BEFORE, _values(session_id, (started_at, trace_id)))
         turns = _turns(views)
         return tuple(turns[:-1] if views and views[-1].turn_goes_on else turns)
 
     def of_session(self, session_id: str) -> tuple[Turn, ...]:
         """Return the turns of a session: of its first trace and the newest ones."""
-        return tuple(_turns(self._views(_IN_SESSION, {"session_id": session_id})))
+        return tuple(_turns(self._ends(_IN_SESSION, {"session_id": session_id})))
 
-    def _views(self, query: Select[Any], values: dict[str, Any]) -> list[TraceView]:
-        newest = query.order_by(*(column.desc() for column in _PLACE)).limit(NEWEST)
-        first = query.order_by(*_PLACE).limit(1)
-        with self._database.reading() as connection:
-            rows = [*connection.execute(newest, values), *connection.execute(first, values)]
-        views = {view.trace_id: view for view in (view_from(row.view, row.revised) for row in reversed(rows))}
+    def view(self, trace_id: str) -> TraceView | None:
+        return next(iter(self._read(_ONE, {"trace_id": trace_id})), None)
+
+    def going_on(self, session_id: str, before: tuple[int, str]) -> list[TraceView]:
+        return self._read(_GOING_ON, _values(session_id, before))
+
+    def continuing(self, session_id: str, after: tuple[int, str]) -> list[TraceView]:
+        return self._read(_CONTINUING, _values(session_id, after))
+
+    def _ends(self, query: Select[Any], values: Values) -> list[TraceView]:
+        """Return the first of these traces and the newest ones, oldest first."""
+        newest = self._read(query.order_by(*_NEWEST_FIRST).limit(NEWEST), values)
+        first = self._read(query.order_by(*_OLDEST_FIRST).limit(1), values)
+        views = {view.trace_id: view for view in (*first, *reversed(newest))}
         return sorted(views.values(), key=lambda view: view.place)
+
+    def _read(self, query: Select[Any], values: Values) -> list[TraceView]:
+        with self._database.reading() as connection:
+            return [view_from(row.view, row.revised) for row in connection.execute(query, values)]
+
+
+def _values(session_id: str, place: tuple[int, str]) -> Values:
+    return {"session_id": session_id, "started_at": place[0], "trace_id": place[1]}
 
 
 def _turns(views: Iterable[TraceView]) -> list[Turn]:

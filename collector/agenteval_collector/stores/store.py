@@ -28,7 +28,7 @@ from agenteval_collector.model.sessions import SessionRecord, StoredPlace, Store
 from agenteval_collector.model.trace_view import TurnView
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.database import among, open_database
-from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
 from agenteval_collector.stores.canaries import JudgeCanaryStore
 from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.conversations import ConversationStore, trim_links, write_links, write_moves
@@ -56,14 +56,13 @@ from agenteval_collector.stores.rows import (
     trace_row,
     view_row,
 )
-from agenteval_collector.stores.running_turns import TurnStore
 from agenteval_collector.stores.runs import RunStore, trim_run_reports, write_run_report, write_run_traces
 from agenteval_collector.stores.schema import outcomes, own, progress, sessions, trace_views, traces
 from agenteval_collector.stores.session_counts import count_sessions
 from agenteval_collector.stores.session_turns import SessionTurns
 from agenteval_collector.stores.snapshot import Snapshot
 from agenteval_collector.stores.trace_json import finished_turns, revision_json
-from agenteval_collector.stores.versions import VersionStore
+from agenteval_collector.stores.versions import VersionSnapshot
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Method, Part, Status, Subject
@@ -107,9 +106,10 @@ class Store:
         self.findings = FindingStore(self._pipeline)
         self.habits = HabitStore(self._pipeline)
         self.conversations = ConversationStore(self._pipeline)
-        self.turns = TurnStore(self._pipeline)
-        self.versions = VersionStore(self.outside)
-        self.session_turns = SessionTurns(self._pipeline)
+        self.turns = SessionTurns(self._pipeline)
+        self.versions = Snapshots(self.outside, VersionSnapshot)
+        self.snapshot = Snapshots(self.outside, Snapshot).snapshot
+        """Look at everything that is known, as it is at one moment; for queries from outside, from any thread."""
         self.runs = RunStore(self.outside, lambda: self.writes)
         try:
             migrate(self._pipeline.engine)
@@ -337,12 +337,6 @@ class Store:
                 write_label(connection, label, at=now)
             if self._is_due("labels", TRIM_REPORTS_EVERY):
                 trim_labels(connection, before=now - self._retention)
-
-    @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        """Look at everything that is known, as it is at one moment; for queries from outside, from any thread."""
-        with self.outside.snapshot() as connection:
-            yield Snapshot(connection)
 
     def _is_due(self, what: str, every: float) -> bool:
         """Return whether the last look for what is old was `every` seconds ago; the next one is from now on."""

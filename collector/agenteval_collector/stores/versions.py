@@ -1,13 +1,10 @@
 """The sessions of agents' versions that are over, with what was judged and found in them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from sqlalchemy import ColumnElement, FromClause, and_, func, select
 
 from agenteval_collector.model.regressions import JudgedBy, SeenVersion, VersionTrials
 from agenteval_collector.runtime.database import among
-from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.schema import findings, outcomes, own, sessions, traces
 from otel_agenteval.finding import Severity
 from otel_agenteval.outcome import Method, Part
@@ -82,18 +79,6 @@ class VersionSnapshot:
             .group_by(findings.c.kind)
         )
         return {row.kind: row.count_ for row in self._connection.execute(query, ids(chosen))}
-
-
-class VersionStore:
-    """`VersionRecords` on the store's file."""
-
-    def __init__(self, database: TenantDatabase) -> None:
-        self._database = database
-
-    @contextmanager
-    def snapshot(self) -> Iterator[VersionSnapshot]:
-        with self._database.snapshot() as connection:
-            yield VersionSnapshot(connection)
 
 
 def _is_of(table: FromClause, version: SeenVersion) -> list[ColumnElement[bool]]:

@@ -114,7 +114,7 @@ class Collector:
             storage.store.ledger,
             self._clock,
             instruments,
-            load=trace_loader(storage, storage.store.session_turns, self._core.read),
+            load=trace_loader(storage, storage.store.turns, self._core.read),
             evaluation=self._canaries,
             capacity=settings.judge.backlog,
             rechecks=self._canaries.due,
@@ -182,9 +182,10 @@ class Collector:
     def _show_levels(self) -> None:
         """Register the gauges."""
         self.output.evaluations.observe_sessions(self._core.live)
-        self.output.observe_reliability(self._reliability)
-        self.output.observe_regressions(Regressions(self.storage.store.versions, self._clock))
-        self.output.observe_pass_rates(self.queries.pass_rates)
+        versions = self.output.versions
+        versions.observe_reliability(self._reliability.figures)
+        versions.observe_regressions(Regressions(self.storage.store.versions, self._clock).figures)
+        versions.observe_pass_rates(self.queries.pass_rates.newest)
         self._telemetry.observe_assembly(self.assembler)
         queues = (self.log, self.loops, self.assembly, self.evaluation)
         self._telemetry.observe_queues({each.name: each for each in queues})

@@ -4,9 +4,8 @@ import uuid
 from importlib.metadata import version
 
 from agenteval_collector.config import ConfigError, Settings
-from agenteval_collector.emit.alarms import MAX_ALARMS
 from agenteval_collector.emit.fanout import Fanout
-from agenteval_collector.emit.feed import Feed
+from agenteval_collector.emit.feed import MAX_ALARMS, Feed
 from agenteval_collector.emit.participants import Participants
 from agenteval_collector.emit.push import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput

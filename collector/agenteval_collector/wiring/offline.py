@@ -108,7 +108,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             self.store.ledger,
             self._clock,
             _NoJudgeTelemetry(),
-            load=trace_loader(self, self.store.session_turns, self._core.read),
+            load=trace_loader(self, self.store.turns, self._core.read),
             evaluation=self._inbox,
             # A batch may take up earlier traces of its sessions.
             capacity=max(BATCH, len(self._traces)),

@@ -27,9 +27,7 @@ class CrewAI(Dialect):
     rank = 10
     is_common = True
     content_switch = "switch content on in the instrumentation that records the crew"
-
-    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return any(key in span.attributes for key in _TASKS)
+    marks = frozenset(_TASKS)
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes

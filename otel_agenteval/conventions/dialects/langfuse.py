@@ -40,6 +40,7 @@ class Langfuse(Dialect):
     name = "langfuse"
     rank = 120
     content_switch = "take mask= out of Langfuse(), and capture_input=False and capture_output=False out of @observe()"
+    marks = frozenset((_TYPE,))
     keys = Keys(
         kinds=(_KIND,),
         arguments=(_INPUT,),
@@ -51,9 +52,6 @@ class Langfuse(Dialect):
         sessions=("langfuse.session.id",),
         users=("langfuse.user.id",),
     )
-
-    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return _TYPE in span.attributes
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes

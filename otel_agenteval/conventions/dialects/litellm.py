@@ -43,9 +43,7 @@ class LiteLLM(Dialect):
     name = "litellm"
     rank = 20
     content_switch = "unset turn_off_message_logging in LiteLLM's settings"
-
-    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return _CALL_ID in span.attributes or _RAW_REPLY in span.attributes
+    marks = frozenset((_CALL_ID, _RAW_REPLY))
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes

@@ -48,6 +48,7 @@ class MLflow(Dialect):
     name = "mlflow"
     rank = 130
     content_switch = "let the span_processors of mlflow.tracing.configure() pass inputs and outputs"
+    marks = frozenset((_TYPE,))
     keys = Keys(
         kinds=(_KIND,),
         arguments=(_INPUTS,),
@@ -58,9 +59,6 @@ class MLflow(Dialect):
         sessions=("mlflow.trace.session",),
         users=("mlflow.trace.user",),
     )
-
-    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return _TYPE in span.attributes
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes

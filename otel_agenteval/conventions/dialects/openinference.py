@@ -92,6 +92,7 @@ class OpenInference(Dialect):
     name = "openinference"
     rank = 90
     content_switch = "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and their like in the agent"
+    marks = frozenset((_KIND.key,))
     keys = Keys(
         kinds=(_KIND,),
         agent_of=(_langchain_agent,),
@@ -110,9 +111,6 @@ class OpenInference(Dialect):
         input_tokens=(_PROMPT_TOKENS,),
         output_tokens=(_COMPLETION_TOKENS,),
     )
-
-    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return _KIND.key in span.attributes
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes

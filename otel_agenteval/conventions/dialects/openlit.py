@@ -29,11 +29,8 @@ class OpenLIT(Dialect):
     name = "openlit"
     rank = 70
     content_switch = "pass capture_message_content=True to openlit.init()"
+    marks = frozenset((_TOKEN_USAGE, _REASONING, _FUNCTION_ARGUMENTS))
     keys = Keys(users=("gen_ai.request.user",))
-
-    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        attributes = span.attributes
-        return _TOKEN_USAGE in attributes or _REASONING in attributes or _FUNCTION_ARGUMENTS in attributes
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         facts = SpanFacts(reasoning=known_text(span.attributes.get(_REASONING)))

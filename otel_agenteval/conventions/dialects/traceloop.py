@@ -26,19 +26,10 @@ _REQUEST = SpanKind("llm.request.type", {"chat": Role.MODEL, "completion": Role.
 _PROMPT, _COMPLETION = "gen_ai.prompt", "gen_ai.completion"
 _FUNCTIONS = "llm.request.functions"
 _FINISH_REASON = "gen_ai.completion.0.finish_reason"
+_FIRST_MESSAGES = [f"{prefix}.0.{field}" for prefix in (_PROMPT, _COMPLETION) for field in ("role", "content")]
 # Haystack's instrumentation writes the names of a result's fields in place of the replies.
 _HAYSTACK = "haystack."
 _HAYSTACK_FIELDS = ("replies", "meta")
-# Limits on attributes take away the first or the last ones, so a model call is known by any of these.
-_MODEL_MARKS = frozenset(
-    {
-        "gen_ai.prompt.0.role",
-        "gen_ai.prompt.0.content",
-        "gen_ai.completion.0.role",
-        "gen_ai.completion.0.content",
-        _FINISH_REASON,
-    }
-)
 
 
 class Traceloop(Dialect):
@@ -47,6 +38,8 @@ class Traceloop(Dialect):
     name = "traceloop"
     rank = 30
     content_switch = "set TRACELOOP_TRACE_CONTENT=true in the agent"
+    # Limits on attributes take away the first or the last ones, so a model call is known by any of its own.
+    marks = frozenset((_KIND.key, _REQUEST.key, _FINISH_REASON, *_FIRST_MESSAGES))
     keys = Keys(
         kinds=(_KIND, _REQUEST),
         tools=(_NAME,),
@@ -61,10 +54,6 @@ class Traceloop(Dialect):
         ),
         users=("traceloop.association.properties.user_id",),
     )
-
-    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        attributes = span.attributes
-        return _KIND.key in attributes or _REQUEST.key in attributes or not _MODEL_MARKS.isdisjoint(attributes)
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes

@@ -47,6 +47,7 @@ class VercelAI(Dialect):
     name = "vercel_ai"
     rank = 140
     content_switch = "set recordInputs and recordOutputs of experimental_telemetry to true"
+    marks = frozenset((_OPERATION,))
     keys = Keys(
         kinds=(_KIND,),
         tools=(_TOOL_NAME,),
@@ -65,9 +66,6 @@ class VercelAI(Dialect):
         ),
         users=("ai.telemetry.metadata.userId",),
     )
-
-    def recognises(self, span: SpanRecord, logs: Sequence[LogRecord]) -> bool:
-        return _OPERATION in span.attributes
 
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes

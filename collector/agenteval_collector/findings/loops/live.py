@@ -17,7 +17,6 @@ from agenteval_collector.model.reported import findings_on
 from agenteval_collector.model.resources import resource_of
 from agenteval_collector.model.telemetry import Arrival, Origin
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.conventions.agents import agent_of
 from otel_agenteval.conventions.identity import SessionNaming
 from otel_agenteval.conventions.identity import session_id as named_session
@@ -26,6 +25,7 @@ from otel_agenteval.conventions.text import known_text
 from otel_agenteval.detectors import RuleBook, StepKind
 from otel_agenteval.finding import Finding
 from otel_agenteval.loops.light_reader import kind_of
+from otel_agenteval.lru import Recent
 from otel_agenteval.model import Json
 from otel_agenteval.semconv import AGENTEVAL_DETECTORS, SERVICE_NAME, SERVICE_VERSION
 
@@ -66,7 +66,7 @@ class LiveLoops:
     def processes_in(self, session_id: str) -> frozenset[str]:
         """Return the processes with spans in the open traces of a session; safe from any thread. A trace is its own
         session, too, as long as none is known."""
-        traces = list(self._traces.newest_first())
+        traces = self._traces.newest_first()
         of_session = (trace for trace in traces if session_id in (trace.session_id, trace.trace_id))
         return frozenset[str]().union(*(trace.processes for trace in of_session))
 
@@ -75,7 +75,7 @@ class LiveLoops:
         self._traces.clear()
 
     def _arrived(self, span: Span, origin: Origin, found: FoundLive) -> None:
-        trace = self._of(span.trace_id)
+        trace = self._traces.get_or_make(span.trace_id, lambda: LiveTrace(span.trace_id.hex(), self._rules))
         said = attributes(span.attributes)
         resource = resource_of(origin.resource)
         service = known_text(resource.get(SERVICE_NAME))
@@ -126,10 +126,3 @@ class LiveLoops:
             trace.in_doubt = trace.agents.name_steps
             return []
         return trace.observe(step, span.parent_span_id, origin.resource)
-
-    def _of(self, trace_id: bytes) -> LiveTrace:
-        trace = self._traces.get(trace_id)
-        if trace is None:
-            trace = LiveTrace(trace_id.hex(), self._rules)
-            self._traces.put(trace_id, trace)
-        return trace

@@ -2,9 +2,9 @@
 
 from typing import Final, NamedTuple
 
-from agenteval_collector.runtime.lru import Recent
 from otel_agenteval.detectors import Detectors, RuleBook, Step
 from otel_agenteval.finding import Finding
+from otel_agenteval.lru import Recent
 
 MAX_NAMES: Final = 256
 """Spans of a trace whose agent is remembered for the steps below them; the one not looked at for longest goes."""
@@ -97,7 +97,10 @@ class LiveTrace:
         """
         ended_at = step.ended_at or 0
         # Without names, what one agent does is what stands below one span: agents side by side have spans each.
-        watched = self._of(step.agent if step.agent is not None else parent_id, resource)
+        watched = self._watched.get_or_make(
+            step.agent if step.agent is not None else parent_id,
+            lambda: _Watched(Detectors(self.trace_id, self.trace_id, self._rules), resource),
+        )
         is_late = ended_at < self._newest.get(resource, 0)
         if is_late or watched.resource != resource or len(self._newest) > MAX_ORIGINS:
             self.in_doubt = True
@@ -111,11 +114,3 @@ class LiveTrace:
         of_kind.append(loop)
         self.in_doubt = self.in_doubt or sum(map(len, self._found.values())) >= MAX_LOOPS
         return of_kind
-
-    def _of(self, agent: str | bytes, resource: bytes) -> _Watched:
-        watched = self._watched.get(agent)
-        if watched is None:
-            detectors = Detectors(self.trace_id, self.trace_id, self._rules)
-            watched = _Watched(detectors, resource)
-            self._watched.put(agent, watched)
-        return watched

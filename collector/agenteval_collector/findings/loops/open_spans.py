@@ -13,13 +13,13 @@ from typing import Final, NamedTuple
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.model.assembled import Death
-from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.running import OpenSpan, RunningTrace, SpanStart, StartsReport
 from agenteval_collector.model.telemetry import Arrival
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.lru import Recent
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.finding import Finding
+from otel_agenteval.lru import Recent
 from otel_agenteval.model import Trace
 from otel_agenteval.semconv import AGENTEVAL_SPAN_COUNT
 from otel_agenteval.text import cut
@@ -73,7 +73,7 @@ class OpenSpans:
     def __init__(self, clock: Clock, telemetry: Telemetry) -> None:
         self._clock = clock
         self._telemetry = telemetry
-        self._processes: OrderedDict[str, _Process] = OrderedDict()
+        self._processes: Recent[str, _Process] = Recent(MAX_PROCESSES)
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
         self._count = 0
         # A span may arrive before the report of its start.
@@ -101,7 +101,7 @@ class OpenSpans:
                     self._close(process.spans[span_id], span_id)
             while self._count > MAX_SPANS:
                 oldest, trace = next(iter(self._traces.items()))
-                self._telemetry.dropped("open_spans", len(trace.spans))
+                self._telemetry.count(Counted.DROPPED, len(trace.spans), "open_spans")
                 for span_id in list(trace.spans):
                     self._close(oldest, span_id)
             return [self._found(finding, report) for finding in report.findings]
@@ -177,7 +177,7 @@ class OpenSpans:
     def died(self) -> list[str]:
         """Return the traces that have died since the last call, and have to be closed. This tells their death."""
         with self._lock:
-            alive = {process_id for process_id in self._processes if not self._is_gone(process_id)}
+            alive = {process_id for process_id, _ in self._processes.items() if not self._is_gone(process_id)}
             silent = [
                 trace_id
                 for trace_id, trace in self._traces.items()
@@ -224,7 +224,7 @@ class OpenSpans:
     def _running(self, trace_id: str) -> RunningTrace:
         spans = self._spans(trace_id)
         starts = [each.start for each in spans]
-        process = self._processes.get(spans[0].process_id)
+        process = self._processes.peek(spans[0].process_id)
         return RunningTrace(
             trace_id=trace_id,
             session_id=next((start.session_id for start in starts if start.session_id), trace_id),
@@ -237,7 +237,7 @@ class OpenSpans:
 
     def _heard_on(self, spans: Sequence[_Open]) -> int:
         """Return when one of the processes was last heard of, in ns since the Unix epoch; 0: all are forgotten."""
-        known = (self._processes.get(each.process_id) for each in spans)
+        known = (self._processes.peek(each.process_id) for each in spans)
         return max((process.heard_on for process in known if process is not None), default=0)
 
     def _spans(self, trace_id: str) -> list[_Open]:
@@ -267,17 +267,12 @@ class OpenSpans:
         self._count -= 1
         if not trace.spans:
             del self._traces[trace_id]
-        if (process := self._processes.get(open_span.process_id)) is not None:
+        if (process := self._processes.peek(open_span.process_id)) is not None:
             process.spans.pop(span_id, None)
 
     def _hear(self, process_id: str) -> _Process:
-        process = self._processes.get(process_id)
-        if process is None:
-            process = self._processes[process_id] = _Process()
-            if len(self._processes) > MAX_PROCESSES:
-                self._processes.popitem(last=False)
+        process = self._processes.get_or_make(process_id, _Process)
         process.heard_at, process.heard_on = self._clock.monotonic(), self._clock.now()
-        self._processes.move_to_end(process_id)
         return process
 
     def _is_told(self, trace_id: str) -> bool:
@@ -285,7 +280,7 @@ class OpenSpans:
         trace = self._traces.get(trace_id)
         if trace is None:
             return False
-        processes = (self._processes.get(each.process_id) for each in trace.spans.values())
+        processes = (self._processes.peek(each.process_id) for each in trace.spans.values())
         heard_at = max((process.heard_at for process in processes if process is not None), default=-math.inf)
         return trace.told_at > heard_at
 
@@ -294,7 +289,7 @@ class OpenSpans:
 
     def _silence(self, process_id: str) -> float:
         """Return the seconds since the process was heard of; one that was forgotten has been silent for longest."""
-        process = self._processes.get(process_id)
+        process = self._processes.peek(process_id)
         return math.inf if process is None else self._clock.monotonic() - process.heard_at
 
 

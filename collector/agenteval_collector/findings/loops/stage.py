@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agenteval_collector.findings.loops.announcing import Announcer
 from agenteval_collector.findings.loops.live import FoundLive, LiveLoops
 from agenteval_collector.findings.loops.open_spans import OpenSpans
-from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.telemetry import Arrival
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.inbox import Inbox
@@ -42,7 +42,7 @@ class LoopStage(Component):
             self._has_gap = False
         elif not self._inbox.closed:
             self._has_gap = True
-            self._telemetry.dropped("loops", len(arrivals))
+            self._telemetry.count(Counted.DROPPED, len(arrivals), "loops")
 
     def run(self) -> None:
         while True:

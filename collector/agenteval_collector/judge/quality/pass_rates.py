@@ -15,7 +15,7 @@ from agenteval_collector.judge.quality.ports import JudgedRecords, JudgedSnapsho
 from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor, foreign_cursor
 from agenteval_collector.model.quality import JudgedScore, Rated, RatedChange, VersionRate
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.lru import Recent
+from otel_agenteval.lru import Recent
 from otel_agenteval.metrics import JudgedTrace, PassRate, pass_rate
 
 LIVE_VERSIONS: Final = 3

@@ -23,7 +23,7 @@ from agenteval_collector.evaluators.loop_detection import LoopDetection, repetit
 from agenteval_collector.evaluators.ports import Embed
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.commit import TOLD_KINDS, Commit, Retold, SameTrace, TraceRecord
-from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judging import Judgement
 from agenteval_collector.model.runs import RunTrace
@@ -90,7 +90,7 @@ class TraceEvaluation:
             commit.same.append(_same(assembled, trace, before.session_id, seen))
             return None
         for kind, values in trace.unread.items():
-            self.telemetry.unread(kind, values)
+            self.telemetry.count(Counted.UNREAD, values, kind)
         session_id = self.conversations.session_of(trace, assembled.revision, commit)
         trace = self.turns.joined(trace, session_id, commit)
         evaluated = self._evaluated(trace, assembled, session_id, unreadable)

@@ -1,6 +1,5 @@
 """The detectors of one running trace."""
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
@@ -15,6 +14,7 @@ from otel_agenteval.detectors.spending import NANOSECONDS, Spending
 from otel_agenteval.detectors.steps import Step, StepKind, StepStarted
 from otel_agenteval.detectors.tool_names import only_hands_over
 from otel_agenteval.finding import Finding, Mode
+from otel_agenteval.lru import Recent
 from otel_agenteval.model import Json
 
 MAX_AGENTS: Final = 64
@@ -32,19 +32,9 @@ class Detectors:
         self._rules = rules
         self._runs = Runs(rules)
         self._has_budgets = any(each.budget.mode is not Mode.OFF for each in (rules.default, *rules.agents.values()))
-        self._spending: OrderedDict[str | None, Spending] = OrderedDict()
+        self._spending: Recent[str | None, Spending] = Recent(MAX_AGENTS)
         self._open = OpenSpans()
         self._circles = Circles(rules)
-
-    @property
-    def forgotten(self) -> int:
-        """The number of agents' runs that were forgotten."""
-        return self._runs.forgotten
-
-    @property
-    def unwatched(self) -> int:
-        """The number of spans that would not be found hanging, because too many were open when they began."""
-        return self._open.unwatched
 
     def observe(self, event: StepStarted | Step) -> list[Finding]:
         """Return the loops that `event` completes. Spans have to be given in the order in which they ended."""
@@ -61,7 +51,8 @@ class Detectors:
         if event.kind is StepKind.MODEL or not only_hands_over(event.name, event.arguments):
             found += self._runs.of(event).observe(event)
             if self._has_budgets:
-                found += self._spending_of(event.agent).observe(event)
+                budget = self._rules.of(event.agent).budget
+                found += self._spending.get_or_make(event.agent, lambda: Spending(budget)).observe(event)
         return self._found(event.agent, found) if any(found) else []
 
     def tick(self, now: int) -> list[Finding]:
@@ -79,15 +70,6 @@ class Detectors:
         for agent, spending in self._spending.items():
             found += self._found(agent, spending.tick(now))
         return found
-
-    def _spending_of(self, agent: str | None) -> Spending:
-        spending = self._spending.get(agent)
-        if spending is None:
-            spending = self._spending[agent] = Spending(self._rules.of(agent).budget)
-            if len(self._spending) > MAX_AGENTS:
-                self._spending.popitem(last=False)
-        self._spending.move_to_end(agent)
-        return spending
 
     def _found(self, agent: str | None, loops: Iterable[Finding | None]) -> list[Finding]:
         """Return those that are loops, with the agent of each."""

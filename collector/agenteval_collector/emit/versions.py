@@ -1,0 +1,102 @@
+"""Figures of agents' versions as gauges: rates of passing, reliability over runs, and evidence of a regression."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from opentelemetry.metrics import Meter
+
+from agenteval_collector.emit.gauges import show_level
+from agenteval_collector.emit.labels import IdentityLabels, present
+from agenteval_collector.model.quality import VersionRate
+from agenteval_collector.model.regressions import Regression
+from agenteval_collector.model.runs import VersionFigures
+from otel_agenteval import semconv
+from otel_agenteval.metrics import PassRate
+
+_Levels: TypeAlias = Iterable[tuple[float, dict[str, str]]]
+
+
+class VersionGauges:
+    """The gauges of agents' versions. Those without labels of their own are left out: figures of different versions
+    must not share a series.
+
+    Each source is read at each scrape and push, on the caller's thread, for the newest few versions of each agent.
+    Every `observe_*` is called once.
+    """
+
+    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
+        self._meter = meter
+        self._labels = labels
+
+    def observe_reliability(self, read: Callable[[], Iterable[VersionFigures]]) -> None:
+        """Show every defined figure over runs, and the runs that they rest on."""
+
+        def labelled() -> Iterable[tuple[dict[str, str], VersionFigures]]:
+            for each in read():
+                if (whose := self._labels.agent_version(each.agent, each.version)) is not None:
+                    yield whose, each
+
+        show_level(
+            self._meter,
+            "agenteval.reliability",
+            "{score}",
+            "Published figures of reliability over runs, from 0 (bad) to 1 (good).",
+            lambda: (
+                (value, {**whose, semconv.AGENTEVAL_RELIABILITY_METRIC: name})
+                for whose, each in labelled()
+                for name, value in each.figures.items()
+            ),
+        )
+        show_level(
+            self._meter,
+            "agenteval.reliability.runs",
+            "{run}",
+            "Runs that the figures of reliability rest on.",
+            lambda: ((each.runs, whose) for whose, each in labelled()),
+        )
+
+    def observe_regressions(self, read: Callable[[], Iterable[Regression]]) -> None:
+        """Show the evidence that a version is worse than the one before it."""
+
+        def shown() -> _Levels:
+            for each in read():
+                if (whose := self._labels.agent_version(each.agent, each.version)) is not None:
+                    about = {semconv.GEN_AI_EVALUATION_NAME: each.evaluator, semconv.AGENTEVAL_FINDING_KIND: each.kind}
+                    yield each.evidence, {**whose, **present(about)}
+
+        show_level(
+            self._meter,
+            "agenteval.regression",
+            "{evidence}",
+            "Evidence that a version of an agent is worse than the one before it: 20 is reached by chance in 5 % at "
+            "most.",
+            shown,
+        )
+
+    def observe_pass_rates(self, read: Callable[[], Iterable[VersionRate]]) -> None:
+        """Show the rates of passing: the estimates, and the bounds of the intervals of those that have one."""
+        rates: list[tuple[dict[str, str], PassRate]] = []
+
+        def labelled() -> Iterable[tuple[dict[str, str], PassRate]]:
+            for each in read():
+                if (whose := self._labels.agent_version(each.rated.agent, each.rated.version)) is not None:
+                    evaluator = {
+                        semconv.GEN_AI_EVALUATION_NAME: each.rated.name,
+                        semconv.AGENTEVAL_ESTIMATOR: each.rate.estimator,
+                    }
+                    yield {**whose, **evaluator}, each.rate
+
+        def estimates() -> _Levels:
+            # Shown first: the bounds are those of the same moment, and cost nothing more.
+            rates[:] = labelled()
+            return [(rate.estimate, whose) for whose, rate in rates if rate.estimate is not None]
+
+        def bound(at: int) -> _Levels:
+            return [(rate.interval[at], whose) for whose, rate in rates if rate.interval is not None]
+
+        for name, description, levels in (
+            ("", "The rate at which traces pass, corrected by labels where there are enough.", estimates),
+            (".low", "The lower bound of the 95 % interval.", lambda: bound(0)),
+            (".high", "The upper bound of the 95 % interval.", lambda: bound(1)),
+        ):
+            show_level(self._meter, f"agenteval.pass_rate{name}", "{score}", description, levels)

@@ -1,0 +1,81 @@
+"""Values that were of use lately."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """Values by key that weigh at most `capacity` together, each 1 without `weigh`; those that were not used for
+    longest go. Not thread-safe."""
+
+    def __init__(self, capacity: int, weigh: Callable[[V], int] | None = None) -> None:
+        self._capacity = capacity
+        self._weigh = weigh
+        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self.weight = 0
+        """The weight of all values."""
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._kept
+
+    def get(self, key: K) -> V | None:
+        """Return the value, used by that; None where there is none, or none any more."""
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        self._kept.move_to_end(key)
+        return found[0]
+
+    def peek(self, key: K) -> V | None:
+        """Return the value, not used by that; None where there is none. Safe while another thread puts some."""
+        found = self._kept.get(key)
+        return None if found is None else found[0]
+
+    def put(self, key: K, value: V) -> list[K]:
+        """Keep a value, used by that, and return the keys of those that went for it. One that weighs more than the
+        capacity is not kept."""
+        weight = 1 if self._weigh is None else self._weigh(value)
+        if weight > self._capacity:
+            self.pop(key)
+            return []
+        _, before = self._kept.get(key, (None, 0))
+        self._kept[key] = value, weight
+        self._kept.move_to_end(key)
+        self.weight += weight - before
+        gone = []
+        while self.weight > self._capacity:
+            oldest, (_, lighter_by) = self._kept.popitem(last=False)
+            self.weight -= lighter_by
+            gone.append(oldest)
+        return gone
+
+    def get_or_make(self, key: K, make: Callable[[], V]) -> V:
+        """Return the value, used by that; where there is none, one that is made and kept."""
+        value = self.get(key)
+        if value is None:
+            value = make()
+            self.put(key, value)
+        return value
+
+    def pop(self, key: K) -> V | None:
+        """Remove and return a value; None where there is none."""
+        value, weight = self._kept.pop(key, (None, 0))
+        self.weight -= weight
+        return value
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._kept.clear()
+        self.weight = 0
+
+    def newest_first(self) -> list[V]:
+        """Return all values, the one that was used last first. Safe while another thread changes them."""
+        return [value for value, _ in reversed(list(self._kept.values()))]
+
+    def items(self) -> list[tuple[K, V]]:
+        """Return all values with their keys, the one that was used last at the end. Safe like `newest_first`."""
+        return [(key, value) for key, (value, _) in list(self._kept.items())]

@@ -225,7 +225,9 @@ def test_what_is_reported_arrives_as_it_was_said(stub: EvaluationServiceStub, re
 def test_what_is_to_be_judged_arrives_as_it_was_given(stub: EvaluationServiceStub, reports: MemoryReports) -> None:
     some = stub.JudgeTraces(pb.JudgeTracesRequest(trace_ids=[GOOD_TRACE.upper()]), timeout=DEADLINE)
     failed = stub.JudgeTraces(pb.JudgeTracesRequest(failed_since_unix_nano=5), timeout=DEADLINE)
-    assert reports.again == [((GOOD_TRACE,), 0), ((), 5)]
+    sessions = stub.JudgeTraces(pb.JudgeTracesRequest(session_ids=["s-42", GOOD_TRACE.upper()]), timeout=DEADLINE)
+    assert reports.again == [((GOOD_TRACE,), (), 0), ((), (), 5), ((), ("s-42", GOOD_TRACE.upper()), 0)]
+    assert sessions.traces == 2
     assert (some.traces, some.more, failed.traces, failed.more) == (1, False, 0, True)
 
 
@@ -236,6 +238,36 @@ def test_a_label_arrives_as_it_was_given(stub: EvaluationServiceStub, reports: M
         Label(trace_id=GOOD_TRACE, name="coherence", value=0.0),
         Label(trace_id=GOOD_TRACE, name="coherence", value=0.25, author="ann", note="booked\nthe wrong day"),
     ]
+
+
+def test_a_label_of_a_session_arrives_as_it_was_given(stub: EvaluationServiceStub, reports: MemoryReports) -> None:
+    session = next(each for each in travel_agent().sessions().items if each["outcomes"])
+    about: dict[str, Any] = {"session_id": session["session_id"], "name": session["outcomes"][0]["name"]}
+    stub.LabelSession(pb.LabelSessionRequest(value=0.0, **about), timeout=DEADLINE)
+    stub.LabelSession(pb.LabelSessionRequest(value=1.0, author="ann", drawn=True, **about), timeout=DEADLINE)
+    assert reports.labels == [Label(value=0.0, **about), Label(value=1.0, author="ann", drawn=True, **about)]
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "says"),
+    [
+        (pb.LabelSessionRequest(name="x", value=1.0), "INVALID_ARGUMENT", "session_id is empty"),
+        (pb.LabelSessionRequest(session_id="nobody", name="x", value=1.0), "NOT_FOUND", "session 'nobody'"),
+        (pb.LabelSessionRequest(session_id="s", name="x"), "INVALID_ARGUMENT", "value is absent"),
+        (
+            pb.LabelSessionRequest(session_id="booking/2026-03/αθήνα", name="x", value=1.0),
+            "INVALID_ARGUMENT",
+            "the session has",
+        ),
+    ],
+)
+def test_a_label_of_no_session_is_refused(
+    stub: EvaluationServiceStub, reports: MemoryReports, request_: pb.LabelSessionRequest, code: str, says: str
+) -> None:
+    with pytest.raises(grpc.RpcError) as error:
+        stub.LabelSession(request_, timeout=DEADLINE)
+    assert (error.value.code().name, reports.labels) == (code, [])
+    assert says in error.value.details()
 
 
 class Refusing(MemoryQueries):
@@ -297,6 +329,7 @@ def test_a_watcher_gets_what_is_committed_after_it_came(stub: EvaluationServiceS
             reason="answers the question",
             method="embedding",
             coverage=1.0,
+            metadata_json=b"{}",
             evaluator_version="1",
             revision=7,
             evaluated_at_unix_nano=1_700_000_000_000_000_000,

@@ -94,3 +94,22 @@ def test_keys_are_given_by_option_or_environment(tmp_path: Path) -> None:
     assert "wants a key: give it with --api-key or AGENTEVAL_API_KEY" in none.stderr
     assert "does not accept this key" in wrong.stderr
     assert "is not known to this collector" in right.stderr
+
+
+def test_a_session_is_labelled_by_its_id(collector: RunningCollector) -> None:
+    grpc, url = (f"http://{collector.addresses[name]}" for name in ("grpc", "web"))
+    about = ("label", "--session", "s", "--by", "ann")
+    said = agenteval(*about, "agent_consistency", "pass", "--grpc", grpc)
+    assert said.stdout == "agent_consistency of s is 1.00, says ann.\n"
+    [label] = collector.get("/api/v1/sessions/s")["labels"]
+    assert (label["name"], label["value"], label["author"]) == ("agent_consistency", 1.0, "ann")
+    assert "ann says that agent_consistency is 1.00" in agenteval("why", "--session", "s", "--url", url).stdout
+    for arguments, says in (
+        ((*about, "goal_success", "1"), "name is 'goal_success'; the session has agent_consistency"),
+        ((*about, TRACE, "goal_success", "1"), "give TRACE, NAME and VALUE; or --session ID"),
+        (("label", "--session", "nobody", "goal_success", "1"), "session 'nobody' is not known"),
+    ):
+        refused = agenteval(*arguments, "--grpc", grpc)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert says in refused.stderr
+    assert "give TRACE, or --session ID" in agenteval("why", "--url", url).stderr

@@ -4,15 +4,19 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
 from agenteval_collector.judge.quality.drawing import draw
+from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.quality import JudgedScore
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otel_agenteval.outcome import Method, Part, Score, Subject
 from tests.integration.test_cli_read import agenteval
+from tests.support.evaluations import evaluation
 from tests.support.judged_traces import NAME, TRACES, judge, judged_collector
 from tests.support.otlp import trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
@@ -29,6 +33,7 @@ def labelled(judged: list[JudgedScore], times: int) -> list[str]:
         found = draw(judged)
         if found is None:
             break
+        assert found.trace_id is not None
         drawn.append(found.trace_id)
         judged[:] = [
             JudgedScore(each.subject_id, each.session_id, each.passed, True)
@@ -54,6 +59,7 @@ def test_what_is_skipped_is_not_drawn_and_keeps_its_place(verdicts: list[bool], 
     labelled(judged, done)
     first, skipped = draw(judged), set[str]()
     while (found := draw(judged, skip=skipped)) is not None:
+        assert found.trace_id is not None
         assert found.trace_id not in skipped
         skipped.add(found.trace_id)
     assert skipped == {each.subject_id for each in judged if each.label is None}
@@ -142,5 +148,35 @@ def test_errors_are_named(collector: RunningCollector) -> None:
     assert httpx.get(f"{web}/api/v1/review/next").json()["error"]["message"] == "name is missing"
     assert "hexadecimal" in httpx.get(f"{web}/api/v1/review/next?name=x&skip=-1").json()["error"]["message"]
     assert httpx.get(f"{web}/api/v1/review/next?name=nothing").status_code == 404
-    assert "give TRACE, NAME and VALUE, or --next NAME" in agenteval("label").stderr
-    assert "give TRACE, NAME and VALUE, or --next NAME" in review(collector, "", trace_id(1).hex()).stderr
+    assert "give TRACE, NAME and VALUE; or --session ID, NAME and VALUE; or --next NAME" in agenteval("label").stderr
+    assert "give --next NAME alone" in review(collector, "", trace_id(1).hex()).stderr
+
+
+def test_sessions_are_drawn_for_their_goals_and_shown_whole(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path) as running:
+        sessions = ("s/1, x", "s/2, x")
+        for number, session in enumerate(sessions, 1):
+            for part in (1, 2):
+                running.send(traces(turn(10 * number + part, f"Part {part} of {session}?", "Sent.", session=session)))
+                running.scored(trace_id(10 * number + part).hex())
+        goals: list[Any] = [
+            {"subject_id": session, "session_id": session, "outcome": Score(value=0.9 - at / 2, reason="so it says")}
+            for at, session in enumerate(sessions)
+        ]
+        goal: dict[str, Any] = {"name": "goal_success", "method": Method.LLM, "part": Part.RANDOM}
+        judged = [evaluation(**goal, **each, subject=Subject.SESSION) for each in goals]
+        running.service.storage.store.commit(Commit(evaluations=judged))
+        web, grpc = (f"http://{running.addresses[name]}" for name in ("web", "grpc"))
+        told = agenteval("label", "--next", "goal_success", "--url", web, "--grpc", grpc, input="sp").stdout
+        labels = {each: running.get(f"/api/v1/sessions/{quote(each, safe='')}")["labels"] for each in sessions}
+    first, _, rest = told.partition("[q]uit? s")
+    second, _, after = rest.partition("[q]uit? p")
+    one, other = sessions if sessions[0] in first else sessions[::-1]
+    for shown, session, not_shown in ((first, one, other), (second, other, one)):
+        assert f"Part 1 of {session}?" in shown
+        assert f"Part 2 of {session}?" in shown
+        assert not_shown not in shown
+        assert "so it says" not in shown
+    assert "so it says" in after
+    assert after.endswith("Nothing is left to be labelled for goal_success.\n")
+    assert {each: len(found) for each, found in labels.items()} == {one: 0, other: 1}

@@ -253,7 +253,7 @@ def test_what_failed_is_judged_when_somebody_asks_for_it(tmp_path: Path) -> None
         assert ask(running, hex_id(2).upper()) == "1 trace waits for the judge.\n"
         assert statuses(settled(running, 2)) == {"scored"}
         assert statuses(settled(running, 1)) == {"failed"}
-        assert ask(running, "--failed", "--since", "1h") == "1 trace waits for the judge.\n"
+        assert ask(running, "--failed", "--since", "1h") == "1 trace or session waits for the judge.\n"
         assert statuses(settled(running, 1)) == {"scored"}
         eventually(lambda: reliability(running)["status"] == "scored")
         assert "the judge has left out nothing there" in ask(running, "--failed")

@@ -1,5 +1,6 @@
 """The description of the API: every address is described, and every answer has the shape that is described."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,17 +8,25 @@ import httpx
 import pytest
 from agenteval_collector.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS
 from agenteval_collector.api.openapi import DESCRIPTION_PATH, description
+from agenteval_collector.api.service import EvaluationService
 from agenteval_collector.api.writing import TOKEN_HEADER
 from agenteval_collector.config import Settings
+from agenteval_collector.emit.feed import Feed
+from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.drift import Drift, Flip
+from agenteval_collector.model.judging import GOAL_SUCCESS, Judgement, job_of
 from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.offline.recordings import read_recording
 from agenteval_collector.offline.replay import replay
+from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.web.app import make_app
 from jsonschema import Draft202012Validator, ValidationError
 
-from otel_agenteval.outcome import Method, Part
+from otel_agenteval.outcome import Method, Part, Subject
+from otel_agenteval.proto.v1 import evaluation_pb2 as pb
+from tests.integration.test_api_service import DEADLINE, Nobody
+from tests.integration.test_api_service import serve as serve_grpc
 from tests.support.evaluations import evaluation
 from tests.support.memory_queries import MemoryReports
 from tests.support.otlp import trace_id
@@ -36,15 +45,19 @@ QUERIES = (
     "/api/v1/sessions?agent=planner&order=attention",
     "/api/v1/sessions?agent=nobody",
     "/api/v1/sessions/s1",
+    "/api/v1/judgements?session_id=s1",
     "/api/v1/agreement",
     "/api/v1/judge",
     "/api/v1/quality",
     "/api/v1/review/next?name=coherence",
+    "/api/v1/review/next?name=goal_success",
     "/api/v1/reliability",
     "/api/v1/reliability/comparison?before=1&after=2",
 )
 WRITTEN = "/api/v1/labels"
 REFUSED = (
+    "/api/v1/judgements",
+    "/api/v1/judgements?session_id=nobody",
     "/api/v1/traces/x",
     f"/api/v1/traces/{'0' * 32}",
     "/api/v1/sessions?limit=none",
@@ -53,8 +66,8 @@ REFUSED = (
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A collector's answers on runs of two versions, reported, judged and labelled."""
+def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
+    """Runs of two versions, reported, judged and labelled, and a session that is."""
     scoring = Scoring(tmp_path_factory.mktemp("openapi"), judging=Referring({"task_completion": PENDING}))
     for number in range(1, RUNS + 1):
         version, run = ("1" if number <= RUNS / 2 else "2"), str(number)
@@ -74,12 +87,22 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             flips=(flip,), p_value=1.0, drifted=False,
         )
     ]  # fmt: skip
-    scoring.store.commit(Commit(evaluations=[evaluation(part=Part.RANDOM, method=Method.LLM)]))
+    by_judge: dict[str, Any] = {"part": Part.RANDOM, "method": Method.LLM}
+    of_session: dict[str, Any] = {"subject": Subject.SESSION, "subject_id": "s1", "session_id": "s1", **by_judge}
+    goal = evaluation(name=GOAL_SUCCESS, **of_session)
+    asked = Judgement(job=job_of([goal]), evaluations=(goal,), exchanges=(exchange(asked_at=scoring.clock.now()),))
+    scoring.store.commit(Commit(evaluations=[evaluation(**by_judge), goal], judgements=[asked]))
+    yield scoring
+    scoring.close()
+
+
+@pytest.fixture(scope="module")
+def url(scoring: Scoring) -> Iterator[str]:
+    """A collector's answers."""
     with serve(
         make_app(scoring.queries, MemoryReports(), metrics=lambda: (b"", "text/plain"), health=lambda: None)
     ) as url:
         yield url
-    scoring.close()
 
 
 def validator(schema: dict[str, Any]) -> Draft202012Validator:
@@ -109,6 +132,51 @@ def test_an_answer_has_the_shape_that_is_described(url: str, query: str) -> None
     document = answer.json()
     assert document.get("items", [1]) or "nobody" in query, "it holds something to be looked at"
     described(template_of(query)).validate(document)
+
+
+@pytest.mark.parametrize(
+    ("query", "method", "request_"),
+    [
+        (f"/api/v1/traces/{TRACE}", "GetTrace", pb.GetTraceRequest(trace_id=TRACE)),
+        (f"/api/v1/traces/{TRACE}/judgements", "GetJudgements", pb.GetJudgementsRequest(trace_id=TRACE)),
+        ("/api/v1/judgements?session_id=s1", "GetJudgements", pb.GetJudgementsRequest(session_id="s1")),
+        ("/api/v1/sessions/s1", "GetSession", pb.GetSessionRequest(session_id="s1")),
+        ("/api/v1/sessions?agent=planner", "ListSessions", pb.ListSessionsRequest(agent="planner")),
+        ("/api/v1/agreement", "GetAgreement", pb.GetAgreementRequest()),
+        ("/api/v1/agreement?name=nothing", "GetAgreement", pb.GetAgreementRequest(name="nothing")),
+        ("/api/v1/judge", "GetDrift", pb.GetDriftRequest()),
+        ("/api/v1/quality", "ListQuality", pb.ListQualityRequest()),
+        ("/api/v1/quality?limit=1&name=coherence", "ListQuality", pb.ListQualityRequest(limit=1, name="coherence")),
+        ("/api/v1/review/next?name=coherence", "NextToLabel", pb.NextToLabelRequest(name="coherence")),
+        ("/api/v1/review/next?name=goal_success", "NextToLabel", pb.NextToLabelRequest(name="goal_success")),
+        ("/api/v1/reliability", "ListReliability", pb.ListReliabilityRequest()),
+        (
+            "/api/v1/reliability/comparison?before=1&after=2",
+            "CompareReliability",
+            pb.CompareReliabilityRequest(before="1", after="2"),
+        ),
+    ],
+)
+def test_what_is_had_over_http_is_had_over_grpc(
+    scoring: Scoring, url: str, query: str, method: str, request_: Any
+) -> None:
+    feed = Feed(TelemetryOutput(version="1", instance_id="i").collector, Nobody(), ManualClock(), capacity=4)
+    with serve_grpc(EvaluationService(scoring.queries, MemoryReports(), feed, max_watchers=2)) as stub:
+        answer = getattr(stub, method)(request_, timeout=DEADLINE)
+    document = httpx.get(url + query).json()
+    if isinstance(answer, pb.Document):
+        assert json.loads(answer.json) == document
+    else:
+        assert [json.loads(each) for each in answer.items_json] == document["items"]
+        assert (answer.next_cursor or None) == document["next_cursor"]
+
+
+def test_a_session_is_left_aside_whatever_its_id_holds(scoring: Scoring, url: str) -> None:
+    query = f"{url}/api/v1/review/next?name=goal_success"
+    drawn = httpx.get(query).json()
+    assert (drawn["subject"], drawn["trace_id"], drawn["session_id"]) == ("session", None, "s1")
+    assert httpx.get(f"{query}&skip=s%252C1,s%252F1").json() == drawn
+    assert httpx.get(f"{query}&skip=x,%2573%2531").status_code == 404
 
 
 @pytest.mark.parametrize("query", REFUSED)

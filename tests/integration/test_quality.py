@@ -11,12 +11,13 @@ import pytest
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.judge.quality import pass_rates
 from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.judging import GOAL_SUCCESS
 from agenteval_collector.model.reports import Label, LabelSource
 from agenteval_collector.stores import quality
 from agenteval_collector.web.app import make_app
 
 from otel_agenteval.metrics import JudgedTrace, pass_rate
-from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Unscored
+from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Subject, Unscored
 from tests.integration.test_cli_read import agenteval
 from tests.support.evaluations import evaluation
 from tests.support.memory_queries import MemoryReports
@@ -262,3 +263,35 @@ def test_gauges_show_the_newest_versions_only(scoring: Scoring) -> None:
     shown = [each.rated.version for each in scoring.queries.pass_rates.newest()]
     assert shown == ["4", "3", "2"]
     assert pass_rates.LIVE_VERSIONS == 3
+
+
+def of_session(number: int, passed: bool, **changes: Any) -> Evaluation:
+    """The judge's word on the goal of a session, which is called like a trace: it names none."""
+    about = {"name": GOAL_SUCCESS, "subject": Subject.SESSION, "session_id": trace_id(number).hex(), "trace_id": None}
+    return judged(number, passed, **{**about, **changes})
+
+
+def label_session(scoring: Scoring, number: int, value: float, **changes: Any) -> None:
+    about = {"session_id": trace_id(number).hex(), "name": GOAL_SUCCESS, "value": value, "drawn": True}
+    scoring.store.label(Label(**{**about, **changes}))
+
+
+def test_labels_of_sessions_correct_the_rate_at_which_goals_are_reached(scoring: Scoring) -> None:
+    keep(scoring, *(of_session(number, number < 50) for number in range(80)))
+    for number in range(20, 80):
+        label_session(scoring, number, float(number < 40), author="ann")
+    rate = only(scoring)
+    assert (rate["name"], rate["judged"], rate["labelled"], rate["estimator"]) == (GOAL_SUCCESS, 80, 60, "ppi")
+    low, high = rate["interval"]
+    # The judge passes 50 of 80; of 30 that it passes and have a label people pass 20, of the others none.
+    assert low < 50 / 80 * 20 / 30 < high < 50 / 80
+    [agreed] = [each for each in scoring.queries.agreement(name=GOAL_SUCCESS) if each["source"] == "person"]
+    assert (agreed["labels"], agreed["metrics"]["sensitivity"]) == (60, 1.0)
+
+
+def test_a_label_of_a_trace_is_none_of_the_session_that_is_called_alike(scoring: Scoring) -> None:
+    keep(scoring, of_session(1, True), judged(1, True, session_id=trace_id(1).hex()))
+    label(scoring, 1, 0.0, name=GOAL_SUCCESS)
+    label_session(scoring, 1, 0.0, name=NAME)
+    label_session(scoring, 1, 0.0, drawn=False, author="bob")
+    assert {each["name"]: each["labelled"] for each in rates(scoring)} == {NAME: 0, GOAL_SUCCESS: 0}

@@ -45,6 +45,7 @@ class MemoryQueries(Queries):
         self.traces: dict[str, TraceDocument] = {}
         self.all_sessions: dict[str, SessionDocument] = {}
         self.asked: dict[str, list[ExchangeDocument]] = {}
+        self.asked_of_sessions: dict[str, list[ExchangeDocument]] = {}
         self.drifted: list[DriftDocument] = []
         self.agreements: list[AgreementDocument] = []
         self.hit_rates: dict[str, HitRateDocument] = {}
@@ -61,6 +62,9 @@ class MemoryQueries(Queries):
 
     def judgements(self, trace_id: str) -> list[ExchangeDocument] | None:
         return self.asked.get(trace_id, []) if trace_id in self.traces else None
+
+    def session_judgements(self, session_id: str) -> list[ExchangeDocument] | None:
+        return self.asked_of_sessions.get(session_id, []) if session_id in self.all_sessions else None
 
     def drifts(self) -> list[DriftDocument]:
         return self.drifted
@@ -153,7 +157,7 @@ class MemoryReports:
         self.runs: list[RunReport] = []
         self.ended: list[str] = []
         self.labels: list[Label] = []
-        self.again: list[tuple[tuple[str, ...], int]] = []
+        self.again: list[tuple[tuple[str, ...], tuple[str, ...], int]] = []
         self.started: list[StartsReport] = []
 
     def report_run(self, report: RunReport) -> None:
@@ -169,9 +173,9 @@ class MemoryReports:
     def label(self, label: Label) -> None:
         self.labels.append(label)
 
-    def judge_again(self, trace_ids: Sequence[str], failed_since: int) -> Rejudging:
-        self.again.append((tuple(trace_ids), failed_since))
-        return Rejudging(traces=len(trace_ids), more=bool(failed_since))
+    def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
+        self.again.append((tuple(trace_ids), tuple(session_ids), failed_since))
+        return Rejudging(traces=len(trace_ids) + len(session_ids), more=bool(failed_since))
 
 
 def _list_item(session: SessionDocument) -> SessionItem:

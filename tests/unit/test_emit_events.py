@@ -1,7 +1,10 @@
+from typing import Any
+
 import pytest
 from agenteval_collector.emit.events import EvaluationEvents, finding_key
 from agenteval_collector.model.news import CommittedEvaluation, News
 from opentelemetry._logs import SeverityNumber
+from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 
@@ -109,6 +112,19 @@ def test_without_a_span_the_event_is_still_on_the_trace(emitted: Emitted) -> Non
     emitted.tell(committed(span_id=None))
     record = emitted.records[0].log_record
     assert (record.trace_id, record.span_id) == (int(TRACE_ID, 16), 0)
+
+
+def test_the_goal_of_a_session_is_on_no_trace(emitted: Emitted) -> None:
+    about: dict[str, Any] = {"name": "goal_success", "subject": Subject.SESSION, "subject_id": "s-1"}
+    emitted.tell(committed(**about, trace_id=None, span_id=None))
+    [told] = emitted.records
+    attributes = dict(told.log_record.attributes or {})
+    assert (attributes["gen_ai.conversation.id"], attributes["agenteval.subject"]) == ("s-1", "session")
+    assert not any("trace" in name for name in attributes)
+    [[[sent]]] = [
+        [scope.log_records for scope in resource.scope_logs] for resource in encode_logs([told]).resource_logs
+    ]
+    assert (sent.trace_id.strip(b"\0"), sent.span_id.strip(b"\0")) == (b"", b"")
 
 
 def test_hostile_text_is_cut_and_can_be_encoded(emitted: Emitted) -> None:

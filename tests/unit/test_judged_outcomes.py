@@ -70,7 +70,7 @@ def test_a_judgement_replaces_what_was_pending_and_counts_once(scoring: Scoring)
     assert scoring.session("s")["signals"][trace_id(1).hex()]["confidence"] == 0.25
     assert scoring.session("s")["flagged_traces"] == [trace_id(1).hex()]
     with scoring.store.snapshot() as records:
-        assert records.exchanges(trace_id(1).hex()) == [exchange()]
+        assert records.exchanges(Subject.TRACE, trace_id(1).hex()) == [exchange()]
 
 
 def test_a_judgement_of_a_revision_that_is_past_is_dropped(scoring: Scoring) -> None:
@@ -276,8 +276,8 @@ def test_exchanges_are_kept_for_a_time(scoring: Scoring) -> None:
     scoring.clock.advance(25 * 3600)
     scoring.stage.process_judgements([judgement(new, judged(0.5), exchange(asked_at=now + day, data="\ud800"))])
     with scoring.store.snapshot() as records:
-        assert records.exchanges(old.trace_id) == []
-        [kept] = records.exchanges(new.trace_id)
+        assert records.exchanges(Subject.TRACE, old.trace_id) == []
+        [kept] = records.exchanges(Subject.TRACE, new.trace_id)
     assert kept.data == "?"
 
 

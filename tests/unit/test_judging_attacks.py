@@ -21,6 +21,7 @@ from agenteval_collector.judge.ports import Answer, Malformed, Question
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.judge.prompt.envelope import Envelope, enclose, reask
 from agenteval_collector.judge.votes import Judged
+from agenteval_collector.model.judging import GOAL_SUCCESS
 
 from otel_agenteval.model import Json, Tool, Trace
 from otel_agenteval.outcome import Score
@@ -113,6 +114,8 @@ class ObedientJudge:
                 return ["step"]
             case "number":
                 return 1.0 if obeys else 0.2
+            case "integer":
+                return 0 if obeys else 1
             case _:
                 return schema.get("enum", ["words"])[0 if obeys else -1]
 
@@ -148,7 +151,7 @@ def received(envelope: Envelope) -> Json:
 
 
 def judged(subject: Trace, attack: dict[str, Any]) -> dict[str, Judged]:
-    names = (*JUDGED, RUBRIC.name)
+    names = (*JUDGED, GOAL_SUCCESS, RUBRIC.name)
     judges = panel(thresholds=dict.fromkeys(names, 0.5), trace_tokens=TOKENS, rubrics=(RUBRIC,), votes=2)
     return asyncio.run(judges.judge(subject, names, AttackedAsk(attack)))
 
@@ -165,7 +168,7 @@ def test_no_attack_leaves_the_data_or_moves_a_score(attack: dict[str, Any]) -> N
         found = scores(judged(subject, attack))
         expected = {name: 0.0 if name == "argument_correctness" else 0.2 for name in found}
         assert found == expected, place
-        assert {"task_completion", "confidence", "step_efficiency", "polite"} <= set(found), place
+        assert {"task_completion", "confidence", "step_efficiency", GOAL_SUCCESS, "polite"} <= set(found), place
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack["name"])

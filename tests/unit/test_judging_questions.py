@@ -15,6 +15,7 @@ from agenteval_collector.judge.prompt import transcript
 from agenteval_collector.judge.prompt.envelope import Envelope, enclose
 from agenteval_collector.judge.prompt.schemas import strict
 from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
+from agenteval_collector.judge.questions.goal import goal_question
 from agenteval_collector.judge.questions.rubric import rubric_question, rubric_version
 from agenteval_collector.judge.questions.safety import safety_question
 from hypothesis import given, settings
@@ -45,6 +46,7 @@ QUESTIONS: Mapping[str, Question] = {
     "confidence": execution.execution([], {execution.CONFIDENCE: 0.5}),
     "tools": tools.tools(use(), BOTH_TOOLS),
     "tools_without_calls": tools.tools(use(trace(turn())), {tools.TOOL_CORRECTNESS: 0.5}),
+    "goal": goal_question([], 3, 0.5),
     "rubric": rubric_question(RUBRIC, []),
 }
 
@@ -99,7 +101,7 @@ def test_schemas_are_what_strict_endpoints_take(name: str) -> None:
     assert all(set(each) == {"type", "properties", "required", "additionalProperties"} for each in found)
     leaves = [inner for each in found for inner in each["properties"].values() if inner["type"] != "object"]
     assert all(set(leaf) <= {"type", "description", "enum", "items"} for leaf in leaves)
-    assert {leaf["type"] for leaf in leaves} <= {"string", "number", "array"}
+    assert {leaf["type"] for leaf in leaves} <= {"string", "number", "integer", "array"}
 
 
 def filled(schema: Any, number: float) -> Any:
@@ -111,6 +113,8 @@ def filled(schema: Any, number: float) -> Any:
             return [filled(schema["items"], number)]
         case "number":
             return number
+        case "integer":
+            return 1
         case _:
             return schema.get("enum", ["words"])[0]
 
@@ -305,7 +309,7 @@ def replied(schema: Any) -> Any:
             return [replied(items)]
         case {"enum": [first, *_]}:
             return first
-        case {"type": "number"}:
+        case {"type": "number" | "integer"}:
             return 1
     return "text"
 
@@ -358,3 +362,9 @@ def test_another_question_is_another_version_of_the_rubric() -> None:
 def test_every_question_with_a_transcript_says_how_to_read_it() -> None:
     for asked in QUESTIONS.values():
         assert ("transcript" in asked.data) == (transcript.GUIDE in asked.instructions)
+
+
+@pytest.mark.parametrize("turn", [-1, 4, 1.5, "2", True, None])
+def test_a_turn_that_the_session_does_not_have_is_malformed(turn: object) -> None:
+    with pytest.raises(Malformed, match=r"reply\.failed_turn "):
+        answered(QUESTIONS["goal"], 0.5, lambda reply: reply.update(failed_turn=turn))

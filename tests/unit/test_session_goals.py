@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.model.judging import GOAL_SUCCESS
+from agenteval_collector.model.judging import GOAL_SUCCESS, Exchange
 from agenteval_collector.wiring.judge import make_judging
 
-from otel_agenteval.outcome import Subject
-from tests.support.otlp import turn
-from tests.support.referring import judged, judgement
+from otel_agenteval.outcome import Failure, Subject
+from tests.support.otlp import span, turn
+from tests.support.referring import exchange, judged, judgement
 from tests.support.scoring import IDLE, Scoring, assembled
 
 JUDGE: dict[str, Any] = {"judge": {"base_url": "http://127.0.0.1:9/v1"}}
@@ -113,3 +113,95 @@ def test_it_is_not_asked_where_sessions_are_not_judged(tmp_path: Path, section: 
     found = goal(scoring)
     assert (found and found["status"]) == status
     scoring.close()
+
+
+def whole(number: int, revision: int, answer: str, *more: Any) -> Any:
+    spoken = turn(number, f"what of {number}?", answer, session="s")
+    return assembled(spoken, *more, revision=revision, offsets=range(1, revision + 1))
+
+
+def test_a_late_revision_that_says_something_else_counts_as_going_on(scoring: Scoring) -> None:
+    scoring.put(whole(1, 1, "it came"))
+    [first] = over(scoring)
+    scoring.stage.process_judgements([judgement(first, judged(0.75))])
+    scoring.put(whole(1, 2, "it came", span(1, 9, parent=1)))
+    assert over(scoring) == [], "it says the same"
+    scoring.put(whole(1, 3, "it did not come", span(1, 9, parent=1)))
+    assert goal(scoring)["score"] == 0.75, "until it is over again"
+    [second] = over(scoring)
+    assert (goal(scoring)["status"], second.revision) == ("pending", first.revision + 1)
+    assert over(scoring) == [], "once in each time of rest"
+
+
+def test_a_trace_that_leaves_the_session_counts_as_going_on(scoring: Scoring) -> None:
+    put(scoring, 1)
+    put(scoring, 2)
+    [first] = over(scoring)
+    left = assembled(turn(2, "what of 2?", "this is 2", session="other"), revision=2, offsets=(1, 2))
+    scoring.put(left)
+    jobs = {job.trace_id: job for job in over(scoring)}
+    assert set(jobs) == {"s", "other"}
+    assert jobs["s"].revision > first.revision
+
+
+def test_what_is_said_of_a_session_that_has_gone_on_costs_no_score_and_is_not_kept(scoring: Scoring) -> None:
+    put(scoring, 1)
+    [job] = over(scoring)
+    scoring.stage.process_judgements([judgement(job, judged(0.75), asked(scoring))])
+    assert [each["question"] for each in scoring.queries.session_judgements("s") or ()] == ["goal_success"]
+    put(scoring, 2)
+    [late] = over(scoring)
+    put(scoring, 3)
+    scoring.stage.process_judgements([judgement(late, judged(0.25), asked(scoring), asked(scoring))])
+    assert goal(scoring)["status"] == "pending"
+    assert len(scoring.queries.session_judgements("s") or ()) == 1
+
+
+def asked(scoring: Scoring) -> Exchange:
+    return exchange(question=GOAL_SUCCESS, asked_at=scoring.clock.now())
+
+
+def test_a_session_that_was_judged_and_has_gone_on_is_over_again_after_a_restart(scoring: Scoring) -> None:
+    put(scoring, 1)
+    [first] = over(scoring)
+    scoring.stage.process_judgements([judgement(first, judged(0.75))])
+    assert scoring.store.live_sessions() == []
+    put(scoring, 2)
+    scoring.restart()
+    assert scoring.store.live_sessions() == ["s"]
+    scoring.core.sessions.reload("s")
+    [second] = over(scoring)
+    assert second.revision == 2
+
+
+def test_what_was_asked_about_a_session_is_not_shown_as_asked_about_a_trace_of_the_same_name(scoring: Scoring) -> None:
+    scoring.put(assembled(turn(1, "what?", "that")))  # It names no session, and is one of its own.
+    jobs = {job.subject: job for job in (*scoring.referred, *over(scoring))}
+    of_trace, of_session = jobs[Subject.TRACE], jobs[Subject.SESSION]
+    assert of_trace.trace_id == of_session.trace_id
+    now = scoring.clock.now()
+    scoring.stage.process_judgements([judgement(of_trace, judged(0.5), exchange(asked_at=now))])
+    scoring.stage.process_judgements([judgement(of_session, judged(0.5), asked(scoring))])
+    shown = scoring.queries.judgements(of_trace.trace_id), scoring.queries.session_judgements(of_trace.trace_id)
+    assert [[each["question"] for each in found or ()] for found in shown] == [["confidence"], ["goal_success"]]
+
+
+def test_what_was_asked_is_kept_for_a_time(scoring: Scoring) -> None:
+    put(scoring, 1)
+    [job] = over(scoring)
+    scoring.stage.process_judgements([judgement(job, judged(0.75), asked(scoring))])
+    scoring.clock.advance(25 * 3600)
+    scoring.put(assembled(turn(2, "what of 2?", "this is 2", session="other")))
+    assert scoring.queries.session_judgements("s") == []
+    assert scoring.queries.session_judgements("nobody") is None
+
+
+def test_what_failed_can_be_asked_for_again_unless_the_session_has_gone_on(scoring: Scoring) -> None:
+    put(scoring, 1)
+    [job] = over(scoring)
+    scoring.stage.process_judgements([judgement(job, Failure(error_type="malformed", reason="no"))])
+    unjudged = scoring.store.unjudged
+    of_sessions = [found for found in unjudged.failed_since(0, 10) if found[0].subject is Subject.SESSION]
+    assert unjudged.of([], ["s"], 10) == of_sessions == [[each] for each in of_sessions[0]]
+    put(scoring, 2)
+    assert unjudged.of([], ["s"], 10) == []

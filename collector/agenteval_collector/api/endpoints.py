@@ -17,11 +17,12 @@ from agenteval_collector.api.documents import (
 )
 from agenteval_collector.api.labels import LabelRequest, write_label
 from agenteval_collector.api.ports import Reports
-from agenteval_collector.api.quality_documents import AgreementPage, DrawDocument, QualityPage
+from agenteval_collector.api.quality_documents import AgreementPage, DrawDocument, QualityDocument, QualityPage
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.sessions import PARAMETERS, session_filter
-from agenteval_collector.api.wire import found, limit_of, trace_id_of, trace_ids_of
+from agenteval_collector.api.wire import found, limit_of, session_ids_of, trace_id_of, trace_ids_of
 from agenteval_collector.model.cursors import Page
+from agenteval_collector.model.judging import GOAL_SUCCESS
 from agenteval_collector.runtime.errors import InvalidRequest
 
 Asked: TypeAlias = Mapping[str, str]
@@ -87,31 +88,48 @@ def _sessions(queries: Queries, asked: Asked) -> SessionPage:
     return answer
 
 
-def _judgements(queries: Queries, asked: Asked) -> ExchangePage:
+def read_judgements(queries: Queries, asked: Asked) -> ExchangePage:
+    """Return the judge's exchanges about the trace that is asked for."""
     trace_id = trace_id_of(asked["trace_id"])
     return {"items": found(queries.judgements(trace_id), f"trace {trace_id}"), "next_cursor": None}
 
 
-def _agreement(queries: Queries, asked: Asked) -> AgreementPage:
+def read_session_judgements(queries: Queries, asked: Asked) -> ExchangePage:
+    """Return the judge's exchanges about the session that is asked for."""
+    if not (session_id := asked.get("session_id")):
+        raise InvalidRequest("session_id is missing")
+    return {"items": found(queries.session_judgements(session_id), f"session {session_id!r}"), "next_cursor": None}
+
+
+def read_agreement(queries: Queries, asked: Asked) -> AgreementPage:
+    """Return the agreement of scores with labels."""
     return {"items": queries.agreement(name=asked.get("name") or None), "next_cursor": None}
 
 
-def _judge(queries: Queries, asked: Asked) -> DriftPage:
+def read_drift(queries: Queries, asked: Asked) -> DriftPage:
+    """Return whether the judge says something else than before."""
     return {"items": queries.drifts(), "next_cursor": None}
 
 
-def _quality(queries: Queries, asked: Asked) -> QualityPage:
+def read_quality(queries: Queries, asked: Asked) -> Page[QualityDocument]:
+    """Return the rates of passing that are asked for."""
     named = {name: asked.get(name) or None for name in ("agent", "version", "name", "cursor")}
-    page = queries.quality(**named, limit=limit_of(asked.get("limit")))
+    return queries.quality(**named, limit=limit_of(asked.get("limit")))
+
+
+def _quality(queries: Queries, asked: Asked) -> QualityPage:
+    page = read_quality(queries, asked)
     return {"items": page.items, "next_cursor": page.next_cursor}
 
 
-def _next_to_label(queries: Queries, asked: Asked) -> DrawDocument:
+def read_next_to_label(queries: Queries, asked: Asked) -> DrawDocument:
+    """Return the trace or session that is to be labelled next."""
     if not (name := asked.get("name")):
         raise InvalidRequest("name is missing")
     agent, version = (asked.get(each) or None for each in ("agent", "version"))
-    drawn = queries.next_to_label(name, agent=agent, version=version, skip=trace_ids_of(asked.get("skip", "")))
-    return found(drawn, f"a trace to be labelled next for {name!r}")
+    ids_of, what = (session_ids_of, "session") if name == GOAL_SUCCESS else (trace_ids_of, "trace")
+    drawn = queries.next_to_label(name, agent=agent, version=version, skip=ids_of(asked.get("skip", "")))
+    return found(drawn, f"a {what} to be labelled next for {name!r}")
 
 
 def _reliability(queries: Queries, asked: Asked) -> ReliabilityPage:
@@ -119,7 +137,8 @@ def _reliability(queries: Queries, asked: Asked) -> ReliabilityPage:
     return {"items": page.items, "next_cursor": page.next_cursor}
 
 
-def _comparison(queries: Queries, asked: Asked) -> ComparisonDocument:
+def read_comparison(queries: Queries, asked: Asked) -> ComparisonDocument:
+    """Return two versions of an agent side by side."""
     for name in ("before", "after"):
         if not asked.get(name):
             raise InvalidRequest(f"{name} is missing")
@@ -141,14 +160,24 @@ ENDPOINTS: Final = (
         "/api/v1/reliability/comparison",
         "Two versions of an agent side by side",
         ComparisonDocument,
-        _comparison,
+        read_comparison,
         ("before", "after", "agent", "variant", "primary"),
         ("before", "after"),
     ),
     Endpoint("/api/v1/traces/{trace_id}", "A trace with its outcomes", TraceDocument, read_trace),
-    Endpoint("/api/v1/traces/{trace_id}/judgements", "The judge's exchanges about a trace", ExchangePage, _judgements),
-    Endpoint("/api/v1/agreement", "The agreement of scores with labels", AgreementPage, _agreement, ("name",)),
-    Endpoint("/api/v1/judge", "Whether the judge says something else than before", DriftPage, _judge),
+    Endpoint(
+        "/api/v1/traces/{trace_id}/judgements", "The judge's exchanges about a trace", ExchangePage, read_judgements
+    ),
+    Endpoint(
+        "/api/v1/judgements",
+        "The judge's exchanges about a session as a whole",
+        ExchangePage,
+        read_session_judgements,
+        ("session_id",),
+        ("session_id",),
+    ),
+    Endpoint("/api/v1/agreement", "The agreement of scores with labels", AgreementPage, read_agreement, ("name",)),
+    Endpoint("/api/v1/judge", "Whether the judge says something else than before", DriftPage, read_drift),
     Endpoint(
         "/api/v1/quality",
         "Rates of passing, by agent, version and evaluator",
@@ -158,9 +187,9 @@ ENDPOINTS: Final = (
     ),
     Endpoint(
         "/api/v1/review/next",
-        "The trace to be labelled next, drawn at random",
+        "The trace or session to be labelled next, drawn at random",
         DrawDocument,
-        _next_to_label,
+        read_next_to_label,
         ("name", "agent", "version", "skip"),
         ("name",),
     ),

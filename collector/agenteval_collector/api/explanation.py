@@ -8,11 +8,12 @@ from agenteval_collector.api.documents import (
     FindingDocument,
     LabelDocument,
     OutcomeDocument,
+    SessionDocument,
     SessionFields,
     TraceDocument,
 )
 from agenteval_collector.api.visibility import Note, about_visibility
-from agenteval_collector.model.judging import PROBABILITY
+from agenteval_collector.model.judging import FAILED_TURN, GOAL, GOAL_SUCCESS, PROBABILITY
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import Mode
 from otel_agenteval.outcome import Part, Status
@@ -26,15 +27,16 @@ _STATUS = {
 }
 
 _ADVICE = {
-    "no_judge": "With a judge, traces that come are judged; for this one, `agenteval judge TRACE`.",
+    "no_judge": "With a judge, traces that come are judged; for this one, `agenteval judge {it}`.",
     "sampled_out": "Raise judge.sample in the collector's settings to judge more sessions, judge.escalate for more "
-    "of those with findings; for this trace, `agenteval judge TRACE`.",
-    "over_budget": "Raise judge.budget in the collector's settings; `agenteval judge TRACE` when there is room again.",
-    "pending": "While the judge is away, traces wait for it. One that is slow gets through more with a higher "
+    "of those with findings; for this one, `agenteval judge {it}`.",
+    "over_budget": "Raise judge.budget in the collector's settings; `agenteval judge {it}` when there is room again.",
+    "pending": "While the judge is away, what it is to score waits. One that is slow gets through more with a higher "
     "judge.concurrency.",
     "failed": "The collector's log has the details; check judge.base_url, judge.api_key and judge.model, then "
-    "`agenteval judge TRACE`.",
+    "`agenteval judge {it}`.",
 }
+"""By status; `it` is what is to be judged, as the command takes it."""
 
 _ADVICE_ON_ERRORS = {
     "malformed": "The model does not keep to the form of the reply; name another one in judge.model.",
@@ -148,7 +150,7 @@ def about_finding(finding: FindingDocument) -> Note:
     )
 
 
-def about_outcomes(trace: TraceDocument) -> Iterator[Note]:
+def about_outcomes(trace: TraceDocument | SessionDocument) -> Iterator[Note]:
     """Tell each outcome, followed by the labels of the same name; those that take a judge are told in one note."""
     unjudged = [outcome for outcome in trace["outcomes"] if outcome["status"] == Status.NO_JUDGE]
     for name, outcomes in groupby(trace["outcomes"], key=lambda outcome: outcome["name"]):
@@ -196,14 +198,27 @@ def about_outcome(outcome: OutcomeDocument) -> Note:
         text = f"{who} {_MEANING.get(status, 'is ' + status)}"
         text += f" with {outcome['error_type']}" if outcome["error_type"] else ""
     reason, advice = outcome["reason"], _ADVICE_ON_ERRORS.get(outcome["error_type"] or "", _ADVICE.get(status))
+    if advice is not None:
+        advice = advice.format(it="--session ID" if outcome["name"] == GOAL_SUCCESS else "TRACE")
     if reason and status == Status.NO_CONTENT:
         # Behind what was not recorded stands how to record it, the same for every outcome of the trace.
         reason, _, switch = reason.partition("; ")
         advice = _sentence(switch) if switch else None
     text += f": {reason}" if reason else "."
+    if (goal := goal_words(outcome)) is not None:
+        text = f"{text.rstrip('.')}. {goal}"
     if status == "scored" and outcome["coverage"] is not None and outcome["coverage"] < 1:
         advice = f"It rests on {outcome['coverage']:.0%} of its signals: missing ones can make it look better."
     return Note(text, advice)
+
+
+def goal_words(outcome: OutcomeDocument) -> str | None:
+    """Tell what the user wanted of the session, and where it failed first; None of an outcome that does not say."""
+    goal, failed_turn = (outcome["metadata"].get(name) for name in (GOAL, FAILED_TURN))
+    if outcome["name"] != GOAL_SUCCESS or not isinstance(goal, str):
+        return None
+    where = "It went wrong nowhere." if failed_turn is None else f"It went wrong first in turn {failed_turn}."
+    return f"The user wanted: {goal.rstrip('.')}. {where}"
 
 
 def judge_trouble(sessions: Iterable[SessionFields]) -> str | None:

@@ -1,11 +1,12 @@
 """Labels by people: the same rules over HTTP and over gRPC."""
 
+from collections.abc import Sequence
 from typing import Any, Final, NotRequired
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from agenteval_collector.api.documents import TraceDocument
+from agenteval_collector.api.documents import OutcomeDocument, TraceDocument
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.wire import found, id_of, trace_id_of
@@ -45,15 +46,23 @@ def said(name: str, value: float | None, author: str, note: str) -> dict[str, An
     }
 
 
-def label_trace(queries: Queries, reports: Reports, label: Label) -> None:
-    """Keep a label of a trace. Raises NotFound for an unknown one, and InvalidRequest where it has no outcome of that
-    name: a misspelt label would never be compared with anything."""
-    trace = found(queries.trace(label.trace_id or ""), f"trace {label.trace_id}")
-    names = sorted({outcome["name"] for outcome in trace["outcomes"]})
+def keep_label(queries: Queries, reports: Reports, label: Label) -> None:
+    """Keep a label of a trace, or of a session. Raises NotFound for an unknown one, and InvalidRequest where it has no
+    outcome of that name: a misspelt label would never be compared with anything."""
+    subject, outcomes = _labelled(queries, label)
+    names = sorted({outcome["name"] for outcome in outcomes})
     if label.name not in names:
         which = ", ".join(names) if names else "no outcome yet"
-        raise InvalidRequest(f"name is {label.name[:64]!r}; the trace has {which}")
+        raise InvalidRequest(f"name is {label.name[:64]!r}; the {subject} has {which}")
     reports.label(label)
+
+
+def _labelled(queries: Queries, label: Label) -> tuple[str, Sequence[OutcomeDocument]]:
+    """Return what a label is about, in a word, and its outcomes."""
+    if label.trace_id is not None:
+        return "trace", found(queries.trace(label.trace_id), f"trace {label.trace_id}")["outcomes"]
+    session = found(queries.session(label.session_id or ""), f"session {label.session_id!r}")
+    return "session", session["outcomes"]
 
 
 def write_label(queries: Queries, reports: Reports, body: bytes) -> TraceDocument:
@@ -66,5 +75,5 @@ def write_label(queries: Queries, reports: Reports, body: bytes) -> TraceDocumen
         raise InvalidRequest(f"{place[:64]}: {first['msg']}") from error
     trace_id = trace_id_of(asked["trace_id"])
     told = said(asked["name"], asked["value"], asked.get("author") or "", asked.get("note") or "")
-    label_trace(queries, reports, Label(trace_id=trace_id, drawn=asked.get("drawn", False), **told))
+    keep_label(queries, reports, Label(trace_id=trace_id, drawn=asked.get("drawn", False), **told))
     return found(queries.trace(trace_id), f"trace {trace_id}")

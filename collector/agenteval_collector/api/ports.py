@@ -32,9 +32,9 @@ class Reports(Protocol):
         """Keep a label instead of an earlier one of the same author."""
         ...
 
-    def judge_again(self, trace_ids: Sequence[str], failed_since: int) -> Rejudging:
-        """Have the judge score what it has not scored: of these traces, or, without any, of all that failed or had no
-        budget since that time (ns). Raises InvalidRequest where there is no judge."""
+    def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
+        """Have the judge score what it has not scored: of these traces and sessions, or, without any, of all that
+        failed or had no budget since that time (ns). Raises InvalidRequest where there is no judge."""
         ...
 
     def starts(self, report: StartsReport) -> None:
@@ -69,7 +69,7 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
 
     def labelled(self, name: str | None) -> list[LabelledEvaluator]: ...
 
-    def exchanges(self, trace_id: str) -> list[Exchange]: ...
+    def exchanges(self, subject: Subject, subject_id: str) -> list[Exchange]: ...
 
     def session(self, session_id: str) -> SessionRecord | None: ...
 

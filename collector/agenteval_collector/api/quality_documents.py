@@ -58,10 +58,12 @@ class QualityDocument(TypedDict):
 
 
 class DrawDocument(TypedDict):
-    """A trace that was drawn to be labelled. `probability` is the chance of those with its verdict to be labelled, once
-    it is."""
+    """A trace, or a session (`trace_id` is null), that was drawn to be labelled. `probability` is the chance of those
+    with its verdict to be labelled, once it is."""
 
-    trace_id: str
+    subject: Literal["trace", "session"]
+    trace_id: str | None
+    session_id: str
     name: str
     agent: str | None
     version: str | None

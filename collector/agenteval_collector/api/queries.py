@@ -115,8 +115,16 @@ class Queries:
     def judgements(self, trace_id: str) -> list[ExchangeDocument] | None:
         """Return the judge's exchanges about a trace, in the order of asking; None where the trace is unknown."""
         with self._records.snapshot() as records:
-            exchanges = records.exchanges(trace_id)
+            exchanges = records.exchanges(Subject.TRACE, trace_id)
         if not exchanges and self.trace(trace_id) is None:
+            return None
+        return [document(ExchangeDocument, exchange) for exchange in exchanges]
+
+    def session_judgements(self, session_id: str) -> list[ExchangeDocument] | None:
+        """Return the judge's exchanges about a whole session, in the order of asking; None where it is unknown."""
+        with self._records.snapshot() as records:
+            exchanges = records.exchanges(Subject.SESSION, session_id)
+        if not exchanges and self.session(session_id) is None:
             return None
         return [document(ExchangeDocument, exchange) for exchange in exchanges]
 
@@ -154,7 +162,8 @@ class Queries:
     def next_to_label(
         self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()
     ) -> DrawDocument | None:
-        """Return the trace that a person should label next, those in `skip` left aside; None where nothing is left."""
+        """Return the trace or session that a person should label next, the ids in `skip` left aside; None where nothing
+        is left."""
         found = self.pass_rates.next_draw(name, agent=agent, version=version, skip=skip)
         return None if found is None else document(DrawDocument, found[1], **found[0]._asdict())
 

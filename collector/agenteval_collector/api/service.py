@@ -4,12 +4,26 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import grpc
 from google.protobuf.message import Message
 
-from agenteval_collector.api.endpoints import Asked, read_reliability, read_session, read_sessions, read_trace
-from agenteval_collector.api.labels import label_trace, said
+from agenteval_collector.api.endpoints import (
+    Asked,
+    read_agreement,
+    read_comparison,
+    read_drift,
+    read_judgements,
+    read_next_to_label,
+    read_quality,
+    read_reliability,
+    read_session,
+    read_session_judgements,
+    read_sessions,
+    read_trace,
+)
+from agenteval_collector.api.labels import keep_label, said
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.starts import starts_report
@@ -19,7 +33,7 @@ from agenteval_collector.model.reports import Label, LabelSource, RunReport
 from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
 from agenteval_collector.runtime.rpc import abort
 from otel_agenteval.finding import Finding
-from otel_agenteval.outcome import Evaluation, Score
+from otel_agenteval.outcome import Evaluation, Failure, Score
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceServicer
 from otel_agenteval.text import storable
@@ -89,8 +103,15 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def LabelTrace(self, request: pb.LabelTraceRequest) -> pb.LabelTraceResponse:  # noqa: N802
-        label_trace(self._queries, self._reports, _label(request))
+        keep_label(self._queries, self._reports, _label(request))
         return pb.LabelTraceResponse()
+
+    @_answering
+    def LabelSession(self, request: pb.LabelSessionRequest) -> pb.LabelSessionResponse:  # noqa: N802
+        session_id = id_of("session_id", request.session_id)
+        label = Label(session_id=session_id, drawn=request.drawn, **_said(request))
+        keep_label(self._queries, self._reports, label)
+        return pb.LabelSessionResponse()
 
     @_answering
     def ReportFeedback(self, request: pb.ReportFeedbackRequest) -> pb.ReportFeedbackResponse:  # noqa: N802
@@ -100,15 +121,46 @@ class EvaluationService(EvaluationServiceServicer):
     @_answering
     def JudgeTraces(self, request: pb.JudgeTracesRequest) -> pb.JudgeTracesResponse:  # noqa: N802
         since = request.failed_since_unix_nano
-        if bool(request.trace_ids) == bool(since) or len(request.trace_ids) > MAX_LIMIT or since > LATEST:
-            raise InvalidRequest(f"give either trace_ids, at most {MAX_LIMIT}, or failed_since_unix_nano")
-        found = self._reports.judge_again([trace_id_of(each) for each in request.trace_ids], since)
+        ids = [*request.trace_ids, *request.session_ids]
+        if bool(ids) == bool(since) or len(ids) > MAX_LIMIT or since > LATEST:
+            raise InvalidRequest(
+                f"give either trace_ids and session_ids, at most {MAX_LIMIT}, or failed_since_unix_nano"
+            )
+        trace_ids = [trace_id_of(each) for each in request.trace_ids]
+        found = self._reports.judge_again(trace_ids, list(request.session_ids), since)
         return pb.JudgeTracesResponse(traces=found.traces, more=found.more)
 
     @_answering
     def ListReliability(self, request: pb.ListReliabilityRequest) -> pb.ListReliabilityResponse:  # noqa: N802
         page = read_reliability(self._queries, _asked(request))
         return pb.ListReliabilityResponse(items_json=map(encode, page.items), next_cursor=page.next_cursor or "")
+
+    @_answering
+    def CompareReliability(self, request: pb.CompareReliabilityRequest) -> pb.Document:  # noqa: N802
+        return pb.Document(json=encode(read_comparison(self._queries, _asked(request))))
+
+    @_answering
+    def ListQuality(self, request: pb.ListQualityRequest) -> pb.ListQualityResponse:  # noqa: N802
+        page = read_quality(self._queries, _asked(request))
+        return pb.ListQualityResponse(items_json=map(encode, page.items), next_cursor=page.next_cursor or "")
+
+    @_answering
+    def NextToLabel(self, request: pb.NextToLabelRequest) -> pb.Document:  # noqa: N802
+        skip = ",".join(quote(each, safe="") for each in request.skip)
+        return pb.Document(json=encode(read_next_to_label(self._queries, {**_asked(request), "skip": skip})))
+
+    @_answering
+    def GetAgreement(self, request: pb.GetAgreementRequest) -> pb.Document:  # noqa: N802
+        return pb.Document(json=encode(read_agreement(self._queries, _asked(request))))
+
+    @_answering
+    def GetJudgements(self, request: pb.GetJudgementsRequest) -> pb.Document:  # noqa: N802
+        read = read_session_judgements if _is_about_session(request) else read_judgements
+        return pb.Document(json=encode(read(self._queries, _asked(request))))
+
+    @_answering
+    def GetDrift(self, request: pb.GetDriftRequest) -> pb.Document:  # noqa: N802
+        return pb.Document(json=encode(read_drift(self._queries, _asked(request))))
 
     @_answering
     def EndSession(self, request: pb.EndSessionRequest) -> pb.EndSessionResponse:  # noqa: N802
@@ -167,7 +219,9 @@ def outcome_message(evaluation: Evaluation) -> pb.Outcome:
         status=outcome.status,
         score=outcome.value if isinstance(outcome, Score) else None,
         reason=storable(outcome.reason),
+        error_type=outcome.error_type if isinstance(outcome, Failure) else None,
         coverage=outcome.coverage,
+        metadata_json=encode(dict(outcome.metadata)),
         evaluator_version=evaluation.version,
         evaluated_at_unix_nano=evaluation.evaluated_at,
     )
@@ -226,17 +280,22 @@ def _label(request: pb.LabelTraceRequest) -> Label:
 
 
 def _feedback(request: pb.ReportFeedbackRequest) -> Label:
-    if bool(request.trace_id) == bool(request.session_id):
-        raise InvalidRequest("give either trace_id or session_id")
     return Label(
-        trace_id=trace_id_of(request.trace_id) if request.trace_id else None,
+        trace_id=None if _is_about_session(request) else trace_id_of(request.trace_id),
         session_id=_optional_id("session_id", request.session_id),
         source=LabelSource.USER,
         **_said(request),
     )
 
 
-def _said(request: pb.LabelTraceRequest | pb.ReportFeedbackRequest) -> dict[str, Any]:
+def _is_about_session(request: pb.ReportFeedbackRequest | pb.GetJudgementsRequest) -> bool:
+    """Return whether the request names a session, and not a trace. Raises InvalidRequest for both, and for none."""
+    if bool(request.trace_id) == bool(request.session_id):
+        raise InvalidRequest("give either trace_id or session_id")
+    return bool(request.session_id)
+
+
+def _said(request: pb.LabelTraceRequest | pb.LabelSessionRequest | pb.ReportFeedbackRequest) -> dict[str, Any]:
     return said(request.name, _optional(request, "value"), request.author, request.note)
 
 
@@ -245,7 +304,7 @@ def _asked(request: Message) -> Asked:
     return {field.name: str(value) for field, value in request.ListFields()}
 
 
-def _optional(request: pb.ReportRunRequest | pb.LabelTraceRequest | pb.ReportFeedbackRequest, field: str) -> Any:
+def _optional(request: Message, field: str) -> Any:
     return getattr(request, field) if request.HasField(field) else None
 
 

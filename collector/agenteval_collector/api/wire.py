@@ -4,6 +4,7 @@ import json
 import math
 import re
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
@@ -73,10 +74,20 @@ def limit_of(text: str | None) -> int:
 
 def trace_ids_of(text: str) -> frozenset[str]:
     """Return the trace ids in `text`, separated by commas. Raises InvalidRequest for more than `MAX_LIMIT`."""
+    return frozenset(map(trace_id_of, _listed("trace", text)))
+
+
+def session_ids_of(text: str) -> frozenset[str]:
+    """Return the session ids in `text`, separated by commas and each percent-encoded, as they may hold some. Raises
+    InvalidRequest for more than `MAX_LIMIT`."""
+    return frozenset(map(unquote, _listed("session", text)))
+
+
+def _listed(what: str, text: str) -> list[str]:
     ids = text.split(",") if text else []
     if len(ids) > MAX_LIMIT:
-        raise InvalidRequest(f"{len(ids)} trace ids are given, more than {MAX_LIMIT}")
-    return frozenset(map(trace_id_of, ids))
+        raise InvalidRequest(f"{len(ids)} {what} ids are given, more than {MAX_LIMIT}")
+    return ids
 
 
 def found(document: Document | None, what: str) -> Document:

@@ -99,17 +99,27 @@ def trace(trace_id: TraceId, url: Url = DEFAULT_URL, api_key: Key = None, as_jso
 
 
 def why(
-    trace_id: TraceId,
+    trace_id: Annotated[str, typer.Argument(metavar="TRACE", help="A trace id: 32 hexadecimal digits.")] = "",
+    session_id: Annotated[
+        str, typer.Option("--session", metavar="ID", help="Instead of a trace: the scores of a session as a whole.")
+    ] = "",
     full: Annotated[bool, typer.Option("--full", help="Whole texts of what the judge was asked and answered.")] = False,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain a trace: what was found and what could be seen, each score, what to switch on for missing ones."""
-    path = f"/api/v1/traces/{quote(trace_id, safe='')}"
+    if bool(trace_id) == bool(session_id):
+        fail("give TRACE, or --session ID")
+    if session_id:
+        path = f"/api/v1/sessions/{quote(session_id, safe='')}"
+        asked = f"/api/v1/judgements?{urlencode({'session_id': session_id})}"
+    else:
+        path = f"/api/v1/traces/{quote(trace_id, safe='')}"
+        asked = f"{path}/judgements"
     document = json.loads(_fetch(url, path, api_key))
-    judgements = json.loads(_fetch(url, f"{path}/judgements", api_key))["items"]
-    notes = [*about_trace(document), *about_outcomes(document)]
+    judgements = json.loads(_fetch(url, asked, api_key))["items"]
+    notes = [*(() if session_id else about_trace(document)), *about_outcomes(document)]
     if as_json:
         typer.echo(json.dumps({**document, "explanation": list(map(asdict, notes)), "judgements": judgements}))
     else:

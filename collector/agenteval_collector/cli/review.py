@@ -1,4 +1,4 @@
-"""Label traces that the collector draws at random, one key press each; the judge's verdict is shown afterwards."""
+"""Label what the collector draws at random, one key press each; the judge's verdict is shown afterwards."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -7,12 +7,13 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from agenteval_collector.api.documents import SessionDocument, TraceDocument
+from agenteval_collector.api.documents import OutcomeDocument, SessionDocument, TraceDocument
 from agenteval_collector.api.quality_documents import DrawDocument, QualityPage
 from agenteval_collector.cli.show import show_conversation
 from agenteval_collector.cli.terminal import clean
 from agenteval_collector.web.labelling import VALUES, about_rate, labels_worth, rate_of, traces_before
 
+_NEWEST: Final = 64
 _VALUES: Final = {word[0]: value for word, value in VALUES.items()}
 
 
@@ -21,39 +22,62 @@ def review(
     only: dict[str, str],
     *,
     ask: Callable[[str], str | None],
-    say: Callable[[str, float], None],
+    say: Callable[[str | None, str, str, float], None],
 ) -> None:
     """Draw, show and label until the person stops. `ask` returns what the API says at a path, None for 404; `say` keeps
-    a label of a trace."""
+    a label, given the ids of the trace (None: of a session as a whole) and the session, its name and its value."""
     skipped: list[str] = []
     while (body := ask(_next_path(name, only, skipped))) is not None:
         drawn: DrawDocument = json.loads(body)
-        trace: TraceDocument | None = json.loads(ask(f"/api/v1/traces/{drawn['trace_id']}") or "null")
-        if trace is None:
-            # It was forgotten in between.
-            skipped.append(drawn["trace_id"])
-            continue
-        _show_before(trace, ask)
-        show_conversation(trace)
-        key = _key(name)
+        outcomes = _show_trace(drawn["trace_id"], ask) if drawn["trace_id"] else _show_session(drawn["session_id"], ask)
+        # It may have been forgotten in between.
+        key = "s" if outcomes is None else _key(name)
         if key == "q":
             return
-        if key == "s":
-            skipped.append(drawn["trace_id"])
+        if outcomes is None or key == "s":
+            skipped.append(drawn["trace_id"] or drawn["session_id"])
             continue
-        say(drawn["trace_id"], _VALUES[key])
-        _tell_verdict(name, trace)
+        say(drawn["trace_id"], drawn["session_id"], name, _VALUES[key])
+        _tell_verdict(name, outcomes)
         quality = ask(f"/api/v1/quality?{urlencode(_rated(drawn))}")
         _tell_progress(json.loads(quality or '{"items": []}'), drawn)
     typer.echo(f"Nothing is left to be labelled for {clean(name)}.")
 
 
+def _show_trace(trace_id: str, ask: Callable[[str], str | None]) -> Sequence[OutcomeDocument] | None:
+    """Show a trace, after those before it in its session. Returns its outcomes; None where it is gone."""
+    trace: TraceDocument | None = json.loads(ask(f"/api/v1/traces/{trace_id}") or "null")
+    if trace is None:
+        return None
+    _show_before(trace, ask)
+    show_conversation(trace)
+    return trace["outcomes"]
+
+
+def _show_session(session_id: str, ask: Callable[[str], str | None]) -> Sequence[OutcomeDocument] | None:
+    """Show the traces of a session: the first and the newest, where there are many, as the judge is shown them. Returns
+    its outcomes; None where it is gone."""
+    session = _session(session_id, ask)
+    if session is None:
+        return None
+    ids = session["trace_ids"]
+    first, newest = ids[:1], ids[1:][-_NEWEST:]
+    for trace_id in first + newest:
+        if trace_id in newest[:1] and len(ids) > len(first + newest):
+            typer.echo(f"\n--- {len(ids) - len(first + newest)} traces are left out ---")
+        if (body := ask(f"/api/v1/traces/{trace_id}")) is not None:
+            show_conversation(json.loads(body))
+    return session["outcomes"]
+
+
+def _session(session_id: str, ask: Callable[[str], str | None]) -> SessionDocument | None:
+    body = ask(f"/api/v1/sessions/{quote(session_id, safe='', errors='replace')}")
+    return None if body is None else json.loads(body)
+
+
 def _show_before(trace: TraceDocument, ask: Callable[[str], str | None]) -> None:
     """Show the traces of its session before this one, as many as the page shows."""
-    session: SessionDocument | None = json.loads(
-        ask(f"/api/v1/sessions/{quote(trace['session_id'], safe='')}") or "null"
-    )
-    before = traces_before(session, trace["trace_id"])
+    before = traces_before(_session(trace["session_id"], ask), trace["trace_id"])
     for body in filter(None, (ask(f"/api/v1/traces/{each}") for each in before)):
         show_conversation(json.loads(body))
     if before:
@@ -61,7 +85,9 @@ def _show_before(trace: TraceDocument, ask: Callable[[str], str | None]) -> None
 
 
 def _next_path(name: str, only: dict[str, str], skipped: Sequence[str]) -> str:
-    return f"/api/v1/review/next?{urlencode({'name': name, 'skip': ','.join(skipped), **only})}"
+    # A session's id may hold commas.
+    skip = ",".join(quote(each, safe="", errors="replace") for each in skipped)
+    return f"/api/v1/review/next?{urlencode({'name': name, 'skip': skip, **only})}"
 
 
 def _key(name: str) -> str:
@@ -78,8 +104,8 @@ def _rated(drawn: DrawDocument) -> dict[str, str]:
     return {key: value for key, value in named.items() if value}
 
 
-def _tell_verdict(name: str, trace: TraceDocument) -> None:
-    for outcome in trace["outcomes"]:
+def _tell_verdict(name: str, outcomes: Sequence[OutcomeDocument]) -> None:
+    for outcome in outcomes:
         if outcome["name"] == name and outcome["score"] is not None:
             verdict = "passes" if outcome["success"] else "fails"
             typer.echo(clean(f"The judge {verdict} it ({outcome['score']:.2f}): {outcome['reason'] or ''}"))

@@ -16,7 +16,7 @@ from agenteval_collector.api.documents import (
     SessionPage,
     TraceDocument,
 )
-from agenteval_collector.api.explanation import about_label, about_unjudged, judge_trouble, unscored_labels
+from agenteval_collector.api.explanation import about_label, about_unjudged, goal_words, judge_trouble, unscored_labels
 from agenteval_collector.api.visibility import Note, about_visibility
 from agenteval_collector.cli.tables import score, session_table, severity
 from agenteval_collector.cli.terminal import console, content, table
@@ -233,7 +233,7 @@ def _show_outcomes(outcomes: Sequence[OutcomeDocument], labels: Sequence[LabelDo
             content(outcome["method"]),
             percent(outcome["coverage"]),
             *([_said(outcome["name"], labels)] if labels else []),
-            content(readable(outcome["reason"] or "")),
+            content("\n".join(filter(None, (readable(outcome["reason"] or ""), goal_words(outcome))))),
         )
     if scores.row_count:
         console().print(scores)

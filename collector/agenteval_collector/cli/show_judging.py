@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
-from agenteval_collector.api.documents import DriftDocument, ExchangeDocument, TraceDocument
+from agenteval_collector.api.documents import DriftDocument, ExchangeDocument, SessionDocument, TraceDocument
 from agenteval_collector.api.quality_documents import AgreementDocument
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.web.formats import cost, moment, number, oneline, seconds
@@ -30,11 +30,13 @@ _TEXTS: Mapping[str, _Text] = {
 }
 
 
-def show_judgements(trace: TraceDocument, exchanges: Sequence[ExchangeDocument], *, full: bool) -> None:
+def show_judgements(
+    subject: TraceDocument | SessionDocument, exchanges: Sequence[ExchangeDocument], *, full: bool
+) -> None:
     """Print each question with what came back; texts are cut where not `full`."""
     out = console()
     if not exchanges:
-        if any(outcome["method"] == "llm" and outcome["status"] == "scored" for outcome in trace["outcomes"]):
+        if any(outcome["method"] == "llm" and outcome["status"] == "scored" for outcome in subject["outcomes"]):
             out.print(Text("What the judge was asked about it is not kept any more.", "dim"))
         return
     asked = sum(not exchange["cached"] for exchange in exchanges)

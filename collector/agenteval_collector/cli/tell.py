@@ -1,5 +1,6 @@
 """Commands that tell a collector something over gRPC: `label` and `judge`."""
 
+from functools import partial
 from typing import Annotated, Any, NoReturn
 
 import grpc
@@ -13,7 +14,7 @@ from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.runtime.addresses import is_loopback
 from agenteval_collector.runtime.clock import SystemClock
 from otel_agenteval.loops.setting_values import seconds
-from otel_agenteval.proto.v1.evaluation_pb2 import JudgeTracesRequest, LabelTraceRequest
+from otel_agenteval.proto.v1.evaluation_pb2 import JudgeTracesRequest, LabelSessionRequest, LabelTraceRequest
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 
 TIMEOUT_SECONDS = 10.0
@@ -30,41 +31,62 @@ _WORDS = {"pass": 1.0, "yes": 1.0, "fail": 0.0, "no": 0.0}
 
 
 def label(
-    trace_id: Annotated[str, typer.Argument(metavar="TRACE", help="A trace id: 32 hexadecimal digits.")] = "",
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An outcome of the trace, such as task_completion.")] = "",
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="A number from 0 to 1; or pass, yes, fail, no.")] = "",
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TRACE] NAME VALUE",
+            help="A trace id: 32 hexadecimal digits. An outcome of the trace, such as task_completion. "
+            "A number from 0 to 1; or pass, yes, fail, no.",
+        ),
+    ] = None,
+    session_id: Annotated[
+        str, typer.Option("--session", metavar="ID", help="Instead of a trace: an outcome of a session, goal_success.")
+    ] = "",
     note: Annotated[str, typer.Option(help="Why.")] = "",
     by: Annotated[str, typer.Option(metavar="PERSON", help="Who says so. A person has one label for a score.")] = "",
     draw: Annotated[
         str,
-        typer.Option("--next", metavar="NAME", help="Instead of a trace: those drawn at random, one after another."),
+        typer.Option(
+            "--next", metavar="NAME", help="Instead of a trace or session: those drawn at random, one by one."
+        ),
     ] = "",
-    agent: Annotated[str, typer.Option(help="With --next: only traces of this agent.")] = "",
+    agent: Annotated[str, typer.Option(help="With --next: only of this agent.")] = "",
     version: Annotated[str, typer.Option(help="With --next: only of this service.version.")] = "",
     url: Url = DEFAULT_URL,
     address: Address = DEFAULT_GRPC,
     api_key: Key = None,
 ) -> None:
-    """Say what a score of a trace should have been: of one that you name, or (--next) of some drawn at random, whose
-    labels correct the pass rates of `agenteval quality`."""
-    if bool(draw) == bool(trace_id and name and value) or (draw and trace_id):
-        fail("give TRACE, NAME and VALUE, or --next NAME")
+    """Say what a score of a trace, or (--session) of a whole session, should have been: of one that you name, or
+    (--next) of some drawn at random, whose labels correct the pass rates of `agenteval quality`."""
+
+    def say(trace_id: str | None, session_id: str, name: str, said: float, *, drawn: bool) -> None:
+        label: dict[str, Any] = {"name": name, "value": said, "author": by, "note": note, "drawn": drawn}
+        if trace_id is not None:
+            _call("LabelTrace", LabelTraceRequest(trace_id=trace_id, **label), address, api_key)
+        else:
+            _call("LabelSession", LabelSessionRequest(session_id=session_id, **label), address, api_key)
+
+    given = [each for each in arguments or () if each]
     if draw:
-
-        def say(drawn: str, said: float) -> None:
-            request = LabelTraceRequest(trace_id=drawn, name=draw, value=said, author=by, note=note, drawn=True)
-            _call("LabelTrace", request, address, api_key)
-
+        if given or session_id:
+            fail("give --next NAME alone, without a trace or session")
         only = {key: value for key, value in (("agent", agent), ("version", version)) if value}
-        review(draw, only, ask=lambda path: fetch_known(url, path, api_key), say=say)
+        review(draw, only, ask=lambda path: fetch_known(url, path, api_key), say=partial(say, drawn=True))
         return
-    request = LabelTraceRequest(trace_id=trace_id, name=name, value=_value(value), author=by, note=note)
-    _call("LabelTrace", request, address, api_key)
-    typer.echo(clean(f"{name} of {trace_id} is {request.value:.2f}{f', says {by}' if by else ''}."))
+    if len(given) != (2 if session_id else 3):
+        fail("give TRACE, NAME and VALUE; or --session ID, NAME and VALUE; or --next NAME")
+    *trace, name, text = given
+    said = _value(text)
+    say(trace[0] if trace else None, session_id, name, said, drawn=False)
+    typer.echo(clean(f"{name} of {trace[0] if trace else session_id} is {said:.2f}{f', says {by}' if by else ''}."))
 
 
 def judge(
     trace_ids: Annotated[list[str] | None, typer.Argument(metavar="TRACE...", help="Trace ids.")] = None,
+    session_ids: Annotated[
+        list[str] | None,
+        typer.Option("--session", metavar="ID", help="Whether a session reached its goal; may be given several times."),
+    ] = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="All whose outcomes failed, or had no budget, instead of single traces.")
     ] = False,
@@ -74,24 +96,30 @@ def judge(
     api_key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have the judge score what it has not: what failed, had no budget, or was sampled out (single traces only).
+    """Have the judge score what it has not: what failed, had no budget, or was sampled out (named ones only).
 
-    Without traces, show whether the judge says something else than before of the same ones.
+    Without traces or sessions, show whether the judge says something else than before of the same ones.
     """
-    if trace_ids and failed:
-        fail("give the ids of traces, or --failed")
-    if not trace_ids and not failed:
+    named = bool(trace_ids or session_ids)
+    if named and failed:
+        fail("give the ids of traces or sessions, or --failed")
+    if not named and not failed:
         judge_drift(url, api_key, as_json)
         return
     if as_json:
         fail("--json is for the judge's drift: give no traces")
-    request = JudgeTracesRequest(trace_ids=trace_ids, failed_since_unix_nano=_before(since) if failed else 0)
+    since_when = _before(since) if failed else 0
+    request = JudgeTracesRequest(trace_ids=trace_ids, session_ids=session_ids, failed_since_unix_nano=since_when)
     answer = _call("JudgeTraces", request, address, api_key)
+    if failed or (trace_ids and session_ids):
+        one, several = "trace or session", "traces and sessions"
+    else:
+        one, several = ("session", "sessions") if session_ids else ("trace", "traces")
     if not answer.traces:
         there_is = "there is no room (judge.backlog)" if answer.more else "the judge has left out nothing there"
-        typer.echo(f"No trace waits for the judge by that: {there_is}.")
+        typer.echo(f"No {one} waits for the judge by that: {there_is}.")
         return
-    typer.echo(f"{answer.traces} {'trace waits' if answer.traces == 1 else 'traces wait'} for the judge.")
+    typer.echo(f"{answer.traces} {f'{one} waits' if answer.traces == 1 else f'{several} wait'} for the judge.")
     if answer.more:
         typer.echo("There are more: call it again when these are judged.")
 

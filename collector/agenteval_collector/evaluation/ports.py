@@ -10,6 +10,7 @@ from agenteval_collector.model.judging import JudgeJob, Referral
 from agenteval_collector.model.news import News
 from agenteval_collector.model.running import OpenSpan, RunningTrace
 from agenteval_collector.model.sessions import Member, SessionRecord, SessionUpdate, StoredPlace
+from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.model.turn_summary import TurnSummary
 from otel_agenteval.finding import Finding, Seen
 from otel_agenteval.model import Trace
@@ -29,7 +30,15 @@ class SessionAggregation(Protocol):
     ) -> list[tuple[Member, list[TurnSummary]]]: ...
 
     def put(
-        self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort, seen: Seen
+        self,
+        session_id: str,
+        trace: Trace,
+        member: Member,
+        received_at: int,
+        effort: Effort,
+        seen: Seen,
+        *,
+        says_more: bool,
     ) -> SessionRecord: ...
 
     def found_unusual(self, session_id: str) -> None: ...
@@ -124,7 +133,9 @@ class EvaluationStore(Protocol):
 
     def without_goal(self, session_ids: Sequence[str]) -> list[SessionRecord]: ...
 
-    def trace_count(self, session_id: str) -> int: ...
+    def session_revision(self, session_id: str) -> int | None: ...
+
+    def says_the_same(self, view: TraceView) -> bool: ...
 
 
 class EarlierTraces(Protocol):

@@ -47,6 +47,7 @@ class _Evaluated:
     """Everything that was found in one trace. `said` are its turns, `turns` the number of the turn of each span."""
 
     trace: Trace
+    view: TraceView
     evaluations: list[Evaluation]
     findings: list[Finding]
     seen: Seen
@@ -134,6 +135,7 @@ class TraceEvaluation:
         if trace.turn_goes_on:
             del said[-1]  # It is said by the trace in which the turn ends.
         turns = turn_of(trace)
+        seen = self.observation.seen_in(trace, is_first=not previous)
         findings = self.observation.observe(trace, assembled, session_id=session_id, is_first=not previous, turns=turns)
         compared = next((each for each in evaluations if each.name == LoopDetection.name), None)
         if compared is not None:
@@ -141,9 +143,10 @@ class TraceEvaluation:
         evaluations += self.outcomes.left_to_judge(trace, session_id, assembled.revision, unreadable, findings)
         return _Evaluated(
             trace=trace,
+            view=_view(assembled, trace, session_id, seen),
             evaluations=evaluations,
             findings=findings,
-            seen=self.observation.seen_in(trace, is_first=not previous),
+            seen=seen,
             said=said,
             turns=turns,
             effort=self.observation.efforts.of(trace),
@@ -167,7 +170,10 @@ class TraceEvaluation:
         )
         stayed = before if before is not None and before.session_id == session_id else None
         added = evaluated.effort if stayed is None else evaluated.effort - stayed.effort
-        session = self.sessions.put(session_id, trace, member, assembled.received_at, added, evaluated.seen)
+        says_more = stayed is None or not self.store.says_the_same(evaluated.view)
+        session = self.sessions.put(
+            session_id, trace, member, assembled.received_at, added, evaluated.seen, says_more=says_more
+        )
         if not session.is_unusual and (unusual := self.observation.unusual_effort(trace, session)):
             evaluated.findings += unusual
             self.sessions.found_unusual(session_id)
@@ -185,7 +191,7 @@ class TraceEvaluation:
             session_id=session_id,
             started_at=trace.started_at,
             revision=assembled.revision,
-            view=_view(assembled, trace, session_id, evaluated.seen),
+            view=evaluated.view,
             continues_turn=trace.continues_turn,
             turn_goes_on=trace.turn_goes_on,
             offsets=assembled.offsets,
@@ -209,7 +215,7 @@ class TraceEvaluation:
         self.observation.efforts.remember_efforts(efforts)
 
     def goals(self, session_ids: Sequence[str]) -> list[Evaluation]:
-        """Return what is to be said of the goals of sessions that are over, once for all traces that they have."""
+        """Return what is to be said of the goals of sessions that are over, once for all that was said in them."""
         found = (
             (record, self.outcomes.judging.refer_session(record.session_id))
             for record in self.store.without_goal(session_ids)
@@ -221,7 +227,7 @@ class TraceEvaluation:
                 method=Method.LLM,
                 subject=Subject.SESSION,
                 subject_id=record.session_id,
-                revision=record.trace_count,
+                revision=record.revision,
                 outcome=referral.outcome,
                 threshold=referral.threshold,
                 session_id=record.session_id,
@@ -247,9 +253,10 @@ class TraceEvaluation:
         """Add to `commit` new judged outcomes of a revision. Returns False where the trace has another one by now."""
         first = evaluations[0]
         if first.subject is Subject.SESSION:
-            is_newest = self.store.trace_count(first.subject_id) == first.revision
-            commit.evaluations += evaluations if is_newest else ()
-            return is_newest
+            if self.store.session_revision(first.subject_id) != first.revision:
+                return False
+            commit.evaluations += evaluations
+            return True
         stored_place = self.store.stored_place(first.subject_id)
         if stored_place is None or stored_place.revision != evaluations[0].revision:
             return False

@@ -14,6 +14,12 @@ PROBABILITY = "probability"
 GOAL_SUCCESS = "goal_success"
 """The judged evaluator of sessions."""
 
+GOAL = "goal"
+"""Key in the metadata of its score. What the user wanted of the session."""
+
+FAILED_TURN = "failed_turn"
+"""Key in the metadata of its score. The number, from 1, of the turn in which it went wrong first; None: in none."""
+
 PENDING_TRACES = "pending_traces"
 """Key in the metadata of a session's outcome. The number of its traces that wait for the judge, where any does."""
 

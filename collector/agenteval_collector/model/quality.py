@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from otel_agenteval.metrics import PassRate
+from otel_agenteval.outcome import Subject
 
 
 class Rated(NamedTuple):
@@ -19,15 +20,14 @@ class Rated(NamedTuple):
 class JudgedScore:
     """A trace (or a session) that the judge passed or failed, drawn by its session at random.
 
-    `label` is what people said of a trace that was drawn to be labelled; None where nobody was asked yet. Of what is no
-    trace (`is_trace`) nobody is.
+    `label` is what people said of one that was drawn to be labelled; None where nobody was asked yet.
     """
 
     subject_id: str
     session_id: str
     passed: bool
     label: bool | None = None
-    is_trace: bool = True
+    subject: Subject = Subject.TRACE
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,10 @@ Signals = Mapping[str, Evaluation]
 class SessionRecord:
     """A session after its newest trace. Times are in nanoseconds since the Unix epoch; `last_seen_at` is when the
     newest of its telemetry was received. `effort` is the sum over its traces; `is_unusual` says that it is more than
-    its agent's sessions usually take. `is_blind`: nothing of any of its traces could be looked at."""
+    its agent's sessions usually take. `is_blind`: nothing of any of its traces could be looked at.
+
+    `revision` rises with what was said in it: with a trace that comes or goes, and with a late revision of one that
+    says something else."""
 
     session_id: str
     user_id: str | None
@@ -27,6 +30,7 @@ class SessionRecord:
     started_at: int
     last_seen_at: int
     trace_count: int
+    revision: int = 0
     effort: Effort = NO_EFFORT
     is_unusual: bool = False
     is_blind: bool = True

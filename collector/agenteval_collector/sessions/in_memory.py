@@ -117,12 +117,21 @@ class Sessions:
         return list(found.values())
 
     def put(
-        self, session_id: str, trace: Trace, member: Member, received_at: int, effort: Effort, seen: Seen
+        self,
+        session_id: str,
+        trace: Trace,
+        member: Member,
+        received_at: int,
+        effort: Effort,
+        seen: Seen,
+        *,
+        says_more: bool,
     ) -> SessionRecord:
         """Add a trace to its session, or replace it by its newer revision; `updates` gives what comes of it. Returns
         the session then, last seen when the newest of its traces was received.
 
         `effort` is what the trace takes more than its earlier revision there, `seen` what could be seen of it.
+        `says_more`: something was said in it that was not in that revision.
         """
         session = self._open(session_id)
         if session is None:
@@ -144,6 +153,7 @@ class Sessions:
             started_at=min(record.started_at, trace.started_at),
             last_seen_at=max(record.last_seen_at, received_at),
             trace_count=session.scores.traces,
+            revision=record.revision + says_more,
             effort=record.effort + effort,
             is_blind=record.is_blind and seen.is_blind,
             finalized_at=None,
@@ -257,7 +267,11 @@ class Sessions:
 
     def _restored(self, stored: StoredSession) -> _Session:
         effort = sum((trace.effort for trace in stored.traces), NO_EFFORT)
-        record = replace(stored.record, trace_count=len(stored.traces), effort=effort)
+        count = len(stored.traces)
+        # Traces have left or joined it since it was stored.
+        has_changed = count != stored.record.trace_count
+        revision = stored.record.revision + has_changed
+        record = replace(stored.record, trace_count=count, revision=revision, effort=effort)
         if stored.traces:
             record = replace(record, started_at=stored.traces[0].started_at)
         session = _Session(record, BoundedScores(self._weights), AnswerWindow())

@@ -63,7 +63,7 @@ class SessionEvaluators:
                 method=Method.EXACT,
                 subject=Subject.SESSION,
                 subject_id=record.session_id,
-                revision=record.trace_count,
+                revision=record.revision,
                 outcome=self._outcome(name, score(scores), scores),
                 threshold=self._thresholds[name],
                 session_id=record.session_id,

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, literal_column, or_, select
 
-from agenteval_collector.model.judging import Exchange, JudgeJob, Spend, job_of
+from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement, Spend, job_of
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase
 from agenteval_collector.stores.columns import SameNames
 from agenteval_collector.stores.rows import evaluation_of
@@ -41,13 +41,18 @@ class JudgeLedgerStore:
             return Spend(**connection.execute(query).one()._mapping)
 
 
-def write_exchanges(connection: TenantConnection, trace_id: str, revision: int, exchanges: Sequence[Exchange]) -> None:
-    """Keep these instead of what was kept of the trace."""
-    of_trace = (own(judge_exchanges), judge_exchanges.c.trace_id == trace_id)
-    connection.execute(delete(judge_exchanges).where(*of_trace))
-    place = {"trace_id": trace_id, "revision": revision}
-    rows = ({**place, "position": position, **_row(each)} for position, each in enumerate(exchanges))
+def write_exchanges(connection: TenantConnection, judgement: Judgement) -> None:
+    """Keep these instead of what was kept of the same trace or session."""
+    job = judgement.job
+    forget_exchanges(connection, job.subject, job.trace_id)
+    place = {"subject": job.subject, "subject_id": job.trace_id, "revision": job.revision}
+    rows = ({**place, "position": position, **_row(each)} for position, each in enumerate(judgement.exchanges))
     connection.upsert(judge_exchanges, rows)
+
+
+def forget_exchanges(connection: TenantConnection, subject: Subject, subject_id: str) -> None:
+    """Forget what was asked about a trace or a session."""
+    connection.execute(delete(judge_exchanges).where(*_about(subject, subject_id)))
 
 
 def trim_exchanges(connection: TenantConnection, before: int) -> None:
@@ -59,20 +64,21 @@ _OLD = (own(judge_exchanges), judge_exchanges.c.asked_at < bindparam("before"))
 # Made once: making it costs more than running it.
 _TRIM = delete(judge_exchanges).where(
     *_OLD,
-    judge_exchanges.c.trace_id.in_(
-        select(judge_exchanges.c.trace_id).where(*_OLD).order_by(judge_exchanges.c.asked_at).limit(TRIMMED)
+    judge_exchanges.c.subject_id.in_(
+        select(judge_exchanges.c.subject_id).where(*_OLD).order_by(judge_exchanges.c.asked_at).limit(TRIMMED)
     ),
 )
 
 
-def read_exchanges(connection: TenantConnection, trace_id: str) -> list[Exchange]:
-    """Return the exchanges about a trace, in the order of asking."""
-    query = (
-        select(judge_exchanges)
-        .where(own(judge_exchanges), judge_exchanges.c.trace_id == trace_id)
-        .order_by(judge_exchanges.c.revision, judge_exchanges.c.position)
-    )
+def read_exchanges(connection: TenantConnection, subject: Subject, subject_id: str) -> list[Exchange]:
+    """Return the exchanges about a trace or a session, in the order of asking."""
+    query = select(judge_exchanges).where(*_about(subject, subject_id))
+    query = query.order_by(judge_exchanges.c.revision, judge_exchanges.c.position)
     return [_exchange(row) for row in connection.execute(query).mappings()]
+
+
+def _about(subject: Subject, subject_id: str) -> tuple[ColumnElement[bool], ...]:
+    return own(judge_exchanges), judge_exchanges.c.subject == subject, judge_exchanges.c.subject_id == subject_id
 
 
 def _exchange(row: Mapping[Any, Any]) -> Exchange:
@@ -94,7 +100,7 @@ _NEWEST = and_(
 _NEWEST_SESSION = and_(
     sessions.c.tenant == outcomes.c.tenant,
     sessions.c.session_id == outcomes.c.subject_id,
-    sessions.c.trace_count == outcomes.c.revision,
+    sessions.c.revision == outcomes.c.revision,
 )
 
 

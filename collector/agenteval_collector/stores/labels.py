@@ -2,7 +2,7 @@
 
 from itertools import groupby, islice
 
-from sqlalchemy import RowMapping, and_, case, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, RowMapping, and_, case, delete, exists, func, or_, select
 
 from agenteval_collector.model.labelled import LabelledEvaluator, Labeller
 from agenteval_collector.model.reports import Label, LabelSource
@@ -34,6 +34,15 @@ def write_label(connection: TenantConnection, label: Label, *, at: int) -> None:
     said = {name: getattr(label, name) or "" for name in _EMPTY}
     row = {**_SAME.columns_of(label), **said, "labelled_at": at}
     connection.upsert(labels, [row])
+
+
+def about(subject: ColumnElement[str], subject_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Make the condition that a label is about this trace or this session."""
+    is_trace = subject == Subject.TRACE
+    return and_(
+        labels.c.trace_id == case((is_trace, subject_id), else_=""),
+        labels.c.session_id == case((is_trace, ""), else_=subject_id),
+    )
 
 
 def trim_labels(connection: TenantConnection, before: int) -> None:

@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, func, select
 from agenteval_collector.model.quality import JudgedScore, Rated, RatedChange
 from agenteval_collector.model.reports import LabelSource
 from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.stores.labels import about
 from agenteval_collector.stores.schema import JUDGED_AT_RANDOM, labels, outcomes, own
 from otel_agenteval.outcome import Subject
 
@@ -31,13 +32,13 @@ def read_rated(connection: TenantConnection) -> list[RatedChange]:
 
 
 def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]:
-    """Return the `NEWEST` judged traces, the newest first; of a trace that was judged twice, its newest score.
+    """Return the `NEWEST` judged traces, or sessions, the newest first; of one that was judged twice its newest score.
 
-    What people said of a trace is the mean of their labels, and passes at the threshold of its score.
+    What people said of one is the mean of their labels, and passes at the threshold of its score.
     """
     said = (
         select(func.avg(labels.c.value))
-        .where(*_RANDOM_LABELS, labels.c.trace_id == outcomes.c.subject_id, labels.c.name == outcomes.c.name)
+        .where(*_RANDOM_LABELS, about(outcomes.c.subject, outcomes.c.subject_id), labels.c.name == outcomes.c.name)
         .scalar_subquery()
     )
     query = (
@@ -45,7 +46,7 @@ def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]
             outcomes.c.subject_id,
             outcomes.c.session_id,
             outcomes.c.success,
-            (outcomes.c.subject == Subject.TRACE).label("is_trace"),
+            outcomes.c.subject,
             (said >= outcomes.c.threshold).label("label"),
         )
         .where(own(outcomes), JUDGED_AT_RANDOM, *_is(rated))
@@ -54,7 +55,8 @@ def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]
     )
     found: dict[str, JudgedScore] = {}
     for row in connection.execute(query):
-        judged = JudgedScore(row.subject_id, row.session_id, bool(row.success), row.label, bool(row.is_trace))
+        subject = Subject(row.subject)
+        judged = JudgedScore(row.subject_id, row.session_id, bool(row.success), row.label, subject)
         found.setdefault(row.subject_id, judged)
     return list(found.values())
 

@@ -130,6 +130,7 @@ sessions = _table(
     Column("started_at", BigInteger, nullable=False),
     Column("last_seen_at", BigInteger, nullable=False, comment="when its newest telemetry was received"),
     Column("trace_count", Integer, nullable=False),
+    Column("revision", Integer, nullable=False, comment="rises with what was said in it"),
     Column("effort", Text, nullable=False, comment="JSON: what its traces took together"),
     Column("is_blind", Boolean, nullable=False, comment="nothing of it could be looked at"),
     # Going on is no reason to forget that its scores were counted, or that it was reported ended.
@@ -191,8 +192,9 @@ judge_ledger = _table(
 
 judge_exchanges = _table(
     "judge_exchanges",
-    "trace_id revision position",
-    *_required(String, "trace_id question version model"),
+    "subject subject_id revision position",
+    Column("subject", String, nullable=False, comment="trace or session"),
+    *_required(String, "subject_id question version model"),
     *_required(Integer, "revision"),
     Column("position", Integer, nullable=False, comment="0, 1, ... in the order of asking"),
     *_required(BigInteger, "asked_at"),

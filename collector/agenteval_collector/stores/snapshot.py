@@ -97,8 +97,8 @@ class Snapshot:
     def judged(self, rated: Rated) -> list[JudgedScore]:
         return read_judged(self._connection, rated)
 
-    def exchanges(self, trace_id: str) -> list[Exchange]:
-        return read_exchanges(self._connection, trace_id)
+    def exchanges(self, subject: Subject, subject_id: str) -> list[Exchange]:
+        return read_exchanges(self._connection, subject, subject_id)
 
     def session(self, session_id: str) -> SessionRecord | None:
         query = select(sessions).where(own(sessions), sessions.c.session_id == session_id)

@@ -25,7 +25,7 @@ from agenteval_collector.model.judging import JudgeJob
 from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
 from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.model.sessions import SessionRecord, StoredPlace, StoredSession, StoredTrace
-from agenteval_collector.model.trace_view import TurnView
+from agenteval_collector.model.trace_view import TraceView, TurnView
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.database import among, open_database
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
@@ -34,10 +34,11 @@ from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.conversations import ConversationStore, trim_links, write_links, write_moves
 from agenteval_collector.stores.finding_rows import worst
 from agenteval_collector.stores.findings import FindingStore, count_findings, refresh_sessions, write_findings
-from agenteval_collector.stores.goals import read_trace_count, read_without_goal
+from agenteval_collector.stores.goals import read_gone_on, read_session_revision, read_without_goal
 from agenteval_collector.stores.habits import HabitStore
 from agenteval_collector.stores.judging import (
     JudgeLedgerStore,
+    forget_exchanges,
     read_judged,
     read_parts,
     read_pending,
@@ -61,7 +62,8 @@ from agenteval_collector.stores.schema import outcomes, own, progress, sessions,
 from agenteval_collector.stores.session_counts import count_sessions
 from agenteval_collector.stores.session_turns import SessionTurns
 from agenteval_collector.stores.snapshot import Snapshot
-from agenteval_collector.stores.trace_json import finished_turns, revision_json
+from agenteval_collector.stores.trace_json import finished_turns, revision_json, says_the_same
+from agenteval_collector.stores.unjudged import UnjudgedStore
 from agenteval_collector.stores.versions import VersionSnapshot
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import SIGNAL_NAMES
@@ -108,6 +110,7 @@ class Store:
         self.conversations = ConversationStore(self._pipeline)
         self.turns = SessionTurns(self._pipeline)
         self.versions = Snapshots(self.outside, VersionSnapshot)
+        self.unjudged = UnjudgedStore(self.outside)
         self.snapshot = Snapshots(self.outside, Snapshot).snapshot
         """Look at everything that is known, as it is at one moment; for queries from outside, from any thread."""
         self.runs = RunStore(self.outside, lambda: self.writes)
@@ -151,9 +154,7 @@ class Store:
             if commit.links and self._is_due("links", TRIM_LINKS_EVERY):
                 trim_links(connection, self._clock.now())
             for judgement in commit.judgements:
-                job = judgement.job
-                if job.subject is Subject.TRACE:
-                    write_exchanges(connection, job.trace_id, job.revision, judgement.exchanges)
+                write_exchanges(connection, judgement)
             if self._is_due("exchanges", TRIM_EXCHANGES_EVERY) or commit.judgements:
                 trim_exchanges(connection, before=self._clock.now() - self._retention)
             waited = {*commit.sessions, *(judgement.job.session_id for judgement in commit.judgements)}
@@ -208,14 +209,21 @@ class Store:
             return read_pending(connection, subject, before, after, limit)
 
     def without_goal(self, session_ids: Sequence[str]) -> list[SessionRecord]:
-        """Return those of the sessions of which the judge was not asked since their newest trace."""
+        """Return those of the sessions of which the judge was not asked since something was said in them."""
         with self._pipeline.reading() as connection:
             return read_without_goal(connection, session_ids)
 
-    def trace_count(self, session_id: str) -> int:
-        """Return the number of traces of a session; 0 where it is unknown."""
+    def session_revision(self, session_id: str) -> int | None:
+        """Return the revision of a session; None where it is unknown."""
         with self._pipeline.reading() as connection:
-            return read_trace_count(connection, session_id)
+            return read_session_revision(connection, session_id)
+
+    def says_the_same(self, view: TraceView) -> bool:
+        """Return whether the same was said and done in the stored revision of this trace; False where it is new."""
+        with self._pipeline.reading() as connection:
+            query = select(trace_views.c.view).where(own(trace_views), trace_views.c.trace_id == view.trace_id)
+            stored = connection.execute(query).scalar()
+        return stored is not None and says_the_same(stored, view)
 
     def parts(self, session_id: str) -> frozenset[Part | None]:
         """Return the parts of the sample that traces of the session belong to; None stands for those sampled out."""
@@ -227,18 +235,6 @@ class Store:
         of_session, sampled_out = traces.c.session_id == session_id, outcomes.c.status == Status.SAMPLED_OUT
         with self._pipeline.reading() as connection:
             return read_judged(connection, [of_session], [sampled_out], limit)
-
-    def unjudged(self, trace_ids: Sequence[str], limit: int) -> list[list[Evaluation]]:
-        """Return the outcomes of these traces that the judge could still score, by trace; safe from any thread."""
-        left_out = outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET, Status.SAMPLED_OUT, Status.NO_JUDGE))
-        with self.outside.reading() as connection:
-            return read_judged(connection, [traces.c.trace_id.in_(trace_ids)], [left_out], limit)
-
-    def failed_since(self, time: int, limit: int) -> list[list[Evaluation]]:
-        """Return the outcomes that failed, or had no budget, since that time (ns), by trace: of the newest traces."""
-        failed = [outcomes.c.status.in_((Status.FAILED, Status.OVER_BUDGET)), outcomes.c.evaluated_at >= time]
-        with self.outside.reading() as connection:
-            return read_judged(connection, [], failed, limit)
 
     def session(self, session_id: str) -> StoredSession | None:
         """Return all that is needed to go on with a session; None where it is new."""
@@ -281,10 +277,10 @@ class Store:
         return frozenset(process for processes in names for process in json.loads(processes))
 
     def live_sessions(self) -> list[str]:
-        """Return the ids of the sessions that have not been over yet."""
+        """Return the ids of the sessions that have not been over yet, or have gone on since they were judged."""
+        query = select(sessions.c.session_id).where(own(sessions), sessions.c.finalized_at.is_(None))
         with self._pipeline.reading() as connection:
-            query = select(sessions.c.session_id).where(own(sessions), sessions.c.finalized_at.is_(None))
-            return list(connection.execute(query).scalars().all())
+            return [*connection.execute(query).scalars(), *read_gone_on(connection)]
 
     def finalize(self, session_ids: Sequence[str]) -> News:
         """Mark that the sessions are over: those that were not before count now, with their scores. Where a session
@@ -471,6 +467,7 @@ def _of_trace(trace_id: str) -> tuple[ColumnElement[bool], ...]:
 
 def _forget_session(connection: TenantConnection, session_id: str) -> None:
     connection.execute(delete(sessions).where(own(sessions), sessions.c.session_id == session_id))
+    forget_exchanges(connection, Subject.SESSION, session_id)
     connection.execute(
         delete(outcomes).where(
             own(outcomes), outcomes.c.subject == Subject.SESSION, outcomes.c.subject_id == session_id

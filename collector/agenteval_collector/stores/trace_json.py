@@ -11,9 +11,11 @@ from otel_agenteval.finding import Seen, Visibility
 from otel_agenteval.model import ToolCall
 
 _CALL = ("name", "arguments", "result", "error", "span_id", "call_id")
+_GOES_ON = ("continues_turn", "turn_goes_on")
+"""The fields that say whether its turns are a part of others."""
 _PLAIN = (
     *("trace_id", "session_id", "names_session", "user_id", "service", "agents", "available_tools", "model_calls"),
-    *("started_at", "ended_at", "partial", "continues_turn", "turn_goes_on", "waits_for"),
+    *("started_at", "ended_at", "partial", *_GOES_ON, "waits_for"),
 )
 """The fields that are JSON as they are."""
 _REVISED = ("revision", "complete", "span_count", "status_reason", "closing", "seen", "open_spans")
@@ -22,7 +24,20 @@ _REVISED = ("revision", "complete", "span_count", "status_reason", "closing", "s
 
 def view_json(view: TraceView) -> str:
     """Return the view as text. Of a call it holds what was said, and not when or by whom."""
-    turns = [
+    alone = [[each.call_id, each.result, _has_failed(each)] for each in view.results_alone]
+    plain = {name: getattr(view, name) for name in (*_PLAIN, *_REVISED)}
+    return to_json({**plain, "turns": _said(view), "results_alone": alone})
+
+
+def says_the_same(text: str, view: TraceView) -> bool:
+    """Return whether the view that `text` was made from has the turns of `view`."""
+    stored = json.loads(text)
+    said = {"turns": _said(view), **{name: getattr(view, name) for name in _GOES_ON}}
+    return bool({name: stored[name] for name in said} == json.loads(to_json(said)))
+
+
+def _said(view: TraceView) -> list[dict[str, Any]]:
+    return [
         {
             "input": turn.input,
             "output": turn.output,
@@ -31,9 +46,6 @@ def view_json(view: TraceView) -> str:
         }
         for turn in view.turns
     ]
-    alone = [[each.call_id, each.result, _has_failed(each)] for each in view.results_alone]
-    plain = {name: getattr(view, name) for name in (*_PLAIN, *_REVISED)}
-    return to_json({**plain, "turns": turns, "results_alone": alone})
 
 
 def revision_json(view: TraceView) -> str:

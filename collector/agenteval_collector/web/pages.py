@@ -14,6 +14,7 @@ from agenteval_collector.api.explanation import (
     about_outcome,
     about_standing,
     about_unjudged,
+    goal_words,
     judge_trouble,
     unscored_labels,
 )
@@ -64,6 +65,7 @@ def _templates() -> Environment:
         labels_worth=labels_worth,
         unscored_labels=unscored_labels,
         about_outcome=about_outcome,
+        goal_words=goal_words,
         about_visibility=about_visibility,
         about_unjudged=about_unjudged,
         facts_of=facts_of,
@@ -132,6 +134,7 @@ class Pages:
             signal_names=sorted({name for row in traces for name in row.signals}),
             older=f"/sessions/{formats.path(session_id)}?older_than={start + 1}" if start else None,
             newest=older_than is None,
+            judgements=self._queries.session_judgements(session_id) or [],
         )
 
     def trace(self, trace_id: str) -> str:

@@ -6,11 +6,12 @@ from typing import Final, NamedTuple, Self
 from urllib.parse import parse_qsl
 
 from agenteval_collector.api.documents import OutcomeDocument, TraceDocument
-from agenteval_collector.api.labels import label_trace, said
+from agenteval_collector.api.labels import keep_label, said
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.quality_documents import DrawDocument, QualityDocument
 from agenteval_collector.api.queries import COMPLETED, Queries
 from agenteval_collector.api.wire import MAX_LIMIT, trace_id_of, trace_ids_of
+from agenteval_collector.model.judging import GOAL_SUCCESS
 from agenteval_collector.model.quality import Rated
 from agenteval_collector.model.reports import Label, LabelSource
 from agenteval_collector.runtime.errors import InvalidRequest
@@ -109,7 +110,7 @@ def keep(queries: Queries, reports: Reports, form: Mapping[str, str]) -> str:
     asked, trace_id = Asked.of(form), trace_id_of(form.get("trace_id", ""))
     note = form.get("note", "").replace("\r\n", "\n").strip()
     told = said(asked.name, VALUES.get(form.get("value", "")), asked.by, note)
-    label_trace(queries, reports, Label(trace_id=trace_id, drawn=True, **told))
+    keep_label(queries, reports, Label(trace_id=trace_id, drawn=True, **told))
     return asked.url(labelled=trace_id)
 
 
@@ -128,7 +129,7 @@ def _next(queries: Queries, asked: Asked) -> tuple[DrawDocument | None, TraceDoc
         drawn = queries.next_to_label(
             asked.name, agent=asked.agent or None, version=asked.version or None, skip=frozenset(skip)
         )
-        if drawn is None:
+        if drawn is None or drawn["trace_id"] is None:
             break
         if (trace := queries.trace(drawn["trace_id"])) is not None:
             return drawn, trace
@@ -162,8 +163,9 @@ def _verdict(queries: Queries, asked: Asked) -> Verdict | None:
 
 
 def _choices(rated: Iterable[Rated]) -> Mapping[str, Sequence[str]]:
-    """Return what may be chosen for each field, what was judged last first."""
-    rows = list(rated)
+    """Return what may be chosen for each field, what was judged last first: of traces, as the page shows no whole
+    sessions."""
+    rows = [row for row in rated if row.name != GOAL_SUCCESS]
     return {
         field: list(dict.fromkeys(value for row in rows if (value := getattr(row, field))))
         for field in ("name", "agent", "version")

@@ -40,12 +40,15 @@ class StoredReports:
     def label(self, label: Label) -> None:
         self._store.label(label)
 
-    def judge_again(self, trace_ids: Sequence[str], failed_since: int) -> Rejudging:
+    def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
         if not self._judged:
             raise InvalidRequest(NO_JUDGE)
         limit = MOST_AGAIN + 1
-        store = self._store
-        found = store.unjudged(trace_ids, limit) if trace_ids else store.failed_since(failed_since, limit)
+        unjudged = self._store.unjudged
+        if trace_ids or session_ids:
+            found = unjudged.of(trace_ids, session_ids, limit)
+        else:
+            found = unjudged.failed_since(failed_since, limit)
         try:
             count = self._evaluation.judge_again(found[:MOST_AGAIN]).result(AGAIN_WITHIN)
         except TimeoutError as error:

@@ -5,6 +5,20 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class CompareReliabilityRequest(_message.Message):
+    __slots__ = ["after", "agent", "before", "primary", "variant"]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    PRIMARY_FIELD_NUMBER: _ClassVar[int]
+    VARIANT_FIELD_NUMBER: _ClassVar[int]
+    after: str
+    agent: str
+    before: str
+    primary: str
+    variant: str
+    def __init__(self, before: _Optional[str] = ..., after: _Optional[str] = ..., agent: _Optional[str] = ..., variant: _Optional[str] = ..., primary: _Optional[str] = ...) -> None: ...
+
 class Document(_message.Message):
     __slots__ = ["json"]
     JSON_FIELD_NUMBER: _ClassVar[int]
@@ -51,6 +65,24 @@ class Finding(_message.Message):
     turn: int
     def __init__(self, kind: _Optional[str] = ..., severity: _Optional[str] = ..., mode: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., turn: _Optional[int] = ..., agent: _Optional[str] = ..., tool: _Optional[str] = ..., reason: _Optional[str] = ..., found_at_unix_nano: _Optional[int] = ..., metadata_json: _Optional[bytes] = ...) -> None: ...
 
+class GetAgreementRequest(_message.Message):
+    __slots__ = ["name"]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class GetDriftRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class GetJudgementsRequest(_message.Message):
+    __slots__ = ["session_id", "trace_id"]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    trace_id: str
+    def __init__(self, trace_id: _Optional[str] = ..., session_id: _Optional[str] = ...) -> None: ...
+
 class GetSessionRequest(_message.Message):
     __slots__ = ["session_id"]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -64,12 +96,14 @@ class GetTraceRequest(_message.Message):
     def __init__(self, trace_id: _Optional[str] = ...) -> None: ...
 
 class JudgeTracesRequest(_message.Message):
-    __slots__ = ["failed_since_unix_nano", "trace_ids"]
+    __slots__ = ["failed_since_unix_nano", "session_ids", "trace_ids"]
     FAILED_SINCE_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
+    SESSION_IDS_FIELD_NUMBER: _ClassVar[int]
     TRACE_IDS_FIELD_NUMBER: _ClassVar[int]
     failed_since_unix_nano: int
+    session_ids: _containers.RepeatedScalarFieldContainer[str]
     trace_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, trace_ids: _Optional[_Iterable[str]] = ..., failed_since_unix_nano: _Optional[int] = ...) -> None: ...
+    def __init__(self, trace_ids: _Optional[_Iterable[str]] = ..., failed_since_unix_nano: _Optional[int] = ..., session_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class JudgeTracesResponse(_message.Message):
     __slots__ = ["more", "traces"]
@@ -78,6 +112,26 @@ class JudgeTracesResponse(_message.Message):
     more: bool
     traces: int
     def __init__(self, traces: _Optional[int] = ..., more: bool = ...) -> None: ...
+
+class LabelSessionRequest(_message.Message):
+    __slots__ = ["author", "drawn", "name", "note", "session_id", "value"]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    DRAWN_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    author: str
+    drawn: bool
+    name: str
+    note: str
+    session_id: str
+    value: float
+    def __init__(self, session_id: _Optional[str] = ..., name: _Optional[str] = ..., value: _Optional[float] = ..., author: _Optional[str] = ..., note: _Optional[str] = ..., drawn: bool = ...) -> None: ...
+
+class LabelSessionResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
 
 class LabelTraceRequest(_message.Message):
     __slots__ = ["author", "drawn", "name", "note", "trace_id", "value"]
@@ -98,6 +152,28 @@ class LabelTraceRequest(_message.Message):
 class LabelTraceResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
+
+class ListQualityRequest(_message.Message):
+    __slots__ = ["agent", "cursor", "limit", "name", "version"]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    agent: str
+    cursor: str
+    limit: int
+    name: str
+    version: str
+    def __init__(self, agent: _Optional[str] = ..., version: _Optional[str] = ..., name: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListQualityResponse(_message.Message):
+    __slots__ = ["items_json", "next_cursor"]
+    ITEMS_JSON_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items_json: _containers.RepeatedScalarFieldContainer[bytes]
+    next_cursor: str
+    def __init__(self, items_json: _Optional[_Iterable[bytes]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class ListReliabilityRequest(_message.Message):
     __slots__ = ["agent", "cursor", "limit", "variant", "version"]
@@ -159,13 +235,29 @@ class ListSessionsResponse(_message.Message):
     next_cursor: str
     def __init__(self, items_json: _Optional[_Iterable[bytes]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
+class NextToLabelRequest(_message.Message):
+    __slots__ = ["agent", "name", "skip", "version"]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SKIP_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    agent: str
+    name: str
+    skip: _containers.RepeatedScalarFieldContainer[str]
+    version: str
+    def __init__(self, name: _Optional[str] = ..., agent: _Optional[str] = ..., version: _Optional[str] = ..., skip: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class Outcome(_message.Message):
-    __slots__ = ["coverage", "evaluated_at_unix_nano", "evaluator_version", "method", "name", "reason", "revision", "score", "session_id", "span_id", "status", "subject", "subject_id", "success", "threshold", "trace_id"]
+    __slots__ = ["coverage", "error_type", "evaluated_at_unix_nano", "evaluator_version", "metadata_json", "method", "model", "name", "part", "reason", "revision", "score", "session_id", "span_id", "status", "subject", "subject_id", "success", "threshold", "trace_id"]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_TYPE_FIELD_NUMBER: _ClassVar[int]
     EVALUATED_AT_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
     EVALUATOR_VERSION_FIELD_NUMBER: _ClassVar[int]
+    METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -178,10 +270,14 @@ class Outcome(_message.Message):
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]
     coverage: float
+    error_type: str
     evaluated_at_unix_nano: int
     evaluator_version: str
+    metadata_json: bytes
     method: str
+    model: str
     name: str
+    part: str
     reason: str
     revision: int
     score: float
@@ -193,7 +289,7 @@ class Outcome(_message.Message):
     success: bool
     threshold: float
     trace_id: str
-    def __init__(self, name: _Optional[str] = ..., subject: _Optional[str] = ..., subject_id: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., status: _Optional[str] = ..., score: _Optional[float] = ..., success: bool = ..., threshold: _Optional[float] = ..., reason: _Optional[str] = ..., method: _Optional[str] = ..., coverage: _Optional[float] = ..., evaluator_version: _Optional[str] = ..., revision: _Optional[int] = ..., evaluated_at_unix_nano: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., subject: _Optional[str] = ..., subject_id: _Optional[str] = ..., session_id: _Optional[str] = ..., trace_id: _Optional[str] = ..., span_id: _Optional[str] = ..., status: _Optional[str] = ..., score: _Optional[float] = ..., success: bool = ..., threshold: _Optional[float] = ..., reason: _Optional[str] = ..., method: _Optional[str] = ..., coverage: _Optional[float] = ..., evaluator_version: _Optional[str] = ..., revision: _Optional[int] = ..., evaluated_at_unix_nano: _Optional[int] = ..., part: _Optional[str] = ..., model: _Optional[str] = ..., error_type: _Optional[str] = ..., metadata_json: _Optional[bytes] = ...) -> None: ...
 
 class ReportFeedbackRequest(_message.Message):
     __slots__ = ["author", "name", "note", "session_id", "trace_id", "value"]

@@ -49,6 +49,11 @@ class EvaluationServiceStub(object):
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceRequest.SerializeToString,
                 response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceResponse.FromString,
                 )
+        self.LabelSession = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/LabelSession',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelSessionRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelSessionResponse.FromString,
+                )
         self.ReportFeedback = channel.unary_unary(
                 '/otel_agenteval.proto.v1.EvaluationService/ReportFeedback',
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportFeedbackRequest.SerializeToString,
@@ -63,6 +68,36 @@ class EvaluationServiceStub(object):
                 '/otel_agenteval.proto.v1.EvaluationService/ListReliability',
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityRequest.SerializeToString,
                 response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityResponse.FromString,
+                )
+        self.CompareReliability = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/CompareReliability',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.CompareReliabilityRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
+                )
+        self.ListQuality = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/ListQuality',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListQualityRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListQualityResponse.FromString,
+                )
+        self.NextToLabel = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/NextToLabel',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.NextToLabelRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
+                )
+        self.GetAgreement = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/GetAgreement',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetAgreementRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
+                )
+        self.GetJudgements = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/GetJudgements',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetJudgementsRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
+                )
+        self.GetDrift = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/GetDrift',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetDriftRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
                 )
         self.EndSession = channel.unary_unary(
                 '/otel_agenteval.proto.v1.EvaluationService/EndSession',
@@ -125,6 +160,13 @@ class EvaluationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def LabelSession(self, request, context):
+        """The same of a score of a session as a whole, such as goal_success.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ReportFeedback(self, request, context):
         """What an end user said of a trace or a session, which may come before it. Durable once answered; a later one of the
         same author replaces it.
@@ -143,6 +185,48 @@ class EvaluationServiceServicer(object):
 
     def ListReliability(self, request, context):
         """Reliability over runs, by agent and version, those with the newest run first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompareReliability(self, request, context):
+        """Two versions of an agent side by side, over the tasks in common.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListQuality(self, request, context):
+        """The rates at which an agent's version passes what the judge scores, those with the newest judgement first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def NextToLabel(self, request, context):
+        """The trace, or the session, to be labelled next, drawn at random. NOT_FOUND where nothing is left.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetAgreement(self, request, context):
+        """The agreement of scores with labels, by evaluator.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetJudgements(self, request, context):
+        """What the judge was asked about a trace, or about a session as a whole, and what it answered.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDrift(self, request, context):
+        """Whether the judge says something else than before of its canaries.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -194,6 +278,11 @@ def add_EvaluationServiceServicer_to_server(servicer, server):
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceRequest.FromString,
                     response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelTraceResponse.SerializeToString,
             ),
+            'LabelSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.LabelSession,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelSessionRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelSessionResponse.SerializeToString,
+            ),
             'ReportFeedback': grpc.unary_unary_rpc_method_handler(
                     servicer.ReportFeedback,
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ReportFeedbackRequest.FromString,
@@ -208,6 +297,36 @@ def add_EvaluationServiceServicer_to_server(servicer, server):
                     servicer.ListReliability,
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityRequest.FromString,
                     response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityResponse.SerializeToString,
+            ),
+            'CompareReliability': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompareReliability,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.CompareReliabilityRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
+            ),
+            'ListQuality': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListQuality,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListQualityRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListQualityResponse.SerializeToString,
+            ),
+            'NextToLabel': grpc.unary_unary_rpc_method_handler(
+                    servicer.NextToLabel,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.NextToLabelRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
+            ),
+            'GetAgreement': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAgreement,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetAgreementRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
+            ),
+            'GetJudgements': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetJudgements,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetJudgementsRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
+            ),
+            'GetDrift': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDrift,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetDriftRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
             ),
             'EndSession': grpc.unary_unary_rpc_method_handler(
                     servicer.EndSession,
@@ -344,6 +463,23 @@ class EvaluationService(object):
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 
     @staticmethod
+    def LabelSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/LabelSession',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelSessionRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.LabelSessionResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
     def ReportFeedback(request,
             target,
             options=(),
@@ -391,6 +527,108 @@ class EvaluationService(object):
         return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/ListReliability',
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityRequest.SerializeToString,
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def CompareReliability(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/CompareReliability',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.CompareReliabilityRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListQuality(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/ListQuality',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListQualityRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListQualityResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def NextToLabel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/NextToLabel',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.NextToLabelRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetAgreement(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/GetAgreement',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetAgreementRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetJudgements(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/GetJudgements',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetJudgementsRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetDrift(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/GetDrift',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetDriftRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -68,12 +68,12 @@ class PassRates:
     def next_draw(
         self, name: str, *, agent: str | None = None, version: str | None = None, skip: Collection[str] = ()
     ) -> tuple[Rated, Draw] | None:
-        """Return the trace to be labelled next, of what was judged last where no agent or version is given; None where
-        nothing is left."""
+        """Return the trace or session to be labelled next, of what was judged last where no agent or version is given;
+        None where nothing is left."""
         with self._records.snapshot() as records:
             for each in records.rated():
                 if _matches(each.rated, (agent, version, name)):
-                    drawn = draw([score for score in records.judged(each.rated) if score.is_trace], skip=skip)
+                    drawn = draw(records.judged(each.rated), skip=skip)
                     return None if drawn is None else (each.rated, drawn)
         return None
 

@@ -8,7 +8,7 @@ from agenteval_collector.judge.ports import Question, Reading, Reply
 from agenteval_collector.judge.prompt.schemas import REASON, SCORE, TEXT, record, whole
 from agenteval_collector.judge.prompt.transcript import GUIDE
 from agenteval_collector.judge.questions.scoring import by_median
-from agenteval_collector.model.judging import GOAL_SUCCESS
+from agenteval_collector.model.judging import FAILED_TURN, GOAL, GOAL_SUCCESS
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Score
 
@@ -46,8 +46,7 @@ def _reading(threshold: float) -> Reading:
     def conclude(replies: Sequence[Reply]) -> Score:
         found = score.conclude(replies)
         nearest = min(replies, key=lambda reply: abs(score.value(reply) - found.value))
-        failed_turn = int(nearest["failed_turn"])
-        facts: dict[str, Json] = {"goal": nearest["goal"], "failed_turn": failed_turn or None}
+        facts: dict[str, Json] = {GOAL: nearest[GOAL], FAILED_TURN: int(nearest[FAILED_TURN]) or None}
         return replace(found, metadata=facts)
 
     return replace(score, conclude=conclude)

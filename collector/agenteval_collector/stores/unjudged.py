@@ -1,0 +1,37 @@
+"""Look up what the judge has not scored, for those who want it scored after all."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from agenteval_collector.stores.access import TenantDatabase
+from agenteval_collector.stores.goals import read_goals
+from agenteval_collector.stores.judging import read_judged
+from agenteval_collector.stores.schema import outcomes, sessions, traces
+from otel_agenteval.outcome import Evaluation, Status
+
+_FAILED: Final = (Status.FAILED, Status.OVER_BUDGET)
+_LEFT_OUT: Final = (*_FAILED, Status.SAMPLED_OUT, Status.NO_JUDGE)
+
+
+class UnjudgedStore:
+    """The judged outcomes without a score, by trace or session. Safe from any thread; raises Unavailable."""
+
+    def __init__(self, database: TenantDatabase) -> None:
+        self._database = database
+
+    def of(self, trace_ids: Sequence[str], session_ids: Sequence[str], limit: int) -> list[list[Evaluation]]:
+        """Return the outcomes of these traces, and of these sessions, that the judge could still score."""
+        left_out = [outcomes.c.status.in_(_LEFT_OUT)]
+        with self._database.reading() as connection:
+            found = read_judged(connection, [traces.c.trace_id.in_(trace_ids)], left_out, limit)
+            goals = read_goals(connection, [sessions.c.session_id.in_(session_ids), *left_out], limit - len(found))
+        return [*found, *([goal] for goal in goals)]
+
+    def failed_since(self, time: int, limit: int) -> list[list[Evaluation]]:
+        """Return the outcomes that failed, or had no budget, since that time (ns): of the newest traces, and of
+        sessions."""
+        failed = [outcomes.c.status.in_(_FAILED), outcomes.c.evaluated_at >= time]
+        with self._database.reading() as connection:
+            found = read_judged(connection, [], failed, limit)
+            goals = read_goals(connection, failed, limit - len(found))
+        return [*found, *([goal] for goal in goals)]

@@ -1,31 +1,29 @@
 """Coverage of the intervals of pass rates, and their width beside that of the labels alone (Wilson).
 
 For every number of labels the worst and the mean coverage over rates of passing, judges of four qualities, sessions
-whose traces agree or do not, and labels drawn evenly or half of them from what the judge fails; for regressions the
-false alarms over many looks and the trials until a drop is found. The seed is fixed.
+whose traces agree or do not, and labels drawn evenly or half of them from what the judge fails. The seed is fixed.
 
-    python -m benchmarks.coverage [--conversations DRAWS] [--rounds LOOKS_IN_THOUSANDS] [--json]
+    python -m benchmarks.coverage [--draws DRAWS] [--json]
 """
 
 from itertools import product
-from math import sqrt
 
 import numpy as np
 
 from benchmarks.harness import arguments, report
-from otel_agenteval.metrics import JudgedTrace, pass_rate, regression_evidence
+from otel_agenteval.metrics import JudgedTrace, pass_rate
+from otel_agenteval.metrics.wilson import wilson
 
 LABELS = (20, 49, 50, 100, 500)
 RATES = (0.5, 0.7, 0.9, 0.95)
 JUDGES = ((0.95, 0.95), (0.85, 0.75), (0.7, 0.6), (0.5, 0.5))
 """Sensitivity and specificity."""
 ALIKE = (0.0, 0.5)
-ALARM = 20.0
 
 
 def main() -> None:
     """Run as a script."""
-    given = arguments(__doc__, conversations=100, rounds=10)
+    given = arguments(__doc__, draws=400)
     results: dict[str, float | int | str] = {}
     for labels in LABELS:
         covered, widths, alone = [], [], []
@@ -34,7 +32,7 @@ def main() -> None:
             found = [
                 pass_rate(judged_traces(random, rate, judge, labels, alike=alike, stratified=stratified)).interval
                 or (0.0, 1.0)
-                for _ in range(given.conversations)
+                for _ in range(given.draws)
             ]
             covered.append(sum(low <= rate <= high for low, high in found) / len(found))
             widths.append(float(np.mean([high - low for low, high in found])))
@@ -42,13 +40,7 @@ def main() -> None:
         results[f"{labels} labels: coverage, mean"] = float(np.mean(covered))
         results[f"{labels} labels: coverage, worst case"] = min(covered)
         results[f"{labels} labels: width, of labels alone"] = float(np.mean(widths) / np.mean(alone))
-    random = np.random.default_rng(14)
-    looks = 1000 * given.rounds
-    alarms = [first_alarm(random, 0.9, 0.9, looks) is not None for _ in range(given.conversations)]
-    results[f"false alarms in {looks} looks"] = float(np.mean(alarms))
-    found_after = [first_alarm(random, 0.9, 0.8, 2000) or 2000 for _ in range(given.conversations)]
-    results["trials until 0.9 -> 0.8 is found, median"] = float(np.median(found_after))
-    report(f"Intervals and alarms over {given.conversations} draws each", results, as_json=given.json)
+    report(f"Intervals over {given.draws} draws each", results, as_json=given.json)
 
 
 def judged_traces(
@@ -84,17 +76,9 @@ def judged_traces(
 
 
 def wilson_width(n: int, successes: int) -> float:
-    """Return the width of Wilson's 95 % interval."""
-    p, z = successes / n, 1.959964
-    return 2 * z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / 4 / n / n)
-
-
-def first_alarm(random: np.random.Generator, before: float, after: float, looks: int) -> int | None:
-    """Return the trial after which the evidence is enough, with 1,000 trials before; None within so many `looks`."""
-    known = int(random.binomial(1000, before))
-    successes = np.cumsum(random.random(looks) < after)
-    numbers = range(1, looks + 1)
-    return next((n for n in numbers if regression_evidence(1000, known, n, int(successes[n - 1])) >= ALARM), None)
+    """Return the width of the interval that the labels have without a judge."""
+    low, high = wilson(successes / n, n)
+    return high - low
 
 
 if __name__ == "__main__":

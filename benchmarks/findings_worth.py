@@ -17,7 +17,6 @@ from pathlib import Path
 from agenteval_collector.config import Settings
 from agenteval_collector.findings import AgentEfforts, Effort, effort_of
 from agenteval_collector.findings.effort import MIN_SESSIONS
-from agenteval_collector.findings.hit_rate import FailureRate
 from agenteval_collector.findings.trace import OBSERVED
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.offline.recordings import Recorded
@@ -32,6 +31,7 @@ from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import SpanRecord, span_record
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
+from otel_agenteval.metrics.wilson import wilson
 from otel_agenteval.model import Trace
 
 
@@ -109,7 +109,7 @@ def _share(count: int, of: int) -> str:
     interval = FailureRate(sessions=of, failed=count).interval
     if interval is None:
         return "–"
-    low, high = interval
+    low, high = wilson(count / of, of)
     return f"{count / of:.0%} ({low:.0%} to {high:.0%}) of {of}"
 
 

@@ -2,7 +2,8 @@
 
 Pass and fail are compared by sensitivity, specificity and Cohen's kappa (Cohen 1960, "A coefficient of agreement for
 nominal scales"), with the intervals of `cross_table`; values by the correlations of Pearson and Spearman (ties have
-their mean rank) and by the mean absolute difference, each with a percentile bootstrap interval over the sessions.
+their mean rank) and by the mean absolute difference, each with a percentile bootstrap interval over the sessions,
+or with its whole range where these are few.
 """
 
 import math
@@ -98,9 +99,16 @@ def _figures(pairs: Sequence[LabelledScore]) -> dict[str, tuple[float, tuple[flo
     blocks = [values.at(weights[:, session]) for weights in resamples(sessions, len(pairs))]
     for name, value in values.at(once(len(pairs))).items():
         point = float(value[0])
-        if (bounds := interval(point, np.concatenate([block[name] for block in blocks]))) is not None:
+        samples = np.concatenate([block[name] for block in blocks])
+        bounds = _RANGES[name] if sessions < _FEW else interval(point, samples, sessions)
+        if bounds is not None:
             found[name] = point, bounds
     return found
+
+
+_FEW: Final = 8
+"""Sessions below which resamples do not tell how far a figure may be off: then it may be anywhere."""
+_RANGES: Final = {"pearson": (-1.0, 1.0), "spearman": (-1.0, 1.0), "mean_absolute_difference": (0.0, 1.0)}
 
 
 class _Values:

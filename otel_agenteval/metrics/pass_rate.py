@@ -14,14 +14,15 @@ Wretman 1992, "Model Assisted Survey Sampling", section 5.5).
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import sqrt
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
-from scipy.special import betaincinv, stdtrit
+from scipy.special import betaincinv
 
 from otel_agenteval.metrics.pass_k import Interval
+from otel_agenteval.metrics.resampling import LEVEL
 from otel_agenteval.metrics.runs import Floats
+from otel_agenteval.metrics.wilson import wilson
 
 RateEstimator: TypeAlias = Literal["ppi", "labels", "uncorrected"]
 
@@ -29,7 +30,6 @@ MIN_LABELS: Final = 20
 """Labels from which on they are trusted more than the judge."""
 MIN_CORRECTED: Final = 50
 """Labels from which on they correct the judge."""
-LEVEL: Final = 0.95
 _MORE_ERRORS: Final = 1
 """Errors of the judge that are counted beside those seen: where few labels show none, it still makes some."""
 
@@ -135,24 +135,26 @@ class _Table:
 
 def _corrected(table: _Table) -> tuple[float, Interval]:
     """Return the judge's rate, corrected by the labels, with Wilson's interval by Student's t over sessions."""
-    judged = table.passed.mean()
-    of_judge = table.by_session((table.passed - judged) / len(table.passed) - table.label_parts(table.passed))
-    of_labels = table.by_session(table.label_parts(table.label))
-    # How much the judge is believed: 0 is the labels alone, 1 all of it.
-    spread = of_judge @ of_judge
-    trust = float(np.clip(-(of_judge @ of_labels) / spread, 0.0, 1.0)) if spread else 0.0
-    estimate = table.labelled_mean(table.label) + trust * (judged - table.labelled_mean(table.passed))
-    estimate = min(1.0, max(0.0, float(estimate)))
-    error = trust * of_judge + of_labels
+    estimate, _, variance = _power_tuned(table)
+    estimate = min(1.0, max(0.0, estimate))
     labels, sessions = np.count_nonzero(table.is_labelled), max(table.labelled_sessions, 2)
-    variance = error @ error * sessions / (sessions - 1) + _MORE_ERRORS / labels / table.worth
+    variance = variance * sessions / (sessions - 1) + _MORE_ERRORS / labels / table.worth
     # As many labels as would have this variance alone; at an edge of the unit interval that takes a rate off it.
     off_edge = (estimate * labels + 1) / (labels + 2)
     worth = off_edge * (1 - off_edge) / variance
-    t = float(stdtrit(sessions - 1, (1 + LEVEL) / 2))
-    middle = (estimate + t * t / 2 / worth) / (1 + t * t / worth)
-    half = t / (1 + t * t / worth) * sqrt(estimate * (1 - estimate) / worth + (t / 2 / worth) ** 2)
-    return estimate, (max(0.0, float(middle - half)), min(1.0, float(middle + half)))
+    return estimate, wilson(estimate, float(worth), units=sessions)
+
+
+def _power_tuned(table: _Table) -> tuple[float, float, float]:
+    """Return the corrected rate, how much of the judge it takes (0: the labels alone, 1: all), and its variance."""
+    judged = table.passed.mean()
+    of_judge = table.by_session((table.passed - judged) / len(table.passed) - table.label_parts(table.passed))
+    of_labels = table.by_session(table.label_parts(table.label))
+    spread = of_judge @ of_judge
+    trust = float(np.clip(-(of_judge @ of_labels) / spread, 0.0, 1.0)) if spread else 0.0
+    estimate = table.labelled_mean(table.label) + trust * (judged - table.labelled_mean(table.passed))
+    error = trust * of_judge + of_labels
+    return float(estimate), trust, float(error @ error)
 
 
 def _of_labels(table: _Table) -> tuple[float, Interval]:

@@ -6,6 +6,11 @@ betting against it: the likelihood ratio of lower rates, averaged over a prior o
 time if the rate has not dropped (a test martingale; Ville 1939; Ramdas, Grünwald, Vovk and Shafer 2023, "Game-theoretic
 statistics and safe anytime-valid inference", Statistical Science 38, section 2). So it ever exceeds 1 / level with a
 chance of at most that level.
+
+Where several rates are watched, each has a share of the level, of the bound's part of it too. Its share of the evidence
+is at most the weighted mean of all evidence, which is evidence again, however the rates hang together (Vovk and Wang
+2021, "E-values: Calibration, combination and applications", Annals of Statistics 49, section 3). So any of them ever
+exceeds 1 / level with a chance of at most that level.
 """
 
 from hashlib import blake2b
@@ -22,19 +27,22 @@ _PRIOR: Final = 10.0
 """Trials that the prior of lower rates is worth: it lies close below the bound, where drops worth an alarm are."""
 
 
-def regression_evidence(n_before: int, c_before: int, n_after: int, c_after: int) -> float:
+def regression_evidence(n_before: int, c_before: int, n_after: int, c_after: int, share: float = 1.0) -> float:
     """Return how strongly `c_after` of `n_after` successes speak for a lower rate than `c_before` of `n_before` did.
 
-    1.0 and less is no evidence; 1 / LEVEL = 20 is reached with a chance of at most 5 % where the rate has not dropped,
-    however often this is looked at as trials come in. The trials before must be settled when those after begin.
-    Raises ValueError unless 0 <= c <= n for both.
+    1.0 and less is no evidence; 1 / LEVEL = 20 is reached with a chance of at most `share` x 5 % where the rate has not
+    dropped, however often this is looked at as trials come in. The trials before must be settled when those after
+    begin. Rates that are watched together have shares that sum up to 1 at most, fixed before.
+    Raises ValueError unless 0 <= c <= n for both, and 0 < share <= 1.
     """
+    if not 0.0 < share <= 1.0:
+        raise ValueError(f"share is {share!r}: give a part of the level, above 0 and at most 1")
     for n, c in ((n_before, c_before), (n_after, c_after)):
         if not 0 <= c <= n:
             raise ValueError(f"{c} of {n} successes: give 0 <= c <= n")
-    bound = float(betaincinv(c_before, n_before - c_before + 1, _BOUND_LEVEL)) if c_before else 0.0
+    bound = float(betaincinv(c_before, n_before - c_before + 1, share * _BOUND_LEVEL)) if c_before else 0.0
     if bound == 0.0 or n_after == 0:
-        return 1.0
+        return share
     a, b = _PRIOR * bound, _PRIOR * (1 - bound)
     failed = n_after - c_after
     logarithm = (
@@ -46,7 +54,7 @@ def regression_evidence(n_before: int, c_before: int, n_after: int, c_after: int
         - failed * log1p(-bound)
     )
     # What is spent on the bound is taken from the evidence, so that 1 / LEVEL is the limit for both together.
-    return exp(min(float(logarithm), _MOST)) * (LEVEL - _BOUND_LEVEL) / LEVEL
+    return exp(min(float(logarithm), _MOST)) * share * (LEVEL - _BOUND_LEVEL) / LEVEL
 
 
 _TINY: Final = 1e-300

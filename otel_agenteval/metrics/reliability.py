@@ -19,6 +19,7 @@ from otel_agenteval.metrics.resampling import interval, ratio, resamples
 from otel_agenteval.metrics.robustness import CONDITION_OF
 from otel_agenteval.metrics.runs import BASELINE, CONDITIONS, Run, RunTable
 from otel_agenteval.metrics.safety import SAFETY, check_severity_weights
+from otel_agenteval.metrics.wilson import mean_interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +31,10 @@ class ReliabilityReport:
     (`C_*`, `R_*`), runs looked at (`P_*`, `S_*`, `R_saf`), parts (aggregates).
 
     `pass_at_k` and `pass_hat_k` are unbiased per task and averaged over the tasks with at least k baseline runs (Yao et
-    al. 2024, arXiv 2406.12045). `intervals` are 95 % percentile intervals of a seeded bootstrap over tasks, also of
-    `"pass@k"` and `"pass^k"`; None where fewer than two tasks say anything. `tasks_used` counts the tasks that a figure
-    rests on. `by_task` has `runs`, `success_rate` and the `C_*` of every task with a baseline run.
+    al. 2024, arXiv 2406.12045). `intervals` are of 95 % over tasks, also of `"pass@k"` and `"pass^k"`: by
+    `wilson.mean_interval` where a figure is a mean over tasks, else by a seeded bootstrap; None where fewer than two
+    tasks say anything. `tasks_used` counts the tasks that a figure rests on. `by_task` has `runs`, `success_rate` and
+    the `C_*` of every task with a baseline run.
 
     `counts`: `tasks`, `runs`, `runs_` with each condition, and `runs_pooled`, `runs_with_confidence`, `runs_analysed`,
     `runs_violated` of the runs that predictability and safety look at.
@@ -96,8 +98,10 @@ def _intervals(figures: Figures, tasks_used: Mapping[str, int]) -> dict[str, Int
     ]
     for name, samples in zip(compared, np.concatenate(blocks, axis=1), strict=True):
         value = figures.point[name]
-        if value is not None:
-            found[name] = interval(value, samples)
+        if (of_tasks := figures.by_task.get(name)) is not None:
+            found[name] = mean_interval(of_tasks[~np.isnan(of_tasks)])
+        elif value is not None:
+            found[name] = interval(value, samples, tasks_used[name])
     return found
 
 

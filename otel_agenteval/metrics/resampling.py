@@ -9,9 +9,11 @@ Inside, NaN stands for "undefined in this sample"; `interval` leaves those sampl
 """
 
 from collections.abc import Iterator
+from math import sqrt
 from typing import Final
 
 import numpy as np
+from scipy.special import ndtr, stdtrit
 
 from otel_agenteval.metrics.runs import Floats
 
@@ -56,14 +58,19 @@ def mean_over_tasks(weights: Floats, values: Floats) -> Floats:
     return ratio(weights @ np.where(defined, values, 0.0), weights @ defined.astype(np.float64))
 
 
-def interval(figure: float, samples: Floats) -> tuple[float, float] | None:
+def interval(figure: float, samples: Floats, units: int | None = None) -> tuple[float, float] | None:
     """Return the percentile interval of `LEVEL`. None where the figure is undefined in every sample.
 
+    Resamples of few `units`, at least two, vary too little: their quantiles are taken further out, as Student's t is
+    (expanded percentile; Hesterberg 2015, "What Teachers Should Know About the Bootstrap", American Statistician 69).
     Resampling shifts some figures to one side (the calibration error of a resample is larger). An interval that
     misses the figure for that reason is extended to it.
     """
     defined = samples[~np.isnan(samples)]
     if not defined.size:
         return None
-    low, high = np.quantile(defined, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
+    tail = (1.0 - LEVEL) / 2.0
+    if units is not None:
+        tail = float(ndtr(stdtrit(units - 1, tail) * sqrt(units / (units - 1))))
+    low, high = np.quantile(defined, [tail, 1.0 - tail])
     return min(float(low), figure), max(float(high), figure)

@@ -1,51 +1,134 @@
-"""What the judge looks at of 300 sessions, in a collector with a judge that knows the truth."""
+"""What the judge looks at of 300 recorded sessions, in a real collector with a judge over HTTP that knows the truth.
+
+200 are conversations of tau-bench with the outcome that was recorded of them, 100 are recordings of instrumentations,
+of which a turn without an answer has failed. Each is sent as a session of its own, some several times.
+"""
 
 import json
+import os
 import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
+from math import sqrt
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
+import pytest
 from agenteval_collector.judge.panel import JUDGED
-from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from agenteval_collector.judge.referrals import sampled
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.support.eventually import eventually
+from benchmarks.workload import otlp, taubench
+from benchmarks.workload.conversation import Conversation
 from tests.support.judge.completions import Received
 from tests.support.judge.filling import fill
 from tests.support.judge.judge_server import JudgeServer
-from tests.support.otlp import trace_id, traces, turn
+from tests.support.resending import Resent, resent
 from tests.support.running_collector import RunningCollector
+from tests.support.truth import recordings
 
-SESSIONS = 300
+pytestmark = pytest.mark.timeout(300)
+
+SHARED = Path(os.environ.get("AGENTEVAL_SHARED") or Path(__file__).parents[3] / "shared")
+RECORDED = SHARED / "taubench" / "gpt-4o-airline-tasks-00-24.json"
+OF_TAUBENCH, OF_CORPUS = 200, 100
+SESSIONS = OF_TAUBENCH + OF_CORPUS
 ONLY_CONFIDENCE = {name: {"enabled": False} for name in JUDGED if name != "confidence"}
 
 
-def is_bad(number: int) -> bool:
-    return number % 4 == 0
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A session with what is known of it: whether it failed."""
+
+    session: Resent
+    failed: bool
 
 
-def conversation(number: int) -> Span:
-    """A session of one trace. Most of the bad ones have an error, and some of the others."""
-    said = f"Nobody knows where order {number} is." if is_bad(number) else f"Order {number} arrives on Friday."
-    root = turn(number, f"Where is order {number}?", said, session=f"customer-{number}")
-    if number % 8 == 0 or number % 10 == 1:
-        root.status.CopyFrom(Status(code=Status.STATUS_CODE_ERROR, message="timeout"))
-    return root
+@pytest.fixture(scope="module")
+def conversations() -> list[Conversation]:
+    if not RECORDED.exists():
+        pytest.skip(f"{RECORDED} is absent: the recorded conversations are not part of the repository")
+    return taubench.read(RECORDED)
 
 
-def true_verdict(asked: Received) -> str:
-    assert asked.schema is not None
-    return json.dumps(fill(asked.schema, 0.1 if "Nobody knows" in asked.text else 0.9))
+@pytest.fixture(scope="module")
+def known(conversations: list[Conversation]) -> list[Known]:
+    """The sessions, those of both sources mixed."""
+    of_taubench = islice(cycle(conversations), OF_TAUBENCH)
+    found = [of_conversation(each, f"tau-session-{number}") for number, each in enumerate(of_taubench)]
+    of_corpus = list(islice(cycle(recordings()), OF_CORPUS))
+    for number, truth in enumerate(of_corpus):
+        failed = any(turn["final_output"] is None for turn in json.loads(truth.read_text())["turns"])
+        found.insert(3 * number, Known(resent(truth, f"corpus-session-{number}"), failed))
+    return found
 
 
-def outcome(running: RunningCollector, number: int) -> Any:
-    """The outcome of confidence, once it is settled."""
+def of_conversation(conversation: Conversation, session_id: str) -> Known:
+    """The conversation under another id. What the user says first in each turn names the recording: the judge knows of
+    this one whether it succeeded."""
+    turns = [replace(turn, question=f"({conversation.session_id}) {turn.question}") for turn in conversation.turns]
+    sent = replace(conversation, session_id=session_id, turns=tuple(turns))
+    spans = list(otlp.spans([sent], started_at=time.time_ns(), marker=False))
+    requests = otlp.requests([sent], started_at=time.time_ns(), marker=False)
+    session = Resent(
+        session_id=session_id,
+        trace_ids={span.trace_id.hex() for span in spans},
+        spans=[ExportTraceServiceRequest.FromString(request) for request in requests],
+    )
+    return Known(session, failed=not conversation.success)
 
-    def look() -> Any:
-        document = running.get(f"/api/v1/traces/{trace_id(number).hex()}")
-        found = [each for each in document["outcomes"] if each["name"] == "confidence"] if document else []
-        return found[0] if found and found[0]["status"] != "pending" else None
 
-    return eventually(look, within=60)
+class Omniscient:
+    """A judge that passes what succeeded."""
+
+    def __init__(self, conversations: list[Conversation]) -> None:
+        self._succeeded = {each.session_id: each.success for each in conversations}
+
+    def __call__(self, asked: Received) -> str:
+        assert asked.schema is not None
+        named = re.search(r"\((tau-\d+-\d+)\)", asked.text)
+        if named:
+            passes = self._succeeded[named[1]]
+        else:
+            passes = all(entry["kind"] != "no_answer" for entry in asked.data["transcript"])
+        return json.dumps(fill(asked.schema, 0.9 if passes else 0.1))
+
+
+@pytest.fixture(scope="module")
+def judge(conversations: list[Conversation]) -> Iterator[JudgeServer]:
+    with JudgeServer(responder=Omniscient(conversations)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def running(judge: JudgeServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCollector]:
+    config = {"base_url": judge.url, "sample": 0.1, "escalate": 0.1, "redact": False}
+    folder = tmp_path_factory.mktemp("sample")
+    with RunningCollector(folder, judge=config, evaluators=ONLY_CONFIDENCE) as collector:
+        yield collector
+
+
+@pytest.fixture(scope="module")
+def outcomes(running: RunningCollector, known: list[Known]) -> dict[str, list[Any]]:
+    """The outcomes of confidence, by session."""
+    for each in known:
+        each.session.send(running)
+    return {
+        each.session.session_id: [
+            outcome
+            for document in each.session.settled(running).values()
+            for outcome in document["outcomes"]
+            if outcome["name"] == "confidence"
+        ]
+        for each in known
+    }
+
+
+def of_part(outcomes: Mapping[str, list[Any]], part: str) -> set[str]:
+    return {session for session, found in outcomes.items() if any(each["part"] == part for each in found)}
 
 
 def counted(running: RunningCollector, part: str, label: str) -> int:
@@ -60,27 +143,47 @@ def plain(running: RunningCollector, name: str) -> int:
     return round(float(value))
 
 
-def test_a_tenth_is_drawn_at_random_and_at_most_a_tenth_escalated_apart_from_it(tmp_path: Path) -> None:
-    with JudgeServer(responder=true_verdict) as judge:
-        config = {"base_url": judge.url, "sample": 0.1, "escalate": 0.1}
-        with RunningCollector(tmp_path, judge=config, evaluators=ONLY_CONFIDENCE) as running:
-            for number in range(1, SESSIONS + 1):
-                running.send(traces(conversation(number)))
-            found = {number: outcome(running, number) for number in range(1, SESSIONS + 1)}
-            drawn = {number for number, each in found.items() if each["part"] == "random"}
-            escalated = {number for number, each in found.items() if each["part"] == "escalated"}
+def test_a_tenth_is_drawn_at_random_and_at_most_a_tenth_escalated_apart_from_it(
+    running: RunningCollector, judge: JudgeServer, outcomes: dict[str, list[Any]]
+) -> None:
+    assert len(outcomes) == SESSIONS
+    drawn, escalated = of_part(outcomes, "random"), of_part(outcomes, "escalated")
+    assert 0.05 * SESSIONS <= len(drawn) <= 0.15 * SESSIONS
+    assert 0 < len(escalated) <= 0.1 * SESSIONS
+    assert not drawn & escalated
+    assert plain(running, "agenteval_collector_sessions_escalated_total") == len(escalated)
+    assert plain(running, "agenteval_collector_sessions_not_escalated_total") > 0
+    left_out = {each["status"] for session in outcomes.keys() - drawn - escalated for each in outcomes[session]}
+    assert left_out == {"sampled_out", "no_content", "not_applicable"}
+    judged = [each for found in outcomes.values() for each in found if each["status"] == "scored"]
+    assert {each["part"] for each in judged} == {"random", "escalated"}
+    assert 0 < len(judge.requests) <= len(judged), "answers that are known are not asked for again"
 
-            assert 0.05 * SESSIONS <= len(drawn) <= 0.15 * SESSIONS
-            assert 0 < len(escalated) <= 0.1 * SESSIONS
-            assert {each["status"] for number, each in found.items() if number not in drawn | escalated} == {
-                "sampled_out"
-            }
-            assert len(judge.requests) == len(drawn) + len(escalated)
 
-            assert {found[number]["metadata"]["probability"] for number in drawn} == {0.1}
-            assert all("probability" not in found[number]["metadata"] for number in escalated)
+def test_what_is_drawn_says_with_which_probability(outcomes: dict[str, list[Any]]) -> None:
+    for session in of_part(outcomes, "random"):
+        assert {each["metadata"].get("probability") for each in outcomes[session] if each["part"]} == {0.1}
+    for session in of_part(outcomes, "escalated"):
+        assert all("probability" not in each["metadata"] for each in outcomes[session])
 
-            bad = sum(map(is_bad, drawn))
-            assert (counted(running, "random", "fail"), counted(running, "random", "pass")) == (bad, len(drawn) - bad)
-            assert plain(running, "agenteval_collector_sessions_escalated_total") == len(escalated)
-            assert plain(running, "agenteval_collector_sessions_not_escalated_total") > 0
+
+def test_the_rate_that_is_counted_is_that_of_the_sessions_drawn(
+    running: RunningCollector, known: list[Known], outcomes: dict[str, list[Any]]
+) -> None:
+    drawn = of_part(outcomes, "random")
+    judged = [each for session in drawn for each in outcomes[session] if each["status"] == "scored"]
+    passed = sum(each["success"] for each in judged)
+    assert (counted(running, "random", "pass"), counted(running, "random", "fail")) == (passed, len(judged) - passed)
+    told = {session: any(each["success"] is False for each in outcomes[session]) for session in drawn}
+    truth = {each.session.session_id: each.failed for each in known if each.session.session_id in drawn}
+    assert told == truth
+
+
+def test_the_failure_rate_of_what_is_drawn_is_unbiased_over_200_draws(known: list[Known]) -> None:
+    """Each draw sends the sessions under other ids; what is escalated is no part of it (test_judging_selection)."""
+    rates = [
+        fmean(each.failed for each in known if sampled(f"{draw}-{each.session.session_id}", 0.1)) for draw in range(200)
+    ]
+    error = stdev(rates) / sqrt(200)
+    assert error < 0.01
+    assert fmean(rates) == pytest.approx(fmean(each.failed for each in known), abs=3 * error)

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from agenteval_collector.config.findings import KINDS
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.regressions import Regression
 from agenteval_collector.reliability import Regressions
-from agenteval_collector.reliability.regressions import LOOK_EVERY
+from agenteval_collector.reliability.regressions import LOOK_EVERY, OF_EVALUATORS
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Status as SpanStatus
 
@@ -95,7 +96,7 @@ def test_a_version_that_is_worse_than_the_one_before_it_shows_with_its_evidence(
     assert sessions.look() == []
     sessions.add("2", [0.0] * 10)
     [found] = sessions.look()
-    assert found == shown("2", regression_evidence(40, 36, 10, 0))
+    assert found == shown("2", regression_evidence(40, 36, 10, 0, OF_EVALUATORS))
     assert found.evidence > ENOUGH
 
 
@@ -106,7 +107,7 @@ def test_only_sessions_that_are_over_were_drawn_at_random_and_began_in_time_coun
     sessions.add("2", [0.0] * 5, over=False)
     # These belong to the time after, when both versions ran.
     sessions.add("1", [0.0] * 5)
-    assert sessions.look() == [shown("2", regression_evidence(20, 20, 5, 5))]
+    assert sessions.look() == [shown("2", regression_evidence(20, 20, 5, 5, OF_EVALUATORS))]
 
 
 def test_a_rate_that_another_judge_gives_is_no_regression(sessions: Sessions) -> None:
@@ -116,12 +117,20 @@ def test_a_rate_that_another_judge_gives_is_no_regression(sessions: Sessions) ->
 
 
 def test_findings_count_by_kind_once_a_session(sessions: Sessions) -> None:
-    sessions.add("1", [1.0] * 30)
-    sessions.add("2", [1.0] * 6, raises=True)
+    sessions.add("1", [1.0] * 60)
+    sessions.add("2", [1.0] * 8, raises=True)
     found = {each.kind: each for each in sessions.look()}
-    assert found["turn_failed"] == shown("2", regression_evidence(30, 30, 6, 0), None, "turn_failed")
+    evidence = regression_evidence(60, 60, 8, 0, (1 - OF_EVALUATORS) / len(KINDS))
+    assert found["turn_failed"] == shown("2", evidence, None, "turn_failed")
     assert found["turn_failed"].evidence > ENOUGH
     assert found[None].evidence < ENOUGH
+
+
+def test_evaluators_that_judged_before_share_their_half_of_the_level(sessions: Sessions) -> None:
+    sessions.add("1", [1.0] * 30)
+    sessions.add("1", [1.0] * 30, model="judge-2")
+    sessions.add("2", [0.0] * 8)
+    assert sessions.look() == [shown("2", regression_evidence(30, 30, 8, 0, OF_EVALUATORS / 2))]
 
 
 def test_the_newest_three_versions_are_each_compared_with_the_one_before(sessions: Sessions) -> None:
@@ -136,11 +145,11 @@ def test_sessions_are_looked_at_again_now_and_then(sessions: Sessions) -> None:
     first = sessions.look()
     sessions.add("2", [0.0] * 9)
     assert sessions.regressions.figures() == first
-    assert sessions.look() == [shown("2", regression_evidence(20, 20, 10, 1))]
+    assert sessions.look() == [shown("2", regression_evidence(20, 20, 10, 1, OF_EVALUATORS))]
 
 
 def test_the_gauge_names_the_evaluator_or_the_kind_the_agent_and_its_version(sessions: Sessions) -> None:
-    sessions.add("1", [1.0] * 30)
+    sessions.add("1", [1.0] * 60)
     sessions.add("2", [0.0] * 8, raises=True)
     sessions.look()
     output = TelemetryOutput(version="1", instance_id="i")

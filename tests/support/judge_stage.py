@@ -53,6 +53,10 @@ class Answering:
     exchange: Exchange
     exchanges: list[Exchange]
 
+    @property
+    def requests(self) -> int:
+        return len(self.exchanges)
+
     def room(self, questions: int) -> AbstractAsyncContextManager[object]:
         return nullcontext()
 

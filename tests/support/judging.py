@@ -99,6 +99,11 @@ class Script:
         return Answer(reply=decoded, model=model, temperature=self.temperature)
 
     @property
+    def requests(self) -> int:
+        """The number of questions asked."""
+        return len(self.asked)
+
+    @property
     def names(self) -> list[str]:
         """What was asked, in order."""
         return [question.name for question, _ in self.asked]

@@ -127,6 +127,8 @@ class AttackedAsk:
         self.attack = attack
         self.nonces = (f"{number:032x}" for number in count(1))
 
+    requests = 0
+
     def room(self, questions: int) -> AbstractAsyncContextManager[object]:
         return nullcontext()
 

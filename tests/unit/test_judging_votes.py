@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.judge.client.ports import NoAnswer
+from agenteval_collector.judge.panel import JUDGED, REQUESTS
 from agenteval_collector.judge.ports import OverBudget
 
 from otel_agenteval.outcome import Score
@@ -67,14 +68,66 @@ def test_votes_are_independent_from_the_extraction_on() -> None:
     assert (outcome.value, outcome.metadata["task"]) == (0.6, "task 2")
 
 
+CORRECT = {"tool_correctness": {"score": 1, "reason": "t"}}
+"""A reply to `tools` about the choice of tools alone."""
+
+
+def completions(*verdicts: float) -> dict[str, Any]:
+    """Replies to all questions, of which those on completion differ from vote to vote."""
+    return {**REPLIES, "completion": tuple({"verdict": each, "reason": "r"} for each in verdicts)}
+
+
 def test_a_second_look_asks_only_for_what_is_undecided() -> None:
-    script = Script({**REPLIES, "completion": tuple({"verdict": each, "reason": "r"} for each in (0.5, 0.8, 0.9))})
-    wanted = ("task_completion", "tool_correctness", "confidence")
-    replies = {"tools": {"tool_correctness": {"score": 1, "reason": "t"}}}
-    script.replies = {**script.replies, **replies}
-    found = judged(WHOLE, script, wanted, band=0.05)
-    assert scores(found) == {"task_completion": 0.8, "tool_correctness": 1.0, "confidence": 0.9}
-    assert sorted(script.names) == ["completion"] * 3 + ["execution"] + ["extract"] * 3 + ["tools"]
+    script = Script(completions(0.5, 0.8))
+    found = judged(WHOLE, script, ("task_completion", "confidence"), band=0.05)
+    assert scores(found) == {"task_completion": pytest.approx(0.65), "confidence": 0.9}
+    assert sorted(script.names) == ["completion"] * 2 + ["execution"] + ["extract"] * 2
+
+
+@pytest.mark.parametrize(
+    ("wanted", "votes", "looks", "requests"),
+    [
+        pytest.param(JUDGED, 1, set(), 5, id="none where five requests are made"),
+        pytest.param(JUDGED, 3, set(), 15, id="nor where all votes took five"),
+        pytest.param({"confidence"}, 1, {"execution"}, 3, id="two of one request"),
+        pytest.param({"task_completion"}, 1, {"extract", "completion"}, 4, id="one of two, as two more leave one"),
+        pytest.param({"task_completion"}, 2, {"extract", "completion"}, 8, id="times the votes"),
+    ],
+)
+def test_second_looks_keep_within_five_requests_for_each_vote(
+    wanted: set[str], votes: int, looks: set[str], requests: int
+) -> None:
+    script = Script(REPLIES)
+    judged(WHOLE, script, wanted, votes=votes, band=0.5)
+    assert len(script.asked) == requests <= REQUESTS * votes
+    more = {question.name for (question, _), vote in zip(script.asked, script.votes, strict=True) if vote >= votes}
+    assert more == looks
+
+
+def test_the_nearest_to_its_threshold_gets_the_second_look() -> None:
+    script = Script({**completions(0.55, 0.9), **confident(0.51, 0.1, 0.2), "tools": CORRECT})
+    wanted = ("task_completion", "confidence", "tool_correctness")
+    found = judged(WHOLE, script, wanted, band=0.1)
+    assert len(script.asked) == REQUESTS
+    assert scores(found) == {
+        "confidence": pytest.approx((0.51 + 0.1) / 2),
+        "task_completion": 0.55,
+        "tool_correctness": 1.0,
+    }
+
+
+def test_a_malformed_reply_leaves_less_for_a_second_look() -> None:
+    class Insisting(Script):
+        @property
+        def requests(self) -> int:
+            return len(self.asked) + 2
+
+    script = Insisting(confident(0.5, 0.4, 0.3))
+    judged(WHOLE, script, {"confidence"}, band=0.1)
+    assert script.votes == [0, 1, 2]
+    script = Insisting(completions(0.5, 0.8))
+    judged(WHOLE, script, {"task_completion"}, band=0.1)
+    assert script.votes == [0, 0]
 
 
 @pytest.mark.parametrize(

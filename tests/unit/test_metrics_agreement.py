@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -173,6 +174,38 @@ def test_intervals_hold_the_truth(
             held[name].append(low <= true[name] <= high)
     for name, each in held.items():
         assert sum(each) >= 0.92 * len(each), name
+
+
+@pytest.mark.parametrize("labels", [10, 20, 50])
+def test_intervals_of_correlations_and_of_the_difference_hold_the_truth(labels: int) -> None:
+    """Scores and labels are uniform, the score that of the label with another one mixed in."""
+    random = np.random.default_rng(6)
+
+    def drawn(n: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        label = random.random(n)
+        return 0.6 * label + 0.4 * random.random(n), label
+
+    score, label = drawn(100_000)
+    true = {
+        "pearson": stats.pearsonr(score, label)[0],
+        "spearman": stats.spearmanr(score, label)[0],
+        "mean_absolute_difference": np.abs(score - label).mean(),
+    }
+    rounds = 150
+    held = dict.fromkeys(true, 0)
+    for _ in range(rounds):
+        rows = zip(*(each.tolist() for each in drawn(labels)), strict=True)
+        found = agreement(pairs(*rows)).intervals
+        for name, value in true.items():
+            held[name] += found[name][0] <= value <= found[name][1]
+    assert min(held.values()) >= 0.92 * rounds, held
+
+
+def test_few_sessions_do_not_tell_how_far_a_correlation_may_be_off() -> None:
+    rows = [LabelledScore(0.1 * n, 0.1 * n, 0.5, 0, f"s{n % 7}") for n in range(11)]
+    found = agreement(rows).intervals
+    assert (found["pearson"], found["spearman"]) == ((-1.0, 1.0), (-1.0, 1.0))
+    assert found["mean_absolute_difference"] == (0.0, 1.0)
 
 
 def test_traces_of_one_session_tell_as_much_as_one() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.coverage import first_alarm
+from benchmarks.alarms import first_alarm_of_rate, first_alarm_of_version
 from otel_agenteval.metrics.regression import LEVEL, as_trial, regression_evidence
 
 ENOUGH = 1 / LEVEL
@@ -11,15 +11,22 @@ ENOUGH = 1 / LEVEL
 
 def test_a_drop_from_nine_in_ten_to_eight_is_found_within_three_hundred() -> None:
     random = np.random.default_rng(3)
-    found = [first_alarm(random, 0.9, 0.8, 2000) or 2000 for _ in range(60)]
+    found = [first_alarm_of_rate(random, 0.9, 0.8, 2000) or 2000 for _ in range(200)]
     assert np.median(found) <= 300
 
 
-@pytest.mark.parametrize(("rate", "looks"), [(0.9, 10_000), (0.5, 2_000), (0.99, 2_000)])
-def test_however_many_looks_raise_no_more_false_alarms_than_the_level(rate: float, looks: int) -> None:
+@pytest.mark.parametrize("rate", [0.5, 0.9, 0.99])
+def test_ten_thousand_looks_raise_no_more_false_alarms_than_the_level(rate: float) -> None:
+    """`benchmarks.alarms` does it five hundred times."""
     random = np.random.default_rng(4)
-    alarms = [first_alarm(random, rate, rate, looks) is not None for _ in range(15)]
-    assert sum(alarms) <= 1
+    alarms = [first_alarm_of_rate(random, rate, rate, 10_000) is not None for _ in range(20)]
+    assert sum(alarms) <= LEVEL * 20
+
+
+def test_all_evidence_about_a_version_raises_no_more_false_alarms_than_one_level() -> None:
+    random = np.random.default_rng(5)
+    alarms = [first_alarm_of_version(random) is not None for _ in range(20)]
+    assert sum(alarms) <= LEVEL * 20
 
 
 def test_a_rate_that_rises_is_no_evidence() -> None:
@@ -43,6 +50,17 @@ def test_evidence_beyond_all_doubt_is_a_number() -> None:
 def test_impossible_counts_are_refused(given: tuple[int, int, int, int]) -> None:
     with pytest.raises(ValueError, match="give 0 <= c <= n"):
         regression_evidence(*given)
+
+
+@pytest.mark.parametrize("share", [0.0, -0.1, 1.5, float("nan")])
+def test_a_share_that_is_none_is_refused(share: float) -> None:
+    with pytest.raises(ValueError, match="share is"):
+        regression_evidence(10, 10, 5, 5, share)
+
+
+def test_a_smaller_share_of_the_level_asks_for_more() -> None:
+    """For the evidence itself, and for the bound of the rate before."""
+    assert regression_evidence(1000, 900, 200, 150, 0.1) < 0.1 * regression_evidence(1000, 900, 200, 150)
 
 
 def test_a_session_is_the_same_trial_at_every_look_and_succeeds_with_its_share() -> None:

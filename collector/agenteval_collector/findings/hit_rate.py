@@ -7,9 +7,8 @@ failed with such a finding and without one, each with Wilson's score interval (W
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scipy.stats import binomtest
-
 from agenteval_collector.model.sessions import SessionEnd
+from otel_agenteval.metrics.wilson import wilson
 
 ENOUGH_ENDS = 30
 """Sessions with a known end that it takes to measure a rate."""
@@ -30,10 +29,7 @@ class FailureRate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        if not self.sessions:
-            return None
-        low, high = binomtest(self.failed, self.sessions).proportion_ci(0.95, method="wilson")
-        return float(low), float(high)
+        return wilson(self.failed / self.sessions, self.sessions) if self.sessions else None
 
 
 @dataclass(frozen=True, slots=True)

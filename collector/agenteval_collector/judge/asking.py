@@ -68,6 +68,11 @@ class TraceQuestions:
         self._exchanges = exchanges
         self._spending: Spending | None = None
 
+    @property
+    def requests(self) -> int:
+        """The requests so far, and the answers that were known before."""
+        return len(self._exchanges)
+
     @asynccontextmanager
     async def room(self, questions: int) -> AsyncIterator[None]:
         """Keep room in the budget for so many questions. Raises OverBudget."""

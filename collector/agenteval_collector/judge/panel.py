@@ -12,12 +12,14 @@ from agenteval_collector.judge.one_vote import OneVote
 from agenteval_collector.judge.ports import Ask, OverBudget
 from agenteval_collector.judge.prompt.fitting import Redact
 from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
-from agenteval_collector.judge.votes import Judged, Vote, merged, undecided
+from agenteval_collector.judge.votes import Ballot, Judged, Vote, margin, merged
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Status, Unscored
 
+REQUESTS: Final = 5
+"""Requests that a vote on a trace takes at most with the built-in evaluators; second looks keep within as many."""
 SECOND_LOOKS: Final = 2
-"""Further votes of the evaluators whose score is near its threshold."""
+"""Further votes of the evaluators whose score is near its threshold, at most."""
 
 
 def _version(*questions: str) -> str:
@@ -42,9 +44,9 @@ class Panel:
     """The settings by which traces are judged: models, thresholds, rubrics, constraints.
 
     `models` and `thresholds` are by evaluator, rubrics among them; `model` does the extraction, and judges where
-    `models` names no other. A trace is judged by `votes` at once, and by two more for each evaluator whose score is
-    then within `band` of its threshold. `redactor` makes a redaction for one trace, in which equal values stay
-    recognisable.
+    `models` names no other. A trace is judged by `votes` at once. Evaluators whose score is then within `band` of its
+    threshold get up to two more, as far as the whole takes no more than `REQUESTS` for each of `votes`. `redactor`
+    makes a redaction for one trace, in which equal values stay recognisable.
     """
 
     model: str
@@ -77,12 +79,26 @@ class Panel:
     async def _judged(self, shown: Materials, names: frozenset[str], ask: Ask) -> dict[str, Judged]:
         first = await _all([OneVote(shown, names, ask, number).cast() for number in range(self.votes)])
         cast = {name: [vote[name] for vote in first] for name in names}
-        near = frozenset(name for name in names if undecided(cast[name], self.band))
-        more = range(self.votes, self.votes + SECOND_LOOKS) if near else ()
+        near, looks = self._second_look(shown, cast, ask)
+        more = range(self.votes, self.votes + looks)
         for vote in await _all([OneVote(shown, near, ask, number).cast() for number in more]):
             for name in near:
                 cast[name].append(vote[name])
         return {name: merged(each) for name, each in cast.items()}
+
+    def _second_look(
+        self, shown: Materials, cast: Mapping[str, Sequence[Ballot | Judged]], ask: Ask
+    ) -> tuple[frozenset[str], int]:
+        """Return the evaluators that further votes are asked about, those nearest to their threshold first, and the
+        number of these votes, as far as there are requests left."""
+        margins = {name: margin(each) for name, each in cast.items()} if self.band else {}
+        left = REQUESTS * self.votes - ask.requests
+        chosen: frozenset[str] = frozenset()
+        for name in sorted(margins, key=lambda each: (margins[each], each)):
+            with_it = chosen | {name}
+            if margins[name] <= self.band and OneVote(shown, with_it, ask).most <= left:
+                chosen = with_it
+        return chosen, min(SECOND_LOOKS, left // OneVote(shown, chosen, ask).most) if chosen else 0
 
 
 async def _all(votes: Sequence[Coroutine[Any, Any, Vote]]) -> list[Vote]:

@@ -64,6 +64,11 @@ class Answer:
 class Ask(Protocol):
     """Puts questions about one trace to a judge."""
 
+    @property
+    def requests(self) -> int:
+        """The requests that were made so far, those for malformed replies included; an answer that was known before
+        counts as one."""
+
     def room(self, questions: int) -> AbstractAsyncContextManager[object]:
         """Keep room in the budget for so many questions, which are to be asked inside. Raises OverBudget."""
 

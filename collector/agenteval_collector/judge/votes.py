@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from statistics import median
 from typing import TypeAlias
 
@@ -57,12 +58,12 @@ def merged(cast: Sequence[Ballot | Judged]) -> Judged:
     return Judged(outcome=replace(score, metadata={**score.metadata, **told}), model=nearest.model)
 
 
-def undecided(cast: Sequence[Ballot | Judged], band: float) -> bool:
-    """Tell whether the votes of one evaluator come so near to its threshold that more are wanted."""
+def margin(cast: Sequence[Ballot | Judged]) -> float:
+    """Return how far the votes of one evaluator come from its threshold; infinite where none gives a score."""
     ballots = _ballots(cast)
-    if not band or not ballots:
-        return False
-    return abs(median(ballot.value for ballot in ballots) - ballots[0].reading.threshold) <= band
+    if not ballots:
+        return inf
+    return abs(median(ballot.value for ballot in ballots) - ballots[0].reading.threshold)
 
 
 def _ballots(cast: Sequence[Ballot | Judged]) -> list[Ballot]:

@@ -34,7 +34,7 @@ class VersionTrials:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
     """The evidence that an agent's version is worse than the one before it: by an evaluator, or else by a kind of
-    finding."""
+    finding. Any of a version's reaches 20 in 5 % of the versions at most where nothing got worse."""
 
     agent: str
     version: str

@@ -1,7 +1,8 @@
 """Test live whether a version of an agent is worse than the version before it.
 
 In: sessions that are over, of the newest versions of each agent. Out: for each evaluator of the judge, and each kind of
-finding, evidence that may be looked at at any time (`otel_agenteval.metrics.regression_evidence`).
+finding, evidence that may be looked at at any time (`otel_agenteval.metrics.regression_evidence`). All of a version
+together have the level of one: the evaluators half of it, and the kinds of findings the other half.
 """
 
 from collections import deque
@@ -11,6 +12,7 @@ from itertools import pairwise
 from threading import Lock
 from typing import Final, Protocol
 
+from agenteval_collector.config.findings import KINDS
 from agenteval_collector.model.regressions import JudgedBy, Regression, SeenVersion, VersionTrials
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.metrics.regression import as_trial, regression_evidence
@@ -23,6 +25,9 @@ LOOK_EVERY: Final = 30.0
 """Seconds from one look at all versions to the next."""
 LOOK_BUDGET: Final = 1.0
 """Seconds that one call may spend on looking; what is left is looked at by the next."""
+OF_EVALUATORS: Final = 0.5
+"""Share of a version's level that its evaluators have; each kind of finding has an equal part of the rest, seen or not:
+which are seen is not known before."""
 
 
 class VersionSnapshot(Protocol):
@@ -85,12 +90,16 @@ def _pairs(versions: Iterable[SeenVersion]) -> list[tuple[SeenVersion, SeenVersi
 
 
 def _compared(version: SeenVersion, before: VersionTrials, after: VersionTrials) -> Iterator[Regression]:
+    """Yield the evidence that a version is worse, by evaluator and by kind of finding."""
     for evaluator in _in_both(before.shares, after.shares):
-        evidence = regression_evidence(*_counts(before.shares[evaluator]), *_counts(after.shares[evaluator]))
+        # Among all that judged before, not only those that judge still: that is known before the version begins.
+        share = OF_EVALUATORS / len(before.shares)
+        evidence = regression_evidence(*_counts(before.shares[evaluator]), *_counts(after.shares[evaluator]), share)
         yield Regression(agent=version.agent, version=version.version, evaluator=evaluator.name, evidence=evidence)
     for kind in sorted({*before.found, *after.found}) if before.sessions and after.sessions else ():
         n, m = before.sessions, after.sessions
-        evidence = regression_evidence(n, n - before.found.get(kind, 0), m, m - after.found.get(kind, 0))
+        share = (1 - OF_EVALUATORS) / len(KINDS)
+        evidence = regression_evidence(n, n - before.found.get(kind, 0), m, m - after.found.get(kind, 0), share)
         yield Regression(agent=version.agent, version=version.version, kind=kind, evidence=evidence)
 
 

@@ -1,0 +1,112 @@
+"""False alarms of what tells versions of an agent apart, and how soon a real drop is found. The seed is fixed.
+
+Three things are tried again and again: `compare_reliability` on two versions that are the same (A/A); the evidence that
+a rate has dropped, looked at after every trial (1,000 before), where it has not and where it has; and all the evidence
+about a version, of seven evaluators and every kind of finding, where nothing got worse and where one evaluator fell.
+
+    python -m benchmarks.alarms [--trials TRIALS] [--looks LOOKS] [--json]
+"""
+
+import numpy as np
+from agenteval_collector.config.findings import KINDS
+from agenteval_collector.reliability.regressions import MOST_SESSIONS, OF_EVALUATORS
+from scipy.special import ndtri
+
+from benchmarks.harness import arguments, report
+from otel_agenteval.metrics import Run, compare_reliability, regression_evidence
+from otel_agenteval.metrics.regression import LEVEL
+from otel_agenteval.metrics.runs import Bools, Floats
+
+ALARM = 1 / LEVEL
+BEFORE = 1000
+TASKS, RUNS = 20, 5
+EVALUATORS = 7
+SHARES = [OF_EVALUATORS / EVALUATORS] * EVALUATORS + [(1 - OF_EVALUATORS) / len(KINDS)] * len(KINDS)
+ALIKE = 0.7
+"""How much evaluators and findings of a session go together, where they do: the correlation of what lies behind."""
+
+Random = np.random.Generator
+
+
+def main() -> None:
+    """Run as a script."""
+    given = arguments(__doc__, trials=500, looks=10_000)
+    trials = range(given.trials)
+    results: dict[str, float | int | str] = {}
+    random = np.random.default_rng(13)
+    results["A/A: decided in any figure"] = float(np.mean([told_apart(random) for _ in trials]))
+    for rate in (0.5, 0.9, 0.99):
+        alarms = [first_alarm_of_rate(random, rate, rate, given.looks) is not None for _ in trials]
+        results[f"rate stays {rate}: alarms in {given.looks} looks"] = float(np.mean(alarms))
+    found = [first_alarm_of_rate(random, 0.9, 0.8, given.looks) or given.looks for _ in trials]
+    results["0.9 -> 0.8: trials until it is found, median"] = float(np.median(found))
+    for alike, shares in ((0.0, SHARES), (ALIKE, SHARES), (0.0, [1.0] * len(SHARES))):
+        alarms = [first_alarm_of_version(random, alike=alike, shares=shares) is not None for _ in trials]
+        level = "one level" if shares is SHARES else "a level each"
+        results[f"version, {level}, correlation {alike}: alarms"] = float(np.mean(alarms))
+    found = [first_alarm_of_version(random, drop=0.1) or MOST_SESSIONS for _ in trials]
+    results["version, one level, one evaluator 0.9 -> 0.8: sessions until an alarm, median"] = float(np.median(found))
+    report(f"Alarms over {given.trials} trials each", results, as_json=given.json)
+
+
+def told_apart(random: Random) -> bool:
+    """Tell whether two versions that are the same are told apart in any figure."""
+    rates = random.beta(2, 1.2, TASKS)
+    comparison = compare_reliability(runs(random, rates), runs(random, rates))
+    return any(figure.decided for figure in comparison.figures.values())
+
+
+def runs(random: Random, rates: Floats) -> list[Run]:
+    """Draw runs of tasks that succeed at these rates, with all that figures rest on."""
+    return [
+        Run(
+            task_id=str(task),
+            run_id=str(number),
+            success=(success := bool(random.random() < rate)),
+            confidence=float(random.beta(4, 2) if success else random.beta(2, 2)),
+            actions=tuple("abc"[at] for at in random.integers(0, 3, 3)),
+            resources={"cost": float(random.lognormal())},
+            violations=[] if random.random() < 0.8 else [("c", "low")],
+        )
+        for task, rate in enumerate(rates)
+        for number in range(RUNS)
+    ]
+
+
+def first_alarm_of_rate(random: Random, before: float, after: float, looks: int) -> int | None:
+    """Return the trial after which the evidence is enough that a rate has dropped; None within so many `looks`."""
+    return _first_alarm(int(random.binomial(BEFORE, before)), random.random(looks) < after, share=1.0)
+
+
+def first_alarm_of_version(
+    random: Random, *, alike: float = 0.0, drop: float = 0.0, shares: list[float] = SHARES
+) -> int | None:
+    """Return the session after which any evidence about a version is enough; None within `MOST_SESSIONS`.
+
+    `drop` is that of one evaluator, from 0.9; `shares` are of the level, of the evaluators and then the findings.
+    """
+    rates = np.concatenate([[0.9], random.uniform(0.7, 0.98, EVALUATORS - 1), random.uniform(0.9, 1.0, len(KINDS))])
+    before = _sessions(random, rates, BEFORE, alike)
+    rates[0] -= drop
+    after = _sessions(random, rates, MOST_SESSIONS, alike)
+    alarms = [_first_alarm(int(b.sum()), a, share) for b, a, share in zip(before, after, shares, strict=True)]
+    return min((each for each in alarms if each is not None), default=None)
+
+
+def _sessions(random: Random, rates: Floats, number: int, alike: float) -> Bools:
+    """Draw what passes at these rates in so many sessions, of shape (rates, sessions)."""
+    behind = np.sqrt(1 - alike) * random.standard_normal((len(rates), number))
+    passing: Bools = behind + np.sqrt(alike) * random.standard_normal(number) < ndtri(rates)[:, None]
+    return passing
+
+
+def _first_alarm(known: int, passed: Bools, share: float) -> int | None:
+    successes = np.cumsum(passed)
+    # Evidence rises with failures only: whoever looks after each of these misses nothing.
+    failures = (np.flatnonzero(~passed) + 1).tolist()
+    evidence = (regression_evidence(BEFORE, known, n, int(successes[n - 1]), share) for n in failures)
+    return next((n for n, each in zip(failures, evidence, strict=True) if each >= ALARM), None)
+
+
+if __name__ == "__main__":
+    main()

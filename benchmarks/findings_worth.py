@@ -106,8 +106,7 @@ def _line(name: str, outcomes: Sequence[tuple[bool, bool]]) -> str:
 
 
 def _share(count: int, of: int) -> str:
-    interval = FailureRate(sessions=of, failed=count).interval
-    if interval is None:
+    if not of:
         return "–"
     low, high = wilson(count / of, of)
     return f"{count / of:.0%} ({low:.0%} to {high:.0%}) of {of}"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from agenteval_collector.judge.canaries import EVERY, LOOK_EVERY, Canaries
+from agenteval_collector.judge.canaries import EVERY, LIFETIME, LOOK_EVERY, Canaries
 from agenteval_collector.judge.judgements import SPANS_GONE
 from agenteval_collector.judge.queue.stage import NO_ROOM
 from agenteval_collector.judge.referrals import JudgedEvaluator
@@ -29,12 +29,16 @@ class World:
         self.referring = Referring({"confidence": judged(0.9)})
         self.scoring = Scoring(path, judging=self.referring)
         self.passed_on: list[Judgement] = []
+        self.gone: set[str] = set()
+
+    def freeze(self, job: JudgeJob) -> bytes | None:
+        return None if job.trace_id in self.gone else b"frozen"
 
     def take_judgement(self, judgement: Judgement) -> None:
         self.passed_on.append(judgement)
 
     def canaries(self, wanted: int = 4, evaluator: JudgedEvaluator = EVALUATOR) -> Canaries:
-        return Canaries(self.scoring.store.canaries, [evaluator], self, self.scoring.clock, wanted=wanted)
+        return Canaries(self.scoring.store.canaries, [evaluator], self, self.freeze, self.scoring.clock, wanted=wanted)
 
     def judged(self, numbers: Collection[int], value: float = 0.9) -> None:
         self.referring.outcomes = {"confidence": judged(value)}
@@ -111,15 +115,57 @@ def test_one_that_is_asked_about_is_not_asked_about_twice(world: World) -> None:
     assert [job.trace_id for job in world.due(canaries)] == [jobs[0].trace_id]
 
 
-def test_a_trace_whose_spans_are_gone_gives_way_to_another(world: World) -> None:
+def test_a_trace_that_cannot_be_frozen_is_not_chosen(world: World) -> None:
+    world.judged(range(1, 4))
+    world.gone = ids(1, 3)
+    world.due(world.canaries(wanted=2))
+    assert world.members() == ids(2)
+    world.judged(range(4, 5))
+    world.due(world.canaries(wanted=2))
+    assert world.members() == ids(2, 4)
+
+
+def test_after_its_time_a_canary_gives_way_to_another_and_nothing_of_it_is_kept(world: World) -> None:
     world.judged(range(1, 3))
     canaries = world.canaries(wanted=2)
-    jobs = {job.trace_id: job for job in world.due(canaries)}
-    world.judged(range(3, 4))
-    canaries.take_judgement(judgement(jobs[trace_id(1).hex()], GONE))
-    assert world.members() == ids(2)
     world.due(canaries)
-    assert world.members() == ids(2, 3)
+    assert world.scoring.store.canaries.frozen(trace_id(1).hex()) == b"frozen"
+    world.scoring.clock.advance(LIFETIME)
+    world.judged(range(3, 5))
+    canaries.due()
+    assert world.members() == ids(3, 4)
+    assert world.scoring.store.canaries.frozen(trace_id(1).hex()) is None
+
+
+def test_where_none_are_wanted_any_more_nothing_of_them_is_kept(world: World) -> None:
+    world.judged(range(1, 3))
+    world.due(world.canaries(wanted=2))
+    assert world.canaries(wanted=0).due() == []
+    assert world.members() == set()
+
+
+def test_a_drift_is_over_when_the_judge_says_again_what_it_said(world: World) -> None:
+    world.judged(range(1, 13))
+    canaries = world.canaries(wanted=12)
+    told = []
+    for value in (0.1, 0.1, 0.9):
+        for job in world.due(canaries):
+            canaries.take_judgement(judgement(job, judged(value)))
+        told.append(canaries.drifts[0].drifted)
+    assert told == [True, True, False]
+
+
+def test_a_drift_that_is_accepted_is_told_of_until_newer_traces_take_over(world: World) -> None:
+    world.judged(range(1, 13))
+    canaries = world.canaries(wanted=12)
+    for job in world.due(canaries):
+        canaries.take_judgement(judgement(job, judged(0.1)))
+    assert canaries.drifts[0].drifted
+    world.scoring.clock.advance(LIFETIME)
+    world.judged(range(13, 25), 0.1)
+    for job in world.due(canaries):
+        canaries.take_judgement(judgement(job, judged(0.1)))
+    assert (canaries.drifts[0].drifted, canaries.drifts[0].traces) == (False, 12)
 
 
 @pytest.mark.parametrize(

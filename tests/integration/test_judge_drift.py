@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.cli.app import command_line
-from agenteval_collector.judge.canaries import EVERY
+from agenteval_collector.judge.canaries import EVERY, LOOK_EVERY
 from agenteval_collector.judge.panel import JUDGED
 from agenteval_collector.runtime.clock import ManualClock
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -18,6 +18,7 @@ from tests.support.eventually import eventually
 from tests.support.judge.completions import Received
 from tests.support.judge.filling import fill
 from tests.support.judge.judge_server import JudgeServer
+from tests.support.judging import ONLY_CONFIDENCE
 from tests.support.otlp import trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
@@ -25,13 +26,6 @@ DAY = 24 * 3600.0
 WEEK = 7 * DAY
 CANARIES = 12
 VERSION = JUDGED["confidence"]
-ONLY_CONFIDENCE = {
-    name: {"enabled": False}
-    for name in (
-        "task_completion", "tool_correctness", "argument_correctness", "step_efficiency", "plan_adherence",
-        "plan_quality", "safety", "goal_success",
-    )
-}  # fmt: skip
 
 
 class Mood:
@@ -132,6 +126,26 @@ def test_a_judge_that_stays_as_it_was_is_asked_once_a_day_and_has_not_drifted(wo
             assert world.mood.asked == before + CANARIES + 2, f"on day {day}, each canary once, without the cache"
         found = rechecked(running)
     assert (found["drifted"], found["flips"], found["p_value"]) == (False, [], 1.0)
+
+
+def test_the_set_is_asked_about_for_weeks_although_the_spans_are_gone_after_a_day(world: World) -> None:
+    world.retention = DAY
+    with world.running() as running:
+        world.send(running, CANARIES)
+        world.clock.advance(LOOK_EVERY)
+        world.send(running, 1)
+        canaries = running.service.storage.store.canaries
+        chosen = eventually(lambda: found if len(found := canaries.canaries()) == CANARIES else None)
+        for day in range(1, 31):
+            world.mood.score = 0.9 if day < 30 else 0.1
+            world.clock.advance(DAY)
+            world.send(running, 1)
+            eventually(lambda: {each.last_at for each in canaries.answers()} == {world.clock.now()})
+        assert canaries.canaries() == chosen
+        assert all(running.service.storage.trace(each.trace_id) is None for each in chosen), "their spans are gone"
+        found = eventually(lambda: each if (each := drift(running))["drifted"] else None)
+    assert (found["traces"], found["lower"]) == (CANARIES, CANARIES)
+    assert {flip["trace_id"] for flip in found["flips"]} == {each.trace_id for each in chosen}
 
 
 def test_the_set_and_what_was_said_survive_a_restart(world: World) -> None:

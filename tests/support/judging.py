@@ -16,6 +16,15 @@ from otel_agenteval.model import Json, ModelCall, Tool, ToolCall, Trace, Turn
 DATA = Path(__file__).parents[1] / "data" / "judging"
 SECOND = 1_000_000_000
 
+ONLY_CONFIDENCE = {
+    name: {"enabled": False}
+    for name in (
+        "task_completion", "tool_correctness", "argument_correctness", "step_efficiency", "plan_adherence",
+        "plan_quality", "safety", "goal_success",
+    )
+}  # fmt: skip
+"""Settings of the evaluators by which a trace is one request to the judge."""
+
 
 def unredacted(value: Json) -> Json:
     """A redaction that finds nothing to replace."""

@@ -11,7 +11,7 @@ from agenteval_collector.model.drift import CanaryAnswer, Drift
 def answer(number: int, first: float | None, last: float | None, **changes: object) -> CanaryAnswer:
     """A canary's answers of two days."""
     fields: dict[str, object] = {
-        "trace_id": f"t{number:03}", "session_id": "s", "revision": 1, "name": "confidence", "version": "1",
+        "trace_id": f"t{number:03}", "name": "confidence", "version": "1",
         "model": "m", "threshold": 0.5, "first": first, "first_at": 1, "last": last, "last_at": 2, "reason": "so",
     }  # fmt: skip
     return CanaryAnswer(**{**fields, **changes})  # type: ignore[arg-type]
@@ -55,6 +55,30 @@ def test_the_first_answer_after_a_change_is_compared_with_the_last_before() -> N
     found = only(before, answer(1, 0.8, 0.8, model="n", first_at=9, last_at=9))
     [flip] = found.flips
     assert (flip.before, flip.after, found.was, found.model) == (0.2, 0.8, "m, version 1", "n")
+
+
+def test_answers_that_a_change_divides_do_not_count_beside_those_asked_for_in_one_way() -> None:
+    changed = [answer(number, 0.9, 0.9) for number in range(1, 12)]
+    changed += [answer(number, 0.1, 0.1, model="n", first_at=9, last_at=9) for number in range(1, 12)]
+    assert (only(*changed).drifted, only(*changed).traces) == (True, 11)
+    found = only(*changed, answer(12, 0.1, 0.1, model="n", first_at=9, last_at=10))
+    assert (found.was, found.traces, found.drifted) == ("n, version 1", 1, False)
+
+
+def test_of_answers_before_a_change_only_those_asked_for_in_one_way_count() -> None:
+    older, newer = answer(1, 0.9, 0.9, last_at=3, model="k"), answer(2, 0.9, 0.9, last_at=5)
+    now = [answer(number, 0.1, 0.1, model="n", first_at=9, last_at=9) for number in (1, 2)]
+    assert (only(older, newer, *now).was, only(older, newer, *now).traces) == ("m, version 1", 1)
+
+
+def test_answers_that_wait_to_be_asked_for_in_the_new_way_do_not_count() -> None:
+    waiting = answer(1, 0.9, 0.1, last_at=8)
+    assert only(waiting, answer(2, 0.9, 0.9, first_at=7, last_at=9, model="n")).traces == 1
+
+
+def test_a_drift_is_over_when_the_judge_says_again_what_it_said_first() -> None:
+    assert only(*(answer(number, 0.9, 0.1) for number in range(12))).drifted
+    assert not only(*(answer(number, 0.9, 0.9, last_at=3) for number in range(12))).drifted
 
 
 def test_an_answer_without_a_score_is_compared_with_nothing() -> None:

@@ -155,7 +155,7 @@ def test_somebody_may_ask_for_what_was_left_out_where_there_is_room(scoring: Sco
     ids = [trace_id(number).hex() for number in (1, 2, 9)]
     scoring.rooms = lambda: 1
     scoring.stage.start()
-    found = scoring.store.unjudged.of(ids, [], 10)
+    found = scoring.store.judged.left_out(ids, [], 10)
     assert sorted(each[0].subject_id for each in found) == ids[:2]
     assert scoring.inbox.judge_again(found).result(10) == 1
     scoring.stage.shutdown()
@@ -163,12 +163,12 @@ def test_somebody_may_ask_for_what_was_left_out_where_there_is_room(scoring: Sco
     assert waits.trace_id in ids[:2]
     assert [each.part for each in waits.pending] == [None] * len(waits.pending), "somebody chose it"
     assert sorted(statuses(scoring, number) for number in (1, 2, 3)) == ["pending", "sampled_out", "sampled_out"]
-    assert scoring.store.unjudged.failed_since(0, 10) == [], "sampling is no failure"
+    assert scoring.store.judged.failed_since(0, 10) == [], "sampling is no failure"
 
 
 def test_a_trace_that_has_changed_since_it_was_looked_for_is_not_judged_again_as_it_was(scoring: Scoring) -> None:
     scoring.put(plain(1))
-    found = scoring.store.unjudged.of([trace_id(1).hex()], [], 10)
+    found = scoring.store.judged.left_out([trace_id(1).hex()], [], 10)
     scoring.put(replace(plain(1), revision=2))
     scoring.stage.start()
     assert scoring.inbox.judge_again(found).result(10) == 0

@@ -200,8 +200,8 @@ def test_what_failed_can_be_asked_for_again_unless_the_session_has_gone_on(scori
     put(scoring, 1)
     [job] = over(scoring)
     scoring.stage.process_judgements([judgement(job, Failure(error_type="malformed", reason="no"))])
-    unjudged = scoring.store.unjudged
+    unjudged = scoring.store.judged
     of_sessions = [found for found in unjudged.failed_since(0, 10) if found[0].subject is Subject.SESSION]
-    assert unjudged.of([], ["s"], 10) == of_sessions == [[each] for each in of_sessions[0]]
+    assert unjudged.left_out([], ["s"], 10) == of_sessions == [[each] for each in of_sessions[0]]
     put(scoring, 2)
-    assert unjudged.of([], ["s"], 10) == []
+    assert unjudged.left_out([], ["s"], 10) == []

@@ -1,6 +1,7 @@
 """Commands that tell a collector something over gRPC: `label` and `judge`."""
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import grpc
@@ -10,6 +11,7 @@ from google.protobuf.message import Message
 from agenteval_collector.cli.client import address_parts, wants_key
 from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, fetch_known, judge_drift
 from agenteval_collector.cli.review import review
+from agenteval_collector.cli.settings import ConfigFile
 from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.runtime.addresses import is_loopback
 from agenteval_collector.runtime.clock import SystemClock
@@ -91,6 +93,14 @@ def judge(
         bool, typer.Option("--failed", help="All whose outcomes failed, or had no budget, instead of single traces.")
     ] = False,
     since: Annotated[str, typer.Option(metavar="TIME", help="How far back --failed goes, such as 30m or 2d.")] = "1h",
+    check: Annotated[
+        bool, typer.Option("--check", help="Ask again about changed traces, in this process: is the judge biased?")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="With --check: at most so many traces.")] = 30,
+    seed: Annotated[int, typer.Option(help="With --check: another one draws other traces.")] = 0,
+    yes: Annotated[bool, typer.Option("--yes", help="With --check: do not ask before it costs something.")] = False,
+    file: ConfigFile = None,
+    data_dir: Annotated[Path | None, typer.Option(help="With --check: the collector's folder.")] = None,
     address: Address = DEFAULT_GRPC,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
@@ -98,16 +108,23 @@ def judge(
 ) -> None:
     """Have the judge score what it has not: what failed, had no budget, or was sampled out (named ones only).
 
-    Without traces or sessions, show whether the judge says something else than before of the same ones.
+    Without traces or sessions, show whether the judge says something else than before of the same ones. With --check,
+    find out whether it looks at what must not matter.
     """
     named = bool(trace_ids or session_ids)
-    if named and failed:
-        fail("give the ids of traces or sessions, or --failed")
+    if named + failed + check > 1:
+        fail("give the ids of traces or sessions, --failed, or --check")
+    if check:
+        # Here, so that the other commands are quick.
+        from agenteval_collector.cli.check_judge import check_judge  # noqa: PLC0415
+
+        check_judge(file, data_dir, limit=limit, seed=seed, confirmed=yes, as_json=as_json)
+        return
     if not named and not failed:
         judge_drift(url, api_key, as_json)
         return
     if as_json:
-        fail("--json is for the judge's drift: give no traces")
+        fail("--json is for the judge's drift and for --check: give no traces")
     since_when = _before(since) if failed else 0
     request = JudgeTracesRequest(trace_ids=trace_ids, session_ids=session_ids, failed_since_unix_nano=since_when)
     answer = _call("JudgeTraces", request, address, api_key)

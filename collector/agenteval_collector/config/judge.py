@@ -79,6 +79,8 @@ class JudgeConfig(Section):
     """Of a single vote; of several, too, where it is above 0, else they have 0.7."""
     canaries: int = Field(default=30, ge=0, le=500)
     """Judged traces that are asked about again each day, to notice when the judge says something else; 0: none."""
+    second_model: str | None = None
+    """A model at the same endpoint that `agenteval judge --check` asks, too."""
     timeout: Seconds = 30.0
     """Seconds for one request."""
     concurrency: int = Field(default=8, ge=1, le=256)

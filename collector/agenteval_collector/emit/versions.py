@@ -68,8 +68,8 @@ class VersionGauges:
             self._meter,
             "agenteval.regression",
             "{evidence}",
-            "Evidence that a version of an agent is worse than the one before it. Where nothing got worse, any series of "
-            "a version ever reaches 20 in 5 % of the versions at most.",
+            "Evidence that a version of an agent is worse than the one before it. Where nothing got worse, any series "
+            "of a version ever reaches 20 in 5 % of the versions at most.",
             shown,
         )
 

@@ -9,5 +9,6 @@ a final outcome for each and the exchanges with the model.
     one_vote, materials    choose the questions of a vote about a trace, and what is shown of it
     questions, prompt      hold what is asked, and how a trace is shown
     asking, checks, cache  put a question until its reply is valid, once for equal questions
+    rechecks, bias         put a trace to the judge again, to see whether it drifts, and what it minds
     budget, client         account for each HTTP request, and send it
 """

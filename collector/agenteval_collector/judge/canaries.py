@@ -1,45 +1,56 @@
 """Ask the judge again about traces that it has judged, to notice when it says something else.
 
-The set stays as it is: a trace leaves it only when its spans are not kept any more, and another one takes its place.
+What is needed to ask is frozen when a trace is chosen, so that the set does not depend on how long spans are kept.
 Whatever is asked goes the way of all judging, under the same budget, but not through the cache, and changes no outcome.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeAlias
 
-from agenteval_collector.judge.canary_choice import answer_of, choose
+from agenteval_collector.judge.canary_choice import candidates
 from agenteval_collector.judge.drift import find_drifts
 from agenteval_collector.judge.judgements import SPANS_GONE
 from agenteval_collector.judge.ports import CanaryStore, JudgementTaker
 from agenteval_collector.judge.queue.stage import NO_ROOM
+from agenteval_collector.judge.rechecks import recheck
 from agenteval_collector.judge.referrals import JudgedEvaluator
-from agenteval_collector.model.drift import CanaryAnswer, Drift
+from agenteval_collector.model.drift import Canary, CanaryAnswer, Drift
 from agenteval_collector.model.judging import JudgeJob, Judgement
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import RetryableError
-from otel_agenteval.outcome import Evaluation, Failure, Method, Status, Subject, Unscored
+from otel_agenteval.outcome import Evaluation, Failure, Score, Status
 
 logger = logging.getLogger(__name__)
 
+Freeze: TypeAlias = Callable[[JudgeJob], bytes | None]
+"""Freezes the trace of a job; None where its spans are gone, or it is too large to be kept. May block."""
+
 EVERY: Final = 20 * 3600.0
-"""Seconds until a trace is asked about again: daily, and before a log that keeps a day has lost its spans."""
+"""Seconds until a trace is asked about again: daily."""
 LOOK_EVERY: Final = 600.0
 """Seconds between two looks for what is to be asked."""
+LIFETIME: Final = 60 * 24 * 3600.0
+"""Seconds until a canary gives way to a newer trace: so long content is kept at most, and so long a drift is told of
+that somebody has accepted."""
 KEPT: Final = 90 * 24 * 3600.0
 """Seconds for which answers are kept that no newer one has replaced."""
 
 
 class Canaries:
-    """At most `wanted` traces; the taker of judgements in front of `evaluation`. Belongs to the judge's event loop, but
-    `drifts`, which any thread may read."""
+    """At most `wanted` traces; where that is 0, none is kept. The taker of judgements in front of `evaluation`.
+
+    Belongs to the judge's event loop, but `drifts`, which any thread may read.
+    """
 
     def __init__(
         self,
         store: CanaryStore,
         evaluators: Sequence[JudgedEvaluator],
         evaluation: JudgementTaker,
+        freeze: Freeze,
         clock: Clock,
         *,
         wanted: int,
@@ -47,6 +58,7 @@ class Canaries:
         self._store = store
         self._evaluators = {each.name: each for each in evaluators}
         self._evaluation = evaluation
+        self._freeze = freeze
         self._clock = clock
         self._wanted = wanted
         self._next = 0.0
@@ -55,7 +67,7 @@ class Canaries:
 
     def due(self) -> list[JudgeJob]:
         """Return the traces to ask about again now; most of the time none."""
-        if not self._wanted or self._clock.monotonic() < self._next:
+        if self._clock.monotonic() < self._next:
             return []
         self._next = self._clock.monotonic() + LOOK_EVERY
         return self._unless_unavailable(self._look) or []
@@ -75,38 +87,54 @@ class Canaries:
             return None
 
     def _look(self) -> list[JudgeJob]:
-        self._store.forget_answers(before=self._clock.now() - round(KEPT * 1e9))
-        canaries = self._store.canaries()
-        missing = self._wanted - len(_traces(canaries))
-        if missing > 0:
-            chosen = choose(self._store, self._evaluators, missing)
-            self._store.keep_answers(chosen)
-            canaries = [*canaries, *chosen]
+        now = self._clock.now()
+        self._store.forget_answers(before=now - round(KEPT * 1e9))
+        canaries = []
+        for each in self._store.canaries():
+            if not self._wanted or each.chosen_at < now - round(LIFETIME * 1e9):
+                self._store.drop_canary(each.trace_id)
+            else:
+                canaries.append(each)
+        if not self._wanted:
+            return []
+        if len(canaries) < self._wanted:
+            canaries += self._choose(self._wanted - len(canaries))
         self._compare()
-        jobs = [self._job(answers) for answers in list(_traces(canaries).values())[: self._wanted]]
+        by_trace = groupby(sorted(self._store.answers(), key=attrgetter("trace_id")), key=attrgetter("trace_id"))
+        answers = {trace_id: list(found) for trace_id, found in by_trace}
+        jobs = [self._job(each, answers.get(each.trace_id, ())) for each in canaries[: self._wanted]]
         jobs = [job for job in jobs if job.pending and job.trace_id not in self._under_way]
         self._under_way |= {job.trace_id for job in jobs}
         return jobs
 
-    def _job(self, answers: Sequence[CanaryAnswer]) -> JudgeJob:
+    def _choose(self, missing: int) -> list[Canary]:
+        """Freeze further canaries with the scores that they have."""
+        chosen: list[Canary] = []
+        for scores in candidates(self._store, self._evaluators):
+            if len(chosen) == missing:
+                break
+            trace_id, session_id, revision = scores[0].subject_id, scores[0].session_id, scores[0].revision
+            now = self._clock.now()
+            frozen = self._freeze(recheck(trace_id, session_id, revision, (), now))
+            if frozen is None:
+                continue
+            canary = Canary(trace_id=trace_id, session_id=session_id, revision=revision, chosen_at=now)
+            given = (_answer(self._evaluators[each.name], each, each.evaluated_at) for each in scores)
+            self._store.add_canary(canary, frozen, given)
+            chosen.append(canary)
+        return chosen
+
+    def _job(self, canary: Canary, answers: Sequence[CanaryAnswer]) -> JudgeJob:
         """Make the job of a canary: pending is what was answered long ago, or in another way than it is asked now."""
         newest = {each.name: each for each in sorted(answers, key=attrgetter("last_at"))}
         stale = self._clock.now() - round(EVERY * 1e9)
-        pending = [
-            _pending(each, by)
+        due = [
+            by
             for name, each in newest.items()
             if (by := self._evaluators.get(name))
             and (each.last_at <= stale or (each.version, each.model) != (by.version, by.model))
         ]
-        any_answer = answers[0]
-        return JudgeJob(
-            trace_id=any_answer.trace_id,
-            session_id=any_answer.session_id,
-            revision=any_answer.revision,
-            urgent=False,
-            pending=tuple(pending),
-            recheck=True,
-        )
+        return recheck(canary.trace_id, canary.session_id, canary.revision, due, self._clock.now())
 
     def _take(self, judgement: Judgement) -> None:
         job, now = judgement.job, self._clock.now()
@@ -115,8 +143,8 @@ class Canaries:
             self._store.drop_canary(job.trace_id)
         elif NO_ROOM not in errors:
             self._store.keep_answers(
-                answer_of(asked, self._evaluators[asked.name], given, now)
-                for asked, given in zip(job.pending, judgement.evaluations, strict=True)
+                _answer(self._evaluators[given.name], given, now)
+                for given in judgement.evaluations
                 if given.outcome.status is not Status.OVER_BUDGET
             )
         self._compare()
@@ -130,32 +158,22 @@ class Canaries:
                     "the judge has drifted: %s by %s, %d of %d canaries changed between pass and fail",
                     each.name, each.model, len(each.flips), each.traces,
                 )  # fmt: skip
+            elif each.name in before and not each.drifted:
+                logger.info("the judge does not drift any more: %s by %s", each.name, each.model)
 
 
-def _traces(answers: Iterable[CanaryAnswer]) -> Mapping[str, list[CanaryAnswer]]:
-    """Group answers by trace, in an order that does not change."""
-    found: dict[str, list[CanaryAnswer]] = {}
-    for each in sorted(answers, key=attrgetter("trace_id")):
-        found.setdefault(each.trace_id, []).append(each)
-    return found
-
-
-def _pending(answer: CanaryAnswer, by: JudgedEvaluator) -> Evaluation:
-    return Evaluation(
+def _answer(by: JudgedEvaluator, given: Evaluation, at: int) -> CanaryAnswer:
+    """Return what was given at that time (ns)."""
+    value = given.outcome.value if isinstance(given.outcome, Score) else None
+    return CanaryAnswer(
+        trace_id=given.subject_id,
         name=by.name,
         version=by.version,
-        method=Method.LLM,
-        subject=Subject.TRACE,
-        subject_id=answer.trace_id,
-        revision=answer.revision,
-        outcome=Unscored(status=Status.PENDING, reason="asked again, to see whether the judge drifts"),
-        threshold=by.threshold,
-        session_id=answer.session_id,
-        trace_id=answer.trace_id,
-        span_id=None,
-        agent=None,
-        service=None,
-        service_version=None,
         model=by.model,
-        evaluated_at=answer.last_at,
+        threshold=by.threshold,
+        first=value,
+        first_at=at,
+        last=value,
+        last_at=at,
+        reason=given.outcome.reason,
     )

@@ -5,10 +5,10 @@ sampling error of the difference between correlated proportions"), and the sign 
 smaller p-value counts, twice, as there are two (Bonferroni).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from scipy.stats import binomtest
 
@@ -25,53 +25,71 @@ _SAME: Final = 1e-9
 def find_drifts(answers: Sequence[CanaryAnswer]) -> tuple[Drift, ...]:
     """Compare the newest answers of each evaluator with those before, by name."""
     newest = max((each.last_at for each in answers), default=0)
-    by_trace = sorted(answers, key=attrgetter("name", "trace_id", "last_at"))
+    by_time = sorted(answers, key=attrgetter("name", "last_at"))
     found = []
-    for name, of_name in groupby(by_trace, key=attrgetter("name")):
-        pairs, now = [], None
-        for _, of_trace in groupby(of_name, key=attrgetter("trace_id")):
-            *earlier, last = of_trace
-            if now is None or last.last_at > now.last_at:
-                now = last
-            pair = _pair(last, earlier)
-            if pair is not None and last.last_at > newest - TOGETHER:
-                pairs.append(pair)
-        if now is not None:
-            found.append(_drift(name, now, pairs))
+    for name, of_name in groupby(by_time, key=attrgetter("name")):
+        of_traces: dict[str, list[CanaryAnswer]] = {}
+        for each in of_name:
+            of_traces.setdefault(each.trace_id, []).append(each)
+        now = max((each[-1] for each in of_traces.values()), key=attrgetter("last_at"))
+        recent = [each for each in of_traces.values() if each[-1].last_at > newest - TOGETHER]
+        pairs = [pair for each in recent if _way(each[-1]) == _way(now) and (pair := _pair(each)) is not None]
+        found.append(_drift(name, now, _alike(pairs)))
     return tuple(found)
 
 
-def _pair(last: CanaryAnswer, earlier: Sequence[CanaryAnswer]) -> tuple[CanaryAnswer, float, float, str] | None:
-    """Return the newest score with the one to compare it with, and how that was asked for.
+class _Pair(NamedTuple):
+    """An answer of now with the score `before`, which was asked for in the way of `was`."""
+
+    now: CanaryAnswer
+    after: float
+    before: float
+    was: CanaryAnswer
+
+
+def _pair(answers: Sequence[CanaryAnswer]) -> _Pair | None:
+    """Return the newest answer on a trace with what to compare it with.
 
     That is the first one that was asked for in the same way; for the first after a change, the last one before it.
     """
+    *earlier, last = answers
     if last.first_at < last.last_at:
         before, was = last.first, last
     elif earlier:
         before, was = earlier[-1].last, earlier[-1]
     else:
         return None
-    if before is None or last.last is None:
-        return None
-    return last, before, last.last, f"{was.model}, version {was.version}"
+    return None if before is None or last.last is None else _Pair(last, last.last, before, was)
 
 
-def _drift(name: str, now: CanaryAnswer, pairs: Sequence[tuple[CanaryAnswer, float, float, str]]) -> Drift:
-    higher = sum(after > before + _SAME for _, before, after, _ in pairs)
-    lower = sum(after < before - _SAME for _, before, after, _ in pairs)
+def _alike(pairs: Sequence[_Pair]) -> list[_Pair]:
+    """Return the pairs of which both answers were asked for in one way. Where there are none yet, those that a change
+    of the question or the model divides, and those before it were asked for in one way: the newest."""
+    if not pairs:
+        return []
+    was = max(pairs, key=lambda each: (_way(each.was) == _way(each.now), each.was.last_at)).was
+    return [each for each in pairs if _way(each.was) == _way(was)]
+
+
+def _way(answer: CanaryAnswer) -> tuple[str, str]:
+    return answer.version, answer.model
+
+
+def _drift(name: str, now: CanaryAnswer, pairs: Sequence[_Pair]) -> Drift:
+    higher = sum(each.after > each.before + _SAME for each in pairs)
+    lower = sum(each.after < each.before - _SAME for each in pairs)
     flips = [
-        Flip(trace_id=each.trace_id, before=before, after=after, reason=each.reason)
-        for each, before, after, _ in pairs
-        if (before >= each.threshold) != (after >= each.threshold)
+        Flip(trace_id=each.now.trace_id, before=each.before, after=each.after, reason=each.now.reason)
+        for each in pairs
+        if (each.before >= each.now.threshold) != (each.after >= each.now.threshold)
     ]
     better = sum(flip.after > flip.before for flip in flips)
-    p_value = min(1.0, 2 * min(_two_sided(better, len(flips) - better), _two_sided(higher, lower))) if pairs else None
+    p_value = min(1.0, 2 * min(two_sided(better, len(flips) - better), two_sided(higher, lower))) if pairs else None
     return Drift(
         name=name,
         version=now.version,
         model=now.model,
-        was=", ".join(_distinct(was for *_, was in pairs)),
+        was=f"{pairs[0].was.model}, version {pairs[0].was.version}" if pairs else "",
         traces=len(pairs),
         higher=higher,
         lower=lower,
@@ -81,9 +99,6 @@ def _drift(name: str, now: CanaryAnswer, pairs: Sequence[tuple[CanaryAnswer, flo
     )
 
 
-def _two_sided(one: int, other: int) -> float:
+def two_sided(one: int, other: int) -> float:
+    """Return the chance that pairs which differ are divided so or more unevenly, were both directions as likely."""
     return float(binomtest(one, one + other).pvalue) if one + other else 1.0
-
-
-def _distinct(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(texts))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from agenteval_collector.judge.client.ports import Spending
-from agenteval_collector.model.drift import CanaryAnswer
+from agenteval_collector.model.drift import Canary, CanaryAnswer
 from agenteval_collector.model.judging import Exchange, Judgement, Spend
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, Score
@@ -98,17 +98,23 @@ class CanaryStore(Protocol):
     """The store of canaries and of what the judge said of them. A canary has answers; each is kept by trace, evaluator,
     version and model. Raises Unavailable."""
 
-    def canaries(self) -> list[CanaryAnswer]:
-        """Return all answers on the traces that are canaries now."""
+    def canaries(self) -> list[Canary]:
+        """Return all canaries, by trace id."""
+
+    def add_canary(self, canary: Canary, frozen: bytes, answers: Iterable[CanaryAnswer]) -> None:
+        """Keep a canary with its frozen trace, and the answers that it has."""
+
+    def frozen(self, trace_id: str) -> bytes | None:
+        """Return the frozen trace of a canary; None where it is none any more."""
+
+    def drop_canary(self, trace_id: str) -> None:
+        """Forget a canary with its frozen trace; its answers stay."""
 
     def answers(self) -> list[CanaryAnswer]:
         """Return all answers, those on traces that were canaries included."""
 
     def keep_answers(self, answers: Iterable[CanaryAnswer]) -> None:
         """Keep these as the newest; the first ones stay."""
-
-    def drop_canary(self, trace_id: str) -> None:
-        """Mark that a trace is no canary any more."""
 
     def forget_answers(self, *, before: int) -> None:
         """Forget the answers of which the newest is older than that time (ns)."""

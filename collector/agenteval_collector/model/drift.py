@@ -4,6 +4,16 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Canary:
+    """A trace that the judge is asked about again and again, since `chosen_at` (ns)."""
+
+    trace_id: str
+    session_id: str
+    revision: int
+    chosen_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryAnswer:
     """The scores of one evaluator, asked in one way (`version` of the question, `model`), for a canary.
 
@@ -12,8 +22,6 @@ class CanaryAnswer:
     """
 
     trace_id: str
-    session_id: str
-    revision: int
     name: str
     version: str
     model: str
@@ -37,7 +45,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """The newest answers of one evaluator beside earlier ones on the same traces; `was` is how those were asked for.
+    """The newest answers of one evaluator beside earlier ones on the same traces, all asked for in one way, `was`.
 
     `higher` and `lower` count changed scores. `p_value` is None where nothing was asked again yet.
     """

@@ -207,19 +207,26 @@ judge_exchanges = _table(
     Index("judge_exchanges_by_age", "tenant", "asked_at"),
 )
 
-# Of an evaluator and a way to ask it: the first answer on a trace stays beside the newest.
 judge_canaries = _table(
     "judge_canaries",
-    "trace_id name version model",
-    *_required(String, "trace_id name version model session_id"),
+    "trace_id",
+    *_required(String, "trace_id session_id"),
     *_required(Integer, "revision"),
+    *_required(BigInteger, "chosen_at"),
+    Column("frozen", LargeBinary, nullable=False, comment="recorded content: the trace as the judge is shown it"),
+)
+
+# Of an evaluator and a way to ask it: the first answer on a trace stays beside the newest, and after the canary.
+canary_answers = _table(
+    "canary_answers",
+    "trace_id name version model",
+    *_required(String, "trace_id name version model"),
     *_required(Float, "threshold"),
     *_optional(Float, "first", KEEP),
     *_required(BigInteger, "first_at", KEEP),
     *_optional(Float, "last"),
     *_required(BigInteger, "last_at"),
     *_required(Text, "reason"),
-    Column("gone", Boolean, nullable=False, comment="whether the trace is no canary any more", info=OR),
 )
 
 labels = _table(

@@ -36,6 +36,7 @@ from agenteval_collector.stores.finding_rows import worst
 from agenteval_collector.stores.findings import FindingStore, count_findings, refresh_sessions, write_findings
 from agenteval_collector.stores.goals import read_gone_on, read_session_revision, read_without_goal
 from agenteval_collector.stores.habits import HabitStore
+from agenteval_collector.stores.judged import JudgedStore
 from agenteval_collector.stores.judging import (
     JudgeLedgerStore,
     forget_exchanges,
@@ -63,7 +64,6 @@ from agenteval_collector.stores.session_counts import count_sessions
 from agenteval_collector.stores.session_turns import SessionTurns
 from agenteval_collector.stores.snapshot import Snapshot
 from agenteval_collector.stores.trace_json import finished_turns, revision_json, says_the_same
-from agenteval_collector.stores.unjudged import UnjudgedStore
 from agenteval_collector.stores.versions import VersionSnapshot
 from otel_agenteval.finding import Severity
 from otel_agenteval.metrics import SIGNAL_NAMES
@@ -110,7 +110,7 @@ class Store:
         self.conversations = ConversationStore(self._pipeline)
         self.turns = SessionTurns(self._pipeline)
         self.versions = Snapshots(self.outside, VersionSnapshot)
-        self.unjudged = UnjudgedStore(self.outside)
+        self.judged = JudgedStore(self.outside)
         self.snapshot = Snapshots(self.outside, Snapshot).snapshot
         """Look at everything that is known, as it is at one moment; for queries from outside, from any thread."""
         self.runs = RunStore(self.outside, lambda: self.writes)

@@ -31,6 +31,7 @@ from agenteval_collector.wiring.emission import (
 )
 from agenteval_collector.wiring.judge import (
     NoJudgeStage,
+    canary_loader,
     judge_models,
     make_canaries,
     make_judge_stage,
@@ -92,7 +93,8 @@ class Collector:
             settings, store, clock, self._telemetry, make_judging(settings, store, self._telemetry), self.storage
         )
         self._inbox = EvaluationInbox()
-        self._canaries = make_canaries(settings, store, self._inbox, clock)
+        self._load = trace_loader(self.storage, store.turns, self._core.read)
+        self._canaries = make_canaries(settings, store, self._load, self._inbox, clock)
         self.judge = self._make_judge() if settings.judge.on else NoJudgeStage()
         self._progress = Progress(self.open_spans)
         self.evaluation = EvaluationStage(
@@ -114,7 +116,7 @@ class Collector:
             storage.store.ledger,
             self._clock,
             instruments,
-            load=trace_loader(storage, storage.store.turns, self._core.read),
+            load=canary_loader(storage.store, self._load),
             evaluation=self._canaries,
             capacity=settings.judge.backlog,
             rechecks=self._canaries.due,

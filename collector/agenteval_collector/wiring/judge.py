@@ -18,16 +18,18 @@ from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.judge.canaries import Canaries
 from agenteval_collector.judge.client.ports import OPENAI, Judge
 from agenteval_collector.judge.escalation import Escalation
+from agenteval_collector.judge.frozen import freeze, thaw
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
 from agenteval_collector.judge.ports import JudgementTaker, JudgeTelemetry, LedgerStore
+from agenteval_collector.judge.prompt.fitting import Redact
 from agenteval_collector.judge.questions import goal
 from agenteval_collector.judge.questions.rubric import rubric_version
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.judge.referrals import JudgedEvaluator, NoJudge, Referrals
 from agenteval_collector.model.counters import Telemetry
-from agenteval_collector.model.judging import GOAL_SUCCESS, JudgeJob
+from agenteval_collector.model.judging import GOAL_SUCCESS, Exchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores import SessionTurns, Store
 from otel_agenteval.model import Json, Trace
@@ -54,9 +56,17 @@ class NoJudgeStage:
     def drain(self, progress: Callable[[int], None]) -> None: ...
 
 
+class NoJudgeTelemetry:
+    """Counts nothing, where nothing is exported."""
+
+    def asked(self, exchange: Exchange, error_type: str | None) -> None: ...
+    def requested(self, model: str, error_type: str | None) -> None: ...
+    def no_room(self) -> None: ...
+
+
 def make_judging(settings: Settings, store: Store, telemetry: Telemetry) -> Judging:
     """Make what decides which outcomes are left to the judge; without a judge, none is."""
-    evaluators, config = _evaluators(settings), settings.judge
+    evaluators, config = judged_evaluators(settings), settings.judge
     if not config.on:
         return NoJudge(evaluators)
     return Referrals(evaluators, config.sample, Escalation(config.escalate, telemetry), store.parts, _goal(settings))
@@ -106,9 +116,29 @@ def make_judge_stage(
     )
 
 
-def make_canaries(settings: Settings, store: Store, evaluation: JudgementTaker, clock: Clock) -> Canaries:
-    """Make what has the judge asked again; judgements of other traces go on to `evaluation`."""
-    return Canaries(store.canaries, _evaluators(settings), evaluation, clock, wanted=settings.judge.canaries)
+def make_canaries(settings: Settings, store: Store, load: Load, evaluation: JudgementTaker, clock: Clock) -> Canaries:
+    """Make what has the judge asked again; judgements of other traces go on to `evaluation`. `load` reads a trace from
+    its spans, to be frozen."""
+    config = settings.judge
+
+    def freeze_trace(job: JudgeJob) -> bytes | None:
+        trace = load(job)
+        return None if trace is None else freeze(trace, config.trace_tokens, _redactor(config)())
+
+    wanted = config.canaries
+    return Canaries(store.canaries, judged_evaluators(settings), evaluation, freeze_trace, clock, wanted=wanted)
+
+
+def canary_loader(store: Store, load: Load) -> Load:
+    """Make a reader that takes what is asked about again from the canaries, and all else by `load`."""
+
+    def load_or_thaw(job: JudgeJob) -> Trace | None:
+        if not job.recheck:
+            return load(job)
+        frozen = store.canaries.frozen(job.trace_id)
+        return None if frozen is None else thaw(frozen)
+
+    return load_or_thaw
 
 
 def _panel(settings: Settings) -> Panel:
@@ -122,8 +152,12 @@ def _panel(settings: Settings) -> Panel:
         band=config.band,
         rubrics=config.rubrics,
         constraints=settings.reliability.safety.constraints,
-        redactor=(lambda: Redactor().redact) if config.redact else (lambda: _as_it_is),
+        redactor=_redactor(config),
     )
+
+
+def _redactor(config: JudgeConfig) -> Callable[[], Redact]:
+    return (lambda: Redactor().redact) if config.redact else (lambda: _as_it_is)
 
 
 def _judge(config: JudgeConfig, clock: Clock, telemetry: JudgeTelemetry) -> Judge:
@@ -176,10 +210,10 @@ def _goal(settings: Settings) -> JudgedEvaluator | None:
 def _judged(settings: Settings) -> Sequence[JudgedEvaluator]:
     """List the judged evaluators of traces and sessions that are on."""
     of_sessions = _goal(settings)
-    return [*_evaluators(settings), *([of_sessions] if of_sessions else [])]
+    return [*judged_evaluators(settings), *([of_sessions] if of_sessions else [])]
 
 
-def _evaluators(settings: Settings) -> Sequence[JudgedEvaluator]:
+def judged_evaluators(settings: Settings) -> Sequence[JudgedEvaluator]:
     """List the judged evaluators that are on, and the rubrics."""
     configured = settings.evaluators
 

@@ -12,11 +12,16 @@ from agenteval_collector.evaluation import EvaluationInbox, EvaluationStage
 from agenteval_collector.judge.queue.stage import JudgeStage
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import NoTelemetry
-from agenteval_collector.model.judging import Exchange
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores import Store
-from agenteval_collector.wiring.judge import NoJudgeStage, make_judge_stage, make_judging, trace_loader
+from agenteval_collector.wiring.judge import (
+    NoJudgeStage,
+    NoJudgeTelemetry,
+    make_judge_stage,
+    make_judging,
+    trace_loader,
+)
 from agenteval_collector.wiring.ports import ExpectedTools, ReplayProgress
 from agenteval_collector.wiring.scoring import EvaluationCore, reliability_reports
 
@@ -107,7 +112,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
             self._settings,
             self.store.ledger,
             self._clock,
-            _NoJudgeTelemetry(),
+            NoJudgeTelemetry(),
             load=trace_loader(self, self.store.turns, self._core.read),
             evaluation=self._inbox,
             # A batch may take up earlier traces of its sessions.
@@ -134,9 +139,3 @@ class _Nobody:
     def take_news(self, news: News) -> None: ...
 
     def take_scored(self, trace_id: str, revision: int) -> None: ...
-
-
-class _NoJudgeTelemetry:
-    def asked(self, exchange: Exchange, error_type: str | None) -> None: ...
-    def requested(self, model: str, error_type: str | None) -> None: ...
-    def no_room(self) -> None: ...

@@ -44,11 +44,11 @@ class StoredReports:
         if not self._judged:
             raise InvalidRequest(NO_JUDGE)
         limit = MOST_AGAIN + 1
-        unjudged = self._store.unjudged
+        judged = self._store.judged
         if trace_ids or session_ids:
-            found = unjudged.of(trace_ids, session_ids, limit)
+            found = judged.left_out(trace_ids, session_ids, limit)
         else:
-            found = unjudged.failed_since(failed_since, limit)
+            found = judged.failed_since(failed_since, limit)
         try:
             count = self._evaluation.judge_again(found[:MOST_AGAIN]).result(AGAIN_WITHIN)
         except TimeoutError as error:

@@ -15,9 +15,13 @@ from agenteval_collector.stores import TENANT, Store
 class Storage:
     """Both files, open, in a folder that belongs to this process until the shutdown."""
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
-        """Raises ConfigError where the folder cannot be used, PermanentError where the data is not ours."""
-        self._lock = _lock(settings.data_dir)
+    def __init__(self, settings: Settings, clock: Clock, *, is_guest: bool = False) -> None:
+        """Raises ConfigError where the folder cannot be used, PermanentError where the data is not ours.
+
+        A guest has the files open beside the collector that the folder belongs to, if one runs: it reads, and adds to
+        the judge's ledger.
+        """
+        self._lock = _visit(settings.data_dir) if is_guest else _lock(settings.data_dir)
         try:
             self.store = Store(settings.data_dir / "agenteval.db", clock, retention=settings.log.retention)
             self.requests = RequestFile(settings.data_dir / "log.db")
@@ -42,6 +46,17 @@ class Storage:
         self.requests.shutdown()
         self.store.shutdown()
         self._lock.close()
+
+
+def _visit(data_dir: Path) -> IO[str]:
+    """Open the lock of a folder that a collector has used, without taking it."""
+    try:
+        return (data_dir / "lock").open()
+    except OSError as error:
+        raise ConfigError(
+            f"data_dir: no collector has kept anything in {data_dir} ({error.strerror}); give the collector's settings "
+            "(--config, --data-dir)"
+        ) from error
 
 
 def _lock(data_dir: Path) -> IO[str]:

@@ -139,7 +139,7 @@ class World:
     def outcomes(self) -> list[Any]:
         store = Store(self.folder / "agenteval.db", SystemClock())
         try:
-            return store.judged(1000)
+            return store.judged.scored(1000)
         finally:
             store.shutdown()
 

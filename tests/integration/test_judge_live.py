@@ -287,7 +287,7 @@ def test_what_was_left_out_is_judged_by_its_id(tmp_path: Path, config: dict[str,
     [
         pytest.param(("--failed",), "this collector has no judge", id="no judge"),
         pytest.param((hex_id(1), "--json"), "--json is for the judge's drift", id="json of nothing"),
-        pytest.param((hex_id(1), "--failed"), "give the ids of traces, --failed, or --check", id="both"),
+        pytest.param((hex_id(1), "--failed"), "give the ids of traces or sessions, --failed, or --check", id="both"),
         pytest.param(("12",), "trace_id is '12', not 32 hexadecimal digits", id="no trace id"),
         pytest.param(("--failed", "--since", "yesterday"), "--since is 'yesterday', not a time", id="no time"),
     ],

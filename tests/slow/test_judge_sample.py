@@ -30,7 +30,7 @@ from tests.support.resending import Resent, resent
 from tests.support.running_collector import RunningCollector
 from tests.support.truth import recordings
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 SHARED = Path(os.environ.get("AGENTEVAL_SHARED") or Path(__file__).parents[3] / "shared")
 RECORDED = SHARED / "taubench" / "gpt-4o-airline-tasks-00-24.json"

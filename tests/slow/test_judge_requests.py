@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
 from agenteval_collector.judge.panel import REQUESTS
 
 from tests.support.judge.judge_server import JudgeServer
 from tests.support.resending import resent
 from tests.support.running_collector import RunningCollector
 from tests.support.truth import recordings
+
+pytestmark = pytest.mark.slow
 
 
 def test_no_trace_takes_more_than_five_requests_where_every_score_is_near_its_threshold(tmp_path: Path) -> None:

@@ -197,6 +197,15 @@ def test_metrics_are_what_the_exporter_gives(url: str) -> None:
     assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
 
 
+@pytest.mark.parametrize(("asked", "told"), [("gzip", "gzip"), ("identity", None)])
+def test_metrics_are_compressed_for_a_scraper_that_takes_that(asked: str, told: str | None) -> None:
+    page = b"up 1\n" * 1000
+    with serve(app(travel_agent(), metrics=lambda: (page, "text/plain"))) as url:
+        response = httpx.get(f"{url}/metrics", headers={"Accept-Encoding": asked})
+    assert response.content == page
+    assert response.headers.get("content-encoding") == told
+
+
 def test_it_is_healthy_at_once_and_ready_when_told() -> None:
     troubles = ["the log is held up: the disk is full"]
     with serve(app(MemoryQueries(), health=lambda: troubles[0] if troubles else None)) as url:

@@ -19,6 +19,7 @@ from agenteval_collector.model.judging import GOAL_SUCCESS, Judgement, job_of
 from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.offline.recordings import read_recording
 from agenteval_collector.offline.replay import replay
+from agenteval_collector.problems import ProblemKey
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.web.app import make_app
 from jsonschema import Draft202012Validator, ValidationError
@@ -38,9 +39,13 @@ from tests.support.web_server import serve
 
 RUNS = 32
 TRACE = trace_id(1).hex()
+PROBLEM = ProblemKey("planner", "task_completion", None, "").problem_id
 QUERIES = (
     f"/api/v1/traces/{TRACE}",
     f"/api/v1/traces/{TRACE}/judgements",
+    "/api/v1/problems",
+    "/api/v1/problems?agent=nobody",
+    f"/api/v1/problems/{PROBLEM}",
     "/api/v1/sessions",
     "/api/v1/sessions?agent=planner&order=attention",
     "/api/v1/sessions?agent=nobody",
@@ -61,6 +66,9 @@ REFUSED = (
     "/api/v1/traces/x",
     f"/api/v1/traces/{'0' * 32}",
     "/api/v1/sessions?limit=none",
+    "/api/v1/problems?state=odd",
+    "/api/v1/problems/x",
+    f"/api/v1/problems/{'0' * 16}",
     "/api/v1/reliability/comparison",
 )
 
@@ -120,7 +128,12 @@ def described(path: str, status: str = "200") -> Draft202012Validator:
 
 def template_of(query: str) -> str:
     """The described path that a query asks for."""
-    path = query.partition("?")[0].replace(TRACE, "{trace_id}").replace("/s1", "/{session_id}")
+    path = (
+        query.partition("?")[0]
+        .replace(TRACE, "{trace_id}")
+        .replace("/s1", "/{session_id}")
+        .replace(PROBLEM, "{problem_id}")
+    )
     assert path in description()["paths"]
     return path
 
@@ -142,6 +155,9 @@ def test_an_answer_has_the_shape_that_is_described(url: str, query: str) -> None
         ("/api/v1/judgements?session_id=s1", "GetJudgements", pb.GetJudgementsRequest(session_id="s1")),
         ("/api/v1/sessions/s1", "GetSession", pb.GetSessionRequest(session_id="s1")),
         ("/api/v1/sessions?agent=planner", "ListSessions", pb.ListSessionsRequest(agent="planner")),
+        ("/api/v1/problems", "ListProblems", pb.ListProblemsRequest()),
+        ("/api/v1/problems?limit=1&state=new", "ListProblems", pb.ListProblemsRequest(limit=1, state="new")),
+        (f"/api/v1/problems/{PROBLEM}", "GetProblem", pb.GetProblemRequest(problem_id=PROBLEM)),
         ("/api/v1/agreement", "GetAgreement", pb.GetAgreementRequest()),
         ("/api/v1/agreement?name=nothing", "GetAgreement", pb.GetAgreementRequest(name="nothing")),
         ("/api/v1/judge", "GetDrift", pb.GetDriftRequest()),

@@ -26,6 +26,7 @@ from tests.support.eventually import eventually
 from tests.support.findings import loop_found
 from tests.support.looping import tool_span
 from tests.support.otlp import traces
+from tests.support.rendering import rendered
 
 
 class Backend:
@@ -191,7 +192,7 @@ def test_the_environment_of_the_agents_has_no_effect(backend: Backend, monkeypat
 
     telemetry = output(PushTarget(endpoint=backend.endpoint))
     emit(telemetry)
-    page = telemetry.render()[0].decode()
+    page = rendered(telemetry)
     telemetry.shutdown(timeout=10)
 
     assert {name: os.environ.get(name) for name in hostile} == hostile, "other libraries still see theirs"
@@ -255,7 +256,7 @@ def test_the_event_of_a_loop_survives_a_kill_before_it_was_taken_and_leaves_once
 def test_delivered_events_leave_the_queue(backend: Backend) -> None:
     telemetry = output(PushTarget(endpoint=backend.endpoint))
     emit(telemetry, 1000)
-    eventually(lambda: '_queue_size{agenteval_queue="events"} 0.0' in telemetry.render()[0].decode())
+    eventually(lambda: '_queue_size{agenteval_queue="events"} 0.0' in rendered(telemetry))
     telemetry.shutdown(timeout=10)
 
 
@@ -277,7 +278,7 @@ def test_a_backend_that_is_down_blocks_nothing_and_is_counted() -> None:
     assert time.monotonic() - started < 5
 
     def failed_signals() -> bool:
-        page = telemetry.render()[0].decode()
+        page = rendered(telemetry)
         failures = re.findall(r'push_failures_total{agenteval_signal="(\w+)"} (\d+)', page)
         return {signal for signal, count in failures if int(count) > 0} == {"metrics", "logs"}
 
@@ -290,7 +291,7 @@ def test_a_backend_that_hangs_loses_events_past_the_bound_and_ends_in_time(backe
     backend.answers.clear()
     telemetry = output(PushTarget(endpoint=backend.endpoint, timeout=60))
     emit(telemetry, 9000)
-    page = telemetry.render()[0].decode()
+    page = rendered(telemetry)
     assert 'agenteval_collector_queue_dropped_total{agenteval_queue="events"} 808.0' in page
     assert 'agenteval_collector_queue_size{agenteval_queue="events"} 8192.0' in page
     started = time.monotonic()

@@ -10,11 +10,14 @@ from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.model.regressions import Regression
 from agenteval_collector.model.sessions import SessionLevel
+from agenteval_collector.problems import ProblemState
+from agenteval_collector.problems.problem import ProblemCount
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Severity
-from tests.support.findings import finding, loop_found
+from tests.support.findings import loop_found
 from tests.support.prometheus import CONFIGURATION
+from tests.support.rendering import rendered
 from tests.support.sessions import Sessions, level
 
 RULES = CONFIGURATION / "agenteval.rules.yml"
@@ -46,7 +49,7 @@ def scraped(*levels: SessionLevel) -> list[tuple[str, float]]:
     """The session gauges as the collector shows them, each a series in Prometheus' notation and its value."""
     telemetry = TelemetryOutput(version="1", instance_id="i")
     telemetry.evaluations.observe_sessions(Sessions(*levels))
-    return series_of(telemetry.render()[0].decode(), "agenteval_sessions")
+    return series_of(rendered(telemetry), "agenteval_sessions")
 
 
 def run_rule(directory: Path, levels: tuple[SessionLevel, ...], at: str, expected: list[dict[str, Any]]) -> None:
@@ -186,61 +189,55 @@ BEGINNINGS = [
 def test_the_rule_tells_of_loops(tmp_path: Path, values: str, at: str, up: str, fires: bool) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i")
     telemetry.findings.take_news(News(counted=[loop_found()]))
-    [(series, _)] = series_of(telemetry.render()[0].decode(), "agenteval_loops")
+    [(series, _)] = series_of(rendered(telemetry), "agenteval_loops")
     alert = alert_of("AgentLoops", {**WHOSE, "agenteval_loop_kind": "identical_call"})
     run_counters(tmp_path, "AgentLoops", {series: values}, at, [alert] if fires else [], up)
 
 
-def found_series(**changes: Any) -> str:
+def problem_series(state: str = "new", severity: Severity = Severity.ERROR) -> str:
     telemetry = TelemetryOutput(version="1", instance_id="i")
-    told = {"kind": "turn_failed", "severity": Severity.ERROR, **changes}
-    telemetry.findings.take_news(News(counted=[finding(**told)]))
-    [(series, _)] = series_of(telemetry.render()[0].decode(), "agenteval_findings")
+    telemetry.observe_problems(lambda: [ProblemCount(ProblemState(state), severity, "planner", 1)])
+    found = series_of(rendered(telemetry), "agenteval_problems")
+    [series] = [series for series, _ in found if f'problem_state="{state}"' in series]
     return series
 
 
 @pytest.mark.parametrize(
-    ("values", "at", "up", "fires"),
+    ("values", "at", "up", "state", "fires"),
     [
-        *BEGINNINGS,
-        pytest.param("1x19 2x400", "5m", "1x400", False, id="a further one is nothing new"),
+        pytest.param("0x79 1x400", "21m", "1x400", "new", True, id="a first one of an agent that had others"),
+        pytest.param("_x79 1x400", "21m", "1x400", "new", True, id="the first one of an agent"),
+        pytest.param("0x79 1x400", "21m", "1x400", "regressed", True, id="one that came back"),
+        pytest.param("1x79 2x400", "21m", "1x400", "new", True, id="a further one"),
+        pytest.param("0x79 1x400", "21m", "1x400", "ongoing", False, id="one that is known"),
+        pytest.param("0x79 1x400", "21m", "1x400", "muted", False, id="one that is muted"),
+        pytest.param("0x79 1x400", "35m", "1x400", "new", False, id="long ago"),
+        pytest.param("2x79 1x400", "21m", "1x400", "new", False, id="fewer than before"),
+        pytest.param("3x400", "1m", "1x400", "new", False, id="a Prometheus that begins to scrape"),
+        pytest.param("_x79 3x400", "21m", "0x79 1x400", "new", False, id="a collector that comes back"),
     ],
 )
-def test_the_rule_tells_of_an_error_that_is_new(tmp_path: Path, values: str, at: str, up: str, fires: bool) -> None:
-    about = {**WHOSE, "agenteval_finding_kind": "turn_failed", "agenteval_finding_severity": "error"}
-    alert = alert_of("AgentNewError", about)
-    run_counters(tmp_path, "AgentNewError", {found_series(): values}, at, [alert] if fires else [], up)
-
-
-@pytest.mark.parametrize(
-    ("before", "changes", "fires"),
-    [
-        pytest.param("1x400", {"service_version": "1.1.0"}, False, id="another version had it"),
-        pytest.param("1x400", {"kind": "no_answer"}, True, id="the agent had another kind of error"),
-        pytest.param("1x400", {"agent": "writer"}, True, id="another agent had it"),
-        pytest.param("_x58 1x400", {"service_version": "1.1.0"}, True, id="another version has it since now"),
-    ],
-)
-def test_an_error_is_new_that_the_agent_did_not_have(
-    tmp_path: Path, before: str, changes: dict[str, Any], fires: bool
+def test_the_rule_tells_of_problems_that_are_new_or_come_back(
+    tmp_path: Path, values: str, at: str, up: str, state: str, fires: bool
 ) -> None:
-    about = {**WHOSE, "agenteval_finding_kind": "turn_failed", "agenteval_finding_severity": "error"}
-    expected = [alert_of("AgentNewError", about)] if fires else []
-    if before != "1x400":
-        expected.append(alert_of("AgentNewError", {**about, "service_version": "1.1.0"}))
-    counters = {found_series(**changes): before, found_series(): "_x59 1x400"}
-    run_counters(tmp_path, "AgentNewError", counters, "15m", expected)
+    about = {
+        "gen_ai_agent_name": "planner",
+        "agenteval_problem_state": state,
+        "agenteval_problem_severity": "error",
+    }
+    expected = [alert_of("AgentProblem", about)] if fires else []
+    run_counters(tmp_path, "AgentProblem", {problem_series(state): values}, at, expected, up)
 
 
-def test_a_warning_is_no_new_error(tmp_path: Path) -> None:
-    series = found_series(kind="tool_failed", severity=Severity.WARNING)
-    run_counters(tmp_path, "AgentNewError", {series: "_x19 1x400"}, "5m", [])
+def test_a_warning_is_no_problem_to_be_alerted_of(tmp_path: Path) -> None:
+    series = problem_series(severity=Severity.WARNING)
+    run_counters(tmp_path, "AgentProblem", {series: "0x79 1x400"}, "21m", [])
 
 
 def trace_series(severity: Severity | None) -> str:
     telemetry = TelemetryOutput(version="1", instance_id="i")
     telemetry.findings.take_news(News(traces=[WorstFinding(severity, "planner", "shop", "1.2.0")]))
-    [(series, _)] = series_of(telemetry.render()[0].decode(), "agenteval_traces")
+    [(series, _)] = series_of(rendered(telemetry), "agenteval_traces")
     return series
 
 
@@ -277,7 +274,7 @@ class Worse:
 def test_the_rule_tells_of_a_version_that_is_worse(tmp_path: Path, evidence: str, fires: bool) -> None:
     telemetry = TelemetryOutput(version="1", instance_id="i")
     telemetry.versions.observe_regressions(Worse().figures)
-    [(series, _)] = series_of(telemetry.render()[0].decode(), "agenteval_regression")
+    [(series, _)] = series_of(rendered(telemetry), "agenteval_regression")
     about = {"gen_ai_agent_name": "planner", "service_version": "1.2.0", "gen_ai_evaluation_name": "task_completion"}
     alert = alert_of("AgentVersionWorse", about)
     said = alert["exp_annotations"]

@@ -22,6 +22,7 @@ from tests.integration.test_cli_read import agenteval
 from tests.support.evaluations import evaluation
 from tests.support.memory_queries import MemoryReports
 from tests.support.otlp import trace_id
+from tests.support.rendering import rendered
 from tests.support.scoring import Scoring
 from tests.support.web_server import serve
 
@@ -242,7 +243,7 @@ def test_gauges_show_rates_and_the_bounds_of_those_that_have_some(labelled: Scor
     output = TelemetryOutput(version="1", instance_id="i")
     try:
         output.versions.observe_pass_rates(labelled.queries.pass_rates.newest)
-        lines = output.render()[0].decode().splitlines()
+        lines = rendered(output).splitlines()
     finally:
         output.shutdown(1.0)
     series = dict(line.rsplit(" ", 1) for line in lines if line.startswith("agenteval_pass_rate"))

@@ -19,6 +19,7 @@ from otel_agenteval.proto.v1.evaluation_pb2 import EndSessionRequest
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.support.evaluations import evaluation
 from tests.support.otlp import START, trace_id, traces, turn
+from tests.support.rendering import rendered
 from tests.support.running_collector import RunningCollector
 from tests.support.scoring import Scoring, assembled
 
@@ -154,7 +155,7 @@ def test_the_gauge_names_the_evaluator_or_the_kind_the_agent_and_its_version(ses
     sessions.look()
     output = TelemetryOutput(version="1", instance_id="i")
     output.versions.observe_regressions(sessions.regressions.figures)
-    page = output.render()[0].decode()
+    page = rendered(output)
     output.shutdown(1.0)
     whose = f'gen_ai_agent_name="{AGENT}"'
     for about in ('gen_ai_evaluation_name="task_completion"', 'agenteval_finding_kind="turn_failed"'):

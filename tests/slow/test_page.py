@@ -17,6 +17,7 @@ from tests.support.memory_queries import (
     call,
     finding,
     outcome,
+    problem,
     session,
     trace,
     turn,
@@ -67,6 +68,10 @@ def url() -> Iterator[str]:
         queries.add(
             session(text, odd, outcomes=[outcome("agent_reliability", 0.3, text)], agent=text, services=[text]), odd
         )
+    queries.recurring = [
+        problem(text, problem_id=digit * 16, agent=text, tool=text, kind=text, versions={text: 3}, first_version=text)
+        for digit, text in (("a", ATTACK), ("f", LONG))
+    ]
     queries.judged = [HOSTILE_TRACE, "f" * 32]
     app: Any = server(queries)
     with serve(app) as url:
@@ -97,6 +102,10 @@ PATHS = [
     pytest.param(f"/review?skip={HOSTILE_TRACE}&by=ann", id="a review of very long words"),
     pytest.param(f"/review?skip={HOSTILE_TRACE},{'f' * 32}", id="a review at its end"),
     pytest.param(f"/review?agent={quote(ATTACK, safe='')}&by={LONG}", id="a review form that attacks"),
+    pytest.param("/problems", id="problems that attack"),
+    pytest.param(f"/problems?agent={quote(ATTACK, safe='')}&version={LONG}", id="a form of problems that attacks"),
+    pytest.param(f"/problems/{'a' * 16}", id="a problem that attacks"),
+    pytest.param(f"/problems/{'f' * 16}", id="a problem of very long words"),
     pytest.param("/nothing", id="an error"),
 ]
 

@@ -55,7 +55,7 @@ def test_what_goes_wrong_without_a_judge_is_told_of_the_agent_that_it_is_about(t
             return agents(name) == {BROKEN.agent, STUCK.agent}
 
         eventually(lambda: BROKEN.agent in agents("AgentTracesWithErrors"), within=60)
-        for name in ("AgentLoops", "AgentNewError"):
+        for name in ("AgentLoops", "AgentProblem"):
             eventually(partial(fires_for_both, name), within=60)
         said = {alert["annotations"]["summary"] for alert in firing(server, "AgentLoops")}
         assert f"Agent {STUCK.agent} ({STUCK.agent}) loops: repeated_answer" in said

@@ -21,6 +21,7 @@ from agenteval_collector.api.documents import (
     TraceDocument,
     TurnDocument,
 )
+from agenteval_collector.api.problem_documents import ProblemDocument
 from agenteval_collector.api.quality_documents import AgreementDocument, DrawDocument, QualityDocument
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.model.cursors import Page
@@ -28,6 +29,7 @@ from agenteval_collector.model.quality import Rated
 from agenteval_collector.model.reports import Label, Rejudging, RunReport
 from agenteval_collector.model.running import StartsReport
 from agenteval_collector.model.session_filter import EVERY_SESSION, Order, SessionFilter
+from agenteval_collector.problems.problem import EVERY_PROBLEM, ProblemFilter
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 from otel_agenteval.finding import Severity
@@ -50,6 +52,7 @@ class MemoryQueries(Queries):
         self.agreements: list[AgreementDocument] = []
         self.hit_rates: dict[str, HitRateDocument] = {}
         self.wanted: list[SessionFilter] = []
+        self.recurring: list[ProblemDocument] = []
         self.judged: list[str] = []
         """Traces whose task_completion was judged; they are drawn in this order."""
 
@@ -71,6 +74,14 @@ class MemoryQueries(Queries):
 
     def agreement(self, *, name: str | None = None) -> list[AgreementDocument]:
         return [item for item in self.agreements if name is None or item["name"] == name]
+
+    def problems(
+        self, wanted: ProblemFilter = EVERY_PROBLEM, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[ProblemDocument]:
+        return Page(items=self.recurring[:limit], next_cursor=None)
+
+    def problem(self, problem_id: str) -> ProblemDocument | None:
+        return next((each for each in self.recurring if each["problem_id"] == problem_id), None)
 
     def rated(self) -> list[Rated]:
         return [Rated(None, None, REVIEWED)] if self.judged else []
@@ -150,6 +161,9 @@ def _is_wanted(session: SessionDocument, wanted: SessionFilter) -> bool:
     )
 
 
+KNOWN_PROBLEM = "0123456789abcdef"
+
+
 class MemoryReports:
     """Keeps what was reported."""
 
@@ -157,6 +171,7 @@ class MemoryReports:
         self.runs: list[RunReport] = []
         self.ended: list[str] = []
         self.labels: list[Label] = []
+        self.marked: list[tuple[str, int | str | None, str | None]] = []
         self.again: list[tuple[tuple[str, ...], tuple[str, ...], int]] = []
         self.started: list[StartsReport] = []
 
@@ -173,6 +188,14 @@ class MemoryReports:
     def label(self, label: Label) -> None:
         self.labels.append(label)
 
+    def resolve_problem(self, problem_id: str, by: str | None) -> bool:
+        self.marked.append((problem_id, "resolved", by))
+        return problem_id == KNOWN_PROBLEM
+
+    def mute_problem(self, problem_id: str, until: int | None, by: str | None) -> bool:
+        self.marked.append((problem_id, until, by))
+        return problem_id == KNOWN_PROBLEM
+
     def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
         self.again.append((tuple(trace_ids), tuple(session_ids), failed_since))
         return Rejudging(traces=len(trace_ids) + len(session_ids), more=bool(failed_since))
@@ -187,6 +210,31 @@ def _list_item(session: SessionDocument) -> SessionItem:
 def at(seconds: float) -> str:
     """A time so many seconds after the first session began."""
     return (START + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+def problem(title: str, **changes: Any) -> ProblemDocument:
+    """A problem of an agent that fails since an hour, but for `changes`."""
+    document = {
+        "problem_id": KNOWN_PROBLEM,
+        "agent": "travel_agent",
+        "title": title,
+        "kind": "tool_failed",
+        "severity": "warning",
+        "tool": "search",
+        "state": "new",
+        "first_seen": at(0),
+        "last_seen": at(60),
+        "traces": 3,
+        "sessions": 2,
+        "versions": {"1.2.0": 3},
+        "first_version": "1.2.0",
+        "usd": 0.25,
+        "seconds": 12.0,
+        "trend": [0] * 21 + [1, 0, 2],
+        "examples": [GOOD_TRACE],
+        **dict.fromkeys(("resolved_at", "resolved_by", "muted_until", "muted_by")),
+    }
+    return cast("ProblemDocument", {**document, **changes})
 
 
 def call(

@@ -60,7 +60,10 @@ class RunningCollector:
         return LogsServiceStub(self.channel).Export(request, timeout=20)
 
     def get(self, path: str) -> Any:
-        """What the web port answers: decoded JSON for the API, else text; None for 404."""
+        """What the web port answers: decoded JSON for the API, else text; None for 404. Of /metrics the second scrape,
+        as the first shows each new counter as 0."""
+        if path == "/metrics":
+            urllib.request.urlopen(f"http://{self.addresses['web']}{path}", timeout=10).close()
         try:
             with urllib.request.urlopen(f"http://{self.addresses['web']}{path}", timeout=10) as answer:
                 body = answer.read()

@@ -4,6 +4,7 @@ from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.news import News
 
 from tests.support.evaluations import committed
+from tests.support.rendering import rendered
 
 
 class Recorder:
@@ -28,7 +29,7 @@ def test_a_failing_sink_does_not_stop_the_others_and_is_counted(caplog: pytest.L
     for _ in range(3):
         fanout.take_news(news)
     assert first.accepted == third.accepted == [news] * 3
-    page = telemetry.render()[0].decode()
+    page = rendered(telemetry)
     assert 'agenteval_collector_sink_failures_total{agenteval_sink="second"} 3.0' in page
     assert [record.getMessage() for record in caplog.records] == ["nothing reaches second any more"]
     assert "disk full" in caplog.text

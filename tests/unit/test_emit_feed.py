@@ -16,6 +16,7 @@ from otel_agenteval.finding import Finding, Mode
 from otel_agenteval.outcome import Evaluation, Failure, Method, Score, Subject
 from tests.support.evaluations import committed, evaluation
 from tests.support.findings import finding, loop_found
+from tests.support.rendering import rendered
 
 
 class Processes:
@@ -94,7 +95,7 @@ def test_a_slow_watcher_keeps_the_newest_and_is_told_how_many_it_lost(capacity: 
     expected: list[FeedItem] = [Lost(lost)] if lost else []
     assert read_all(slow) == expected + [evaluation(revision=n) for n in range(lost, sent)]
     total = f'agenteval_collector_queue_dropped_total{{agenteval_queue="watch"}} {float(lost)}'
-    assert (total in telemetry.render()[0].decode()) == (lost > 0)
+    assert (total in rendered(telemetry)) == (lost > 0)
 
 
 def test_a_waiting_watcher_is_woken_by_the_next_evaluation(feed: Feed) -> None:

@@ -13,6 +13,7 @@ from otel_agenteval.finding import Mode, Severity
 from otel_agenteval.outcome import Failure, Part, Score, Status, Subject, Unscored
 from tests.support.evaluations import committed
 from tests.support.findings import finding, loop_found
+from tests.support.rendering import rendered
 from tests.support.sessions import Sessions, level
 
 LOW = Score(value=0.2, reason="repeats itself")
@@ -24,10 +25,10 @@ def output(labels: IdentityLabels | None = None) -> TelemetryOutput:
 
 def samples(telemetry: TelemetryOutput, name: str) -> dict[tuple[tuple[str, str], ...], float]:
     """What Prometheus would read: value by sorted labels."""
-    page, _ = telemetry.render()
+    page = rendered(telemetry)
     return {
         tuple(sorted(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(page.decode())
+        for family in text_string_to_metric_families(page)
         for sample in family.samples
         if sample.name == name
     }
@@ -213,7 +214,7 @@ def test_the_sdk_never_merges_what_the_labels_let_through() -> None:
             ]
         )
     )
-    page = telemetry.render()[0].decode()
+    page = rendered(telemetry)
     series = [line for line in page.splitlines() if line.startswith("gen_ai_evaluation_score_count")]
     assert len(series) == 10 * 100 * 3, "more than the SDK's default limit of 2000"
     assert "otel_metric_overflow" not in page

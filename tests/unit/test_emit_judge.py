@@ -8,6 +8,8 @@ from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.judging import Exchange
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support.rendering import rendered
+
 EXCHANGE = Exchange(
     question="completion",
     version="1",
@@ -38,10 +40,10 @@ def output() -> TelemetryOutput:
 
 
 def samples(output: TelemetryOutput, name: str) -> Samples:
-    page, _ = output.render()
+    page = rendered(output)
     return {
         tuple(sorted(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(page.decode())
+        for family in text_string_to_metric_families(page)
         for sample in family.samples
         if sample.name == name
     }
@@ -54,7 +56,7 @@ def labels(**more: str) -> tuple[tuple[str, str], ...]:
 def test_a_reply_has_a_duration_tokens_and_a_price(output: TelemetryOutput) -> None:
     output.judge(["gpt-5.4"]).asked(EXCHANGE, None)
     assert samples(output, "gen_ai_evaluation_client_operation_duration_seconds_sum") == {labels(): 3.0}
-    assert samples(output, "gen_ai_client_token_usage_sum") == {
+    assert samples(output, "gen_ai_evaluation_client_usage_tokens_sum") == {
         labels(gen_ai_token_type="input"): 1000,
         labels(gen_ai_token_type="output"): 50,
     }
@@ -67,7 +69,7 @@ def test_an_error_has_its_type_and_no_tokens(output: TelemetryOutput) -> None:
     assert samples(output, "gen_ai_evaluation_client_operation_duration_seconds_count") == {
         labels(error_type="timeout"): 1
     }
-    assert not samples(output, "gen_ai_client_token_usage_sum")
+    assert not samples(output, "gen_ai_evaluation_client_usage_tokens_sum")
     assert not samples(output, "gen_ai_evaluation_client_usage_cost_total")
 
 
@@ -80,7 +82,7 @@ def test_a_malformed_reply_costs_as_much_as_a_good_one(output: TelemetryOutput) 
     ("name", "bounds"),
     [
         ("gen_ai_evaluation_client_operation_duration_seconds_bucket", DURATION_BOUNDS),
-        ("gen_ai_client_token_usage_bucket", TOKEN_BOUNDS),
+        ("gen_ai_evaluation_client_usage_tokens_bucket", TOKEN_BOUNDS),
     ],
 )
 def test_buckets_are_those_of_the_conventions(output: TelemetryOutput, name: str, bounds: tuple[float, ...]) -> None:

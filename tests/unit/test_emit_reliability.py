@@ -6,6 +6,8 @@ from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.runs import VersionFigures
 
+from tests.support.rendering import rendered
+
 
 def version(
     agent: str | None, name: str | None, runs: int = 4, figures: dict[str, float] | None = None
@@ -27,7 +29,7 @@ def page(runs: Runs, labels: IdentityLabels | None = None) -> list[str]:
     output = TelemetryOutput(version="1", instance_id="i", labels=labels)
     try:
         output.versions.observe_reliability(runs.figures)
-        text = output.render()[0].decode()
+        text = rendered(output)
     finally:
         output.shutdown(1.0)
     return sorted(line for line in text.splitlines() if line.startswith("agenteval_reliability"))

@@ -62,7 +62,7 @@ def test_a_finding_says_what_where_and_whose() -> None:
             tool="book",
             service="shop",
             service_version="2",
-            metadata={"told_by": "status"},
+            metadata={"told_by": "status", "shape": "full"},
             found_at=7,
         )
     ]
@@ -151,7 +151,7 @@ def test_a_call_that_failed_without_words_shows_its_result() -> None:
     failed = ToolCall(name="book", error="error", result={"success": False, "code": 12}, is_error_read=True)
     (finding,) = found(trace(turn("q", "a", failed)))
     assert finding.reason == 'book failed: {"code": 12, "success": false}'
-    assert finding.metadata == {"told_by": "result"}
+    assert finding.metadata == {"told_by": "result", "shape": '{"code": …, "success": false}'}
 
 
 @pytest.mark.parametrize(

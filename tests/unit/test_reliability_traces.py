@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.config import PriceConfig, SafetyConfig
+from agenteval_collector.model.prices import Prices
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.reliability import RunTraces
 from agenteval_collector.reliability.personal_data import not_said_before
@@ -13,7 +14,7 @@ from agenteval_collector.reliability.traces import MAX_ACTIONS, MAX_NAME
 from otel_agenteval.model import ModelCall, RunIdentity, RunOutcome, ToolCall, Trace, Turn, Usage
 
 SECOND = 10**9
-PRICES = {"gpt-4o": PriceConfig(input=2.0, output=10.0), "gpt-4o-mini": PriceConfig(input=0.1, output=0.4)}
+PRICES = Prices({"gpt-4o": PriceConfig(input=2.0, output=10.0), "gpt-4o-mini": PriceConfig(input=0.1, output=0.4)})
 SELLER = ToolCall(name="seller", result={"mail": "ann@example.org"})
 PAYER = ToolCall(name="payer", result="4111111111111111")
 
@@ -33,13 +34,13 @@ def turn(**facts: Any) -> Turn:
 
 
 def added(given: Trace, safety: SafetyConfig | None = None) -> RunTrace:
-    found = RunTraces(PRICES, detectors(safety or SafetyConfig()))(given, "s-1")
+    found = RunTraces(PRICES.of_calls, detectors(safety or SafetyConfig()))(given, "s-1")
     assert found is not None
     return found
 
 
 def test_a_trace_of_no_run_adds_nothing() -> None:
-    assert RunTraces(PRICES, [])(trace(run=None), "s-1") is None
+    assert RunTraces(PRICES.of_calls, [])(trace(run=None), "s-1") is None
 
 
 def test_actions_are_the_tool_calls_of_all_turns_and_errors_their_failures() -> None:

@@ -9,11 +9,14 @@ import yaml
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.model.regressions import Regression
+from agenteval_collector.problems import ProblemState
+from agenteval_collector.problems.problem import ProblemCount
 from prometheus_client.parser import text_string_to_metric_families
 
 from otel_agenteval.finding import Severity
 from tests.support.findings import loop_found
 from tests.support.prometheus import CONFIGURATION
+from tests.support.rendering import rendered
 from tests.support.sessions import Sessions, level
 
 RULES = yaml.safe_load((CONFIGURATION / "agenteval.rules.yml").read_text())["groups"][0]["rules"]
@@ -35,9 +38,10 @@ def test_what_an_alert_names_is_scraped(rule: dict[str, Any]) -> None:
     telemetry.findings.take_news(News(counted=[loop_found()]))
     telemetry.findings.take_news(News(traces=[WorstFinding(Severity.ERROR, "planner", "shop", "1.2.0")]))
     telemetry.versions.observe_regressions(Worse().figures)
+    telemetry.observe_problems(lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, "planner", 1)])
     labels: dict[str, set[str]] = {}
     pairs: set[tuple[str, ...]] = set()
-    for family in text_string_to_metric_families(telemetry.render()[0].decode()):
+    for family in text_string_to_metric_families(rendered(telemetry)):
         for sample in family.samples:
             labels.setdefault(sample.name, set()).update(sample.labels)
             pairs.update((sample.name, *pair) for pair in sample.labels.items())

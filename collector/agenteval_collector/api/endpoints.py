@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from agenteval_collector.api import problems
 from agenteval_collector.api.documents import (
     ComparisonDocument,
     DriftPage,
@@ -17,10 +18,12 @@ from agenteval_collector.api.documents import (
 )
 from agenteval_collector.api.labels import LabelRequest, write_label
 from agenteval_collector.api.ports import Reports
+from agenteval_collector.api.problem_documents import ProblemDocument, ProblemPage
+from agenteval_collector.api.problems import ID_DIGITS, problem_filter
 from agenteval_collector.api.quality_documents import AgreementPage, DrawDocument, QualityDocument, QualityPage
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.sessions import PARAMETERS, session_filter
-from agenteval_collector.api.wire import found, limit_of, session_ids_of, trace_id_of, trace_ids_of
+from agenteval_collector.api.wire import found, hex_id, limit_of, session_ids_of, trace_id_of, trace_ids_of
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.judging import GOAL_SUCCESS
 from agenteval_collector.runtime.errors import InvalidRequest
@@ -148,7 +151,27 @@ def read_comparison(queries: Queries, asked: Asked) -> ComparisonDocument:
     )
 
 
+def read_problems(queries: Queries, asked: Asked) -> Page[ProblemDocument]:
+    """Return the problems that are asked for."""
+    return queries.problems(
+        problem_filter(asked), limit=limit_of(asked.get("limit")), cursor=asked.get("cursor") or None
+    )
+
+
+def read_problem(queries: Queries, asked: Asked) -> ProblemDocument:
+    """Return the problem that is asked for."""
+    problem_id = hex_id("problem_id", asked.get("problem_id", ""), ID_DIGITS)
+    return found(queries.problem(problem_id), f"problem {problem_id}")
+
+
+def _problems(queries: Queries, asked: Asked) -> ProblemPage:
+    page = read_problems(queries, asked)
+    return {"items": page.items, "next_cursor": page.next_cursor}
+
+
 ENDPOINTS: Final = (
+    Endpoint("/api/v1/problems", "Problems", ProblemPage, _problems, (*problems.PARAMETERS, "limit", "cursor")),
+    Endpoint("/api/v1/problems/{problem_id}", "A problem", ProblemDocument, read_problem),
     Endpoint(
         "/api/v1/reliability",
         "Figures over runs, by agent and version",

@@ -14,6 +14,7 @@ from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionEnd, SessionRecord
 from agenteval_collector.model.shown_findings import MAX_SHOWN, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
+from agenteval_collector.problems.problem import Problem, ProblemCount, ProblemFilter
 from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation, Subject
 
@@ -35,6 +36,14 @@ class Reports(Protocol):
     def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
         """Have the judge score what it has not scored: of these traces and sessions, or, without any, of all that
         failed or had no budget since that time (ns). Raises InvalidRequest where there is no judge."""
+        ...
+
+    def resolve_problem(self, problem_id: str, by: str | None) -> bool:
+        """Mark a problem as resolved. Returns whether it is known."""
+        ...
+
+    def mute_problem(self, problem_id: str, until: int | None, by: str | None) -> bool:
+        """Mute a problem until that time (ns), None: no longer. Returns whether it is known."""
         ...
 
     def starts(self, report: StartsReport) -> None:
@@ -68,6 +77,12 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
     def session_labels(self, session_id: str) -> list[Label]: ...
 
     def labelled(self, name: str | None) -> list[LabelledEvaluator]: ...
+
+    def problems(self, wanted: ProblemFilter, *, now: int, limit: int, cursor: str | None) -> Page[Problem]: ...
+
+    def problem(self, problem_id: str, now: int) -> Problem | None: ...
+
+    def problem_counts(self, now: int) -> list[ProblemCount]: ...
 
     def exchanges(self, subject: Subject, subject_id: str) -> list[Exchange]: ...
 

@@ -27,6 +27,8 @@ from agenteval_collector.api.figures import (
     quality_document,
 )
 from agenteval_collector.api.ports import JudgeState, Records, RecordSnapshot, RunningTraces
+from agenteval_collector.api.problem_documents import ProblemDocument
+from agenteval_collector.api.problems import problem_document
 from agenteval_collector.api.quality_documents import AgreementDocument, DrawDocument, QualityDocument
 from agenteval_collector.api.reliability import comparison_document, reliability_document
 from agenteval_collector.api.rendering import document, open_span_documents, outcome_document, trace_document
@@ -50,6 +52,7 @@ from agenteval_collector.model.session_filter import EVERY_SESSION, Order, Sessi
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.shown_findings import MAX_LISTED, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
+from agenteval_collector.problems.problem import EVERY_PROBLEM, ProblemCount, ProblemFilter
 from agenteval_collector.reliability import ReliabilityReports
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.metrics import SIGNAL_NAMES, session_trend
@@ -154,6 +157,26 @@ class Queries:
         InvalidRequest for a cursor of another listing."""
         page = self.pass_rates.page(agent=agent, version=version, name=name, limit=limit, cursor=cursor)
         return Page(items=[quality_document(each) for each in page.items], next_cursor=page.next_cursor)
+
+    def problems(
+        self, wanted: ProblemFilter = EVERY_PROBLEM, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[ProblemDocument]:
+        """Return the wanted problems: open ones first, of these the worst, of equal ones those that were seen last.
+        Raises InvalidRequest for a cursor of another listing."""
+        with self._records.snapshot() as records:
+            page = records.problems(wanted, now=self._clock.now(), limit=limit, cursor=cursor)
+        return Page(items=[problem_document(each) for each in page.items], next_cursor=page.next_cursor)
+
+    def problem(self, problem_id: str) -> ProblemDocument | None:
+        """Return a problem; None where it is unknown."""
+        with self._records.snapshot() as records:
+            found = records.problem(problem_id, self._clock.now())
+        return None if found is None else problem_document(found)
+
+    def problem_counts(self) -> list[ProblemCount]:
+        """Return the number of problems by state, severity and agent."""
+        with self._records.snapshot() as records:
+            return records.problem_counts(self._clock.now())
 
     def rated(self) -> Sequence[Rated]:
         """Return everything that has a rate of passing, that with the newest judgement first."""

@@ -16,6 +16,8 @@ from agenteval_collector.api.endpoints import (
     read_drift,
     read_judgements,
     read_next_to_label,
+    read_problem,
+    read_problems,
     read_quality,
     read_reliability,
     read_session,
@@ -25,6 +27,7 @@ from agenteval_collector.api.endpoints import (
 )
 from agenteval_collector.api.labels import keep_label, said
 from agenteval_collector.api.ports import Reports
+from agenteval_collector.api.problems import mute_problem, resolve_problem
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.starts import starts_report
 from agenteval_collector.api.wire import MAX_LIMIT, encode, id_of, trace_id_of
@@ -117,6 +120,28 @@ class EvaluationService(EvaluationServiceServicer):
     def ReportFeedback(self, request: pb.ReportFeedbackRequest) -> pb.ReportFeedbackResponse:  # noqa: N802
         self._reports.label(_feedback(request))
         return pb.ReportFeedbackResponse()
+
+    @_answering
+    def ListProblems(self, request: pb.ListProblemsRequest) -> pb.ListProblemsResponse:  # noqa: N802
+        page = read_problems(self._queries, _asked(request))
+        return pb.ListProblemsResponse(items_json=map(encode, page.items), next_cursor=page.next_cursor or "")
+
+    @_answering
+    def GetProblem(self, request: pb.GetProblemRequest) -> pb.Document:  # noqa: N802
+        return pb.Document(json=encode(read_problem(self._queries, _asked(request))))
+
+    @_answering
+    def ResolveProblem(self, request: pb.ResolveProblemRequest) -> pb.ResolveProblemResponse:  # noqa: N802
+        resolve_problem(self._reports, request.problem_id, by=_optional_id("author", request.author))
+        return pb.ResolveProblemResponse()
+
+    @_answering
+    def MuteProblem(self, request: pb.MuteProblemRequest) -> pb.MuteProblemResponse:  # noqa: N802
+        if (until := request.until_unix_nano) > LATEST:
+            raise InvalidRequest(f"until_unix_nano is {until}, after the year 2262")
+        by = _optional_id("author", request.author)
+        mute_problem(self._reports, request.problem_id, until=until or None, by=by)
+        return pb.MuteProblemResponse()
 
     @_answering
     def JudgeTraces(self, request: pb.JudgeTracesRequest) -> pb.JudgeTracesResponse:  # noqa: N802

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final
 
+from agenteval_collector.api.wire import choice
 from agenteval_collector.model.session_filter import Below, Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.detectors import LOOP_KINDS
@@ -20,8 +20,6 @@ MAX_TEXT: Final = 1024
 _KINDS: Final = frozenset({*FindingKind, *LOOP_KINDS})
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def session_filter(given: Mapping[str, str]) -> SessionFilter:
@@ -41,12 +39,12 @@ def session_filter(given: Mapping[str, str]) -> SessionFilter:
     return SessionFilter(
         **{name: asked.get(name) for name in _NAMES},
         finding=_kind(asked["finding"]) if "finding" in asked else None,
-        severity=_choice("severity", asked["severity"], Severity) if "severity" in asked else None,
+        severity=choice("severity", asked["severity"], Severity) if "severity" in asked else None,
         below=_below(asked["below"]) if "below" in asked else None,
         text=asked.get("text"),
         since=since,
         until=until,
-        order=_choice("order", asked.get("order", Order.NEWEST), Order),
+        order=choice("order", asked.get("order", Order.NEWEST), Order),
     )
 
 
@@ -54,12 +52,6 @@ def _kind(text: str) -> str:
     if text not in _KINDS:
         raise InvalidRequest(f"finding is {text!r}, not one of {', '.join(sorted(_KINDS))}")
     return text
-
-
-def _choice(name: str, text: str, choices: type[Choice]) -> Choice:
-    if text not in tuple(choices):
-        raise InvalidRequest(f"{name} is {text!r}, not one of {', '.join(choices)}")
-    return choices(text)
 
 
 def _below(text: str) -> Below:

@@ -3,12 +3,14 @@
 import json
 import math
 import re
+from enum import StrEnum
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 Document = TypeVar("Document")
+Choice = TypeVar("Choice", bound=StrEnum)
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
@@ -49,6 +51,13 @@ def hex_id(field: str, text: str, digits: int) -> str:
     if len(text) != digits or not _HEX.fullmatch(text):
         raise InvalidRequest(f"{field} is {text[:64]!r}, not {digits} hexadecimal digits")
     return text.lower()
+
+
+def choice(name: str, text: str, choices: type[Choice]) -> Choice:
+    """Return the one of `choices` that parameter `name` gives. Raises InvalidRequest for anything else."""
+    if text not in tuple(choices):
+        raise InvalidRequest(f"{name} is {text[:64]!r}, not one of {', '.join(choices)}")
+    return choices(text)
 
 
 def id_of(field: str, text: str) -> str:

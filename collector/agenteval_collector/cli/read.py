@@ -79,7 +79,7 @@ def sessions(
     asked = {name: value for name, value in wanted.items() if value}
     query = {"limit": str(limit), "order": order, **asked}
     show = partial(show_sessions, now=SystemClock().now(), filtered=bool(asked))
-    _answer(show, f"/api/v1/sessions?{urlencode(query)}", url, api_key, as_json)
+    answer(show, f"/api/v1/sessions?{urlencode(query)}", url, api_key, as_json)
 
 
 def session(
@@ -90,12 +90,12 @@ def session(
 ) -> None:
     """Show a session: its findings, its scores, and its traces with their ids and signals."""
     show = partial(show_session, now=SystemClock().now())
-    _answer(show, f"/api/v1/sessions/{quote(session_id, safe='')}", url, api_key, as_json)
+    answer(show, f"/api/v1/sessions/{quote(session_id, safe='')}", url, api_key, as_json)
 
 
 def trace(trace_id: TraceId, url: Url = DEFAULT_URL, api_key: Key = None, as_json: AsJson = False) -> None:
     """Show a trace: its findings, what was said, which tools were called, and its outcomes."""
-    _answer(show_trace, f"/api/v1/traces/{quote(trace_id, safe='')}", url, api_key, as_json)
+    answer(show_trace, f"/api/v1/traces/{quote(trace_id, safe='')}", url, api_key, as_json)
 
 
 def why(
@@ -129,7 +129,7 @@ def why(
 
 def judge_drift(url: str, api_key: str | None, as_json: bool) -> None:
     """Show whether the judge says something else than before."""
-    _answer(lambda page: show_drifts(page["items"]), "/api/v1/judge", url, api_key, as_json)
+    answer(lambda page: show_drifts(page["items"]), "/api/v1/judge", url, api_key, as_json)
 
 
 def quality(
@@ -144,7 +144,7 @@ def quality(
     """Show the rates at which traces pass, with 95 % intervals where people have labelled enough of them."""
     wanted = {"agent": agent, "version": version, "name": name}
     query = {"limit": str(limit), **{key: value for key, value in wanted.items() if value}}
-    _answer(show_quality, f"/api/v1/quality?{urlencode(query)}", url, api_key, as_json)
+    answer(show_quality, f"/api/v1/quality?{urlencode(query)}", url, api_key, as_json)
 
 
 def agreement(
@@ -155,7 +155,7 @@ def agreement(
 ) -> None:
     """Compare scores with the labels that people gave (`agenteval label`): kappa, correlation and drift."""
     path = f"/api/v1/agreement?{urlencode({'name': name} if name else {})}"
-    _answer(lambda page: show_agreement(page["items"]), path, url, api_key, as_json)
+    answer(lambda page: show_agreement(page["items"]), path, url, api_key, as_json)
 
 
 def reliability(
@@ -182,7 +182,7 @@ def reliability(
         if version is not None:
             raise typer.BadParameter("give the two versions with --compare alone", param_hint="--version")
         query |= {"before": compare[0], "after": compare[1], **({"primary": primary} if primary else {})}
-        _answer(show_comparison, f"/api/v1/reliability/comparison?{urlencode(query)}", url, api_key, as_json)
+        answer(show_comparison, f"/api/v1/reliability/comparison?{urlencode(query)}", url, api_key, as_json)
         return
     if primary is not None:
         raise typer.BadParameter("it says which figure decides a comparison: give --compare", param_hint="--primary")
@@ -192,12 +192,12 @@ def reliability(
         if page["items"] or not (agent or version):
             show_reliability(page["items"], more=page["next_cursor"] is not None)
         else:
-            _answer(lambda others: show_agents(others["items"]), "/api/v1/reliability", url, api_key, False)
+            answer(lambda others: show_agents(others["items"]), "/api/v1/reliability", url, api_key, False)
 
-    _answer(show, f"/api/v1/reliability?{urlencode(query)}", url, api_key, as_json)
+    answer(show, f"/api/v1/reliability?{urlencode(query)}", url, api_key, as_json)
 
 
-def _answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as_json: bool) -> None:
+def answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as_json: bool) -> None:
     """Print the collector's answer, as JSON or as `show` does."""
     body = _fetch(url, path, key)
     if as_json:

@@ -64,9 +64,9 @@ def label(
     def say(trace_id: str | None, session_id: str, name: str, said: float, *, drawn: bool) -> None:
         label: dict[str, Any] = {"name": name, "value": said, "author": by, "note": note, "drawn": drawn}
         if trace_id is not None:
-            _call("LabelTrace", LabelTraceRequest(trace_id=trace_id, **label), address, api_key)
+            call("LabelTrace", LabelTraceRequest(trace_id=trace_id, **label), address, api_key)
         else:
-            _call("LabelSession", LabelSessionRequest(session_id=session_id, **label), address, api_key)
+            call("LabelSession", LabelSessionRequest(session_id=session_id, **label), address, api_key)
 
     given = [each for each in arguments or () if each]
     if draw:
@@ -127,7 +127,7 @@ def judge(
         fail("--json is for the judge's drift and for --check: give no traces")
     since_when = _before(since) if failed else 0
     request = JudgeTracesRequest(trace_ids=trace_ids, session_ids=session_ids, failed_since_unix_nano=since_when)
-    answer = _call("JudgeTraces", request, address, api_key)
+    answer = call("JudgeTraces", request, address, api_key)
     if failed or (trace_ids and session_ids):
         one, several = "trace or session", "traces and sessions"
     else:
@@ -141,7 +141,7 @@ def judge(
         typer.echo("There are more: call it again when these are judged.")
 
 
-def _call(method: str, request: Message, address: str, key: str | None) -> Any:
+def call(method: str, request: Message, address: str, key: str | None) -> Any:
     """Return the answer of the collector at `address`; ends the command with a sentence where there is none."""
     metadata = (("authorization", f"Bearer {key}"),) if key else ()
     with _channel(address) as channel:

@@ -7,11 +7,11 @@ command-line flags. A key that does not exist is an error that names it.
 from agenteval_collector.config.assembly import AssemblyConfig
 from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig, JudgedConfig
 from agenteval_collector.config.findings import FindingConfig, FindingsConfig
-from agenteval_collector.config.judge import NO_JUDGE, BudgetConfig, PriceConfig, RubricConfig
+from agenteval_collector.config.judge import NO_JUDGE, BudgetConfig, RubricConfig
 from agenteval_collector.config.reliability import DEFAULT_CONSTRAINTS, ConstraintConfig, SafetyConfig
 from agenteval_collector.config.settings import ServerConfig, Settings
 from agenteval_collector.config.sources import ConfigError, load
-from agenteval_collector.config.values import Section
+from agenteval_collector.config.values import PriceConfig, Section
 
 __all__ = [
     "DEFAULT_CONSTRAINTS",

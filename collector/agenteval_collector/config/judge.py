@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from agenteval_collector.config.values import Seconds, Section
+from agenteval_collector.config.values import PriceConfig, Seconds, Section
 
 NO_JUDGE = "this collector has no judge: set judge.base_url or judge.api_key, and leave judge.enabled on"
 """The reason for a judged score that is not there, and the way to get one."""
@@ -13,13 +13,6 @@ NO_JUDGE = "this collector has no judge: set judge.base_url or judge.api_key, an
 
 SPREAD = 0.7
 """The temperature of votes where there are several."""
-
-
-class PriceConfig(Section):
-    """The prices of a model, in US dollars per million tokens."""
-
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
 
 
 class BudgetConfig(Section):

@@ -2,7 +2,6 @@
 
 from pydantic import Field
 
-from agenteval_collector.config.judge import PriceConfig
 from agenteval_collector.config.values import Section
 
 
@@ -49,6 +48,4 @@ class ReliabilityConfig(Section):
     """Those that say whether the task was solved, where `agenteval.run.success` does not."""
     confidence_attributes: tuple[str, ...] = ()
     """Those that hold the agent's confidence in [0, 1], where `agenteval.run.confidence` does not."""
-    prices: dict[str, PriceConfig] = Field(default_factory=dict)
-    """Prices of the agents' models, by model. A run with a call of another model has no cost."""
     safety: SafetyConfig = SafetyConfig()

@@ -12,7 +12,7 @@ from agenteval_collector.config.evaluators import EmbedderConfig, EvaluatorsConf
 from agenteval_collector.config.findings import FindingsConfig
 from agenteval_collector.config.judge import JudgeConfig
 from agenteval_collector.config.reliability import ReliabilityConfig
-from agenteval_collector.config.values import MIB, Address, Seconds, Section
+from agenteval_collector.config.values import MIB, Address, PriceConfig, Seconds, Section
 from otel_agenteval.loops.settings import LoopSettings, loop_settings
 
 
@@ -88,6 +88,8 @@ class Settings(Section):
     embedder: EmbedderConfig = EmbedderConfig()
     evaluators: EvaluatorsConfig = EvaluatorsConfig()
     judge: JudgeConfig = JudgeConfig()
+    prices: dict[str, PriceConfig] = Field(default_factory=dict)
+    """Prices of the agents' models, by model, before those that are published."""
     reliability: ReliabilityConfig = ReliabilityConfig()
     loops: Annotated[LoopSettings, PlainValidator(_loops), PlainSerializer(asdict)] = LoopSettings()
     """The detectors of loops: their schema is the agent's (docs/loops.md)."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from otel_agenteval.loops.setting_values import seconds
 
@@ -26,3 +26,10 @@ class Section(BaseModel):
     """A group of settings: frozen, and unknown keys and numbers without end are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class PriceConfig(Section):
+    """The prices of a model, in US dollars per million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)

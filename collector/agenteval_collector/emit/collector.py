@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
+from agenteval_collector.emit.counter import EventCounter
 from agenteval_collector.emit.gauges import show_level
 from agenteval_collector.emit.ports import Assembling, Push, Queue
 from agenteval_collector.model.counters import Counted
@@ -64,7 +65,7 @@ class CollectorTelemetry:
         self._meter = meter
         self._queues: dict[str, Queue] = {}
         self._counters = {
-            what: meter.create_counter(_PREFIX + what, unit=counter.unit, description=counter.description)
+            what: EventCounter(meter, _PREFIX + what, unit=counter.unit, description=counter.description)
             for what, counter in _COUNTERS.items()
         }
         # A series that appears with its first event has no increase there: these start at zero.

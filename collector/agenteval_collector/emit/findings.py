@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from opentelemetry.metrics import Counter, Meter
+from opentelemetry.metrics import Meter
 
+from agenteval_collector.emit.counter import EventCounter
 from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.model.news import News, WorstFinding
 from otel_agenteval import semconv
@@ -16,20 +17,26 @@ class FindingInstruments:
 
     def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
         self._labels = labels
-        self._findings = meter.create_counter(
-            "agenteval.findings", unit="{finding}", description="What was observed in traces, by kind and severity."
+        self._findings = EventCounter(
+            meter,
+            "agenteval.findings",
+            unit="{finding}",
+            description="What was observed in traces, by kind and severity.",
         )
-        self._loops = meter.create_counter(
-            "agenteval.loops", unit="{loop}", description="Loops that agents were found in, without the observed ones."
+        self._loops = EventCounter(
+            meter,
+            "agenteval.loops",
+            unit="{loop}",
+            description="Loops that agents were found in, without the observed ones.",
         )
         self._last_loop = meter.create_gauge(
             "agenteval.loop.last", unit="s", description="When the newest of them was found, in seconds of Unix time."
         )
-        self._traces = meter.create_counter(
-            "agenteval.traces", unit="{trace}", description="Complete traces of agents by their worst finding."
+        self._traces = EventCounter(
+            meter, "agenteval.traces", unit="{trace}", description="Complete traces of agents by their worst finding."
         )
-        self._sessions = meter.create_counter(
-            "agenteval.sessions", unit="{session}", description="Sessions that are over by their worst finding."
+        self._sessions = EventCounter(
+            meter, "agenteval.sessions", unit="{session}", description="Sessions that are over by their worst finding."
         )
 
     def take_news(self, news: News) -> None:
@@ -45,7 +52,7 @@ class FindingInstruments:
                 self._loops.add(1, loop)
                 self._last_loop.set(each.found_at / 1e9, loop)
 
-    def _count_worst(self, counter: Counter, subjects: Sequence[WorstFinding]) -> None:
+    def _count_worst(self, counter: EventCounter, subjects: Sequence[WorstFinding]) -> None:
         for each in subjects:
             worst = "none" if each.severity is None else each.severity.value
             whose = self._identity(each)

@@ -10,6 +10,7 @@ from typing import Final
 
 from opentelemetry.metrics import Meter
 
+from agenteval_collector.emit.counter import EventCounter
 from agenteval_collector.emit.gauges import show_level
 from agenteval_collector.emit.labels import Identity, IdentityLabels, present
 from agenteval_collector.emit.ports import SessionLevels
@@ -33,7 +34,8 @@ class EvaluationInstruments:
             description="Scores that evaluators gave, from 0 (bad) to 1 (good).",
             explicit_bucket_boundaries_advisory=SCORE_BOUNDS,
         )
-        self._outcomes = meter.create_counter(
+        self._outcomes = EventCounter(
+            meter,
             "agenteval.evaluation.outcomes",
             unit="{evaluation}",
             description="Evaluations by what came of them: a score, a reason for none, or a failure.",
@@ -41,8 +43,6 @@ class EvaluationInstruments:
 
     def take_news(self, news: News) -> None:
         """Record and count what counts now."""
-        # An addition costs the SDK more than finding out here which ones go together.
-        outcomes: Counter[tuple[tuple[str, str], ...]] = Counter()
         for committed in news.evaluations:
             evaluation = committed.evaluation
             counts = committed.final if evaluation.subject is Subject.SESSION else committed.first
@@ -55,9 +55,7 @@ class EvaluationInstruments:
                 semconv.AGENTEVAL_STATUS: evaluation.outcome.status.value,
                 semconv.GEN_AI_EVALUATION_SCORE_LABEL: score_label(evaluation),
             }
-            outcomes[(*attributes.items(), *present(came_of_it).items())] += 1
-        for items, count in outcomes.items():
-            self._outcomes.add(count, dict(items))
+            self._outcomes.add(1, {**attributes, **present(came_of_it)})
 
     def observe_sessions(self, sessions: SessionLevels) -> None:
         """Show the levels of `sessions` from now on. To be called once."""

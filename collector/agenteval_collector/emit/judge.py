@@ -9,6 +9,7 @@ from typing import Final
 
 from opentelemetry.metrics import Meter
 
+from agenteval_collector.emit.counter import EventCounter
 from agenteval_collector.emit.gauges import show_level
 from agenteval_collector.emit.labels import OTHER
 from agenteval_collector.emit.ports import Queue
@@ -43,23 +44,26 @@ class JudgeInstruments:
             description="Time for a reply of the judge; where none came, for all attempts together.",
             explicit_bucket_boundaries_advisory=DURATION_BOUNDS,
         )
-        self._requests = meter.create_counter(
+        self._requests = EventCounter(
+            meter,
             "agenteval.judge.requests",
             unit="{request}",
             description="HTTP requests to the judge that came to their end, each attempt by itself.",
         )
         self._tokens = meter.create_histogram(
-            "gen_ai.client.token.usage",
+            "gen_ai.evaluation.client.usage.tokens",
             unit="{token}",
             description="Tokens that one question to the judge took.",
             explicit_bucket_boundaries_advisory=TOKEN_BOUNDS,
         )
-        self._cost = meter.create_counter(
+        self._cost = EventCounter(
+            meter,
             "gen_ai.evaluation.client.usage.cost",
             unit="{USD}",
             description="What the judge's replies cost, by judge.prices.",
         )
-        self._enqueue_errors = meter.create_counter(
+        self._enqueue_errors = EventCounter(
+            meter,
             "gen_ai.evaluation.client.enqueue.errors",
             unit="{error}",
             description="Traces that were not judged because too many waited already.",

@@ -86,6 +86,20 @@ class _Admission:
         return False
 
 
+class NameLabels:
+    """Names out of telemetry as values of a label: the first `limit` different ones, then `_other`. Thread-safe."""
+
+    def __init__(self, what: str, limit: int) -> None:
+        self._admission = _Admission(what, limit)
+        self._lock = RLock()
+
+    def attribute(self, key: str, name: str | None) -> dict[str, str]:
+        """Return the attribute `key` with the name; none where there is no name."""
+        with self._lock:
+            value = _admitted(name, self._admission)
+        return present({key: value})
+
+
 class IdentityLabels:
     """Maps whatever spans say of agent, service and version to at most `max_identities` identities.
 

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock, Thread
 from typing import Final
@@ -17,15 +17,19 @@ from opentelemetry.sdk.resources import Resource
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from agenteval_collector.emit.agents import AgentInstruments
 from agenteval_collector.emit.collector import CollectorTelemetry
+from agenteval_collector.emit.counter import read_by
 from agenteval_collector.emit.events import EvaluationEvents
 from agenteval_collector.emit.findings import FindingInstruments
 from agenteval_collector.emit.instruments import EvaluationInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
 from agenteval_collector.emit.labels import IdentityLabels
 from agenteval_collector.emit.ports import ExportedFindings
+from agenteval_collector.emit.problems import show_problems
 from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
 from agenteval_collector.emit.versions import VersionGauges
+from agenteval_collector.problems.problem import ProblemCount
 
 _SCOPE: Final = "agenteval_collector"
 _SERVICE: Final = "otel-agenteval-collector"
@@ -53,7 +57,7 @@ class TelemetryOutput:
         exported: ExportedFindings | None = None,
         labels: IdentityLabels | None = None,
     ) -> None:
-        labels = labels or IdentityLabels()
+        labels = self._labels = labels or IdentityLabels()
         resource = Resource(
             {
                 "service.name": _SERVICE,
@@ -85,6 +89,7 @@ class TelemetryOutput:
             meter = self._meter = self._meters.get_meter(_SCOPE, version)
             self.evaluations = EvaluationInstruments(meter, labels)
             self.findings = FindingInstruments(meter, labels)
+            self.agents = AgentInstruments(meter, labels)
             self.versions = VersionGauges(meter, labels)
             self.collector = CollectorTelemetry(meter, version)
             self._loggers = LoggerProvider(resource, shutdown_on_exit=False)
@@ -96,6 +101,10 @@ class TelemetryOutput:
                 self.events = EvaluationEvents(self._loggers.get_logger(_SCOPE, version))
                 self.collector.observe_pushes({"metrics": metric_push, "logs": event_push})
 
+    def observe_problems(self, counts: Callable[[], Sequence[ProblemCount]]) -> None:
+        """Show the number of problems from now on. To be called once."""
+        show_problems(self._meter, self._labels, counts)
+
     def judge(self, models: Collection[str]) -> JudgeInstruments:
         """Make the instruments of a judge that may be asked for these models; only a collector with one has them. To be
         called once."""
@@ -103,7 +112,7 @@ class TelemetryOutput:
 
     def render(self) -> tuple[bytes, str]:
         """Return the Prometheus page and its content type. Thread-safe."""
-        with self._scrape:
+        with self._scrape, read_by("scrape"):
             return generate_latest(self._registry), CONTENT_TYPE_LATEST
 
     def shutdown(self, timeout: float) -> None:

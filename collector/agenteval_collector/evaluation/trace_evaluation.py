@@ -21,6 +21,7 @@ from agenteval_collector.evaluation.repetition import Readings
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
 from agenteval_collector.evaluators.ports import Embed
+from agenteval_collector.model.agent_work import work_of
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.commit import TOLD_KINDS, Commit, Retold, SameTrace, TraceRecord
 from agenteval_collector.model.counters import Counted, Telemetry
@@ -33,7 +34,7 @@ from agenteval_collector.model.turn_summary import TurnSummary, said_in
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.finding import Finding, Seen
 from otel_agenteval.metrics import SIGNAL_NAMES
-from otel_agenteval.model import Trace
+from otel_agenteval.model import ModelCall, Trace
 from otel_agenteval.outcome import Evaluation, Failure, Method, Subject
 
 logger = logging.getLogger(__name__)
@@ -58,7 +59,8 @@ class _Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class TraceEvaluation:
-    """Evaluates traces one after the other. `run_trace` sums up a trace for its run."""
+    """Evaluates traces one after the other. `run_trace` sums up a trace for its run, `cost` prices a model call in US
+    dollars, None where it cannot."""
 
     outcomes: TraceOutcomes
     sessions: SessionAggregation
@@ -68,6 +70,7 @@ class TraceEvaluation:
     read: Reader
     telemetry: Telemetry
     run_trace: Callable[[Trace, str], RunTrace | None]
+    cost: Callable[[ModelCall], float | None]
     observation: TraceObservation
     conversations: ConversationFinder
     turns: TurnFinder
@@ -203,6 +206,7 @@ class TraceEvaluation:
             turn_of=evaluated.turns,
             text=searchable(trace),
             effort=evaluated.effort,
+            work=work_of(trace, self.cost) if in_session and assembled.revision == 1 else None,
             in_session=in_session,
             agent=trace.agent,
             service=trace.service,

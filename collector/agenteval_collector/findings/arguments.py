@@ -6,6 +6,7 @@ from itertools import islice
 from agenteval_collector.findings.grounding import Conversation, Said, looked_up
 from agenteval_collector.findings.observing import Observed, Subject, of_call, quote, written
 from agenteval_collector.findings.schemas import SchemaChecks, Uncheckable
+from agenteval_collector.problems import shape_of
 from otel_agenteval.model import Json, ToolCall
 
 MAX_UNSAID = 10
@@ -20,9 +21,11 @@ def invalid(subject: Subject) -> Iterator[Observed]:
         if subject.trace.partial and isinstance(call.arguments, str):
             continue  # The telemetry may have been cut, not the arguments.
         if _is_broken(call.arguments):
-            yield of_call(turn, call, f"was called with arguments that are no JSON: {quote(written(call.arguments))}")
-        elif error := _misfit(call, parameters.get(call.name), schemas):
-            yield of_call(turn, call, f"was called with arguments that do not fit its schema: {quote(error)}")
+            reason = f"was called with arguments that are no JSON: {quote(written(call.arguments))}"
+            yield of_call(turn, call, reason, shape="no JSON")
+        elif misfit := _misfit(call, parameters.get(call.name), schemas):
+            reason = f"was called with arguments that do not fit its schema: {quote(misfit)}"
+            yield of_call(turn, call, reason, shape=shape_of(misfit))
 
 
 def _is_broken(arguments: Json) -> bool:

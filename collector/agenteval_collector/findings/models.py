@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agenteval_collector.findings.observing import Observed, Subject, quote
+from agenteval_collector.problems import shape_of
 from otel_agenteval.model import ModelCall, Turn
 
 _TOO_LONG: Final = "it had reached its limit of tokens"
@@ -38,7 +39,7 @@ def failed(subject: Subject) -> Iterator[Observed]:
         for call in turn.model_calls:
             if call.error is not None:
                 reason = f"the call of {quote(call.model or 'the model')} failed: {quote(call.error)}"
-                yield _of(index, call, reason, {"model": call.model})
+                yield _of(index, call, reason, {"model": call.model, "shape": shape_of(call.error)})
 
 
 def cut(subject: Subject) -> Iterator[Observed]:
@@ -48,7 +49,9 @@ def cut(subject: Subject) -> Iterator[Observed]:
         why = CUTS.get(_plain(call.finish_reason)) if call and call.finish_reason else None
         if call and why:
             given = quote(call.finish_reason or "")
-            yield _of(index, call, f"the answer breaks off: {why} ({given})", {"finish_reason": given})
+            yield _of(
+                index, call, f"the answer breaks off: {why} ({given})", {"finish_reason": given, "shape": _plain(given)}
+            )
 
 
 def _answering(turn: Turn) -> ModelCall | None:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from agenteval_collector.findings.observing import Observed, Subject, of_call, quote, written
+from agenteval_collector.problems import shape_of
 from otel_agenteval.detectors.tool_names import receiver_in
 from otel_agenteval.model import Json, ToolCall
 
@@ -25,7 +26,7 @@ def failed(subject: Subject) -> Iterator[Observed]:
         if call.error is not None:
             words = call.error if call.error != _SAYS_NOTHING or call.result is None else written(call.result)
             told_by = "result" if call.is_error_read else "status"
-            yield of_call(turn, call, f"failed: {quote(words)}", told_by=told_by)
+            yield of_call(turn, call, f"failed: {quote(words)}", told_by=told_by, shape=shape_of(words))
 
 
 def unknown(subject: Subject) -> Iterator[Observed]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from agenteval_collector.findings.observing import Observed, Subject, quote
+from agenteval_collector.problems import shape_of
+from otel_agenteval.model import Json
 
 
 def failed(subject: Subject) -> Iterator[Observed]:
@@ -15,7 +17,8 @@ def failed(subject: Subject) -> Iterator[Observed]:
         if turn.error is not None and not turn.is_cancelled:
             but = ", though something was answered" if turn.output else ""
             reason = f"the turn ended in an error{but}: {quote(turn.error)}"
-            yield Observed(reason=reason, turn=index, span_id=turn.span_id, metadata={"answered": bool(turn.output)})
+            metadata: dict[str, Json] = {"answered": bool(turn.output), "shape": shape_of(turn.error)}
+            yield Observed(reason=reason, turn=index, span_id=turn.span_id, metadata=metadata)
 
 
 def unanswered(subject: Subject) -> Iterator[Observed]:

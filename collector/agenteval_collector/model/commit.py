@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agenteval_collector.model.agent_work import AgentWork
 from agenteval_collector.model.effort import NO_EFFORT, Effort
 from agenteval_collector.model.judging import Judgement
 from agenteval_collector.model.links import Link, Move
@@ -25,7 +26,8 @@ class TraceRecord:
     `died` says that its agent died in the middle, None where it did not. `processes` are those that it has spans of.
     `findings` is all that was observed in it, its loops included, `turn_of` the number of the turn of each span that
     belongs to one, `text` what was said in it, to be searched. `agent`, `service` and `service_version` are those that
-    it counts for, `in_session` is False for telemetry of no agent.
+    it counts for, `in_session` is False for telemetry of no agent. `work` is what was done in it, None where that was
+    counted before.
     `continues_turn`: its first turn began in the trace before it; `turn_goes_on`: its last turn goes on in a later one.
     """
 
@@ -47,6 +49,7 @@ class TraceRecord:
     turn_of: Mapping[str, int] = field(default_factory=dict)
     text: str = ""
     effort: Effort = NO_EFFORT
+    work: AgentWork | None = None
     agent: str | None = None
     service: str | None = None
     service_version: str | None = None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from agenteval_collector.model.agent_work import AgentWork
 from agenteval_collector.model.effort import Effort
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.outcome import Evaluation
@@ -38,6 +39,7 @@ class News:
 
     `told` are new findings that are told live, `counted` those that instruments count now, `traces` and `sessions`
     those that were complete, or over, for the first time; `efforts` is what these sessions took, with their agents.
+    `work` is what agents did in traces that were complete for the first time.
     """
 
     evaluations: Sequence[CommittedEvaluation] = ()
@@ -46,6 +48,7 @@ class News:
     traces: Sequence[WorstFinding] = ()
     sessions: Sequence[WorstFinding] = ()
     efforts: Sequence[tuple[str, Effort]] = ()
+    work: Sequence[AgentWork] = ()
 
 
 class NewsSink(Protocol):

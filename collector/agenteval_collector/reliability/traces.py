@@ -4,20 +4,14 @@ A run's actions are its tool calls, in order, whether they failed or not; its er
 failed. A trace that costs nothing to ask about costs 0.0; one model call without usage or price makes its cost unknown.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import fsum
 
-from agenteval_collector.config import PriceConfig
 from agenteval_collector.model.runs import RunTrace
 from agenteval_collector.reliability.personal_data import exposed_personal_data, said_in
 from agenteval_collector.reliability.safety import Detector, violations
 from otel_agenteval.model import ModelCall, ToolCall, Trace
 from otel_agenteval.text import storable
-
-_DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})\Z")
-"""The suffix that providers append to a model's name in replies."""
-
 
 MAX_ACTIONS = 1000
 """Actions that are kept of a trace and of a run: the first ones. Every pair of runs of a task is compared."""
@@ -29,11 +23,11 @@ MAX_NAME = 200
 class RunTraces:
     """Sums up a trace and its session for the run. Returns None for a trace of no run.
 
-    `prices` are in US dollars per million tokens, by model. `detectors` look for violations of constraints.
+    `cost` prices model calls in US dollars, None where it cannot. `detectors` look for violations of constraints.
     """
 
-    def __init__(self, prices: Mapping[str, PriceConfig], detectors: Sequence[Detector]) -> None:
-        self._prices = prices
+    def __init__(self, cost: Callable[[Sequence[ModelCall]], float | None], detectors: Sequence[Detector]) -> None:
+        self._cost = cost
         self._detectors = detectors
 
     def __call__(self, trace: Trace, session_id: str) -> RunTrace | None:
@@ -54,23 +48,11 @@ class RunTraces:
             model_seconds=fsum(max(0, call.ended_at - call.started_at) / 1e9 for call in trace.model_calls),
             errors=sum(call.error is not None for call in trace.tool_calls)
             + sum(call.error is not None for call in trace.model_calls),
-            usd=self.cost(trace.model_calls),
+            usd=self._cost(trace.model_calls),
             violations=violations(self._detectors, trace),
             versions=trace.service_versions,
             said=said_in(trace) if exposed_personal_data in self._detectors else (),
         )
-
-    def cost(self, calls: Sequence[ModelCall]) -> float | None:
-        """Return the cost of the calls together, in US dollars; None where one could not be priced."""
-        costs = [self._cost_of(call) for call in calls]
-        known = [cost for cost in costs if cost is not None]
-        return fsum(known) if len(known) == len(costs) else None
-
-    def _cost_of(self, call: ModelCall) -> float | None:
-        price = self._prices.get(call.model or "") or self._prices.get(_DATED.sub("", call.model or ""))
-        if price is None or call.usage is None:
-            return None
-        return (call.usage.input_tokens * price.input + call.usage.output_tokens * price.output) / 1e6
 
 
 def _name(call: ToolCall) -> str:

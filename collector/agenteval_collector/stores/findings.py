@@ -20,6 +20,7 @@ from agenteval_collector.stores.finding_rows import (
     with_told,
     worst,
 )
+from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import UNUSUAL
 from agenteval_collector.stores.schema import JUDGED_FAILURE, facts, findings, outcomes, own, sessions
 from otel_agenteval.finding import Finding, FindingKind, Severity
@@ -35,12 +36,14 @@ ExportedKey: TypeAlias = tuple[str, str, str]
 
 @dataclass(slots=True)
 class FindingNews:
-    """News of findings after a commit, as in `News`; `sessions` are those whose findings have changed."""
+    """News of findings after a commit, as in `News`; `sessions` are those whose findings have changed, `changed` the
+    traces whose problems may have."""
 
     told: list[Finding] = field(default_factory=list)
     counted: list[Finding] = field(default_factory=list)
     traces: list[WorstFinding] = field(default_factory=list)
     sessions: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
 
 
 class FindingStore:
@@ -60,6 +63,7 @@ class FindingStore:
         with self._database.writing() as connection:
             news = write_findings(connection, (), found, recounted)
             refresh_sessions(connection, news.sessions)
+            refresh_problems(connection, news.changed)
         return News(told=news.told, counted=news.counted)
 
     def newest(self, limit: int) -> list[Finding]:
@@ -81,6 +85,7 @@ class FindingStore:
         with self._database.writing() as connection:
             rows = connection.execute(query).mappings().all()
             connection.upsert(findings, ({**row, "counted": True} for row in rows))
+            refresh_problems(connection, {row["trace_id"] for row in rows})
         return [finding_of(row) for row in rows]
 
     def unexported(self, since: int) -> list[Finding]:
@@ -128,6 +133,8 @@ def write_findings(
     for told in retold:
         rows[told.trace_id] = with_told(rows.get(told.trace_id, {}), told)
     news = _write(connection, stored, rows, {each.trace_id: each.session_id for each in retold})
+    # What a trace took may have changed, where nothing that was found in it has.
+    news.changed |= {each.trace_id for each in complete if rows[each.trace_id]}
     for record in complete:
         if record.revision == 1 and record.in_session:
             severity = worst(row["severity"] for row in rows[record.trace_id].values())
@@ -204,6 +211,7 @@ def _write(
         for key in known.keys() - rows.keys():
             _forget(connection, trace_id, key)
             news.sessions.add(known[key]["session_id"])
+            news.changed.add(trace_id)
         for key, row in rows.items():
             was = known.get(key)
             if was == row:
@@ -212,6 +220,7 @@ def _write(
                 was = same.pop()
                 row = {**row, **{name: was[name] for name in ("found_at", "counted", "exported")}}  # noqa: PLW2901
             changed.append(row)
+            news.changed.add(trace_id)
             news.sessions |= {row["session_id"], *([was["session_id"]] if was is not None else ())}
             if was is None and row["mode"] is not None:
                 news.told.append(finding_of(row))

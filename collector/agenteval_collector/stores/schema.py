@@ -288,3 +288,43 @@ findings = _table(
     Index("findings_uncounted", "tenant", "found_at", sqlite_where=text("counted = 0")),
     Index("findings_unexported", "tenant", "found_at", sqlite_where=text("exported = 0")),
 )
+
+problems = _table(
+    "problems",
+    "problem_id",
+    *_required(String, "problem_id kind"),
+    *_optional(String, "agent tool"),
+    Column("shape", Text, nullable=False, comment="of the error; empty where there is none"),
+    Column("severity", String, nullable=False, comment="the worst of its occurrences"),
+    *_required(BigInteger, "first_seen last_seen"),
+    *_required(Integer, "traces sessions"),
+    *_required(Float, "usd seconds"),
+    Column("regressed_at", BigInteger, comment="when it came back after it was resolved"),
+    *_optional(BigInteger, "resolved_at muted_until"),
+    *_optional(String, "resolved_by muted_by"),
+    Index("problems_by_kind", "tenant", "kind", "agent", "tool"),
+)
+
+# What a problem's row adds up, so that a change takes nothing from it that it did not add.
+problem_traces = _table(
+    "problem_traces",
+    "problem_id subject_id",
+    *_required(String, "problem_id subject_id"),
+    Column("trace_id", String, comment="null: the subject is a session, and none of its traces is named"),
+    *_required(String, "session_id severity"),
+    *_optional(String, "service_version"),
+    *_required(BigInteger, "seen_at"),
+    *_required(Float, "usd seconds"),
+    Index("problem_traces_by_subject", "tenant", "subject_id"),
+    Index("problem_traces_by_time", "tenant", "problem_id", "seen_at"),
+)
+
+problem_counts = _table(
+    "problem_counts",
+    "problem_id what value",
+    *_required(String, "problem_id"),
+    Column("what", String, nullable=False, comment="session, version or hour"),
+    Column("value", String, nullable=False, comment="hours since the Unix epoch have ten digits"),
+    *_required(Integer, "traces"),
+    Index("problem_counts_by_value", "tenant", "what", "value"),
+)

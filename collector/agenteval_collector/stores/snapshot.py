@@ -14,12 +14,14 @@ from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.model.sessions import SessionEnd, SessionRecord
 from agenteval_collector.model.shown_findings import MAX_SHOWN, ShownFindings
 from agenteval_collector.model.trace_view import TraceView
+from agenteval_collector.problems.problem import Problem, ProblemCount, ProblemFilter
 from agenteval_collector.runtime.database import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.conversations import second_records
 from agenteval_collector.stores.finding_rows import finding_of
 from agenteval_collector.stores.judging import read_exchanges
 from agenteval_collector.stores.labels import read_labelled, read_labels
+from agenteval_collector.stores.problem_list import count_problems, read_problem, read_problems
 from agenteval_collector.stores.quality import read_judged, read_rated
 from agenteval_collector.stores.rows import evaluation_of, session_record
 from agenteval_collector.stores.schema import OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
@@ -96,6 +98,15 @@ class Snapshot:
 
     def judged(self, rated: Rated) -> list[JudgedScore]:
         return read_judged(self._connection, rated)
+
+    def problems(self, wanted: ProblemFilter, *, now: int, limit: int, cursor: str | None) -> Page[Problem]:
+        return read_problems(self._connection, wanted, now=now, limit=limit, cursor=cursor)
+
+    def problem(self, problem_id: str, now: int) -> Problem | None:
+        return read_problem(self._connection, problem_id, now)
+
+    def problem_counts(self, now: int) -> list[ProblemCount]:
+        return count_problems(self._connection, now)
 
     def exchanges(self, subject: Subject, subject_id: str) -> list[Exchange]:
         return read_exchanges(self._connection, subject, subject_id)

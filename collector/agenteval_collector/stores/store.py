@@ -48,6 +48,9 @@ from agenteval_collector.stores.judging import (
 )
 from agenteval_collector.stores.labels import trim_labels, write_label
 from agenteval_collector.stores.migration import migrate
+from agenteval_collector.stores.problem_marks import ProblemMarks
+from agenteval_collector.stores.problem_sums import trim_counts
+from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import (
     counts_at_once,
     effort_from,
@@ -109,6 +112,7 @@ class Store:
         self.habits = HabitStore(self._pipeline)
         self.conversations = ConversationStore(self._pipeline)
         self.turns = SessionTurns(self._pipeline)
+        self.problems = ProblemMarks(self._durable, clock)
         self.versions = Snapshots(self.outside, VersionSnapshot)
         self.judged = JudgedStore(self.outside)
         self.snapshot = Snapshots(self.outside, Snapshot).snapshot
@@ -153,6 +157,9 @@ class Store:
             write_moves(connection, commit.moves.values())
             if commit.links and self._is_due("links", TRIM_LINKS_EVERY):
                 trim_links(connection, self._clock.now())
+            refresh_problems(connection, found.changed | _judged_otherwise(commit))
+            if self._is_due("problems", TRIM_REPORTS_EVERY):
+                trim_counts(connection, self._clock.now())
             for judgement in commit.judgements:
                 write_exchanges(connection, judgement)
             if self._is_due("exchanges", TRIM_EXCHANGES_EVERY) or commit.judgements:
@@ -167,7 +174,11 @@ class Store:
             if counts:
                 known.add(identity)
         return News(
-            evaluations=[*committed, *_final(final)], told=found.told, counted=found.counted, traces=found.traces
+            evaluations=[*committed, *_final(final)],
+            told=found.told,
+            counted=found.counted,
+            traces=found.traces,
+            work=[each.work for each in commit.traces if each.work is not None],
         )
 
     def save_checkpoint(self, offset: int) -> None:
@@ -390,6 +401,12 @@ def _outcomes_counted(connection: TenantConnection, evaluations: Sequence[Evalua
         return set()
     rows = connection.execute(_COUNTED, ids({each.subject_id for each in evaluations}))
     return {tuple(row) for row in rows}
+
+
+def _judged_otherwise(commit: Commit) -> set[str]:
+    """Return the traces and sessions whose judged failures may be others after the commit, or in another session."""
+    judged = {each.subject_id for each in commit.evaluations if each.method is Method.LLM}
+    return judged | commit.emptied | {*commit.moves} | {each.trace_id for each in commit.traces if each.revision > 1}
 
 
 def _final(scores: Sequence[Evaluation]) -> list[CommittedEvaluation]:

@@ -7,10 +7,12 @@ from functools import partial
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from agenteval_collector.api import problems
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.refusals import Refusals
@@ -25,14 +27,16 @@ from agenteval_collector.model.session_filter import Order
 from agenteval_collector.runtime.clock import Clock, SystemClock
 from agenteval_collector.runtime.errors import CollectorError
 from agenteval_collector.web.pages import Pages, asset
+from agenteval_collector.web.problems import mark
 from agenteval_collector.web.review import Asked, form_fields, keep
 
 _FOREVER = {"Cache-Control": "max-age=31536000, immutable"}
 """For files that the pages ask for with a hash of their content."""
+_OWN_ORIGIN = {"Referrer-Policy": "same-origin"}
+"""For pages with a form: with no-referrer, browsers send it without an origin."""
 _REVIEW_HEADERS = {
     "Content-Security-Policy": SECURITY_HEADERS["Content-Security-Policy"] + "; script-src 'self'",
-    # With no-referrer, browsers send our own form without an origin.
-    "Referrer-Policy": "same-origin",
+    **_OWN_ORIGIN,
 }
 
 
@@ -61,7 +65,8 @@ def make_app(
     scrapes = BoundedThreads("api-scrape", threads=1, waiting=3, timeout=query_timeout)
     writes = BoundedThreads("api-write", threads=1, waiting=16, timeout=query_timeout)
     writers = Writers(keyed=bool(keys))
-    pages = Pages(queries, clock=clock or SystemClock(), grpc_endpoint=grpc_endpoint)
+    clock = clock or SystemClock()
+    pages = Pages(queries, clock=clock, grpc_endpoint=grpc_endpoint)
 
     refusals = Refusals(pages.error)
     app = Starlette(
@@ -69,6 +74,7 @@ def make_app(
             *api_routes(queries, reads),
             *write_routes(queries, reports, writers, writes),
             *_page_routes(pages, reads),
+            *_problem_routes(pages, reads, partial(mark, reports, clock), writers, writes),
             *_review_routes(pages, reads, partial(keep, queries, reports), writers, writes),
             *_machine_routes(metrics, health, scrapes),
         ],
@@ -122,7 +128,8 @@ def _machine_routes(
             return json_response(encode({"status": "ready"}))
         return error_response(503, "unavailable", reason)
 
-    return [Route("/metrics", scrape), Route("/healthz", healthz), Route("/readyz", readyz)]
+    compressed = [Middleware(GZipMiddleware)]
+    return [Route("/metrics", scrape, middleware=compressed), Route("/healthz", healthz), Route("/readyz", readyz)]
 
 
 def _page_routes(pages: Pages, reads: BoundedThreads) -> list[Route]:
@@ -157,6 +164,36 @@ def _page_routes(pages: Pages, reads: BoundedThreads) -> list[Route]:
         Route("/quality", quality),
         Route("/style.css", style),
         Route("/icon.svg", icon),
+    ]
+
+
+def _problem_routes(
+    pages: Pages,
+    reads: BoundedThreads,
+    mark: Callable[[str, Mapping[str, str]], str],
+    writers: Writers,
+    writes: BoundedThreads,
+) -> list[Route]:
+    async def listed(request: Request) -> Response:
+        given = request.query_params
+        asked = {name: given[name] for name in problems.PARAMETERS if given.get(name)}
+        wanted, cursor = problems.problem_filter(asked), given.get("cursor") or None
+        return HTMLResponse(await reads.run(lambda: pages.problems(wanted, asked, cursor=cursor)))
+
+    async def problem(request: Request) -> Response:
+        problem_id = request.path_params["problem_id"].lower()
+        page = await reads.run(lambda: pages.problem(problem_id, token=writers.token))
+        return HTMLResponse(page, headers=_OWN_ORIGIN)
+
+    async def said(request: Request) -> Response:
+        form = form_fields(await read_body(request, "application/x-www-form-urlencoded"))
+        writers.check(request.headers, form.get("token", ""))
+        return RedirectResponse(await writes.run(lambda: mark(request.path_params["problem_id"], form)), 303)
+
+    return [
+        Route("/problems", listed),
+        Route("/problems/{problem_id}", problem),
+        Route("/problems/{problem_id}", said, methods=["POST"]),
     ]
 
 

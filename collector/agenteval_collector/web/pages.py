@@ -18,10 +18,13 @@ from agenteval_collector.api.explanation import (
     judge_trouble,
     unscored_labels,
 )
+from agenteval_collector.api.problem_documents import ProblemDocument
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.visibility import about_visibility, facts_of
 from agenteval_collector.api.wire import found
 from agenteval_collector.model.session_filter import SessionFilter
+from agenteval_collector.problems import ProblemState
+from agenteval_collector.problems.problem import ProblemFilter
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
 from agenteval_collector.web import formats
@@ -32,6 +35,7 @@ from otel_agenteval.text import storable
 
 REFRESH_SECONDS = 5
 TRACES_PER_PAGE = 50
+PROBLEMS_ON_TOP = 5
 _MOVING = ("running", "active", "pending")
 
 
@@ -107,6 +111,7 @@ class Pages:
             refresh=None if cursor or asked else REFRESH_SECONDS,
             grpc_endpoint=self._grpc_endpoint,
             sessions=page.items,
+            problems=[] if cursor or asked else self._open_problems(),
             hit_rate=None if wanted.agent is None else self._queries.hit_rate(wanted.agent),
             trouble=judge_trouble(page.items),
             drifts=[each for each in self._queries.drifts() if each["drifted"]],
@@ -116,6 +121,25 @@ class Pages:
             first="/" + formats.query(asked) if cursor else None,
             next="/" + formats.query({**asked, "cursor": page.next_cursor}) if page.next_cursor else None,
         )
+
+    def problems(self, wanted: ProblemFilter, asked: Mapping[str, str], *, cursor: str | None) -> str:
+        """Return the problems that are wanted. `asked` has the parameters that say so, as the form sent them."""
+        page = self._queries.problems(wanted, cursor=cursor)
+        return self._render(
+            "problems.html",
+            refresh=None,
+            problems=page.items,
+            asked=asked,
+            states=[("", "any"), *((state, state) for state in ProblemState)],
+            query=formats.query(asked),
+            first="/problems" + formats.query(asked) if cursor else None,
+            next="/problems" + formats.query({**asked, "cursor": page.next_cursor}) if page.next_cursor else None,
+        )
+
+    def problem(self, problem_id: str, *, token: str) -> str:
+        """Return a problem, with what may be said of it by whoever has the token."""
+        problem = found(self._queries.problem(problem_id), f"problem {problem_id}")
+        return self._render("problem.html", refresh=None, problem=problem, token=token)
 
     def session(self, session_id: str, *, older_than: str | None) -> str:
         """Return a session with its traces, newest first; those before trace number `older_than` where it is given."""
@@ -167,6 +191,11 @@ class Pages:
     def error(self, status: int, message: str) -> str:
         """Return the page of an error, which says in one sentence what went wrong."""
         return self._render("error.html", refresh=None, status=status, message=message)
+
+    def _open_problems(self) -> list[ProblemDocument]:
+        """Return the first open problems: those that are listed before all that are put off."""
+        page = self._queries.problems(limit=PROBLEMS_ON_TOP)
+        return [each for each in page.items if each["state"] not in (ProblemState.MUTED, ProblemState.RESOLVED)]
 
     def _trace_row(self, session: SessionDocument, number: int, trace_id: str) -> "_TraceRow":
         # A session outlives the traces whose retention has passed: the row then has its signals only.

@@ -184,6 +184,7 @@ class Collector:
     def _show_levels(self) -> None:
         """Register the gauges."""
         self.output.evaluations.observe_sessions(self._core.live)
+        self.output.observe_problems(self.queries.problem_counts)
         versions = self.output.versions
         versions.observe_reliability(self._reliability.figures)
         versions.observe_regressions(Regressions(self.storage.store.versions, self._clock).figures)

@@ -1,7 +1,9 @@
 """The ways by which news leave: instruments, events, and the feed of watchers."""
 
+import socket
 import uuid
 from importlib.metadata import version
+from pathlib import Path
 
 from agenteval_collector.config import ConfigError, Settings
 from agenteval_collector.emit.fanout import Fanout
@@ -23,7 +25,7 @@ def make_output(settings: Settings, store: Store) -> TelemetryOutput:
     """Make the instruments, and their push where one is set."""
     return TelemetryOutput(
         version=version("otel-agenteval"),
-        instance_id=str(uuid.uuid4()),
+        instance_id=instance_id(settings.data_dir),
         push=_push_target(settings),
         exported=store.findings,
     )
@@ -37,7 +39,12 @@ def make_feed(output: TelemetryOutput, store: Store, live: LiveLoops, open_spans
 
 def make_fanout(output: TelemetryOutput, feed: Feed) -> Fanout:
     """Make the fan-out to all sinks that are told of commits, the feed first: a loop may still be stopped."""
-    sinks: dict[str, NewsSink] = {"feed": feed, "findings": output.findings, "instruments": output.evaluations}
+    sinks: dict[str, NewsSink] = {
+        "feed": feed,
+        "findings": output.findings,
+        "agents": output.agents,
+        "instruments": output.evaluations,
+    }
     if output.events is not None:
         sinks["events"] = output.events
     return Fanout(sinks, output.collector)
@@ -48,6 +55,11 @@ def tell_what_the_last_process_could_not(output: TelemetryOutput, feed: Feed, st
     if output.events is not None:
         output.events.take_news(News(counted=store.findings.unexported(clock.now() - EXPORTED_AGAIN)))
     feed.remember(store.findings.newest(MAX_ALARMS))
+
+
+def instance_id(data_dir: Path) -> str:
+    """Return the id of this collector at a backend: the same after a restart, another one for another folder."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"agenteval://{socket.gethostname()}{data_dir.resolve()}"))
 
 
 def _push_target(settings: Settings) -> PushTarget | None:

@@ -40,6 +40,12 @@ class StoredReports:
     def label(self, label: Label) -> None:
         self._store.label(label)
 
+    def resolve_problem(self, problem_id: str, by: str | None) -> bool:
+        return self._store.problems.resolve(problem_id, by)
+
+    def mute_problem(self, problem_id: str, until: int | None, by: str | None) -> bool:
+        return self._store.problems.mute(problem_id, until, by)
+
     def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
         if not self._judged:
             raise InvalidRequest(NO_JUDGE)

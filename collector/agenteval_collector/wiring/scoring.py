@@ -22,6 +22,7 @@ from agenteval_collector.findings import AgentEfforts, findings_in, seen_in
 from agenteval_collector.findings.loops import TraceLoops
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import Telemetry
+from agenteval_collector.model.prices import Prices
 from agenteval_collector.reliability import CountedRuns, ReliabilityReports, RunTraces
 from agenteval_collector.reliability.safety import detectors
 from agenteval_collector.runtime.clock import Clock
@@ -68,7 +69,7 @@ class EvaluationCore:
         self.live = LiveSessions(settings.session.idle)
         self.sessions = _sessions(settings, store, self.live, embedder, clock)
         self.read = _with_truth(trace_reader(settings), truth)
-        run_traces = RunTraces(settings.reliability.prices, detectors(settings.reliability.safety))
+        prices = Prices(settings.prices)
         self.evaluation = TraceEvaluation(
             outcomes=TraceOutcomes(evaluators, with_truth, judging, thresholds, embedder.model, clock),
             sessions=self.sessions,
@@ -77,8 +78,9 @@ class EvaluationCore:
             clock=clock,
             read=_with_truth(trace_reader(settings, DecodedTraces(settings.assembly.max_recent_bytes)), truth),
             telemetry=telemetry,
-            run_trace=run_traces,
-            observation=_observation(settings, AgentEfforts(run_traces.cost), clock),
+            run_trace=RunTraces(prices.of_calls, detectors(settings.reliability.safety)),
+            cost=prices.of_call,
+            observation=_observation(settings, AgentEfforts(prices.of_calls), clock),
             conversations=Conversations(store.conversations),
             turns=RunningTurns(store.turns),
             earlier=earlier,

@@ -83,6 +83,12 @@ class GetJudgementsRequest(_message.Message):
     trace_id: str
     def __init__(self, trace_id: _Optional[str] = ..., session_id: _Optional[str] = ...) -> None: ...
 
+class GetProblemRequest(_message.Message):
+    __slots__ = ["problem_id"]
+    PROBLEM_ID_FIELD_NUMBER: _ClassVar[int]
+    problem_id: str
+    def __init__(self, problem_id: _Optional[str] = ...) -> None: ...
+
 class GetSessionRequest(_message.Message):
     __slots__ = ["session_id"]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -152,6 +158,30 @@ class LabelTraceRequest(_message.Message):
 class LabelTraceResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
+
+class ListProblemsRequest(_message.Message):
+    __slots__ = ["agent", "cursor", "limit", "severity", "state", "version"]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    agent: str
+    cursor: str
+    limit: int
+    severity: str
+    state: str
+    version: str
+    def __init__(self, agent: _Optional[str] = ..., state: _Optional[str] = ..., severity: _Optional[str] = ..., version: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListProblemsResponse(_message.Message):
+    __slots__ = ["items_json", "next_cursor"]
+    ITEMS_JSON_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    items_json: _containers.RepeatedScalarFieldContainer[bytes]
+    next_cursor: str
+    def __init__(self, items_json: _Optional[_Iterable[bytes]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
 
 class ListQualityRequest(_message.Message):
     __slots__ = ["agent", "cursor", "limit", "name", "version"]
@@ -234,6 +264,20 @@ class ListSessionsResponse(_message.Message):
     items_json: _containers.RepeatedScalarFieldContainer[bytes]
     next_cursor: str
     def __init__(self, items_json: _Optional[_Iterable[bytes]] = ..., next_cursor: _Optional[str] = ...) -> None: ...
+
+class MuteProblemRequest(_message.Message):
+    __slots__ = ["author", "problem_id", "until_unix_nano"]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_ID_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
+    author: str
+    problem_id: str
+    until_unix_nano: int
+    def __init__(self, problem_id: _Optional[str] = ..., until_unix_nano: _Optional[int] = ..., author: _Optional[str] = ...) -> None: ...
+
+class MuteProblemResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
 
 class NextToLabelRequest(_message.Message):
     __slots__ = ["agent", "name", "skip", "version"]
@@ -352,6 +396,18 @@ class ReportStartsRequest(_message.Message):
     def __init__(self, process_id: _Optional[str] = ..., service: _Optional[str] = ..., starts: _Optional[_Iterable[_Union[SpanStart, _Mapping]]] = ..., findings: _Optional[_Iterable[_Union[Finding, _Mapping]]] = ..., all_open: bool = ...) -> None: ...
 
 class ReportStartsResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class ResolveProblemRequest(_message.Message):
+    __slots__ = ["author", "problem_id"]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_ID_FIELD_NUMBER: _ClassVar[int]
+    author: str
+    problem_id: str
+    def __init__(self, problem_id: _Optional[str] = ..., author: _Optional[str] = ...) -> None: ...
+
+class ResolveProblemResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
 

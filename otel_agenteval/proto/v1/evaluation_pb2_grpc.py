@@ -64,6 +64,26 @@ class EvaluationServiceStub(object):
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesRequest.SerializeToString,
                 response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesResponse.FromString,
                 )
+        self.ListProblems = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/ListProblems',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListProblemsRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListProblemsResponse.FromString,
+                )
+        self.GetProblem = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/GetProblem',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetProblemRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
+                )
+        self.ResolveProblem = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/ResolveProblem',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ResolveProblemRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ResolveProblemResponse.FromString,
+                )
+        self.MuteProblem = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/MuteProblem',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.MuteProblemRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.MuteProblemResponse.FromString,
+                )
         self.ListReliability = channel.unary_unary(
                 '/otel_agenteval.proto.v1.EvaluationService/ListReliability',
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListReliabilityRequest.SerializeToString,
@@ -183,6 +203,34 @@ class EvaluationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListProblems(self, request, context):
+        """Failures that recur: open ones first, of these the worst.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetProblem(self, request, context):
+        """A problem. NOT_FOUND where the collector does not know it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResolveProblem(self, request, context):
+        """A problem is resolved: its next occurrence is a regression. NOT_FOUND where the collector does not know it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MuteProblem(self, request, context):
+        """Do not tell of a problem for a time; it goes on to be counted. NOT_FOUND where the collector does not know it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListReliability(self, request, context):
         """Reliability over runs, by agent and version, those with the newest run first.
         """
@@ -292,6 +340,26 @@ def add_EvaluationServiceServicer_to_server(servicer, server):
                     servicer.JudgeTraces,
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesRequest.FromString,
                     response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesResponse.SerializeToString,
+            ),
+            'ListProblems': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListProblems,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListProblemsRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListProblemsResponse.SerializeToString,
+            ),
+            'GetProblem': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetProblem,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetProblemRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
+            ),
+            'ResolveProblem': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResolveProblem,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ResolveProblemRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ResolveProblemResponse.SerializeToString,
+            ),
+            'MuteProblem': grpc.unary_unary_rpc_method_handler(
+                    servicer.MuteProblem,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.MuteProblemRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.MuteProblemResponse.SerializeToString,
             ),
             'ListReliability': grpc.unary_unary_rpc_method_handler(
                     servicer.ListReliability,
@@ -510,6 +578,74 @@ class EvaluationService(object):
         return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/JudgeTraces',
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesRequest.SerializeToString,
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.JudgeTracesResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListProblems(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/ListProblems',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListProblemsRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ListProblemsResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetProblem(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/GetProblem',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.GetProblemRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ResolveProblem(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/ResolveProblem',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ResolveProblemRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.ResolveProblemResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def MuteProblem(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/MuteProblem',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.MuteProblemRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.MuteProblemResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

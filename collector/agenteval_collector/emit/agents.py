@@ -1,0 +1,85 @@
+"""The agents' own work as instruments: tokens, money, durations, tool calls.
+
+Named apart from `gen_ai.client.*`, which an agent's own instrumentation may send to the same backend. A trace counts
+once, when it is complete for the first time.
+"""
+
+from typing import Final
+
+from opentelemetry.metrics import Meter
+
+from agenteval_collector.emit.counter import EventCounter
+from agenteval_collector.emit.labels import IdentityLabels, NameLabels
+from agenteval_collector.model.agent_work import AgentWork
+from agenteval_collector.model.news import News
+from otel_agenteval import semconv
+
+SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+"""Bounds of durations in seconds: those of `gen_ai.client.operation.duration`, so that both can be compared."""
+
+
+class AgentInstruments:
+    """Counts and records what agents did in complete traces. Thread-safe."""
+
+    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
+        self._labels = labels
+        self._models = NameLabels("models", 50)
+        self._tools = NameLabels("tools", 100)
+        self._tokens = EventCounter(
+            meter, "agenteval.agent.tokens", unit="{token}", description="Tokens that agents used, as their spans say."
+        )
+        self._cost = EventCounter(
+            meter, "agenteval.agent.cost", unit="{USD}", description="What these cost, where the price is known."
+        )
+        self._calls = EventCounter(
+            meter,
+            "agenteval.agent.tool.calls",
+            unit="{call}",
+            description="Tool calls, by what came of them.",
+        )
+        self._turns = meter.create_histogram(
+            "agenteval.agent.turn.duration",
+            unit="s",
+            description="How long turns took.",
+            explicit_bucket_boundaries_advisory=SECONDS,
+        )
+        self._operations = meter.create_histogram(
+            "agenteval.agent.operation.duration",
+            unit="s",
+            description="How long model calls and tool calls took.",
+            explicit_bucket_boundaries_advisory=SECONDS,
+        )
+
+    def take_news(self, news: News) -> None:
+        """Count and record the work that counts now."""
+        for work in news.work:
+            whose = self._labels.identity(work.agent, work.service, work.version).attributes
+            self._take_models(work, whose)
+            self._take_tools(work, whose)
+            for turn in work.turns:
+                self._turns.record(turn.seconds, {**whose, **_status(turn.failed)})
+
+    def _take_models(self, work: AgentWork, whose: dict[str, str]) -> None:
+        for each in work.models:
+            model = self._models.attribute(semconv.GEN_AI_REQUEST_MODEL, each.model)
+            attributes = {**whose, **model}
+            for kind, tokens in (("input", each.input_tokens), ("output", each.output_tokens)):
+                if tokens:
+                    self._tokens.add(tokens, {**attributes, semconv.GEN_AI_TOKEN_TYPE: kind})
+            if each.usd is not None:
+                self._cost.add(each.usd, attributes)
+            operation = {semconv.GEN_AI_OPERATION_NAME: "chat", **_status(each.failed)}
+            self._operations.record(each.seconds, {**attributes, **operation})
+
+    def _take_tools(self, work: AgentWork, whose: dict[str, str]) -> None:
+        for each in work.tools:
+            tool = self._tools.attribute(semconv.GEN_AI_TOOL_NAME, each.tool)
+            attributes = {**whose, **tool, **_status(each.failed)}
+            self._calls.add(1, attributes)
+            if each.seconds is not None:
+                operation = {semconv.GEN_AI_OPERATION_NAME: "execute_tool"}
+                self._operations.record(each.seconds, {**attributes, **operation})
+
+
+def _status(failed: bool) -> dict[str, str]:
+    return {semconv.AGENTEVAL_STATUS: "error" if failed else "ok"}

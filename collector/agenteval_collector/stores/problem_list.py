@@ -1,0 +1,157 @@
+"""Read problems: those of a listing in its order, one by itself, and how many there are of each sort."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Label, Select, case, exists, func, literal, or_, select, tuple_
+
+from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor, foreign_cursor
+from agenteval_collector.problems import NEW_FOR, QUIET_FOR, ProblemKey, ProblemState
+from agenteval_collector.problems.problem import HOURS, MOST_EXAMPLES, Problem, ProblemCount, ProblemFilter
+from agenteval_collector.runtime.database import among
+from agenteval_collector.stores.access import TenantConnection, ids
+from agenteval_collector.stores.finding_rows import SEVERITIES
+from agenteval_collector.stores.problem_sums import HOUR, hour_of
+from agenteval_collector.stores.schema import own, problem_counts, problem_traces, problems
+from otel_agenteval.finding import Severity
+
+_OPEN: Final = len(SEVERITIES)
+_COLUMNS: Final = ("urgency", "last_seen", "problem_id")
+
+
+def read_problems(
+    connection: TenantConnection, wanted: ProblemFilter, *, now: int, limit: int, cursor: str | None
+) -> Page[Problem]:
+    """Return at most `limit` problems from where the cursor points on: open ones first, of these the worst, of equal
+    ones those that were seen last. Raises InvalidRequest for a cursor of another listing."""
+    listed = _listed(now).subquery()
+    query = select(listed).where(*_conditions(listed, wanted))
+    order = [listed.c[name] for name in _COLUMNS]
+    if cursor is not None:
+        query = query.where(tuple_(*order) < _place(cursor))
+    rows = connection.execute(query.order_by(*(each.desc() for each in order)).limit(limit + 1)).mappings().all()
+    shown = rows[:limit]
+    last = [shown[-1][name] for name in _COLUMNS] if len(rows) > limit else None
+    return Page(items=_problems(connection, shown, now), next_cursor=None if last is None else encode_cursor(last))
+
+
+def read_problem(connection: TenantConnection, problem_id: str, now: int) -> Problem | None:
+    """Return a problem; None where it is unknown."""
+    query = _listed(now).where(problems.c.problem_id == problem_id)
+    return next(iter(_problems(connection, connection.execute(query).mappings().all(), now)), None)
+
+
+def count_problems(connection: TenantConnection, now: int) -> list[ProblemCount]:
+    """Return the number of problems of each state, severity and agent."""
+    key = (_state(now), problems.c.severity, problems.c.agent)
+    query = select(*key, func.count()).where(own(problems)).group_by(*key)
+    return [
+        ProblemCount(ProblemState(state), Severity(severity), agent, count)
+        for state, severity, agent, count in connection.execute(query)
+    ]
+
+
+def _listed(now: int) -> Select[Any]:
+    """Make the query of all problems, each with its state and how soon it should be looked at."""
+    state = _state(now)
+    severity = case({each: rank for rank, each in enumerate(SEVERITIES)}, value=problems.c.severity)
+    put_off = {ProblemState.MUTED: 1, ProblemState.RESOLVED: 0}
+    urgency = case({each: rank * _OPEN for each, rank in put_off.items()}, value=state, else_=2 * _OPEN) + severity
+    return select(problems, state, urgency.label("urgency")).where(own(problems))
+
+
+def _state(now: int) -> Label[str]:
+    return case(
+        (problems.c.muted_until > now, literal(ProblemState.MUTED.value)),
+        (
+            or_(problems.c.resolved_at.is_not(None), problems.c.last_seen < now - QUIET_FOR),
+            literal(ProblemState.RESOLVED.value),
+        ),
+        (problems.c.regressed_at >= now - NEW_FOR, literal(ProblemState.REGRESSED.value)),
+        (problems.c.first_seen >= now - NEW_FOR, literal(ProblemState.NEW.value)),
+        else_=literal(ProblemState.ONGOING.value),
+    ).label("state")
+
+
+def _conditions(listed: Any, wanted: ProblemFilter) -> Iterator[ColumnElement[bool]]:
+    for column, value in (
+        (listed.c.agent, wanted.agent),
+        (listed.c.state, wanted.state),
+        (listed.c.severity, wanted.severity),
+    ):
+        if value is not None:
+            yield column == value
+    if wanted.version is not None:
+        yield exists().where(
+            own(problem_counts),
+            problem_counts.c.problem_id == listed.c.problem_id,
+            problem_counts.c.what == "version",
+            problem_counts.c.value == wanted.version,
+        )
+
+
+def _place(cursor: str) -> tuple[Any, ...]:
+    place = decode_cursor(cursor)
+    if [type(each) for each in place] != [int, int, str]:
+        raise foreign_cursor(cursor)
+    return place
+
+
+def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], now: int) -> list[Problem]:
+    if not rows:
+        return []
+    asked = ids(row["problem_id"] for row in rows)
+    newest = now // HOUR
+    hours = [hour_of((newest - HOURS + 1 + each) * HOUR) for each in range(HOURS)]
+    trends: dict[str, dict[str, int]] = {}
+    for row in connection.execute(_HOURS, {**asked, "hours": json.dumps(hours)}):
+        trends.setdefault(row.problem_id, {})[row.value] = row.traces
+    versions: dict[str, dict[str, int]] = {}
+    for row in connection.execute(_VERSIONS, asked):
+        versions.setdefault(row.problem_id, {})[row.value] = row.traces
+    return [
+        Problem(
+            key=ProblemKey(row["agent"], row["kind"], row["tool"], row["shape"]),
+            severity=Severity(row["severity"]),
+            state=ProblemState(row["state"]),
+            **{name: row[name] for name in _SAME},
+            versions=versions.get(row["problem_id"], {}),
+            first_version=_first_version(connection, row["problem_id"]),
+            trend=[trends.get(row["problem_id"], {}).get(hour, 0) for hour in hours],
+            examples=_examples(connection, row["problem_id"]),
+        )
+        for row in rows
+    ]
+
+
+_SAME: Final = (
+    "first_seen",
+    "last_seen",
+    "traces",
+    "sessions",
+    "usd",
+    "seconds",
+    "resolved_at",
+    "resolved_by",
+    "muted_until",
+    "muted_by",
+)
+_COUNTS: Final = select(problem_counts).where(own(problem_counts), among(problem_counts.c.problem_id, "ids"))
+_HOURS: Final = _COUNTS.where(problem_counts.c.what == "hour", among(problem_counts.c.value, "hours"))
+_VERSIONS: Final = _COUNTS.where(problem_counts.c.what == "version").order_by(problem_counts.c.value)
+
+
+def _examples(connection: TenantConnection, problem_id: str) -> list[str]:
+    query = _of(problem_id).where(problem_traces.c.trace_id.is_not(None)).order_by(problem_traces.c.seen_at.desc())
+    return [row.trace_id for row in connection.execute(query.limit(MOST_EXAMPLES))]
+
+
+def _first_version(connection: TenantConnection, problem_id: str) -> str | None:
+    query = _of(problem_id).where(problem_traces.c.service_version.is_not(None)).order_by(problem_traces.c.seen_at)
+    row = connection.execute(query.limit(1)).first()
+    return None if row is None else row.service_version
+
+
+def _of(problem_id: str) -> Select[Any]:
+    return select(problem_traces).where(own(problem_traces), problem_traces.c.problem_id == problem_id)

@@ -180,3 +180,15 @@ def test_sessions_are_drawn_for_their_goals_and_shown_whole(tmp_path: Path) -> N
     assert "so it says" in after
     assert after.endswith("Nothing is left to be labelled for goal_success.\n")
     assert {each: len(found) for each, found in labels.items()} == {one: 0, other: 1}
+
+
+def test_without_a_terminal_it_says_that_it_needs_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_terminal() -> str:
+        raise OSError(6, "No such device or address", "/dev/tty")
+
+    with judged_collector(tmp_path) as running:
+        monkeypatch.setattr("typer.getchar", no_terminal)
+        web, grpc = (f"http://{running.addresses[name]}" for name in ("web", "grpc"))
+        done = agenteval("label", "--next", NAME, "--url", web, "--grpc", grpc)
+    assert done.exit_code == 1
+    assert "which needs a terminal" in done.stderr

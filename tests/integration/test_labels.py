@@ -126,3 +126,14 @@ def test_a_judgement_is_read_with_its_trace(tmp_path: Path) -> None:
     assert document["data"] == asked.data
     assert document["asked_at"].endswith("Z")
     assert set(document) == {field.name for field in fields(asked)}
+
+
+def test_a_label_of_a_drawn_trace_stays_one_when_its_author_corrects_it(scoring: Scoring) -> None:
+    scoring.put(assembled(turn(1, "hi", "hello", session="s")))
+    for author in ("ann", None):
+        scoring.store.label(label(1, 1.0, author=author, drawn=True))
+        scoring.store.label(label(1, 0.0, author=author, note="a wrong key"))
+    scoring.store.label(label(1, 0.0, author="bo"))
+    with scoring.store.snapshot() as records:
+        kept = {each.author or None: (each.value, each.drawn) for each in records.labels(hex_id(1))}
+    assert kept == {"ann": (0.0, True), None: (0.0, True), "bo": (0.0, False)}

@@ -10,7 +10,7 @@ import typer
 from agenteval_collector.api.documents import OutcomeDocument, SessionDocument, TraceDocument
 from agenteval_collector.api.quality_documents import DrawDocument, QualityPage
 from agenteval_collector.cli.show import show_conversation
-from agenteval_collector.cli.terminal import clean
+from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.web.labelling import VALUES, about_rate, labels_worth, rate_of, traces_before
 
 _NEWEST: Final = 64
@@ -93,7 +93,10 @@ def _next_path(name: str, only: dict[str, str], skipped: Sequence[str]) -> str:
 def _key(name: str) -> str:
     while True:
         typer.echo(f"{clean(name)}: [p]ass, [f]ail, [s]kip, [q]uit? ", nl=False)
-        key = typer.getchar().lower()
+        try:
+            key = typer.getchar().lower()
+        except OSError:
+            fail("--next takes key presses, which needs a terminal: name a trace instead, or open /review")
         typer.echo(key if key.isalpha() else "")
         if key in (*_VALUES, "s", "q"):
             return key

@@ -110,4 +110,4 @@ def _values(measure: str, efforts: "Sequence[Effort] | deque[Effort]") -> list[f
 
 
 def _shown(unusual: Unusual) -> str:
-    return f"{unusual.value:.4g} USD" if unusual.measure == "usd" else f"{unusual.value:.0f} {unusual.measure}"
+    return f"{unusual.value:.4g} USD" if unusual.measure == "usd" else f"{unusual.value:.3g} {unusual.measure}"

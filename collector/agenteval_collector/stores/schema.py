@@ -238,7 +238,8 @@ labels = _table(
     *_required(Float, "value"),
     *_optional(Text, "note"),
     Column("source", String, nullable=False, comment="person, user or evaluator"),
-    Column("drawn", Boolean, nullable=False, comment="whether its trace was drawn at random to be labelled"),
+    # Who corrects the label of a trace that was drawn does not make it one that was chosen.
+    Column("drawn", Boolean, nullable=False, comment="whether it was drawn at random to be labelled", info=OR),
     *_required(BigInteger, "labelled_at"),
     Index("labels_by_session", "tenant", "session_id", sqlite_where=text("trace_id = ''")),
 )

@@ -44,7 +44,7 @@ def _picture(binary: str, url: str, folder: Path) -> bytes:
         tab.resize(PAGE_WIDTH)
         tab.prefer("light")
         tab.open(url)
-        bottom = tab.evaluate("document.querySelector('table').getBoundingClientRect().bottom")
+        bottom = tab.evaluate("document.querySelector('table.sessions').getBoundingClientRect().bottom")
         clip = {"x": 0, "y": 0, "width": PAGE_WIDTH, "height": bottom + 24, "scale": 1}
         return base64.b64decode(tab.send("Page.captureScreenshot", format="png", clip=clip)["data"])
 

@@ -83,7 +83,7 @@ def _show(page: ProblemPage) -> None:
             content(item["title"]),
             str(item["traces"]),
             str(item["sessions"]),
-            cost(item["usd"]),
+            cost(item["usd"]) if item["usd"] else "–",
             Text(trend(item), "cyan"),
             Text(ago(item["last_seen"], now)),
         )

@@ -19,6 +19,7 @@ from tests.support.runs import run_trace
 from tests.support.scoring import Scoring
 
 EVALUATOR = JudgedEvaluator(name="confidence", version="7", model="judge-1", threshold=0.5)
+WAS = "judge-1, version 7"
 GONE = Failure(error_type=SPANS_GONE, reason="the spans are gone")
 
 
@@ -200,6 +201,31 @@ def test_another_version_of_the_question_is_asked_at_once(world: World) -> None:
     [first, *_] = jobs = world.canaries(evaluator=replace(EVALUATOR, version="8")).due()
     assert len(jobs) == 4
     assert (first.pending[0].version, first.recheck) == ("8", True)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(replace(EVALUATOR, version="8"), id="question"),
+        pytest.param(replace(EVALUATOR, model="judge-2"), id="model"),
+    ],
+)
+def test_what_was_said_before_a_change_is_kept_as_that_and_asked_again_at_once(
+    world: World, changed: JudgedEvaluator
+) -> None:
+    world.judged(range(1, 13))
+    canaries = world.canaries(wanted=12, evaluator=changed)
+    jobs = canaries.due()
+    assert len(jobs) == 12
+    assert {(each.version, each.model) for each in world.scoring.store.canaries.answers()} == {("7", "judge-1")}
+    for job in jobs:
+        canaries.take_judgement(judgement(job, judged(0.1)))
+    [told] = canaries.drifts
+    assert (told.version, told.model, told.was, told.traces) == (changed.version, changed.model, WAS, 12)
+    for job in world.due(canaries):
+        canaries.take_judgement(judgement(job, judged(0.1)))
+    [told] = canaries.drifts
+    assert (told.was, told.drifted) == (f"{changed.model}, version {changed.version}", False)
 
 
 def test_judgements_of_other_traces_are_passed_on(world: World) -> None:

@@ -1,6 +1,7 @@
 """A judge that says something else than before of the same traces, over a real collector, store and endpoint."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from typer.testing import CliRunner
 
 from tests.support.eventually import eventually
+from tests.support.judge.behaviours import Behaviour
 from tests.support.judge.completions import Received
 from tests.support.judge.filling import fill
 from tests.support.judge.judge_server import JudgeServer
@@ -29,14 +31,18 @@ VERSION = JUDGED["confidence"]
 
 
 class Mood:
-    """A judge whose every score is `score`; `asked` counts its requests."""
+    """A judge whose every score is `score`; `models` counts its requests, by the model that they ask."""
 
     def __init__(self) -> None:
         self.score = 0.9
-        self.asked = 0
+        self.models: Counter[str] = Counter()
+
+    @property
+    def asked(self) -> int:
+        return self.models.total()
 
     def __call__(self, received: Received) -> str:
-        self.asked += 1
+        self.models[received.body["model"]] += 1
         return json.dumps(fill(received.schema or {}, self.score))
 
 
@@ -175,6 +181,58 @@ def test_a_change_of_the_model_is_looked_at_at_once(world: World) -> None:
         world.send(running, 1)
         calm = eventually(lambda: each if (each := drift(running))["was"] == f"other, version {VERSION}" else None)
     assert (calm["drifted"], calm["flips"]) == (False, []), "from then on it is compared with itself"
+
+
+def test_what_an_earlier_model_said_is_never_taken_for_what_the_present_one_says(world: World) -> None:
+    old, all_of_them = CANARIES // 2, CANARIES + CANARIES // 2
+    with world.running(model="m1", canaries=0) as running:
+        world.send(running, all_of_them)
+    world.clock.advance(LOOK_EVERY)
+    with world.running(model="m3", canaries=old) as running:
+        found = rechecked(running, old)
+        assert (found["model"], found["was"]) == ("m3", f"m1, version {VERSION}")
+        assert ways(running) == {"m1": old, "m3": old}
+    world.clock.advance(LOOK_EVERY)
+    world.mood.score = 0.1
+    with world.running(model="m4", canaries=all_of_them) as running:
+        eventually(lambda: ways(running)["m4"] == all_of_them)
+        assert ways(running) == {"m1": all_of_them, "m3": old, "m4": all_of_them}
+        assert world.mood.models == {"m1": all_of_them, "m3": old, "m4": all_of_them}, "all are asked at once"
+        assert (drift(running)["was"], drift(running)["traces"]) == (f"m3, version {VERSION}", old)
+        for _ in range(2):
+            world.clock.advance(DAY)
+            world.send(running, 1)
+            calm = rechecked(running, all_of_them)
+            assert calm["was"] == f"m4, version {VERSION}"
+            assert (calm["drifted"], calm["flips"]) == (False, []), "it was as harsh from the beginning"
+        before = [each for each in running.service.storage.store.canaries.answers() if each.model == "m1"]
+        assert {(each.first, each.last) for each in before} == {(0.9, 0.9)}
+
+
+def ways(running: RunningCollector) -> Counter[str]:
+    """Count the answers on canaries by the model that gave them."""
+    return Counter(each.model for each in running.service.storage.store.canaries.answers())
+
+
+def test_an_endpoint_that_answers_by_another_name_is_compared_with_itself(tmp_path: Path) -> None:
+    mood = Mood()
+    with JudgeServer(responder=mood, then=Behaviour(model="m-2026-01-01")) as judge:
+        world = World(tmp_path, judge, mood)
+        with world.running(model="m") as running:
+            world.send(running, CANARIES)
+            world.clock.advance(LOOK_EVERY)
+            world.send(running, 1)
+            found = rechecked(running)
+            assert (found["model"], found["was"]) == ("m", f"m-2026-01-01, version {VERSION}")
+            asked = world.mood.asked
+            world.clock.advance(LOOK_EVERY)
+            world.send(running, 1)
+            assert world.mood.asked == asked + 1, "each canary is asked about once, and not at each look"
+            world.mood.score = 0.1
+            world.clock.advance(DAY)
+            world.send(running, 1)
+            found = eventually(lambda: each if (each := drift(running))["was"] == f"m, version {VERSION}" else None)
+            assert found["drifted"]
 
 
 def test_without_budget_the_canaries_wait(world: World) -> None:

@@ -6,6 +6,7 @@ Whatever is asked goes the way of all judging, under the same budget, but not th
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -119,7 +120,16 @@ class Canaries:
             if frozen is None:
                 continue
             canary = Canary(trace_id=trace_id, session_id=session_id, revision=revision, chosen_at=now)
-            given = (_answer(self._evaluators[each.name], each, each.evaluated_at) for each in scores)
+            given = (
+                # By the model that gave the score, which may be another one than is asked now.
+                _answer(
+                    replace(self._evaluators[each.name], version=each.version, model=each.model),
+                    each,
+                    each.evaluated_at,
+                )
+                for each in scores
+                if each.model is not None
+            )
             self._store.add_canary(canary, frozen, given)
             chosen.append(canary)
         return chosen
@@ -163,7 +173,7 @@ class Canaries:
 
 
 def _answer(by: JudgedEvaluator, given: Evaluation, at: int) -> CanaryAnswer:
-    """Return what was given at that time (ns)."""
+    """Return what the evaluator gave at that time (ns), as it was asked then."""
     value = given.outcome.value if isinstance(given.outcome, Score) else None
     return CanaryAnswer(
         trace_id=given.subject_id,

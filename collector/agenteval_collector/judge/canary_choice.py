@@ -1,32 +1,29 @@
 """Choose the traces that the judge is asked about again."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable
 from itertools import zip_longest
 from typing import Final
 
 from agenteval_collector.judge.ports import CanaryStore
-from agenteval_collector.judge.referrals import JudgedEvaluator
 from otel_agenteval.outcome import Evaluation
 
 CANDIDATES: Final = 200
 """Newest judged traces that canaries are chosen from."""
 
 
-def candidates(store: CanaryStore, evaluators: Mapping[str, JudgedEvaluator]) -> list[list[Evaluation]]:
-    """List traces that may be canaries by their scores, in the order of choice: labelled ones first, then at random,
-    from those that fail and from those that pass in turn."""
+def candidates(store: CanaryStore, names: Container[str]) -> list[list[Evaluation]]:
+    """List traces that may be canaries by their scores of these names, whichever model gave them, in the order of
+    choice: labelled ones first, then at random, from those that fail and from those that pass in turn."""
     found = {
         each[0].subject_id: each
         for labelled in (True, False)
-        for each in _across(current(each, evaluators) for each in store.candidates(labelled=labelled, limit=CANDIDATES))
+        for each in _across(
+            [score for score in scores if score.name in names]
+            for scores in store.candidates(labelled=labelled, limit=CANDIDATES)
+        )
     }
     return list(found.values())
-
-
-def current(scores: Iterable[Evaluation], evaluators: Mapping[str, JudgedEvaluator]) -> list[Evaluation]:
-    """Return those that answer the questions as they are asked now."""
-    return [each for each in scores if each.name in evaluators and each.version == evaluators[each.name].version]
 
 
 def _across(candidates: Iterable[list[Evaluation]]) -> Iterable[list[Evaluation]]:

@@ -17,8 +17,9 @@ class Canary:
 class CanaryAnswer:
     """The scores of one evaluator, asked in one way (`version` of the question, `model`), for a canary.
 
-    `first` and `last` are the first and the newest of them, at those times (ns); None where it gave none. `reason` is
-    that of the newest.
+    `model` is the one that was asked; for the score that the trace had when it was chosen, the one that its outcome
+    names. `first` and `last` are the first and the newest of them, at those times (ns); None where it gave none.
+    `reason` is that of the newest.
     """
 
     trace_id: str

@@ -4,7 +4,7 @@ Beside a running collector or without one, with its settings: the same panel, en
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from statistics import fmean
@@ -16,10 +16,10 @@ from agenteval_collector.config.values import Section
 from agenteval_collector.judge.bias.changes import CHANGES, unchanged
 from agenteval_collector.judge.bias.effects import Asked, bias_report
 from agenteval_collector.judge.budget.prices import Prices
-from agenteval_collector.judge.canary_choice import current
 from agenteval_collector.judge.frozen import shown_whole, written
 from agenteval_collector.judge.prompt.encoding import tokens
 from agenteval_collector.judge.rechecks import recheck
+from agenteval_collector.judge.referrals import JudgedEvaluator
 from agenteval_collector.model.bias import BiasReport, Change, Cost
 from agenteval_collector.model.judging import Exchange, JudgeJob, Judgement
 from agenteval_collector.runtime.clock import Clock
@@ -33,7 +33,7 @@ from agenteval_collector.wiring.judge import (
 from agenteval_collector.wiring.scoring import trace_reader
 from agenteval_collector.wiring.storage import Storage
 from otel_agenteval.model import Trace
-from otel_agenteval.outcome import Failure, Outcome, Score, Status, Subject
+from otel_agenteval.outcome import Evaluation, Failure, Outcome, Score, Status, Subject
 
 S = TypeVar("S", bound=Section)
 
@@ -127,7 +127,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
         evaluators = {each.name: each for each in judged_evaluators(self._settings)}
         load = trace_loader(self._storage, self._storage.store.turns, trace_reader(self._settings))
         found = self._storage.store.judged.scored(DRAWN_FROM)
-        candidates = [scores for each in found if (scores := current(each, evaluators))]
+        candidates = [scores for each in found if (scores := _current(each, evaluators))]
         random.Random(self._seed).shuffle(candidates)
         drawn: dict[str, _Drawn] = {}
         for scores in candidates:
@@ -198,6 +198,11 @@ class _Taker:
     def _outcomes(self) -> Iterator[Outcome]:
         """Yield all outcomes, the newest first."""
         return (each.outcome for judgement in reversed(self.judgements) for each in judgement.evaluations)
+
+
+def _current(scores: Iterable[Evaluation], evaluators: Mapping[str, JudgedEvaluator]) -> list[Evaluation]:
+    """Return those that answer the questions as they are asked now."""
+    return [each for each in scores if each.name in evaluators and each.version == evaluators[each.name].version]
 
 
 def _settings_for(change: Change, settings: Settings) -> Settings:

@@ -7,7 +7,9 @@ in 10 % of the draws. A bootstrap has nothing to draw from where few labels show
 77 % at 10 labels.
 
 Traces of a session are alike, so the counts are divided by their design effect: the variance of the shares with
-sessions as the unit over that of as many independent traces (Kish 1965, "Survey Sampling", section 8.2).
+sessions as the unit over that of as many independent traces (Kish 1965, "Survey Sampling", section 8.2). Where pairs
+were drawn with unequal chances, those with one verdict of the evaluator count as many as they are worth (section 11.7),
+and each draw of the posterior is weighted again by what they stand for.
 """
 
 from typing import Final
@@ -25,26 +27,39 @@ TABLE_METRICS: Final = tuple(_PRIORS)
 
 
 class CrossTable:
-    """Pairs of verdicts, each in a session; all three have one entry for each pair, and there is at least one."""
+    """Pairs of verdicts, each in a session; all have one entry for each pair, and there is at least one. `weight` is
+    how many each pair stands for, where they were drawn with unequal chances."""
 
     def __init__(
-        self, scores_pass: NDArray[np.bool_], labels_pass: NDArray[np.bool_], session: NDArray[np.intp]
+        self,
+        scores_pass: NDArray[np.bool_],
+        labels_pass: NDArray[np.bool_],
+        session: NDArray[np.intp],
+        weight: Floats | None = None,
     ) -> None:
         both = scores_pass & labels_pass, scores_pass & ~labels_pass, ~scores_pass & labels_pass
         self._cells = np.stack([*both, ~scores_pass & ~labels_pass], axis=1).astype(np.float64)
         self._session = session
+        self._weight = np.ones(len(session)) if weight is None else weight / weight.mean()
 
     def figures(self) -> dict[str, tuple[float, tuple[float, float]]]:
         """Return the defined ones of `TABLE_METRICS`, each with its interval of 95 %."""
-        counts = self._cells.sum(axis=0)
-        worth = counts / self._design_effect()
+        sums, stands_for = self._weight @ self._cells, self._stands_for()
+        worth = sums / stands_for / self._design_effect()
         found = {}
-        for name, value in _figures(counts[None] / counts.sum()).items():
+        for name, value in _figures(sums[None] / sums.sum()).items():
             point = float(value[0])
-            posterior = np.random.default_rng(SEED).dirichlet(worth + _PRIORS[name], _DRAWS)
-            if not np.isnan(point) and (bounds := interval(point, _figures(posterior)[name])) is not None:
+            posterior = np.random.default_rng(SEED).dirichlet(worth + _PRIORS[name], _DRAWS) * stands_for
+            shares = posterior / posterior.sum(axis=1, keepdims=True)
+            if not np.isnan(point) and (bounds := interval(point, _figures(shares)[name])) is not None:
                 found[name] = point, bounds
         return found
+
+    def _stands_for(self) -> Floats:
+        """Return for how many a pair of each cell stands: alike in the cells with one verdict of the evaluator."""
+        by_verdict = self._cells.reshape(-1, 2, 2).sum(axis=2)
+        total, squares = self._weight @ by_verdict, self._weight**2 @ by_verdict
+        return np.repeat(np.where(total > 0, squares / np.where(total > 0, total, 1.0), 1.0), 2)
 
     def _design_effect(self) -> float:
         n, shares = len(self._cells), self._cells.mean(axis=0)

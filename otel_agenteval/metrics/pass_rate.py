@@ -10,6 +10,8 @@ judge's own rate is given without an interval.
 
 Traces of a session are alike, so sessions are the unit of every variance (linearized ratios; Särndal, Swensson and
 Wretman 1992, "Model Assisted Survey Sampling", section 5.5).
+
+The judge's errors are told by its sensitivity and specificity, with the intervals of `cross_table`.
 """
 
 from collections.abc import Iterable
@@ -19,6 +21,8 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from scipy.special import betaincinv
 
+from otel_agenteval.metrics.agreement import ENOUGH
+from otel_agenteval.metrics.cross_table import CrossTable
 from otel_agenteval.metrics.pass_k import Interval
 from otel_agenteval.metrics.resampling import LEVEL
 from otel_agenteval.metrics.runs import Floats
@@ -57,8 +61,8 @@ class PassRate:
     """The rate of passing, in [0, 1]; None where nothing was judged.
 
     `interval` is of 95 %, None for the `uncorrected` estimator. `sensitivity` is the share of the traces that people
-    pass which the judge passes, `specificity` of those that they fail which it fails; None where there are none.
-    `reason` says why there is no interval.
+    pass which the judge passes, `specificity` of those that they fail which it fails, each with its interval of 95 %;
+    None where fewer than `ENOUGH` labels pass, or fail. `reason` says why there is no interval.
     """
 
     estimate: float | None
@@ -67,7 +71,9 @@ class PassRate:
     judged: int
     labelled: int
     sensitivity: float | None
+    sensitivity_interval: Interval | None
     specificity: float | None
+    specificity_interval: Interval | None
     reason: str | None = None
 
 
@@ -87,14 +93,19 @@ def pass_rate(traces: Iterable[JudgedTrace]) -> PassRate:
     else:
         estimate = float(table.passed.mean()) if table.passed.size else None
         reason = f"{labelled} labels: {MIN_LABELS} are needed for an interval"
+    told = table.judge_told_apart()
+    sensitivity, sensitivity_interval = told.get("sensitivity", (None, None))
+    specificity, specificity_interval = told.get("specificity", (None, None))
     return PassRate(
         estimate=estimate,
         interval=interval,
         estimator=estimator,
         judged=len(table.passed),
         labelled=labelled,
-        sensitivity=_share(table.weight * table.label, table.passed),
-        specificity=_share(table.weight * (1.0 - table.label), 1.0 - table.passed),
+        sensitivity=sensitivity,
+        sensitivity_interval=sensitivity_interval,
+        specificity=specificity,
+        specificity_interval=specificity_interval,
         reason=reason,
     )
 
@@ -120,8 +131,9 @@ class _Table:
 
     def labelled_mean(self, values: Floats) -> float:
         """Return the mean over all traces as the labelled ones tell it."""
-        # Rounding may leave the unit interval by a last digit.
-        return min(1.0, float(self.weight @ values / self.weight.sum()))
+        # As a part of both: a rate of 1 must not be short of it by a last digit.
+        ones = self.weight @ values
+        return float(ones / (ones + self.weight @ (1.0 - values)))
 
     def by_session(self, parts: Floats) -> Floats:
         """Return the sum of the traces' parts for each session."""
@@ -131,6 +143,17 @@ class _Table:
         """Return what each trace contributes to the error of `labelled_mean`."""
         parts: Floats = self.weight * (values - self.labelled_mean(values)) / self.weight.sum()
         return parts
+
+    def judge_told_apart(self) -> dict[str, tuple[float, Interval]]:
+        """Return the judge's sensitivity and specificity, each with its interval, where there are labels enough."""
+        seen = self.is_labelled
+        passes = self.label[seen] > 0
+        labels = {"sensitivity": np.count_nonzero(passes), "specificity": np.count_nonzero(~passes)}
+        if max(labels.values()) < ENOUGH:
+            return {}
+        _, session = np.unique(self._session[seen], return_inverse=True)
+        found = CrossTable(self.passed[seen] > 0, passes, session, self.weight[seen]).figures()
+        return {name: found[name] for name, count in labels.items() if count >= ENOUGH}
 
 
 def _corrected(table: _Table) -> tuple[float, Interval]:
@@ -169,8 +192,3 @@ def _of_labels(table: _Table) -> tuple[float, Interval]:
     tails = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     low, high = (float(betaincinv(worth * rate + 0.5, worth * (1 - rate) + 0.5, tail)) for tail in tails)
     return rate, (0.0 if rate == 0.0 else low, 1.0 if rate == 1.0 else high)
-
-
-def _share(weights: Floats, values: Floats) -> float | None:
-    total = weights.sum()
-    return float(weights @ values / total) if total else None

@@ -315,9 +315,27 @@ def test_agreement_is_a_table_that_says_what_it_cannot() -> None:
     assert "0.62 [0.41, 0.80]" in enough
     assert "0.50 → 0.90" in enough
     assert "was labelled by: ann 24" in enough
-    assert "No kappa" not in enough
-    assert "No kappa: every labelled trace passes" in few
+    assert "no kappa" not in enough
+    assert "confidence, labels by person: no kappa: every labelled trace passes" in few
     assert one["items"] == queries.agreements[1:]
+
+
+def test_rows_of_agreement_that_would_be_alike_say_their_version_and_model() -> None:
+    queries = travel_agent()
+    reasons = {"kappa": "not enough labels: 3 of 10"}
+    queries.agreements = [
+        agreement("task_completion", 24, model="m3"),
+        agreement("task_completion", 3, model="m4", reasons=reasons),
+        agreement("coherence", 24),
+    ]
+    with serve(web(queries)) as url:
+        lines = agenteval("agreement", "--url", url).stdout.splitlines()
+    assert [line.split("  ")[0] for line in lines[1:4]] == [
+        "task_completion (llm, version 1, m3)",
+        "task_completion (llm, version 1, m4)",
+        "coherence",
+    ]
+    assert "task_completion (llm, version 1, m4), labels by person: no kappa: not enough labels: 3 of 10" in lines
 
 
 def test_nothing_that_was_recorded_reaches_the_terminal_unescaped() -> None:

@@ -117,6 +117,7 @@ def test_a_judge_that_drifts_is_found_within_a_day_with_the_flips(world: World) 
         assert "The judge has drifted: confidence by gpt-4o-mini, 12 of 12" in running.get("/")
         told = CliRunner().invoke(command_line(), ["judge", "--url", f"http://{running.addresses['web']}"])
         assert "drifted" in told.output
+        assert "<0.001" in told.output
         assert trace_id(1).hex() in told.output
 
 

@@ -15,6 +15,7 @@ from agenteval_collector.model.judging import GOAL_SUCCESS
 from agenteval_collector.model.reports import Label, LabelSource
 from agenteval_collector.stores import quality
 from agenteval_collector.web.app import make_app
+from agenteval_collector.web.formats import rate_notes
 
 from otel_agenteval.metrics import JudgedTrace, pass_rate
 from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Subject, Unscored
@@ -84,9 +85,13 @@ def test_without_labels_the_rate_is_the_judges_own_and_is_called_so(scoring: Sco
         "interval": None,
         "estimator": "uncorrected",
         "judged": 8,
+        "unscored": 0,
         "labelled": 0,
+        "models": [],
         "sensitivity": None,
+        "sensitivity_interval": None,
         "specificity": None,
+        "specificity_interval": None,
         "reason": "0 labels: 20 are needed for an interval",
     }
 
@@ -101,6 +106,38 @@ def test_only_what_was_drawn_at_random_counts(scoring: Scoring) -> None:
         judged(5, False, threshold=None),
     )
     assert (only(scoring)["judged"], only(scoring)["estimate"]) == (1, 1.0)
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.OVER_BUDGET])
+def test_what_was_drawn_and_judged_in_vain_is_counted_beside_the_rate(scoring: Scoring, status: Status) -> None:
+    vain: Any = {"outcome": Unscored(status=status, reason="")}
+    keep(
+        scoring,
+        *(judged(number, True) for number in range(4)),
+        *(judged(number, True, **vain) for number in range(10, 16)),
+        judged(20, True, part=None, **vain),
+        judged(21, True, part=Part.ESCALATED, **vain),
+        judged(22, True, agent="other", **vain),
+        judged(23, True, outcome=Unscored(status=Status.PENDING, reason="")),
+        # They have a score of another version of the evaluator.
+        judged(1, True, version="2", **vain),
+    )
+    [found] = rates(scoring)
+    assert (found["judged"], found["unscored"]) == (4, 6)
+    assert rate_notes(found)[1:] == ["6 of 10 drawn could not be scored"]
+    keep(scoring, judged(10, False))
+    assert (only(scoring)["judged"], only(scoring)["unscored"]) == (5, 5)
+    keep(scoring, judged(30, False, **vain))
+    assert only(scoring)["unscored"] == 6
+
+
+def test_a_rate_names_the_models_that_it_is_by(scoring: Scoring) -> None:
+    keep(scoring, judged(1, True, model="m3"), judged(2, True, model="m3"))
+    assert only(scoring)["models"] == ["m3"]
+    assert not any("model" in note for note in rate_notes(only(scoring)))
+    keep(scoring, judged(3, True, model="m4"), judged(4, True, model="m4"))
+    assert only(scoring)["models"] == ["m4", "m3"]
+    assert rate_notes(only(scoring))[-1] == "by 2 models, the newest first: m4, m3"
 
 
 def test_a_trace_that_was_judged_again_counts_once_by_its_newest_score(scoring: Scoring) -> None:
@@ -208,7 +245,10 @@ def test_a_rate_changes_with_every_judgement_and_every_label(scoring: Scoring) -
 
 
 def test_only_the_newest_judgements_are_looked_at(scoring: Scoring) -> None:
+    vain: Any = {"outcome": Unscored(status=Status.FAILED, reason="")}
     keep(scoring, *(judged(number, number > 10) for number in range(quality.NEWEST + 11)))
+    keep(scoring, judged(9000, True, evaluated_at=START + 5, **vain), judged(9001, True, **vain))
+    assert only(scoring)["unscored"] == 1
     assert (only(scoring)["judged"], only(scoring)["estimate"]) == (quality.NEWEST, 1.0)
 
 
@@ -235,7 +275,12 @@ def test_the_web_port_the_page_and_the_command_show_the_rates(labelled: Scoring)
     assert "judge, corrected by labels" in page
     assert f"{low}–{high}" in table
     assert "━●━" in table
-    assert "No interval: 0 labels: 20 are needed for an interval." in table
+    few = "no interval: 0 labels: 20 are needed for an interval"
+    assert f"{NAME}, other 1.2.0: {few}." in table
+    assert f"<small>{few}</small>" in page
+    told, (low, high) = answer["items"][0]["specificity"], answer["items"][0]["specificity_interval"]
+    assert f"{told:.2f} [{low:.2f}, {high:.2f}]" in table
+    assert f"{told:.2f}<br><small>{low:.2f}–{high:.2f}</small>" in page
     assert refused.status_code == 400
 
 
@@ -269,7 +314,8 @@ def test_gauges_show_the_newest_versions_only(scoring: Scoring) -> None:
 def of_session(number: int, passed: bool, **changes: Any) -> Evaluation:
     """The judge's word on the goal of a session, which is called like a trace: it names none."""
     about = {"name": GOAL_SUCCESS, "subject": Subject.SESSION, "session_id": trace_id(number).hex(), "trace_id": None}
-    return judged(number, passed, **{**about, **changes})
+    # Labels are given at START.
+    return judged(number, passed, **{**about, "evaluated_at": START - 1000 + number, **changes})
 
 
 def label_session(scoring: Scoring, number: int, value: float, **changes: Any) -> None:
@@ -288,6 +334,22 @@ def test_labels_of_sessions_correct_the_rate_at_which_goals_are_reached(scoring:
     assert low < 50 / 80 * 20 / 30 < high < 50 / 80
     [agreed] = [each for each in scoring.queries.agreement(name=GOAL_SUCCESS) if each["source"] == "person"]
     assert (agreed["labels"], agreed["metrics"]["sensitivity"]) == (60, 1.0)
+
+
+def test_what_people_said_of_a_session_before_it_went_on_is_left_aside(scoring: Scoring) -> None:
+    keep(scoring, *(of_session(number, True) for number in range(2)))
+    for number in range(2):
+        label_session(scoring, number, 1.0)
+    label_session(scoring, 1, 0.0, name="user_feedback", source=LabelSource.USER, drawn=False)
+    keep(scoring, of_session(1, False, evaluated_at=START + 1, revision=2))
+    assert (only(scoring)["judged"], only(scoring)["labelled"]) == (2, 1)
+    agreed = {each["source"]: each["labels"] for each in scoring.queries.agreement(name=GOAL_SUCCESS)}
+    assert agreed == {"person": 1, "user": 1}
+    with scoring.store.snapshot() as records:
+        assert len(records.session_labels(trace_id(1).hex())) == 2
+    scoring.clock.advance(1)
+    label_session(scoring, 1, 0.0)
+    assert only(scoring)["labelled"] == 2
 
 
 def test_a_label_of_a_trace_is_none_of_the_session_that_is_called_alike(scoring: Scoring) -> None:

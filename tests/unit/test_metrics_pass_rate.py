@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import judged_traces, wilson_width
+from otel_agenteval.metrics.agreement import LabelledScore, agreement
 from otel_agenteval.metrics.pass_rate import JudgedTrace, PassRate, pass_rate
 
 JUDGES = {"good": (0.95, 0.95), "mild": (0.85, 0.75), "weak": (0.7, 0.6), "useless": (0.5, 0.5)}
@@ -63,14 +64,58 @@ def test_labels_that_were_drawn_more_often_weigh_less() -> None:
     assert pass_rate([*failed, *passed]).estimate == pytest.approx(250 / 275)
 
 
-def test_sensitivity_and_specificity_are_of_the_labelled() -> None:
+def test_sensitivity_and_specificity_are_of_the_labelled_and_carry_their_intervals() -> None:
     traces = [
         *(JudgedTrace(f"a{n}", passed=n < 8, label=True) for n in range(10)),
-        *(JudgedTrace(f"b{n}", passed=n < 1, label=False) for n in range(4)),
+        *(JudgedTrace(f"b{n}", passed=n < 3, label=False) for n in range(12)),
         *(JudgedTrace(f"c{n}", passed=True) for n in range(30)),
     ]
     found = pass_rate(traces)
     assert (found.sensitivity, found.specificity) == (pytest.approx(0.8), pytest.approx(0.75))
+    same = agreement(
+        LabelledScore(float(t.passed), float(t.label), 0.5, 0, t.session_id) for t in traces if t.label is not None
+    )
+    assert found.sensitivity_interval == pytest.approx(same.intervals["sensitivity"])
+    assert found.specificity_interval == pytest.approx(same.intervals["specificity"])
+
+
+@pytest.mark.parametrize(("good", "bad"), [(9, 9), (9, 10), (10, 9), (10, 10), (0, 10), (8, 0)])
+def test_below_ten_labels_of_a_kind_nothing_is_said_of_the_judge_on_it(good: int, bad: int) -> None:
+    labels = [True] * good + [False] * bad
+    found = pass_rate(JudgedTrace(str(n), n % 2 == 0, label) for n, label in enumerate(labels))
+    assert (found.sensitivity is None) is (found.sensitivity_interval is None) is (good < 10)
+    assert (found.specificity is None) is (found.specificity_interval is None) is (bad < 10)
+
+
+def test_a_share_of_one_is_one_whatever_the_chances() -> None:
+    chances = {True: 31 / 317, False: 23 / 41}
+    traces = [JudgedTrace(str(n), n < 31, True, chances[n < 31]) for n in range(54)]
+    assert pass_rate(traces).estimate == 1.0
+    right = [JudgedTrace(str(n), n < 31, n < 31, chances[n < 31]) for n in range(54)]
+    found = pass_rate(right)
+    assert (found.sensitivity, found.specificity) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "rate", "judge", "stratified"),
+    [(50, 0.5, "useless", False), (60, 0.7, "mild", True), (100, 0.9, "mild", True)],
+)
+def test_intervals_hold_how_well_the_judge_tells_good_from_bad(
+    labels: int, rate: float, judge: str, stratified: bool
+) -> None:
+    random = np.random.default_rng(15)
+    draws = 100
+    found = [
+        pass_rate(judged_traces(random, rate, JUDGES[judge], labels, alike=0.3, stratified=stratified))
+        for _ in range(draws)
+    ]
+    for true, intervals in zip(
+        JUDGES[judge],
+        ([each.sensitivity_interval for each in found], [each.specificity_interval for each in found]),
+        strict=True,
+    ):
+        known = [each for each in intervals if each is not None]
+        assert sum(low <= true <= high for low, high in known) >= 0.9 * len(known)
 
 
 @pytest.mark.parametrize("said", [True, False])

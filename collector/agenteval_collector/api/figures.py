@@ -82,7 +82,9 @@ def agreement_document(evaluator: LabelledEvaluator) -> AgreementDocument:
 
 def quality_document(found: VersionRate) -> QualityDocument:
     """Return the rate at which an agent's version passes an evaluator."""
-    return document(QualityDocument, found.rate, **found.rated._asdict())
+    return document(
+        QualityDocument, found.rate, **found.rated._asdict(), models=list(found.models), unscored=found.unscored
+    )
 
 
 def _half(half: Half | None) -> HalfDocument | None:

@@ -42,7 +42,8 @@ class AgreementDocument(TypedDict):
 
 
 class QualityDocument(TypedDict):
-    """The rate at which an agent's version passes an evaluator; `reason` says why there is no interval."""
+    """The rate at which an agent's version passes an evaluator; `reason` says why there is no interval. `unscored` were
+    drawn at random and judged in vain; `models` are the judge's, newest first."""
 
     agent: str | None
     version: str | None
@@ -51,9 +52,13 @@ class QualityDocument(TypedDict):
     interval: Interval | None
     estimator: Literal["ppi", "labels", "uncorrected"]
     judged: int
+    unscored: int
     labelled: int
+    models: list[str]
     sensitivity: float | None
+    sensitivity_interval: Interval | None
     specificity: float | None
+    specificity_interval: Interval | None
     reason: str | None
 
 

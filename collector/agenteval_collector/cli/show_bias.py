@@ -7,7 +7,7 @@ from rich.text import Text
 
 from agenteval_collector.cli.terminal import content, table
 from agenteval_collector.model.bias import BiasReport, Change, ChangeEffect, Cost
-from agenteval_collector.web.formats import cost, number, oneline
+from agenteval_collector.web.formats import cost, number, oneline, p_value
 
 _MEANINGS = {
     Change.REPEAT: "nothing changed",
@@ -71,7 +71,7 @@ def _figures(effect: ChangeEffect) -> tuple[str, ...]:
         str(effect.to_fail),
         str(effect.to_pass),
         rate,
-        "–" if effect.p_value is None else f"{effect.p_value:.3f}",
+        p_value(effect.p_value),
         "–" if effect.mean_change is None else f"{effect.mean_change:+.3f}",
     )
 

@@ -1,5 +1,6 @@
 """Print what the judge was asked, and how its scores agree with people."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
@@ -9,7 +10,7 @@ from rich.text import Text
 from agenteval_collector.api.documents import DriftDocument, ExchangeDocument, SessionDocument, TraceDocument
 from agenteval_collector.api.quality_documents import AgreementDocument
 from agenteval_collector.cli.terminal import console, content, table
-from agenteval_collector.web.formats import cost, moment, number, oneline, seconds
+from agenteval_collector.web.formats import cost, moment, number, oneline, p_value, seconds
 
 _FIGURES = {
     "kappa": "kappa",
@@ -64,9 +65,11 @@ def show_agreement(items: Sequence[AgreementDocument]) -> None:
         return
     figures = ("labels", *_SHOWN, "scores over time", "labels over time")
     evaluators = table("evaluator", "labels by", *figures, right=figures)
-    for item in items:
+    alike = Counter((item["name"], item["source"]) for item in items)
+    rows = [_row(item, alike[item["name"], item["source"]] > 1) for item in items]
+    for item, row in zip(items, rows, strict=True):
         evaluators.add_row(
-            content(item["name"]),
+            content(row),
             content(item["source"]),
             str(item["labels"]),
             *(_figure(item, name) for name in _SHOWN),
@@ -76,14 +79,13 @@ def show_agreement(items: Sequence[AgreementDocument]) -> None:
     out.print(evaluators)
     for item in items:
         said = ", ".join(f"{each['author'] or item['source']} {each['labels']}" for each in item["labelled_by"])
-        of = f"{item['name']} ({item['method']}, version {item['evaluator_version']}, {item['model'] or 'no model'})"
-        out.print(content(f"{of} was labelled by: {said}", "dim"))
-    without: dict[str, dict[str, None]] = {}
-    for item in items:
+        out.print(content(f"{_full_name(item)} was labelled by: {said}", "dim"))
+    for item, row in zip(items, rows, strict=True):
+        without: dict[str, list[str]] = {}
         for name, reason in item["reasons"].items():
-            without.setdefault(reason, {})[_FIGURES[name]] = None
-    for reason, names in sorted(without.items()):
-        out.print(content(f"No {', '.join(names)}: {reason}", "dim"))
+            without.setdefault(reason, []).append(_FIGURES[name])
+        for reason, names in sorted(without.items()):
+            out.print(content(f"{row}, labels by {item['source']}: no {', '.join(names)}: {reason}", "dim"))
 
 
 def show_drifts(items: Sequence[DriftDocument]) -> None:
@@ -103,7 +105,7 @@ def show_drifts(items: Sequence[DriftDocument]) -> None:
             str(item["higher"]),
             str(item["lower"]),
             str(len(item["flips"])),
-            "–" if item["p_value"] is None else f"{item['p_value']:.3f}",
+            p_value(item["p_value"]),
             Text("drifted", "red") if item["drifted"] else Text(""),
         )
     out.print(evaluators)
@@ -128,6 +130,15 @@ def _facts(exchange: ExchangeDocument) -> str:
     if exchange["usd"] is not None:
         facts.append(cost(exchange["usd"]))
     return ", ".join(facts)
+
+
+def _row(item: AgreementDocument, alike: bool) -> str:
+    """Name a row of the table: with the evaluator's version and model where others have its name, too."""
+    return _full_name(item) if alike else item["name"]
+
+
+def _full_name(item: AgreementDocument) -> str:
+    return f"{item['name']} ({item['method']}, version {item['evaluator_version']}, {item['model'] or 'no model'})"
 
 
 def _figure(item: AgreementDocument, name: str) -> Text:

@@ -2,16 +2,17 @@
 
 from rich.text import Text
 
+from agenteval_collector.api.documents import Interval
 from agenteval_collector.api.quality_documents import QualityDocument, QualityPage
 from agenteval_collector.cli.terminal import console, content, table
-from agenteval_collector.web.formats import believed, number
+from agenteval_collector.web.formats import believed, number, rate_notes
 
 _WIDTH = 20
 """Characters for the rates from 0 to 1."""
 
 
 def show_quality(page: QualityPage) -> None:
-    """Print a table with a bar for each interval; below it, why some have none."""
+    """Print a table with a bar for each interval; below it, row by row, what it does not say."""
     out = console()
     if not page["items"]:
         out.print("No rates: no judge has scored a trace that was drawn at random, or none is asked for.")
@@ -29,12 +30,14 @@ def show_quality(page: QualityPage) -> None:
             believed(item["estimator"]),
             str(item["judged"]),
             str(item["labelled"]),
-            _number(item["sensitivity"]),
-            _number(item["specificity"]),
+            _with_interval(item["sensitivity"], item["sensitivity_interval"]),
+            _with_interval(item["specificity"], item["specificity_interval"]),
         )
     out.print(rates)
-    for reason in sorted({item["reason"] for item in page["items"] if item["reason"]}):
-        out.print(content(f"No interval: {reason}.", "dim"))
+    for item in page["items"]:
+        if notes := rate_notes(item):
+            row = f"{item['name']}, {item['agent'] or 'unnamed'} {item['version'] or ''}".rstrip()
+            out.print(content(f"{row}: {'; '.join(notes)}.", "dim"))
     if page["next_cursor"]:
         out.print(Text("There are more: raise --limit, or follow next_cursor in the API.", "dim"))
 
@@ -51,6 +54,13 @@ def interval_bar(item: QualityDocument) -> str:
 
 def _place(rate: float) -> int:
     return min(_WIDTH - 1, int(rate * _WIDTH))
+
+
+def _with_interval(value: float | None, interval: Interval | None) -> str:
+    if value is None or interval is None:
+        return "–"
+    low, high = interval
+    return f"{number(value)} [{number(low)}, {number(high)}]"
 
 
 def _number(value: float | None) -> str:

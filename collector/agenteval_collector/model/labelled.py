@@ -19,7 +19,7 @@ class LabelledEvaluator:
     """The newest scores of one evaluator on traces, or sessions, with a label from `source`; the label of one is the
     mean of what was said.
 
-    `labelled_by` are the authors with the most labels of scores of this name, whichever version gave them.
+    `labelled_by` are the authors with the most labels of its scores.
     """
 
     name: str

@@ -20,7 +20,8 @@ class Rated(NamedTuple):
 class JudgedScore:
     """A trace (or a session) that the judge passed or failed, drawn by its session at random.
 
-    `label` is what people said of one that was drawn to be labelled; None where nobody was asked yet.
+    `label` is what people said of one that was drawn to be labelled; None where nobody was asked yet. `model` is the
+    judge's.
     """
 
     subject_id: str
@@ -28,6 +29,7 @@ class JudgedScore:
     passed: bool
     label: bool | None = None
     subject: Subject = Subject.TRACE
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,12 @@ class RatedChange:
 
 @dataclass(frozen=True, slots=True)
 class VersionRate:
-    """The rate at which an agent's version passes an evaluator."""
+    """The rate at which an agent's version passes an evaluator.
+
+    `models` are those of the judge, newest first; `unscored` counts what was drawn at random and judged in vain.
+    """
 
     rated: Rated
     rate: PassRate
+    models: tuple[str, ...]
+    unscored: int

@@ -1,6 +1,8 @@
 """The labels that people, end users and other evaluators give, beside the scores of evaluators."""
 
+from collections.abc import Sequence
 from itertools import groupby, islice
+from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, and_, case, delete, exists, func, or_, select
 
@@ -26,6 +28,19 @@ FEEDBACK = "user_feedback"
 _WANTED = ("task_completion", "goal_success")
 """Evaluators of whether the user got what was wanted."""
 _EVALUATOR = ("name", "method", "version", "model")
+_LABELS_SCORE = and_(
+    labels.c.tenant == outcomes.c.tenant,
+    or_(
+        and_(outcomes.c.subject == Subject.TRACE, labels.c.trace_id == outcomes.c.subject_id),
+        and_(
+            outcomes.c.subject == Subject.SESSION,
+            labels.c.trace_id == "",
+            labels.c.session_id == outcomes.c.subject_id,
+        ),
+    ),
+    or_(labels.c.name == outcomes.c.name, and_(labels.c.name == FEEDBACK, outcomes.c.name.in_(_WANTED))),
+)
+"""A label that is about what a score is about, and of its name."""
 
 
 def write_label(connection: TenantConnection, label: Label, *, at: int) -> None:
@@ -42,6 +57,16 @@ def about(subject: ColumnElement[str], subject_id: ColumnElement[str]) -> Column
     return and_(
         labels.c.trace_id == case((is_trace, subject_id), else_=""),
         labels.c.session_id == case((is_trace, ""), else_=subject_id),
+    )
+
+
+def late_enough() -> ColumnElement[bool]:
+    """Make the condition that a person who labelled a session had seen all that the score is about: a session goes on,
+    and is scored again. A trace does not, and what users and other evaluators say comes before any score."""
+    return or_(
+        outcomes.c.subject == Subject.TRACE,
+        labels.c.source != LabelSource.PERSON,
+        labels.c.labelled_at >= outcomes.c.evaluated_at,
     )
 
 
@@ -89,55 +114,47 @@ def read_labelled(connection: TenantConnection, name: str | None) -> list[Labell
             outcomes.c.session_id,
             func.avg(labels.c.value).label("label"),
         )
-        .join(
-            labels,
-            and_(
-                labels.c.tenant == outcomes.c.tenant,
-                or_(
-                    and_(outcomes.c.subject == Subject.TRACE, labels.c.trace_id == outcomes.c.subject_id),
-                    and_(
-                        outcomes.c.subject == Subject.SESSION,
-                        labels.c.trace_id == "",
-                        labels.c.session_id == outcomes.c.subject_id,
-                    ),
-                ),
-                or_(
-                    labels.c.name == outcomes.c.name,
-                    and_(labels.c.name == FEEDBACK, outcomes.c.name.in_(_WANTED)),
-                ),
-            ),
-        )
-        .where(
-            own(outcomes),
-            outcomes.c.status == Status.SCORED,
-            *([outcomes.c.name == name] if name is not None else []),
-        )
+        .join(labels, _LABELS_SCORE)
+        .where(*_scores(name))
         .group_by(*key, outcomes.c.subject_id)
         .order_by(*key, outcomes.c.evaluated_at.desc())
     )
     rows = connection.execute(query).mappings().all()
-    labellers = {each: _labellers(connection, *each) for each in {(row["name"], row["source"]) for row in rows}}
+    labelled_by = _labelled_by(connection, name, key)
     return [
         LabelledEvaluator(
-            **evaluator,
+            **dict(zip((each.name for each in key), evaluator, strict=True)),
             scores=[_labelled(row) for row in islice(scores, NEWEST)],
-            labelled_by=labellers[evaluator["name"], evaluator["source"]],
+            labelled_by=labelled_by[evaluator],
         )
-        for evaluator, scores in groupby(rows, key=lambda row: {each.name: row[each.name] for each in key})
+        for evaluator, scores in groupby(rows, key=lambda row: tuple(row[each.name] for each in key))
     ]
 
 
-def _labellers(connection: TenantConnection, name: str, source: str) -> list[Labeller]:
-    """Return the authors from `source` who labelled scores of this name, the one with the most labels first."""
-    count, names = func.count(), [name, FEEDBACK] if name in _WANTED else [name]
+def _scores(name: str | None) -> list[ColumnElement[bool]]:
+    """Make the conditions for the scores of an evaluator, or of all, that their labels may be compared with."""
+    of_name = [outcomes.c.name == name] if name is not None else []
+    return [own(outcomes), outcomes.c.status == Status.SCORED, late_enough(), *of_name]
+
+
+def _labelled_by(
+    connection: TenantConnection, name: str | None, key: Sequence[ColumnElement[Any]]
+) -> dict[tuple[Any, ...], list[Labeller]]:
+    """Return, by `key`, the authors who labelled its scores, the one with the most labels first."""
+    count = func.count()
     query = (
-        select(labels.c.author, count)
-        .where(own(labels), labels.c.name.in_(names), labels.c.source == source)
-        .group_by(labels.c.author)
+        select(*key, labels.c.author, count)
+        .join(labels, _LABELS_SCORE)
+        .where(*_scores(name))
+        .group_by(*key, labels.c.author)
         .order_by(count.desc(), labels.c.author)
-        .limit(MOST_LABELLERS)
     )
-    return [Labeller(author or None, labelled) for author, labelled in connection.execute(query)]
+    found: dict[tuple[Any, ...], list[Labeller]] = {}
+    for *evaluator, author, labelled in connection.execute(query):
+        authors = found.setdefault(tuple(evaluator), [])
+        if len(authors) < MOST_LABELLERS:
+            authors.append(Labeller(author or None, labelled))
+    return found
 
 
 def _labelled(row: RowMapping) -> LabelledScore:

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, TextClause, exists, func, select
 
 from agenteval_collector.model.quality import JudgedScore, Rated, RatedChange
 from agenteval_collector.model.reports import LabelSource
 from agenteval_collector.stores.access import TenantConnection
-from agenteval_collector.stores.labels import about
-from agenteval_collector.stores.schema import JUDGED_AT_RANDOM, labels, outcomes, own
-from otel_agenteval.outcome import Subject
+from agenteval_collector.stores.labels import about, late_enough
+from agenteval_collector.stores.schema import JUDGED_AT_RANDOM, JUDGED_IN_VAIN, labels, outcomes, own
+from otel_agenteval.outcome import Method, Subject
 
 NEWEST: Final = 5000
 """Judged traces that a rate is computed from, the newest: what it costs is bounded."""
@@ -21,24 +21,36 @@ def read_rated(connection: TenantConnection) -> list[RatedChange]:
     """Return everything that has a rate of passing, that with the newest judgement first."""
     by_name = select(labels.c.name, func.count(), func.max(labels.c.labelled_at)).where(*_RANDOM_LABELS)
     labelled = {name: rest for name, *rest in connection.execute(by_name.group_by(labels.c.name))}
+    judged, in_vain = _newest(connection, JUDGED_AT_RANDOM), _newest(connection, JUDGED_IN_VAIN)
+    return [
+        RatedChange(rated, (*newest, *in_vain.get(rated, ()), *labelled.get(rated.name, ())))
+        for rated, newest in judged.items()
+    ]
+
+
+def _newest(connection: TenantConnection, which: TextClause) -> dict[Rated, tuple[int, int]]:
+    """Return when each was last judged with such an outcome, and how often; the newest first."""
     # In the order of the index, which then needs no sorting.
     key = (outcomes.c.name, outcomes.c.agent, outcomes.c.service_version)
     newest = func.max(outcomes.c.evaluated_at)
-    query = select(*key, newest, func.count()).where(own(outcomes), JUDGED_AT_RANDOM)
-    return [
-        RatedChange(Rated(agent, version, name), (*judged, *labelled.get(name, ())))
-        for name, agent, version, *judged in connection.execute(query.group_by(*key).order_by(newest.desc(), *key))
-    ]
+    query = select(*key, newest, func.count()).where(own(outcomes), which).group_by(*key).order_by(newest.desc(), *key)
+    return {Rated(agent, version, name): (at, count) for name, agent, version, at, count in connection.execute(query)}
 
 
 def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]:
     """Return the `NEWEST` judged traces, or sessions, the newest first; of one that was judged twice its newest score.
 
-    What people said of one is the mean of their labels, and passes at the threshold of its score.
+    What people said of one is the mean of their labels, and passes at the threshold of its score. Of a session, what
+    they said before it went on is left aside.
     """
     said = (
         select(func.avg(labels.c.value))
-        .where(*_RANDOM_LABELS, about(outcomes.c.subject, outcomes.c.subject_id), labels.c.name == outcomes.c.name)
+        .where(
+            *_RANDOM_LABELS,
+            about(outcomes.c.subject, outcomes.c.subject_id),
+            labels.c.name == outcomes.c.name,
+            late_enough(),
+        )
         .scalar_subquery()
     )
     query = (
@@ -47,6 +59,7 @@ def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]
             outcomes.c.session_id,
             outcomes.c.success,
             outcomes.c.subject,
+            outcomes.c.model,
             (said >= outcomes.c.threshold).label("label"),
         )
         .where(own(outcomes), JUDGED_AT_RANDOM, *_is(rated))
@@ -56,9 +69,29 @@ def read_judged(connection: TenantConnection, rated: Rated) -> list[JudgedScore]
     found: dict[str, JudgedScore] = {}
     for row in connection.execute(query):
         subject = Subject(row.subject)
-        judged = JudgedScore(row.subject_id, row.session_id, bool(row.success), row.label, subject)
+        judged = JudgedScore(row.subject_id, row.session_id, bool(row.success), row.label, subject, row.model)
         found.setdefault(row.subject_id, judged)
     return list(found.values())
+
+
+def count_unscored(connection: TenantConnection, rated: Rated) -> int:
+    """Count the traces, or sessions, that were drawn and judged in vain, since the oldest of those that `read_judged`
+    returns; one that has a score by now is none of them."""
+    scored = outcomes.alias()
+    has_score = exists().where(
+        own(scored),
+        scored.c.subject == outcomes.c.subject,
+        scored.c.subject_id == outcomes.c.subject_id,
+        scored.c.name == outcomes.c.name,
+        scored.c.method == Method.LLM,
+        scored.c.success.is_not(None),
+    )
+    judged = select(outcomes.c.evaluated_at).where(own(outcomes), JUDGED_AT_RANDOM, *_is(rated))
+    since = connection.execute(judged.order_by(outcomes.c.evaluated_at.desc()).offset(NEWEST - 1).limit(1)).scalar()
+    query = select(func.count(outcomes.c.subject_id.distinct())).where(
+        own(outcomes), JUDGED_IN_VAIN, *_is(rated), outcomes.c.evaluated_at >= (since or 0), ~has_score
+    )
+    return int(connection.execute(query).scalar_one())
 
 
 def _is(rated: Rated) -> tuple[ColumnElement[bool], ...]:

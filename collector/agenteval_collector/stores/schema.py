@@ -28,6 +28,8 @@ JUDGED_FAILURE = text("success = 0 AND method = 'llm' AND subject = 'trace'")
 """A judge's score of a trace below its threshold, as the index has it: SQLite matches constants only."""
 JUDGED_AT_RANDOM = text("part = 'random' AND method = 'llm' AND success IS NOT NULL")
 """A judge's pass or fail of what was drawn at random, likewise."""
+JUDGED_IN_VAIN = text("part = 'random' AND method = 'llm' AND status IN ('failed', 'over_budget')")
+"""What was drawn at random and could not be scored, likewise."""
 
 ON_CONFLICT: Final = "on_conflict"
 """The key, in a column's `info`, of how a new row of the same key changes it; by default it replaces the value."""
@@ -116,6 +118,9 @@ outcomes = _table(
     Index("outcomes_below", "tenant", "session_id", "subject_id", sqlite_where=JUDGED_FAILURE),
     Index(
         "outcomes_random", "tenant", "name", "agent", "service_version", "evaluated_at", sqlite_where=JUDGED_AT_RANDOM
+    ),
+    Index(
+        "outcomes_in_vain", "tenant", "name", "agent", "service_version", "evaluated_at", sqlite_where=JUDGED_IN_VAIN
     ),
     Index("outcomes_pending", "tenant", "subject", "subject_id", sqlite_where=text("status = 'pending'")),
 )

@@ -22,7 +22,7 @@ from agenteval_collector.stores.finding_rows import finding_of
 from agenteval_collector.stores.judging import read_exchanges
 from agenteval_collector.stores.labels import read_labelled, read_labels
 from agenteval_collector.stores.problem_list import count_problems, read_problem, read_problems
-from agenteval_collector.stores.quality import read_judged, read_rated
+from agenteval_collector.stores.quality import count_unscored, read_judged, read_rated
 from agenteval_collector.stores.rows import evaluation_of, session_record
 from agenteval_collector.stores.schema import OF_TRACE, findings, outcomes, own, sessions, trace_views, traces
 from agenteval_collector.stores.session_ends import read_ends
@@ -98,6 +98,9 @@ class Snapshot:
 
     def judged(self, rated: Rated) -> list[JudgedScore]:
         return read_judged(self._connection, rated)
+
+    def unscored(self, rated: Rated) -> int:
+        return count_unscored(self._connection, rated)
 
     def problems(self, wanted: ProblemFilter, *, now: int, limit: int, cursor: str | None) -> Page[Problem]:
         return read_problems(self._connection, wanted, now=now, limit=limit, cursor=cursor)

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from agenteval_collector.api.documents import FailureRateDocument, HitRateDocument, OutcomeDocument
+from agenteval_collector.api.quality_documents import QualityDocument
 from agenteval_collector.web.findings import counted, grouped, kind_words, unshown, worst_first, worst_kinds
 from otel_agenteval.outcome import Method
 
@@ -60,6 +61,13 @@ def cost(usd: float) -> str:
 def number(value: float) -> str:
     """Return a score with two digits."""
     return f"{value:.2f}"
+
+
+def p_value(value: float | None) -> str:
+    """Return a p-value with three digits; none is 0."""
+    if value is None:
+        return "–"
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def percent(share: float | None) -> str:
@@ -131,6 +139,18 @@ def believed(estimator: str) -> str:
     return _BELIEVED[estimator]
 
 
+def rate_notes(item: QualityDocument) -> list[str]:
+    """Say what a rate of passing does not: why it has no interval, what it leaves out, and whose word it mixes."""
+    notes = []
+    if item["reason"]:
+        notes.append(f"no interval: {item['reason']}")
+    if item["unscored"]:
+        notes.append(f"{item['unscored']} of {item['unscored'] + item['judged']} drawn could not be scored")
+    if len(item["models"]) > 1:
+        notes.append(f"by {len(item['models'])} models, the newest first: {', '.join(item['models'])}")
+    return notes
+
+
 _BELIEVED = {"ppi": "judge, corrected by labels", "labels": "labels alone", "uncorrected": "judge, uncorrected"}
 
 
@@ -155,6 +175,7 @@ def tone(outcome: OutcomeDocument) -> str:
 
 _FILTERS = (
     *(ago, believed, between, cost, counted, grouped, hit_rate_words, kind_words, moment, named, number, oneline),
+    rate_notes,
     *(path, percent, query, readable, seconds, shown, tone, unshown, words, worst_first, worst_kinds),
 )
 FILTERS: Mapping[str, Callable[..., Any]] = {each.__name__: each for each in _FILTERS}

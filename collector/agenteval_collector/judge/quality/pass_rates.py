@@ -29,7 +29,7 @@ MOST_KNOWN: Final = 2000
 @dataclass(frozen=True, slots=True)
 class _Known:
     change: RatedChange
-    rate: PassRate
+    found: VersionRate
     at: float
 
 
@@ -57,7 +57,7 @@ class PassRates:
         asked = (agent, version, name)
         with self._lock, self._records.snapshot() as records:
             wanted = [each for each in _behind(records.rated(), cursor) if _matches(each.rated, asked)]
-            items = [VersionRate(each.rated, self._current(records, each)) for each in wanted[:limit]]
+            items = [self._current(records, each) for each in wanted[:limit]]
         return Page(items=items, next_cursor=encode_cursor(items[-1].rated) if len(wanted) > limit else None)
 
     def rated(self) -> list[Rated]:
@@ -89,20 +89,22 @@ class PassRates:
             for each in sorted(live, key=self._computed_at):
                 if self._clock.monotonic() < until:
                     self._current(records, each)
-            return [VersionRate(each.rated, known.rate) for each in live if (known := self._known.get(each.rated))]
+            return [known.found for each in live if (known := self._known.get(each.rated))]
 
     def _computed_at(self, change: RatedChange) -> float:
         known = self._known.get(change.rated)
         return float("-inf") if known is None else known.at
 
-    def _current(self, records: JudgedSnapshot, change: RatedChange) -> PassRate:
+    def _current(self, records: JudgedSnapshot, change: RatedChange) -> VersionRate:
         """Return a rate as it is now."""
         known = self._known.get(change.rated)
         if known is not None and known.change == change:
-            return known.rate
-        rate = rate_of(records.judged(change.rated))
-        self._known.put(change.rated, _Known(change, rate, self._clock.monotonic()))
-        return rate
+            return known.found
+        scores = records.judged(change.rated)
+        models = tuple(dict.fromkeys(each.model for each in scores if each.model))
+        found = VersionRate(change.rated, rate_of(scores), models, records.unscored(change.rated))
+        self._known.put(change.rated, _Known(change, found, self._clock.monotonic()))
+        return found
 
 
 def rate_of(scores: Sequence[JudgedScore]) -> PassRate:

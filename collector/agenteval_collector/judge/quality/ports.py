@@ -18,6 +18,10 @@ class JudgedSnapshot(Protocol):
         """Return the newest judged traces, the newest first."""
         ...
 
+    def unscored(self, rated: Rated) -> int:
+        """Count those drawn at random meanwhile that the judge could not score: its answer failed, or the budget."""
+        ...
+
 
 class JudgedRecords(Protocol):
     """The judged traces. Thread-safe; raises Unavailable."""

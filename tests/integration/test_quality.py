@@ -284,6 +284,17 @@ def test_the_web_port_the_page_and_the_command_show_the_rates(labelled: Scoring)
     assert refused.status_code == 400
 
 
+def test_goals_of_sessions_are_labelled_by_the_command_that_the_page_names(scoring: Scoring) -> None:
+    goal: Any = {"name": "goal_success", "subject": Subject.SESSION, "subject_id": "s1", "session_id": "s1"}
+    keep(scoring, judged(1, True, **goal), judged(2, True))
+    app = make_app(scoring.queries, MemoryReports(), metrics=lambda: (b"", "text/plain"), health=lambda: None)
+    with serve(app) as url:
+        page = httpx.get(f"{url}/quality").text
+    assert "agenteval label --next goal_success" in page
+    assert "/review?name=goal_success" not in page
+    assert f"/review?name={NAME}" in page
+
+
 def test_gauges_show_rates_and_the_bounds_of_those_that_have_some(labelled: Scoring) -> None:
     output = TelemetryOutput(version="1", instance_id="i")
     try:

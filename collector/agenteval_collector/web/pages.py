@@ -22,6 +22,7 @@ from agenteval_collector.api.problem_documents import ProblemDocument
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.visibility import about_visibility, facts_of
 from agenteval_collector.api.wire import found
+from agenteval_collector.model.judging import GOAL_SUCCESS
 from agenteval_collector.model.session_filter import SessionFilter
 from agenteval_collector.problems import ProblemState
 from agenteval_collector.problems.problem import ProblemFilter
@@ -69,6 +70,7 @@ def _templates() -> Environment:
         labels_worth=labels_worth,
         unscored_labels=unscored_labels,
         about_outcome=about_outcome,
+        goal_success=GOAL_SUCCESS,
         goal_words=goal_words,
         about_visibility=about_visibility,
         about_unjudged=about_unjudged,

@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agenteval_collector.model.commit import Commit, TraceRecord
@@ -15,9 +16,11 @@ from agenteval_collector.problems import NEW_FOR, QUIET_FOR, ProblemState
 from agenteval_collector.problems.problem import Problem, ProblemFilter
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest
-from agenteval_collector.stores import Store
+from agenteval_collector.stores import Store, problem_sums
 from agenteval_collector.stores import problems as limits
 from agenteval_collector.stores.problem_sums import HOUR
+from sqlalchemy import Select
+from sqlalchemy.dialects import sqlite
 
 from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.model import Trace
@@ -294,3 +297,22 @@ def test_listings_are_filtered(store: Store, wanted: ProblemFilter, number: int)
     with store.snapshot() as records:
         counts = records.problem_counts(NOW)
     assert sum(each.problems for each in counts) == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "reaches"),
+    [
+        pytest.param(limits._FAILURES, "subject=? AND subject_id=?", id="judged failures"),
+        pytest.param(limits._FINDINGS, "trace_id=?", id="findings"),
+        pytest.param(limits._STORED, "subject_id=?", id="what is kept"),
+        pytest.param(problem_sums._COUNTS, "problem_id=? AND what=? AND value=?", id="counts"),
+    ],
+)
+def test_a_change_looks_at_what_it_concerns_however_much_is_stored(
+    store: Store, query: Select[Any], reaches: str
+) -> None:
+    compiled = query.compile(dialect=sqlite.dialect(paramstyle="named"), compile_kwargs={"render_postcompile": True})
+    asked = {**compiled.params, "own": "default", "ids": "[]", "values": "[]"}
+    with store.outside.engine.connect() as connection:
+        plan = [step.detail for step in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}", asked)]
+    assert [step for step in plan if reaches in step], plan

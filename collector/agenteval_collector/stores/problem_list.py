@@ -117,7 +117,8 @@ def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], n
             state=ProblemState(row["state"]),
             **{name: row[name] for name in _SAME},
             versions=versions.get(row["problem_id"], {}),
-            first_version=_first_version(connection, row["problem_id"]),
+            # Where none of its traces has a version, all of them would be looked at to find that out.
+            first_version=_first_version(connection, row["problem_id"]) if row["problem_id"] in versions else None,
             trend=[trends.get(row["problem_id"], {}).get(hour, 0) for hour in hours],
             examples=_examples(connection, row["problem_id"]),
         )
@@ -143,8 +144,8 @@ _VERSIONS: Final = _COUNTS.where(problem_counts.c.what == "version").order_by(pr
 
 
 def _examples(connection: TenantConnection, problem_id: str) -> list[str]:
-    query = _of(problem_id).where(problem_traces.c.trace_id.is_not(None)).order_by(problem_traces.c.seen_at.desc())
-    return [row.trace_id for row in connection.execute(query.limit(MOST_EXAMPLES))]
+    newest = _of(problem_id).order_by(problem_traces.c.seen_at.desc()).limit(MOST_EXAMPLES)
+    return [row.trace_id for row in connection.execute(newest) if row.trace_id is not None]
 
 
 def _first_version(connection: TenantConnection, problem_id: str) -> str | None:

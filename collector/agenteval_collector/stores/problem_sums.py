@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import bindparam, delete, func, literal_column, select
 
 from agenteval_collector.problems import QUIET_FOR, ProblemKey
 from agenteval_collector.runtime.database import among
@@ -133,11 +133,18 @@ def _counted(row: Row) -> Iterator[_Count]:
 
 
 _STORED = select(*facts(problems)).where(own(problems), among(problems.c.problem_id, "ids"))
-_BOUNDS = select(func.min(problem_traces.c.seen_at), func.max(problem_traces.c.seen_at)).where(
-    own(problem_traces), problem_traces.c.problem_id == bindparam("problem")
+_SEEN = problem_traces.c.seen_at
+_PLACES = own(problem_traces), problem_traces.c.problem_id == bindparam("problem")
+# Each by itself: SQLite finds one end of an index at once, and both in one query by looking at all of it.
+_BOUNDS = select(
+    select(func.min(_SEEN)).where(*_PLACES).scalar_subquery(), select(func.max(_SEEN)).where(*_PLACES).scalar_subquery()
 )
 _COUNTS = select(problem_counts).where(
-    own(problem_counts), among(problem_counts.c.problem_id, "ids"), among(problem_counts.c.value, "values")
+    own(problem_counts),
+    among(problem_counts.c.problem_id, "ids"),
+    # All there are: the primary key leads from there to the values.
+    problem_counts.c.what.in_([literal_column(f"'{what}'") for what in ("session", "version", "hour")]),
+    among(problem_counts.c.value, "values"),
 )
 _FORGET = delete(problems).where(own(problems), problems.c.problem_id == bindparam("problem"))
 _FORGET_COUNT = delete(problem_counts).where(

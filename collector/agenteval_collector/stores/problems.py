@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import bindparam, delete, func, select, union_all
+from sqlalchemy import bindparam, delete, func, literal_column, select, union_all
 
 from agenteval_collector.problems import ProblemKey, problem_of_failure, problem_of_finding
 from agenteval_collector.problems.grouping import LAST_RESORT
@@ -21,7 +21,7 @@ from agenteval_collector.stores.problem_sums import Place, add_up
 from agenteval_collector.stores.rows import effort_from
 from agenteval_collector.stores.schema import facts, findings, outcomes, own, problem_traces, problems, sessions, traces
 from otel_agenteval.finding import Severity
-from otel_agenteval.outcome import Method
+from otel_agenteval.outcome import Method, Subject
 
 MOST_SHAPES: Final = 100
 """Problems of one agent, kind and tool; all further errors there are one problem."""
@@ -137,7 +137,12 @@ _FINDINGS = select(findings).where(
     own(findings), among(findings.c.trace_id, "ids"), findings.c.counted, findings.c.severity != Severity.INFO
 )
 _FAILURES = select(outcomes).where(
-    own(outcomes), among(outcomes.c.subject_id, "ids"), outcomes.c.success.is_(False), outcomes.c.method == Method.LLM
+    own(outcomes),
+    # All there are: the primary key leads from there to the ids.
+    outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in Subject]),
+    among(outcomes.c.subject_id, "ids"),
+    outcomes.c.success.is_(False),
+    outcomes.c.method == Method.LLM,
 )
 # Of a trace and of a session with the same id, the trace's comes last.
 _EFFORTS = union_all(

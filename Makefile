@@ -7,7 +7,8 @@ SHARED ?= ../shared
 # Images of containers set this to stay small. Here it would compile all code again in each of a thousand processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test lint test-lowest test-frameworks test-slow fuzz acceptance bench docs dist proto clean help
+.PHONY: demo check test pytest lint test-lowest test-frameworks test-deploy test-slow test-alerts test-faults fuzz acceptance \
+	bench docs deploy dist supply audit pins proto clean help
 
 help:               ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -16,9 +17,12 @@ demo: $(VENV)/.collector  ## a collector, four sample agents and their scores, l
 	$(BIN)/agenteval demo
 
 check: $(VENV)/.dev lint  ## style, types, import directions and the unit tests, within a minute
-	$(BIN)/pytest -n auto --dist loadfile --hypothesis-profile quick tests/unit
+	$(BIN)/pytest -n auto --dist loadfile tests/unit
 
-test: $(VENV)/.dev lint   ## what every commit must pass: check, and the integration tests
+test: $(VENV)/.dev        ## what every commit must pass: check, and the integration tests; within four minutes on two cores
+	$(MAKE) --no-print-directory --jobs 2 lint pytest
+
+pytest: $(VENV)/.dev
 	$(BIN)/pytest -n auto --dist loadfile
 
 lint: $(VENV)/.dev        ## style, types, import directions
@@ -34,17 +38,26 @@ test-lowest: $(VENV)/.dev ## the tests with the oldest versions that pyproject.t
 	$(BIN)/uv pip install --quiet --python $(VENV)-lowest --group dev
 	$(VENV)-lowest/bin/pytest -n auto --dist loadfile tests/unit
 
-test-frameworks: $(VENV)/.dev ## the guard in LangGraph and OpenAI Agents, in an environment of its own
+test-frameworks: $(VENV)/.dev ## the example of each page in docs/frameworks, in environments of their own
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)-frameworks
-	$(BIN)/uv pip install --quiet --python $(VENV)-frameworks --editable . --group frameworks
-	$(VENV)-frameworks/bin/pytest tests/integration/test_examples.py
+	$(BIN)/pytest -n auto -m frameworks tests/frameworks
 
-test-slow: $(VENV)/.dev   ## crashes, a real Prometheus, a real browser (each skipped where it is not installed)
-	$(BIN)/pytest -m slow --timeout 600
+test-deploy: $(VENV)/.dev ## what is below deploy/, by linters and schemas
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group deploy
+	$(BIN)/pytest tests/integration/test_deploy.py
+
+test-slow: $(VENV)/.dev   ## simulations, a real Prometheus, a real browser (skipped where one is not installed)
+	$(BIN)/pytest -n auto --dist loadfile -m slow --timeout 600 --ignore tests/alerts --ignore tests/faults
+
+test-alerts: $(VENV)/.dev ## every alert reaches a webhook once and resolves: real Prometheus and Alertmanager, within 6 minutes
+	$(BIN)/pytest -m slow --timeout 600 tests/alerts
+
+test-faults: $(VENV)/.dev ## FAULTS=40 random faults on a loaded collector, and everything acknowledged is looked for
+	$(BIN)/pytest -m slow tests/faults
 
 # Python 3.11 to 3.13 on Linux, where atheris has wheels; elsewhere the test is skipped and says so.
-fuzz: $(VENV)/.dev        ## a minute of coverage-guided fuzzing of the reader; FUZZ_SECONDS=600 for longer
+fuzz: $(VENV)/.dev        ## property tests with many inputs, a minute of coverage-guided fuzzing; FUZZ_SECONDS=600 for longer
+	$(BIN)/pytest -n auto --dist loadfile -m 'hypothesis and not slow' --hypothesis-profile thorough
 	-$(BIN)/python -m pip install --quiet --only-binary :all: atheris
 	$(BIN)/pytest -m slow --timeout 900 tests/slow/test_fuzz.py
 
@@ -63,17 +76,35 @@ docs: $(VENV)/.dev        ## docs/instrumentations.md from the recordings, the p
 	$(BIN)/python -m tests.support.instrumentations
 	$(BIN)/python -m tests.support.pictures
 
-dist: $(VENV)/.dev        ## wheel and source distribution in dist/, each installed by itself and tried by the demo
+deploy: $(VENV)/.dev      ## dashboards, and alert rules for Grafana and Kubernetes, from their sources
+	$(BIN)/python -m deploy.builder
+
+# The date of the commit goes into the archives: whoever builds it again gets the same bytes.
+dist: $(VENV)/.dev        ## wheel and source distribution in dist/, built twice; each installed by itself and tried by the demo
 	rm -rf dist
-	$(BIN)/python -m pip install --quiet build
-	$(BIN)/python -m build
-	$(BIN)/python -m tests.support.distributions dist
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group supply
+	export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 315532800) \
+		&& $(BIN)/python -m build && $(BIN)/python -m tests.support.distributions dist
 	for file in dist/*.whl dist/*.tar.gz; do \
 		$(BIN)/python -m venv --clear $(VENV)-dist \
 		&& $(VENV)-dist/bin/python -m pip install --quiet "$$file[collector]" \
 		&& (cd /tmp && $(abspath $(VENV))-dist/bin/agenteval demo --once --json) | $(BIN)/python -m json.tool >/dev/null \
 		&& echo "$$file: installed, and the demo ran" || exit 1; \
 	done
+
+supply: dist              ## the bill of materials of what dist has installed, and its licences
+	$(BIN)/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml \
+		--output-file dist/otel-agenteval.cdx.json $(VENV)-dist
+	$(BIN)/python -m tests.support.licences dist/otel-agenteval.cdx.json
+
+audit: $(VENV)/.dev       ## known vulnerabilities of what continuous integration installs; asks pypi.org
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group supply
+	$(BIN)/pip-audit --strict --no-deps --requirement constraints.txt
+
+pins: $(VENV)/.dev        ## constraints.txt: the newest versions that fit together, for every system and Python that the project allows
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
+		--output-file constraints.txt pyproject.toml --extra collector --group dev --group deploy --group supply
 
 # An old generator, so that the stubs load with every protobuf and grpcio that the project allows.
 proto:                    ## generate the stubs of our proto files again
@@ -97,6 +128,6 @@ $(VENV)/.collector: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[collector]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[collector]' --group dev
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[collector]' --group dev
 	@touch $@ $(VENV)/.collector

@@ -23,7 +23,7 @@ TASKS, RUNS = 20, 5
 EVALUATORS = 7
 SHARES = [OF_EVALUATORS / EVALUATORS] * EVALUATORS + [(1 - OF_EVALUATORS) / len(KINDS)] * len(KINDS)
 ALIKE = 0.7
-"""How much evaluators and findings of a session go together, where they do: the correlation of what lies behind."""
+"""The correlation of the latent values behind a session's evaluators and findings, where these are correlated."""
 
 Random = np.random.Generator
 

@@ -16,7 +16,7 @@ from benchmarks.workload.otlp import requests
 
 SPANS_PER_REQUEST = 64
 REPEATS = 8
-"""How often in a round the two servers that look into nothing get the same requests: theirs is a small cost."""
+"""Times a round sends the same requests to the two servers that only receive: one time is too little to measure."""
 
 
 def main() -> None:

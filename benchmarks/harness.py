@@ -29,11 +29,12 @@ Result = Mapping[str, float | int | str]
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server in a process of its own. `data_dir` is where it keeps what it persists."""
+    """A server in a process of its own. `data_dir` is where it keeps what it persists, `web` its page, if any."""
 
     pid: int
     address: str
     data_dir: Path
+    web: str | None = None
 
     @property
     def cpu_seconds(self) -> float:
@@ -68,7 +69,8 @@ def collector(settings: Mapping[str, str] | None = None) -> Iterator[Served]:
     for name in ("grpc", "http", "web"):
         command += [f"--{name}-address", "127.0.0.1:0"]
     with _folder() as folder, _running([*command, "--data-dir", str(folder)], folder, settings or {}) as (pid, line):
-        yield Served(pid, json.loads(line)["grpc"], folder)
+        addresses = json.loads(line)
+        yield Served(pid, addresses["grpc"], folder, addresses["web"])
 
 
 @contextmanager

@@ -20,7 +20,8 @@ from agenteval_collector.receiver.grpc import SERVICES, otlp_handlers
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
 from agenteval_collector.runtime.clock import SystemClock
-from agenteval_collector.wiring.servers import INGEST_THREADS
+from agenteval_collector.runtime.machine import memory_limit
+from agenteval_collector.runtime.memory import MemoryGuard
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -56,13 +57,21 @@ def accept(folder: Path) -> Handlers:
     settings = Settings()
     assembly = NoAssembly()
     log = RequestLog(
-        RequestFile(folder / "log.db"), SystemClock(), assembly, max_pending_bytes=settings.log.max_pending_bytes
+        RequestFile(folder / "log.db"),
+        SystemClock(),
+        assembly,
+        tenant="default",
+        max_pending_bytes=settings.log.max_pending_bytes,
     )
     log.start()
     limits = Limits(request=settings.server.max_request_bytes, span=settings.server.max_span_bytes)
     telemetry = TelemetryOutput(version="0", instance_id="benchmark").collector
-    return otlp_handlers(Ingest(log, assembly, assembly, limits, telemetry))
+    memory = MemoryGuard(memory_limit(), SystemClock())
+    ingest = Ingest(log, assembly, assembly, limits, telemetry, memory)
+    return otlp_handlers(lambda _context: ingest)
 
+
+THREADS = 16
 
 KINDS: dict[str, Callable[[Path], Handlers]] = {"bare": bare, "accept": accept}
 
@@ -70,7 +79,7 @@ KINDS: dict[str, Callable[[Path], Handlers]] = {"bare": bare, "accept": accept}
 def main() -> None:
     """Serve until SIGTERM; the address is printed when the port is open."""
     kind, folder = sys.argv[1:]
-    server = grpc.server(ThreadPoolExecutor(INGEST_THREADS), options=[("grpc.max_receive_message_length", -1)])
+    server = grpc.server(ThreadPoolExecutor(THREADS), options=[("grpc.max_receive_message_length", -1)])
     server.add_generic_rpc_handlers(tuple(KINDS[kind](Path(folder))))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

@@ -1,4 +1,4 @@
-"""The console script `agenteval`: `run` needs the client alone, every other command the collector's packages."""
+"""The console script `agenteval`: `run` and `doctor` need the client alone, other commands the collector's packages."""
 
 import importlib.metadata
 import os
@@ -14,12 +14,14 @@ _COMMANDS: Final = {
     "collector": "receive spans, score them, serve metrics, API and page",
     "demo": "start a collector with a few sample agents and show their scores",
     "run": "run a command with its Python processes attached, without a change to their code",
+    "doctor": "say what is missing where nothing is shown: ports, instrumentation, content, sessions, versions",
     "replay": "evaluate recorded traces",
     "sessions": "list sessions and their scores",
     "session": "show a session with its traces",
     "trace": "show a trace with its outcomes",
     "why": "explain the outcomes of a trace",
     "label": "say what a score of a trace should have been, or label traces that are drawn",
+    "agents": "show how each agent does: pass rate, errors, cost, time, versions",
     "problems": "what goes wrong again and again, each failure once",
     "resolve": "mark a problem as resolved: its next occurrence is a regression",
     "mute": "do not tell of a problem for a time",
@@ -27,7 +29,12 @@ _COMMANDS: Final = {
     "judge": "have the judge score what failed, or what it left out",
     "agreement": "compare scores with the labels that people gave",
     "reliability": "show figures over repeated runs of tasks, or compare two versions",
+    "delete": "delete a session, a user's sessions, or what is old, for good",
+    "backup": "copy the data of a collector, which may run",
+    "check": "find out whether a collector's files are whole",
+    "repair": "save what can be read of damaged files",
     "config": "print the effective settings",
+    "key": "make a key for server.keys, with a name and scopes",
 }
 _USAGE: Final = (
     "usage: agenteval COMMAND [OPTIONS]\n\ncommands:\n"
@@ -58,6 +65,11 @@ def main() -> None:
         raise SystemExit(0)
     if command == "run":
         _run(arguments[1:])
+    if command == "doctor":
+        # Here, because it loads gRPC, which no other command waits for.
+        from otel_agenteval.doctor.command import main as doctor  # noqa: PLC0415
+
+        doctor(arguments[1:])
     if not command.startswith("-") and command not in _COMMANDS:
         _fail(f"there is no command {command!r}: `agenteval --help` lists them")
     try:

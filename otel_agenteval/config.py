@@ -20,6 +20,7 @@ from opentelemetry.util.re import parse_env_headers
 
 AGENTEVAL_ENDPOINT: Final = "AGENTEVAL_ENDPOINT"
 AGENTEVAL_HEADERS: Final = "AGENTEVAL_HEADERS"
+AGENTEVAL_REDACT: Final = "AGENTEVAL_REDACT"
 AGENTEVAL_API_KEY: Final = "AGENTEVAL_API_KEY"
 DEFAULT_ENDPOINT: Final = "http://127.0.0.1:4317"
 
@@ -57,6 +58,17 @@ class Destination:
     client_key: str | None = None
     client_certificate: str | None = None
     gzip: bool = False
+
+
+def extent_of_redaction(redact: str | None, environ: Mapping[str, str]) -> str | None:
+    """Return what is replaced before a span leaves: `secrets`, `all`, or None. Raises ValueError for anything else."""
+    extent = environ.get(AGENTEVAL_REDACT, "").strip().lower() if redact is None else redact
+    if extent in ("", "off"):
+        return None
+    if extent not in ("secrets", "all"):
+        source = AGENTEVAL_REDACT if redact is None else "redact"
+        raise ValueError(f"{source} is {extent!r}: give secrets, all or off")
+    return extent
 
 
 def resolve(options: Options, environ: Mapping[str, str], modules: Container[str]) -> Destination:

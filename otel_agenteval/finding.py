@@ -73,6 +73,7 @@ class Finding:
     tool: str | None = None
     service: str | None = None
     service_version: str | None = None
+    environment: str | None = None
     mode: Mode | None = None
     metadata: Mapping[str, Json] = field(default_factory=dict)
     found_at: int = 0

@@ -1,4 +1,4 @@
-"""Values that were of use lately."""
+"""A bounded map that keeps the values used last."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable

@@ -162,7 +162,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Everything recorded under one trace id, read by the dialects that recognised its spans.
+    """The telemetry of one trace id, read by the dialects that recognised its spans.
 
     `session_id` is None where nothing names a session: the trace is then its own session. `agent` is the
     outermost agent's name, `agents` all of them, each before those within it. `partial` says that content was cut on
@@ -177,6 +177,8 @@ class Trace:
     service_version: str | None = None
     service_versions: tuple[str, ...] = ()
     """Those of all services that took part."""
+    environment: str | None = None
+    """The `deployment.environment.name` of the resource."""
     agents: tuple[str, ...] = ()
     turns: tuple[Turn, ...] = ()
     available_tools: tuple[Tool, ...] = ()

@@ -116,6 +116,7 @@ class Evaluation:
     agent: str | None
     service: str | None
     service_version: str | None
+    environment: str | None = None
     model: str | None = None
     part: Part | None = None
     evaluated_at: int

@@ -9,14 +9,14 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import SpanContext, format_trace_id
 
-from otel_agenteval.config import Destination, Options, resolve
+from otel_agenteval.config import Destination, Options, extent_of_redaction, resolve
 from otel_agenteval.context import Identity, identity_in, identity_in_baggage, witness_in
 from otel_agenteval.loops.guard import AgentLoopDetected, is_guarded
 from otel_agenteval.loops.listener import Listener
@@ -24,13 +24,16 @@ from otel_agenteval.loops.settings import client_rules
 from otel_agenteval.loops.verdicts import Alarm, Verdicts
 from otel_agenteval.sending.announcements import Announcements
 from otel_agenteval.sending.background import suppressing_instrumentation
-from otel_agenteval.sending.buffer import SpanBuffer, ended_span
+from otel_agenteval.sending.buffer import EndedSpan, SpanBuffer, ended_span
 from otel_agenteval.sending.encoding import Encoder
 from otel_agenteval.sending.export import Sender
 from otel_agenteval.sending.open_traces import TraceTable
 from otel_agenteval.sending.transport import Transport
 from otel_agenteval.stats import Stats
 from otel_agenteval.verdict import Verdict, verdict_of
+
+if TYPE_CHECKING:
+    from otel_agenteval.sending.redacting import SpanRedaction
 
 MAX_BUFFER_SPANS: Final = 32_768
 MAX_BUFFER_BYTES: Final = 64 * 1024 * 1024
@@ -59,7 +62,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
     Loops are looked for as spans end, on a thread of our own (docs/loops.md). `on_verdict` is called on another one
     with every verdict on this process's sessions, those of the collector included. `loops` are the rules, in the shape
     of the collector's settings of this name; what it leaves out, AGENTEVAL_LOOPS__* may say. `live` also streams the
-    starts of spans, so that the collector knows what is running.
+    starts of spans, so that the collector knows what is running. `redact` ("secrets" or "all", else AGENTEVAL_REDACT)
+    replaces secrets, or personal data too, before a span leaves (docs/redaction.md).
 
     Raises ValueError for an endpoint or options that cannot be meant.
     """
@@ -78,6 +82,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         on_verdict: Callable[[Verdict], object] | None = None,
         loops: Mapping[str, Any] | None = None,
         live: bool = False,
+        redact: str | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         for name, bound in (("max_buffer_spans", max_buffer_spans), ("max_buffer_bytes", max_buffer_bytes)):
@@ -91,6 +96,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._rules = client_rules(loops, os.environ)
         self._on_verdict = on_verdict
         self._live = live
+        self._redact = extent_of_redaction(redact, os.environ)
         self._watches = live or not self._rules.are_off
         self._stamp = stamp
         self._max_buffer = (max_buffer_spans, max_buffer_bytes)
@@ -100,12 +106,18 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._stopped = False
         self._faults = 0
         self._begin()
+        try:
+            self._first_minute.start()
+        except RuntimeError as error:
+            # The process may have no more threads: it goes without the warning.
+            _logger.debug("agenteval does not wait for the first span: %s", error)
         with _live_lock:
             _live.add(self)
 
     def _begin(self) -> None:
         """Make everything that a fork must not share with its parent process."""
-        # Not at the top: both load the dialects, which whoever only imports the package need not wait for.
+        # Not at the top: they load the dialects, which whoever only imports the package need not wait for.
+        from otel_agenteval.first_minute import FirstMinute  # noqa: PLC0415
         from otel_agenteval.loops.watch import Watch  # noqa: PLC0415
         from otel_agenteval.loops.watch_thread import WatchThread  # noqa: PLC0415
 
@@ -113,7 +125,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._lock = threading.RLock()
         self._buffer = SpanBuffer(*self._max_buffer)
         self._transport = Transport(lambda: self.destination)
-        self._encoder = Encoder(process_id())
+        self._encoder = Encoder(process_id(), self._redaction())
         self.verdicts = Verdicts(self._on_verdict, self._monotonic)
         self._announcements = Announcements(
             process_id(),
@@ -128,12 +140,23 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self._monotonic,
         )
         self._watch_thread = WatchThread(self._watch, self._monotonic)
+        self._first_minute = FirstMinute(
+            lambda: self._buffer.waiting > 0 or self._table.open_spans > 0, self._monotonic
+        )
         self._sender = Sender(
-            self._buffer, self._transport, self._encoder, self._monotonic, self._announcements, self._watch.look
+            self._buffer, self._transport, self._encoder, self._monotonic, self._announcements, self._look_at
         )
         self._listener = Listener(lambda: self.destination, process_id(), self.verdicts.publish, self._monotonic)
         self._listens = self._on_verdict is not None
         self._dropped: Counter[str] = Counter()
+
+    def _redaction(self) -> "SpanRedaction | None":
+        if self._redact is None:
+            return None
+        # Only here: its tables take a while to load, and most agents do without.
+        from otel_agenteval.sending.redacting import SpanRedaction  # noqa: PLC0415
+
+        return SpanRedaction(self._redact)
 
     @property
     def destination(self) -> Destination:
@@ -208,6 +231,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._listener.stop()
         self._watch_thread.stop()
         self._sender.stop(self._shutdown_timeout)
+        self._first_minute.stop()
         self.verdicts.stop()
 
     def report(self, method: str, request: bytes) -> None:
@@ -246,6 +270,11 @@ class AgentEvalSpanProcessor(SpanProcessor):
                 return None
             alarm.stopped = alarm.stopped or trace_id
             return alarm
+
+    def _look_at(self, batch: Sequence[EndedSpan]) -> None:
+        """Look at spans that are about to be sent, on the sender's thread."""
+        self._watch.look()
+        self._first_minute.see(batch)
 
     def _listen(self) -> None:
         if not self._listens:
@@ -387,5 +416,10 @@ def _renew_after_fork() -> None:
         processor._after_fork()
 
 
+def _note_fork() -> None:
+    for processor in list(_live):
+        processor._first_minute.forked = True
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_after_fork)
+    os.register_at_fork(after_in_parent=_note_fork, after_in_child=_renew_after_fork)

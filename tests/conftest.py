@@ -1,8 +1,12 @@
 """What holds for all tests: how inputs are drawn, and that the process ends."""
 
 import faulthandler
+import logging
 import os
+import shutil
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,15 +19,40 @@ settings.register_profile(
     # In continuous integration the same inputs every time: a change fails for what it changed. Elsewhere new ones.
     derandomize="CI" in os.environ,
 )
-# Fewer inputs for `make check`: it is run often, each time with new ones.
+# Fewer inputs where tests are run often, each time with new ones; `make fuzz` draws many.
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=20)
-settings.load_profile("thorough")
+settings.load_profile("quick")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """Take away the handlers that a command has set up: what others log later would go to a stream that is closed."""
+    root = logging.getLogger()
+    before, level = [*root.handlers], root.level
+    yield
+    for handler in {*root.handlers} - {*before}:
+        root.removeHandler(handler)
+    root.setLevel(level)
+
 
 _ENDS_WITHIN = 60.0
 """Seconds from the last test to the end of the process, with what the SDKs still send at exit."""
 
 
+_ROOM = 4 << 30
+"""Bytes that must be free in memory for the folders of tests."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the folders of tests into memory where there is room: nothing waits for a disk, and no test needs one."""
+    memory = Path("/dev/shm")
+    if memory.is_dir() and shutil.disk_usage(memory).free > _ROOM:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
     """Where a thread keeps the process from ending, show where it stands and end with an error."""
+    if hasattr(config, "workerinput"):
+        return  # A worker lives until all others have finished, and is ended from outside.
     faulthandler.dump_traceback_later(_ENDS_WITHIN, exit=True, file=sys.__stderr__ or sys.stderr)

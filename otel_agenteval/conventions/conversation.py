@@ -154,7 +154,7 @@ def _messages(content: Content | None) -> list[Message] | None:
 
 
 class _Words:
-    """All that was said in a conversation, message by message; replies in a row are parts of one."""
+    """The words of a conversation, message by message; replies in a row are parts of one."""
 
     def __init__(self) -> None:
         self._spoken = blake2b(digest_size=_SIZE)

@@ -54,6 +54,12 @@ def user_id(carriers: Carriers) -> str | None:
     return first_id(carriers, USER_KEYS) or first_id(_metadata(carriers), _METADATA_USER)
 
 
+def environment_of(resource: Mapping[str, Json]) -> str | None:
+    """Return the deployment environment that a resource names, under the present name or the one before it."""
+    names = (semconv.DEPLOYMENT_ENVIRONMENT, semconv.LEGACY_DEPLOYMENT_ENVIRONMENT)
+    return next(filter(None, (known_text(resource.get(name)) for name in names)), None)
+
+
 def first_id(carriers: Iterable[Mapping[str, Json]], keys: tuple[str, ...]) -> str | None:
     """Return the id under the first of `keys` that any of `carriers` has; None where none has any."""
     for key in keys:

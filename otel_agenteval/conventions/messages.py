@@ -91,7 +91,7 @@ class Message:
 
     @property
     def begins_turn(self) -> bool:
-        """Whether the user says something; texts beside results of tools go on with the turn of these."""
+        """True where the user says something; texts beside results of tools go on with the turn of these."""
         return self.role == USER and bool(self.texts) and not self.responses
 
 

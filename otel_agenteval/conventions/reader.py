@@ -1,4 +1,4 @@
-"""From the spans and log records of a trace to what happened in it."""
+"""Read what happened in a trace from its spans and log records."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -98,6 +98,7 @@ def _named(
         service=service,
         service_version=_resource(nodes, semconv.SERVICE_VERSION),
         service_versions=_service_versions(resources),
+        environment=next(filter(None, map(identity.environment_of, resources)), None),
         run=runs.run_identity(carriers + resources, run_naming, session=session_id or trace.trace_id),
         run_outcome=runs.run_outcome(carriers + resources, run_naming, unread),
         expected_tools=runs.expected_tools(carriers, unread),

@@ -19,17 +19,22 @@ _FAILED: Final = frozenset(("error", "failed", "failure"))
 _DONE: Final = ("success", "ok")
 _ERRORS: Final = ("error", "errors")
 _IS_ERROR: Final = ("isError", "is_error")
+_NOTHING_READ: Final = frozenset(("status", "error_message"))
 _CODES: Final = ("status_code", "statusCode")
 
 
 def tells_failure(result: Mapping[str, Json], tool: str) -> bool:
     """Return whether a field at the top of the result of `tool` says that it failed. Of a tool that reads, `status` is
-    what was asked about, and no failure of its own."""
+    what was asked about, and no failure of its own; in Google ADK's form, nothing but an error was read."""
     status = result.get("status")
     return (
         any(result.get(key) for key in _ERRORS)
         or any(result.get(key) is False for key in _DONE)
         or any(result.get(key) is True for key in _IS_ERROR)
         or any(isinstance(code, int) and 400 <= code <= 599 for code in map(result.get, _CODES))
-        or (isinstance(status, str) and status.lower() in _FAILED and not tool_name(tool).reads)
+        or (
+            isinstance(status, str)
+            and status.lower() in _FAILED
+            and (not tool_name(tool).reads or result.keys() == _NOTHING_READ)
+        )
     )

@@ -35,6 +35,8 @@ _KINDS: Final = {
     for kind in KEYS.kinds
 }
 _MARKS: Final = tuple((mark, _STEP_KINDS[role]) for mark, role in KEYS.marks)
+_GENAI: Final = frozenset((*_KINDS, *(mark for mark, _ in _MARKS)))
+_PREFIXES: Final = ("gen_ai.", "llm.")
 _SESSIONS: Final = (GEN_AI_CONVERSATION_ID, SESSION_ID)
 
 
@@ -42,6 +44,11 @@ def kind_of(name: str, attributes: Attributes) -> StepKind:
     """Return the kind of a span, as far as it is known; OTHER where an instrumentation says nothing at its start."""
     kind = _kind(attributes)
     return StepKind.OTHER if kind is StepKind.TOOL and _steers(name, attributes) else kind
+
+
+def is_genai(attributes: Attributes) -> bool:
+    """Return whether a span has an attribute that GenAI instrumentations alone write."""
+    return not _GENAI.isdisjoint(attributes) or any(key.startswith(_PREFIXES) for key in attributes)
 
 
 def name_of(kind: StepKind, name: str, attributes: Attributes) -> str:

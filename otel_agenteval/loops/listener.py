@@ -89,7 +89,7 @@ class Listener:
                 self._stopping.wait(backoff(attempt))
 
     def _listen(self) -> str:
-        """Take what one stream brings; why it ended."""
+        """Take the verdicts of one stream. Returns why it ended."""
         destination = self._destination()
         is_heard = False
         try:

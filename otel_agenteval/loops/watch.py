@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode, format_span_id, format_trace_id
@@ -18,6 +18,7 @@ from otel_agenteval.loops.attribution import OpenSpan, agent_named, owner_of
 from otel_agenteval.loops.light_reader import kind_of, name_of, session_of, step_of
 from otel_agenteval.lru import Recent
 from otel_agenteval.semconv import SERVICE_NAME
+from otel_agenteval.sending.announcements import Announcements
 from otel_agenteval.sending.buffer import EndedSpan
 from otel_agenteval.sending.throttle import ThrottledLog
 
@@ -29,16 +30,6 @@ MAX_OPEN: Final = 1024
 """Open spans of a trace that are known; a step inside another one has no agent but the one it names itself."""
 
 _logger = logging.getLogger("otel_agenteval")
-
-
-class Announce(Protocol):
-    """Tells the collector of spans that have not ended."""
-
-    def started(self, start: StepStarted, trace_id: str, session_id: str | None, service: str) -> None: ...
-
-    def ended(self, span_id: str) -> None: ...
-
-    def hung(self, loop: Finding) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -65,7 +56,7 @@ class Watch:
         self,
         rules: RuleBook,
         publish: Callable[[Finding], None],
-        announce: Announce,
+        announce: Announcements,
         monotonic: Callable[[], float] = time.monotonic,
         now: Callable[[], int] = time.time_ns,
     ) -> None:

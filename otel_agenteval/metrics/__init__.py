@@ -6,6 +6,7 @@ naming the value.
 """
 
 from otel_agenteval.metrics.agreement import AGREEMENT_METRICS, Agreement, Half, LabelledScore, agreement
+from otel_agenteval.metrics.chance import low_limit
 from otel_agenteval.metrics.coherence import coherence
 from otel_agenteval.metrics.comparison import ComparedFigure, ReliabilityComparison, compare_reliability
 from otel_agenteval.metrics.conversation import conversation_correctness
@@ -24,6 +25,7 @@ from otel_agenteval.metrics.text import TokenSets, jaccard_similarity
 from otel_agenteval.metrics.tool_use import TOOL_USE_WEIGHTS, ToolUse, tool_use_correctness
 from otel_agenteval.metrics.trend import SessionTrend, session_trend
 from otel_agenteval.metrics.vectors import Vector
+from otel_agenteval.metrics.wilson import Clusters, clustered_interval, difference_interval
 
 __all__ = [
     "AGREEMENT_METRICS",
@@ -35,6 +37,7 @@ __all__ = [
     "SIGNAL_NAMES",
     "TOOL_USE_WEIGHTS",
     "Agreement",
+    "Clusters",
     "ComparedFigure",
     "Half",
     "JudgedTrace",
@@ -56,12 +59,15 @@ __all__ = [
     "agent_reliability",
     "agreement",
     "as_trial",
+    "clustered_interval",
     "coherence",
     "compare_reliability",
     "conversation_correctness",
+    "difference_interval",
     "jaccard_similarity",
     "loop_detection",
     "loop_score",
+    "low_limit",
     "pass_at_k",
     "pass_hat_k",
     "pass_k_posterior",

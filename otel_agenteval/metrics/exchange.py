@@ -1,4 +1,4 @@
-"""Whether two versions differ, by exchanging them.
+"""Test whether two versions differ, by exchanging them.
 
 If two versions are the same, nothing would change had the runs of any task been those of the other version. So the
 difference that was found is compared with those of all such exchanges, or of a sample of them: its p-value is the share

@@ -188,7 +188,11 @@ def _of_labels(table: _Table) -> tuple[float, Interval]:
     sessions = table.labelled_sessions
     variance = float(error @ error) * sessions / max(sessions - 1, 1)
     # Where all say the same, nothing tells how alike the labels of a session are: then they count as one.
-    worth = min(table.worth, rate * (1 - rate) / variance if variance else sessions)
+    return rate, jeffreys(rate, min(table.worth, rate * (1 - rate) / variance if variance else sessions))
+
+
+def jeffreys(rate: float, worth: float) -> Interval:
+    """Return Jeffreys' interval of `LEVEL` of a rate that tells as much as so many (`worth`) independent trials."""
     tails = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     low, high = (float(betaincinv(worth * rate + 0.5, worth * (1 - rate) + 0.5, tail)) for tail in tails)
-    return rate, (0.0 if rate == 0.0 else low, 1.0 if rate == 1.0 else high)
+    return 0.0 if rate == 0.0 else low, 1.0 if rate == 1.0 else high

@@ -111,7 +111,7 @@ class SessionScores:
 
     @property
     def entries(self) -> Collection[_Entry]:
-        """What each trace adds, in the order in which they were put."""
+        """Contributions of the traces, in the order in which they were put."""
         return self._traces.values()
 
     def _count(self, entry: _Entry, sign: int) -> None:

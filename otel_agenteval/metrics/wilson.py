@@ -1,7 +1,8 @@
 """Wilson's score interval (Wilson 1927, "Probable inference, the law of succession, and statistical inference"), which
 holds near 0 and 1, too, for any estimate of a rate."""
 
-from math import sqrt
+from dataclasses import dataclass
+from math import hypot, inf, sqrt
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from otel_agenteval.metrics.runs import Floats
 _Z: Final = float(ndtri((1 + LEVEL) / 2))
 
 
-def wilson(rate: float, worth: float, units: int | None = None) -> Interval:
+def wilson(rate: float, worth: float, units: float | None = None) -> Interval:
     """Return the interval of `LEVEL` of a rate that tells as much as so many (`worth`) independent trials.
 
     With `units`, how much it tells was itself estimated from so many: then Student's t stands for the normal quantile.
@@ -31,12 +32,57 @@ def mean_interval(values: Floats) -> Interval:
 
     Where they are all equal, nothing tells how they spread, and they count as trials.
     """
-    n, mean = len(values), min(1.0, max(0.0, float(np.mean(values))))
-    of_trials = mean * (1 - mean) / n
-    variance = float(np.var(values, ddof=1)) / n
+    mean = min(1.0, max(0.0, float(np.mean(values))))
+    return _with_variance(mean, float(np.var(values, ddof=1)) / len(values), len(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Trials that come in clusters, such as the traces of sessions, as sums over the clusters.
+
+    Of each cluster, `trials` sums how many there were, `hits` those that count, and the others the squares and the
+    product of both.
+    """
+
+    clusters: int = 0
+    trials: int = 0
+    hits: int = 0
+    trials_squared: int = 0
+    hits_squared: int = 0
+    trials_by_hits: int = 0
+
+
+def clustered_interval(sums: Clusters, together: float = 1.0) -> Interval | None:
+    """Return the interval of `LEVEL` of the share of hits among all trials; None below two independent clusters.
+
+    The variance is that of a ratio of two sums over clusters (Cochran 1977, "Sampling Techniques", 6.3). Where only
+    every so many (`together`) clusters are independent, those that are not are taken for equal.
+    """
+    n = sums.clusters / together
+    if n < 2:
+        return None
+    rate = sums.hits / sums.trials
+    squares = sums.hits_squared - 2 * rate * sums.trials_by_hits + rate * rate * sums.trials_squared
+    variance = max(0.0, squares) * together * n / (n - 1) / sums.trials**2
+    return _with_variance(rate, variance, n, most=sums.trials)
+
+
+def difference_interval(before: float, about_before: Interval, after: float, about_after: Interval) -> Interval:
+    """Return the interval of `after` - `before`, two independent rates with their intervals (Newcombe 1998, "Interval
+    estimation for the difference between independent proportions", method 10)."""
+    difference = after - before
+    down = hypot(after - about_after[0], about_before[1] - before)
+    up = hypot(about_after[1] - after, before - about_before[0])
+    return difference - down, difference + up
+
+
+def _with_variance(rate: float, variance: float, units: float, most: float = inf) -> Interval:
+    """Return the interval of a rate whose variance was estimated from so many units; it tells as much as `most`
+    independent trials at most."""
+    of_trials = rate * (1 - rate) / units
     # A value that is rarely seen is often not seen: one n-th of the variance of trials is counted beside.
-    worth = n * of_trials / (variance + of_trials / n) if variance > _ROUNDING else n
-    return wilson(mean, worth, units=n)
+    worth = units * of_trials / (variance + of_trials / units) if variance > _ROUNDING else units
+    return wilson(rate, min(worth, most), units=units)
 
 
 _ROUNDING: Final = 1e-18

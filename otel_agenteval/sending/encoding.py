@@ -9,7 +9,7 @@ keeps what is valid of it, where the SDK loses the whole attribute or request.
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
@@ -25,6 +25,9 @@ from otel_agenteval.semconv import (
     AGENTEVAL_SPAN_COUNT,
 )
 from otel_agenteval.sending.buffer import EndedSpan
+
+if TYPE_CHECKING:
+    from otel_agenteval.sending.redacting import SpanRedaction
 
 MAX_DEPTH: Final = 30
 """Nesting of an attribute's value. Parsers refuse more than 100 messages, and a mapping in a mapping takes three."""
@@ -51,10 +54,11 @@ class Encoder:
     """Encodes spans; keeps bounded caches of what repeats. Belongs to one thread.
 
     `process_id` is written on every resource, and beside the span count on the span that closes a trace; without
-    it the request says exactly what the SDK's would.
+    it the request says exactly what the SDK's would. `redaction` replaces what must not leave; None: nothing.
     """
 
-    def __init__(self, process_id: str | None = None) -> None:
+    def __init__(self, process_id: str | None = None, redaction: "SpanRedaction | None" = None) -> None:
+        self._redaction = redaction
         self._process = {} if process_id is None else {AGENTEVAL_PROCESS_ID: process_id}
         self._keys: dict[str, bytes] = {}
         self._pairs: dict[tuple[str, str | int], bytes] = {}
@@ -71,6 +75,8 @@ class Encoder:
         context = span.get_span_context()
         if context is None:
             raise ValueError(f"span {span.name!r} has no context")
+        if self._redaction is not None:
+            self._redaction.next_span()
         parts = [_ids(context)]
         if context.trace_state:
             state = ",".join([f"{key}={value}" for key, value in context.trace_state.items()])
@@ -78,7 +84,7 @@ class Encoder:
         parent = span.parent
         if parent is not None:
             parts += (b"\x22\x08", parent.span_id.to_bytes(8, "big"))
-        parts.append(_text(b"\x2a", span.name))
+        parts.append(self._said(b"\x2a", span.name))
         parts += (b"\x30", _varint(span.kind.value + 1))
         parts.append(_TIMES(0x39, span.start_time or 0, 0x41, span.end_time or 0))
 
@@ -87,7 +93,7 @@ class Encoder:
         for names in taken:
             if not names.isdisjoint(attributes):
                 attributes = {key: value for key, value in attributes.items() if key not in names}
-        self._attributes(parts, b"\x4a", attributes)
+        self._attributes(parts, b"\x4a", self._redacted(attributes))
         parts.append(own)
         _count(parts, b"\x50", span.dropped_attributes)
         for event in ended.events:
@@ -101,7 +107,9 @@ class Encoder:
             parts.append(b"\x7a\x00")
         else:
             _message(
-                parts, b"\x7a", _text(b"\x12", status.description or "") + b"\x18" + _varint(status.status_code.value)
+                parts,
+                b"\x7a",
+                self._said(b"\x12", status.description or "") + b"\x18" + _varint(status.status_code.value),
             )
         parts += (b"\x85\x01", _FIXED32(_flags(parent)))
         return b"".join(parts)
@@ -133,7 +141,7 @@ class Encoder:
             own += self._watched
             taken.append(_WATCHED_NAMES)
             if ended.loops:
-                own += self._encoded(b"\x4a", {AGENTEVAL_FINDINGS: _written(ended.loops)})
+                own += self._encoded(b"\x4a", self._redacted({AGENTEVAL_FINDINGS: _written(ended.loops)}))
         if ended.span_count is not None:
             marker = {**self._process, AGENTEVAL_SPAN_COUNT: ended.span_count}
             own += self._encoded(b"\x4a", marker)
@@ -151,7 +159,7 @@ class Encoder:
     def _resource(self, resource: Resource) -> "_Head":
         head = self._resources.get(resource)
         if head is None:
-            attributes = {**resource.attributes, **self._process}
+            attributes = {**self._redacted(resource.attributes), **self._process}
             encoded = self._encoded(b"\x0a", attributes)
             key = (self._unordered(attributes), resource.schema_url)
             head = self._resources.add(resource, key, encoded, resource.schema_url)
@@ -163,7 +171,7 @@ class Encoder:
             return head
         if scope is None:
             return self._scopes.add(None, None, b"", None)
-        attributes = scope.attributes or {}
+        attributes = self._redacted(scope.attributes or {})
         encoded = _text(b"\x0a", scope.name or "") + _text(b"\x12", scope.version or "")
         key = (scope.name, scope.version, self._unordered(attributes), scope.schema_url)
         encoded += self._encoded(b"\x1a", attributes)
@@ -174,17 +182,23 @@ class Encoder:
         return frozenset(self._encoded(b"\x0a", {key: value}) for key, value in attributes.items())
 
     def _event(self, event: Event) -> bytes:
-        parts = [b"\x09", event.timestamp.to_bytes(8, "little"), _text(b"\x12", event.name)]
-        self._attributes(parts, b"\x1a", event.attributes or {})
+        parts = [b"\x09", event.timestamp.to_bytes(8, "little"), self._said(b"\x12", event.name)]
+        self._attributes(parts, b"\x1a", self._redacted(event.attributes or {}))
         _count(parts, b"\x20", event.dropped_attributes)
         return b"".join(parts)
 
     def _link(self, link: Link) -> bytes:
         parts = [_ids(link.context)]
-        self._attributes(parts, b"\x22", link.attributes or {})
+        self._attributes(parts, b"\x22", self._redacted(link.attributes or {}))
         _count(parts, b"\x28", link.dropped_attributes)
         parts += (b"\x35", _FIXED32(_flags(link.context)))
         return b"".join(parts)
+
+    def _said(self, tag: bytes, text: str) -> bytes:
+        return _text(tag, text if self._redaction is None else self._redaction.text(text))
+
+    def _redacted(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+        return attributes if self._redaction is None else self._redaction.attributes(attributes)
 
     def _encoded(self, tag: bytes, attributes: Mapping[str, Any]) -> bytes:
         parts: list[bytes] = []

@@ -4,7 +4,7 @@ import logging
 import struct
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from otel_agenteval.sending.announcements import Announcements
@@ -50,8 +50,8 @@ _logger = logging.getLogger("otel_agenteval")
 class Sender:
     """Owns the thread, the connection and everything that leaves. The buffer is shared with the agent's threads.
 
-    Producers call `wake` (the one of `OwnThread`) after they changed the buffer. `before_encoding` completes what the
-    buffer holds. Nothing here runs on an agent's thread but `flush` and `stop`.
+    Producers call `wake` (the one of `OwnThread`) after they changed the buffer. `before_encoding` completes the
+    spans that are about to be encoded. Nothing here runs on an agent's thread but `flush` and `stop`.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Sender:
         encoder: Encoder,
         monotonic: Callable[[], float],
         announcements: Announcements,
-        before_encoding: Callable[[], None],
+        before_encoding: Callable[[Sequence[EndedSpan]], None],
     ) -> None:
         self._buffer = buffer
         self._transport = transport
@@ -201,7 +201,7 @@ class Sender:
         self._next_request = self._monotonic() + MIN_INTERVAL
         accounted = self._accounted()
         try:
-            self._before_encoding()
+            self._before_encoding(batch)
             for part in _parts(self._encoded(batch)):
                 self._deliver(part)
         finally:

@@ -15,11 +15,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from otel_agenteval.config import Destination
 from otel_agenteval.sending.forking import forks_wait
+from otel_agenteval.sending.trouble import advice_on
+from otel_agenteval.text import visible
 
 EXPORT_METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-REPORT_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/ReportRun"
-FEEDBACK_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/ReportFeedback"
-STARTS_METHOD: Final = "/otel_agenteval.proto.v1.EvaluationService/ReportStarts"
+SERVICE: Final = "otel_agenteval.proto.v1.EvaluationService"
+REPORT_METHOD: Final = f"/{SERVICE}/ReportRun"
+FEEDBACK_METHOD: Final = f"/{SERVICE}/ReportFeedback"
+STARTS_METHOD: Final = f"/{SERVICE}/ReportStarts"
 
 # https://opentelemetry.io/docs/specs/otlp/#failures; RESOURCE_EXHAUSTED also without a RetryInfo, because a
 # collector that sheds load wants these spans later.
@@ -161,7 +164,7 @@ def _partial_success(response: bytes) -> Answer:
         partial = ExportTraceServiceResponse.FromString(response).partial_success
     except DecodeError:
         return Delivered(message="the answer is no ExportTraceServiceResponse")
-    return Delivered(rejected=max(partial.rejected_spans, 0), message=partial.error_message)
+    return Delivered(rejected=max(partial.rejected_spans, 0), message=visible(partial.error_message))
 
 
 def _is_not_connected(error: grpc.RpcError) -> bool:
@@ -170,7 +173,9 @@ def _is_not_connected(error: grpc.RpcError) -> bool:
 
 def _failure(destination: Destination, error: grpc.RpcError, reached: bool) -> Answer:
     code, details = error.code(), error.details() or ""
-    problem = f"{destination.target} ({destination.source}): {code.name}: {details[:500]}"
+    problem = f"{destination.target} ({destination.source}): {code.name}: {visible(details[:500])}"
+    if not reached and (advice := advice_on(details)):
+        problem = f"{problem}; {advice}"
     if code not in _RETRYABLE:
         return Refused(problem)
     # gRPC itself answers so for a message over the receiver's limit; it will not shrink by waiting.

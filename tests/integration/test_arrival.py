@@ -3,7 +3,6 @@
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,26 +10,12 @@ from agenteval_collector.evaluation.reading import TraceReader
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from otel_agenteval.conventions.reader import read_trace
-from otel_agenteval.model import Trace
 from tests.support.assembling import Bench
-from tests.support.recordings import DATA, read_requests, recorded_logs, recorded_spans
+from tests.support.recordings import logs_of, name_of, read_requests, recorded_traces, recordings
 
 Request = ExportTraceServiceRequest | ExportLogsServiceRequest
 
-FOLDERS = (DATA / "corpus", DATA / "recorded")
-RECORDINGS = sorted(path for folder in FOLDERS for path in folder.glob("*.otlp.pb") if ".logs." not in path.name)
-
-
-def logs_of(path: Path) -> Path:
-    return path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb"))
-
-
-@cache
-def plain(path: Path) -> dict[str, Trace]:
-    """The traces of a recording, read as they stand in the file."""
-    logs = recorded_logs(logs_of(path))
-    return {key: read_trace(key, spans, logs.get(key, ())) for key, spans in recorded_spans(path).items()}
+RECORDINGS = recordings("corpus", "recorded")
 
 
 def singles(path: Path) -> Iterator[Request]:
@@ -82,12 +67,11 @@ def arrive(requests: list[Request], order: random.Random) -> Bench:
     return bench
 
 
-@pytest.mark.parametrize("index", range(len(RECORDINGS)), ids=[path.name.split(".otlp")[0] for path in RECORDINGS])
-@pytest.mark.parametrize("seed", range(3))
-def test_a_recording_reads_the_same_however_it_arrives(index: int, seed: int) -> None:
-    order = random.Random(1_000 * index + seed)
-    both = (RECORDINGS[index], RECORDINGS[(index + 7 * (seed + 1)) % len(RECORDINGS)])
-    expected = {key: trace for path in both for key, trace in plain(path).items()}
+@pytest.mark.parametrize("index", range(len(RECORDINGS)), ids=map(name_of, RECORDINGS))
+def test_a_recording_reads_the_same_however_it_arrives(index: int) -> None:
+    order = random.Random(index)
+    both = (RECORDINGS[index], RECORDINGS[(index + 7) % len(RECORDINGS)])
+    expected = {key: trace for path in both for key, trace in recorded_traces(path).items()}
     bench = arrive([request for path in dict.fromkeys(both) for request in singles(path)], order)
     reader = TraceReader()
     read = {key: reader(trace) for key, trace in bench.store.items()}

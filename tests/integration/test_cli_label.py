@@ -32,12 +32,10 @@ def agenteval(*arguments: str, **environ: str) -> Result:
 
 
 def test_a_label_is_kept_replaced_shown_and_compared(collector: RunningCollector) -> None:
-    grpc, url = (f"http://{collector.addresses[name]}" for name in ("grpc", "web"))
-    said = agenteval("label", TRACE, "coherence", "fail", "--by", "ann", "--grpc", grpc)
+    url = f"http://{collector.addresses['web']}"
+    said = agenteval("label", TRACE, "coherence", "fail", "--by", "ann", "--url", url)
     assert (said.exit_code, said.stdout) == (0, f"coherence of {TRACE} is 0.00, says ann.\n")
-    assert (
-        agenteval("label", TRACE, "coherence", "0.75", "--by", "ann", "--note", "it is", "--grpc", grpc).exit_code == 0
-    )
+    assert agenteval("label", TRACE, "coherence", "0.75", "--by", "ann", "--note", "it is", "--url", url).exit_code == 0
     labels = collector.get(f"/api/v1/traces/{TRACE}")["labels"]
     assert [(each["name"], each["value"], each["author"], each["note"]) for each in labels] == [
         ("coherence", 0.75, "ann", "it is")
@@ -64,29 +62,39 @@ def test_a_label_is_kept_replaced_shown_and_compared(collector: RunningCollector
     ],
 )
 def test_errors_are_one_sentence(collector: RunningCollector, arguments: tuple[str, ...], says: str) -> None:
-    result = agenteval("label", *arguments, "--grpc", f"http://{collector.addresses['grpc']}")
+    result = agenteval("label", *arguments, "--url", f"http://{collector.addresses['web']}")
     assert (result.exit_code, result.stdout) == (1, "")
     assert says in result.stderr
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:4317", "ftp://127.0.0.1:1", "http://127.0.0.1", "http://[::1"])
+@pytest.mark.parametrize("address", ["127.0.0.1:4317", "ftp://127.0.0.1:1", "http://[::1"])
 def test_an_address_that_is_none_is_named(address: str) -> None:
-    result = agenteval("label", TRACE, "coherence", "1", "--grpc", address)
+    result = agenteval("label", TRACE, "coherence", "1", "--url", address)
     assert result.exit_code == 1
-    assert f"--grpc is {address!r}" in result.stderr
+    assert f"--url is {address!r}" in result.stderr
 
 
 def test_a_collector_that_is_not_there_is_said_in_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    result = agenteval("label", TRACE, "coherence", "1", "--grpc", address)
-    assert result.stderr == f"agenteval: no collector answers at {address}; start one with `agenteval collector`\n"
+    result = agenteval("label", TRACE, "coherence", "1", "--url", address)
+    assert (
+        result.stderr
+        == f"agenteval: nothing listens on {address}: start `agenteval collector`, or give its web port as --url\n"
+    )
+
+
+def test_a_wrong_port_is_named(collector: RunningCollector) -> None:
+    for name, says in (("grpc", "give the collector's web port (4319), not its gRPC port"), ("http", "its web port")):
+        result = agenteval("label", TRACE, "coherence", "1", "--url", f"http://{collector.addresses[name]}")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert says in result.stderr
 
 
 def test_keys_are_given_by_option_or_environment(tmp_path: Path) -> None:
     with RunningCollector(tmp_path, server={"keys": ["secret"]}) as running:
-        where = ("--grpc", f"http://{running.addresses['grpc']}")
+        where = ("--url", f"http://{running.addresses['web']}")
         none, wrong = (
             agenteval("label", TRACE, "coherence", "1", *where, *key) for key in ((), ("--api-key", "guess"))
         )
@@ -97,9 +105,9 @@ def test_keys_are_given_by_option_or_environment(tmp_path: Path) -> None:
 
 
 def test_a_session_is_labelled_by_its_id(collector: RunningCollector) -> None:
-    grpc, url = (f"http://{collector.addresses[name]}" for name in ("grpc", "web"))
+    url = f"http://{collector.addresses['web']}"
     about = ("label", "--session", "s", "--by", "ann")
-    said = agenteval(*about, "agent_consistency", "pass", "--grpc", grpc)
+    said = agenteval(*about, "agent_consistency", "pass", "--url", url)
     assert said.stdout == "agent_consistency of s is 1.00, says ann.\n"
     [label] = collector.get("/api/v1/sessions/s")["labels"]
     assert (label["name"], label["value"], label["author"]) == ("agent_consistency", 1.0, "ann")
@@ -109,7 +117,7 @@ def test_a_session_is_labelled_by_its_id(collector: RunningCollector) -> None:
         ((*about, TRACE, "goal_success", "1"), "give TRACE, NAME and VALUE; or --session ID"),
         (("label", "--session", "nobody", "goal_success", "1"), "session 'nobody' is not known"),
     ):
-        refused = agenteval(*arguments, "--grpc", grpc)
+        refused = agenteval(*arguments, "--url", url)
         assert (refused.exit_code, refused.stdout) == (1, "")
         assert says in refused.stderr
     assert "give TRACE, or --session ID" in agenteval("why", "--url", url).stderr

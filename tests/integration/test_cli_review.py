@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 import pytest
 from agenteval_collector.judge.quality.drawing import draw
 from agenteval_collector.model.commit import Commit
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.outcome import Method, Part, Score, Subject
 from tests.integration.test_cli_read import agenteval
+from tests.support import asking
 from tests.support.evaluations import evaluation
 from tests.support.judged_traces import NAME, TRACES, judge, judged_collector
 from tests.support.otlp import trace_id, traces, turn
@@ -92,10 +92,8 @@ def collector(tmp_path: Path) -> Iterator[RunningCollector]:
 
 
 def review(collector: RunningCollector, keys: str, *more: str) -> Any:
-    addresses = [f"http://{collector.addresses[name]}" for name in ("web", "grpc")]
-    return agenteval(
-        "label", "--next", NAME, "--by", "ann", "--url", addresses[0], "--grpc", addresses[1], *more, input=keys
-    )
+    address = f"http://{collector.addresses['web']}"
+    return agenteval("label", "--next", NAME, "--by", "ann", "--url", address, *more, input=keys)
 
 
 def test_a_key_press_labels_what_was_drawn_and_then_the_verdict_is_shown(collector: RunningCollector) -> None:
@@ -138,16 +136,16 @@ def test_labels_drawn_in_a_row_make_an_interval_and_the_end_is_told(collector: R
 
 
 def test_a_label_of_a_trace_that_was_not_drawn_corrects_no_rate(collector: RunningCollector) -> None:
-    grpc = f"http://{collector.addresses['grpc']}"
-    assert agenteval("label", trace_id(1).hex(), NAME, "fail", "--grpc", grpc).exit_code == 0
+    url = f"http://{collector.addresses['web']}"
+    assert agenteval("label", trace_id(1).hex(), NAME, "fail", "--url", url).exit_code == 0
     assert collector.get(f"/api/v1/quality?name={NAME}")["items"][0]["labelled"] == 0
 
 
 def test_errors_are_named(collector: RunningCollector) -> None:
     web = f"http://{collector.addresses['web']}"
-    assert httpx.get(f"{web}/api/v1/review/next").json()["error"]["message"] == "name is missing"
-    assert "hexadecimal" in httpx.get(f"{web}/api/v1/review/next?name=x&skip=-1").json()["error"]["message"]
-    assert httpx.get(f"{web}/api/v1/review/next?name=nothing").status_code == 404
+    assert asking.get(f"{web}/api/v1/review/next").json()["error"]["message"] == "name is missing"
+    assert "hexadecimal" in asking.get(f"{web}/api/v1/review/next?name=x&skip=-1").json()["error"]["message"]
+    assert asking.get(f"{web}/api/v1/review/next?name=nothing").status_code == 404
     assert "give TRACE, NAME and VALUE; or --session ID, NAME and VALUE; or --next NAME" in agenteval("label").stderr
     assert "give --next NAME alone" in review(collector, "", trace_id(1).hex()).stderr
 
@@ -165,9 +163,9 @@ def test_sessions_are_drawn_for_their_goals_and_shown_whole(tmp_path: Path) -> N
         ]
         goal: dict[str, Any] = {"name": "goal_success", "method": Method.LLM, "part": Part.RANDOM}
         judged = [evaluation(**goal, **each, subject=Subject.SESSION) for each in goals]
-        running.service.storage.store.commit(Commit(evaluations=judged))
-        web, grpc = (f"http://{running.addresses[name]}" for name in ("web", "grpc"))
-        told = agenteval("label", "--next", "goal_success", "--url", web, "--grpc", grpc, input="sp").stdout
+        running.service.pipeline.storage.store.commit(Commit(evaluations=judged))
+        web = f"http://{running.addresses['web']}"
+        told = agenteval("label", "--next", "goal_success", "--url", web, input="sp").stdout
         labels = {each: running.get(f"/api/v1/sessions/{quote(each, safe='')}")["labels"] for each in sessions}
     first, _, rest = told.partition("[q]uit? s")
     second, _, after = rest.partition("[q]uit? p")
@@ -188,7 +186,7 @@ def test_without_a_terminal_it_says_that_it_needs_one(tmp_path: Path, monkeypatc
 
     with judged_collector(tmp_path) as running:
         monkeypatch.setattr("typer.getchar", no_terminal)
-        web, grpc = (f"http://{running.addresses[name]}" for name in ("web", "grpc"))
-        done = agenteval("label", "--next", NAME, "--url", web, "--grpc", grpc)
+        web = f"http://{running.addresses['web']}"
+        done = agenteval("label", "--next", NAME, "--url", web)
     assert done.exit_code == 1
     assert "which needs a terminal" in done.stderr

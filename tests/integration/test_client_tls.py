@@ -1,7 +1,5 @@
 """TLS to a real server with a certificate of its own."""
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,16 +9,12 @@ import pytest
 
 from otel_agenteval.config import Options, resolve
 from otel_agenteval.sending.transport import EXPORT_METHOD, Delivered, Retry, Transport
+from tests.support.certificates import self_signed
 
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -keyout key.pem -out cert.pem"
-    alternative_name = ["-addext", "subjectAltName=DNS:localhost"]
-    subprocess.run([*command.split(), *alternative_name], cwd=tmp_path, check=True, capture_output=True)
-    return tmp_path / "cert.pem"
+    return self_signed(tmp_path, names="DNS:localhost").certificate
 
 
 @pytest.fixture
@@ -31,7 +25,7 @@ def port(certificate: Path) -> Iterator[int]:
 
     server = grpc.server(ThreadPoolExecutor(1))
     server.add_generic_rpc_handlers((Sink(),))
-    pair = (certificate.with_name("key.pem").read_bytes(), certificate.read_bytes())
+    pair = (certificate.with_suffix(".key").read_bytes(), certificate.read_bytes())
     port = server.add_secure_port("localhost:0", grpc.ssl_server_credentials([pair]))
     server.start()
     yield port

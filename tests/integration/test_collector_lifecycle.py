@@ -1,9 +1,6 @@
 import json
-import os
 import resource
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +9,7 @@ from typing import Any
 import grpc
 import httpx
 import pytest
+from agenteval_collector.cli.app import command_line
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.offline.recordings import Recorded, read_recording
 from agenteval_collector.offline.replay import replay
@@ -20,13 +18,15 @@ from agenteval_collector.wiring.collector import Collector
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+from typer.testing import CliRunner
 
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
-from tests.support.crashing import CollectorProcess, check_after_kills
+from tests.support import asking
+from tests.support.crashing import CollectorProcess
 from tests.support.eventually import eventually
 from tests.support.otlp import marked, span, trace_id, traces, turn
-from tests.support.recordings import DATA
+from tests.support.recordings import recordings
 from tests.support.running_collector import RunningCollector, settings
 
 
@@ -65,13 +65,12 @@ def test_a_trace_is_scored_and_seen_everywhere(collector: RunningCollector) -> N
         "coverage 0.20 is below session.min_coverage 0.5"
     )
 
-    watched = [message.outcome for message, _ in zip(stream, range(13), strict=False)]
+    # Of traces that are committed together the session is told of once, behind them.
+    missing = {("trace", "coherence"), ("trace", "loop_detection"), ("session", "agent_reliability")}
+    while missing:
+        told = next(stream).outcome
+        missing.discard((told.subject, told.name))
     stream.cancel()
-    assert {(each.subject, each.name) for each in watched} >= {
-        ("trace", "coherence"),
-        ("trace", "loop_detection"),
-        ("session", "agent_reliability"),
-    }
     scrape = collector.get("/metrics")
     assert "agenteval_loops_total{" not in scrape, "who asks the same may be given the same"
     assert "agenteval_collector_spans_received_total 2.0" in scrape
@@ -161,7 +160,7 @@ def test_an_end_holds_for_turns_that_were_on_the_way(tmp_path: Path) -> None:
         for number, known in ((1, False), (2, True)):
             assert service.EndSession(pb.EndSessionRequest(session_id="s"), timeout=10).known is known
             clock.advance(59)
-            eventually(lambda: collector.service.evaluation.waiting == 0)
+            eventually(lambda: collector.service.pipeline.evaluation.waiting == 0)
             say(number)
             eventually(lambda: status() == "ended")
         assert _active(collector) == 0, "what was on the way opens no session again"
@@ -179,7 +178,7 @@ def test_what_has_ended_counts_before_the_collector_stops(tmp_path: Path) -> Non
         collector.scored(trace_id(2).hex())
         EvaluationServiceStub(collector.channel).EndSession(pb.EndSessionRequest(session_id="s"), timeout=10)
         assert _session_scores(collector) == 0
-        collector.service.evaluation.shutdown()
+        collector.service.pipeline.evaluation.shutdown()
         assert _session_scores(collector) == 1
 
 
@@ -204,7 +203,7 @@ def test_a_restart_scores_what_was_open_and_repeats_nothing(tmp_path: Path) -> N
         first.send(traces(turn(1, "a", "b", session="s")))
         first.scored(trace_id(1).hex())
         first.send(traces(span(2, 1)))
-        eventually(lambda: first.service.assembler.peek(trace_id(2).hex()))
+        eventually(lambda: first.service.pipeline.assembler.peek(trace_id(2).hex()))
         assert first.get(f"/api/v1/traces/{trace_id(2).hex()}")["status"] == "running"
     with RunningCollector(tmp_path) as second:
         assert second.scored(trace_id(2).hex())["span_count"] == 1
@@ -350,22 +349,18 @@ def test_what_is_acknowledged_while_it_stops_is_there_after_the_next_start(tmp_p
 
 def test_a_large_replay_is_scored_while_new_spans_come(tmp_path: Path) -> None:
     with RunningCollector(tmp_path, assembly={"settle": 600}) as first:
-        for number in range(1, 400):
+        for number in range(1, 100):
             first.send(traces(span(number, 1)))
     with RunningCollector(tmp_path, assembly={"settle": 0.5}) as second:
         second.send(traces(turn(1000, "a", "b")))
         assert second.scored(trace_id(1000).hex())["status"] == "scored"
-        assert all(second.scored(trace_id(number).hex())["revision"] == 1 for number in range(1, 400))
-        assert "agenteval_collector_requests_replayed_total 399.0" in second.get("/metrics")
+        assert all(second.scored(trace_id(number).hex())["revision"] == 1 for number in range(1, 100))
+        assert "agenteval_collector_requests_replayed_total 99.0" in second.get("/metrics")
 
 
-RECORDINGS = sorted(DATA.glob("corpus/*.otlp.pb"))
-
-
+@pytest.mark.timeout(300)
 def test_an_offline_replay_says_what_the_live_collector_says(collector: RunningCollector) -> None:
-    paths = [path for path in RECORDINGS if not path.name.endswith(".logs.otlp.pb")]
-    assert len(paths) > 20
-    requests: list[Recorded] = [each for path in paths for each in read_recording(path)]
+    requests: list[Recorded] = [each for path in recordings("corpus") for each in read_recording(path)]
     offline = replay(requests, settings(Path("unused")))
     for each in requests:
         if each.signal is Signal.TRACES:
@@ -391,10 +386,6 @@ def _stable(document: Any) -> Any:
     }
 
 
-def test_after_kills_every_acknowledged_span_is_in_its_trace_once(tmp_path: Path) -> None:
-    assert check_after_kills(tmp_path, kills=2) > 20
-
-
 def test_sigterm_under_load_ends_it_with_success_in_time(tmp_path: Path) -> None:
     process = CollectorProcess(tmp_path)
     with process.load() as acknowledged:
@@ -407,7 +398,7 @@ def test_it_is_not_ready_while_the_disk_refuses_and_again_when_it_takes(tmp_path
     process = CollectorProcess(tmp_path)
 
     def readyz() -> httpx.Response:
-        return httpx.get(f"http://{process.addresses['web']}/readyz", trust_env=False)
+        return asking.get(f"http://{process.addresses['web']}/readyz", trust_env=False)
 
     try:
         process.send(traces(turn(1, "a", "b")))
@@ -429,10 +420,8 @@ def test_it_is_not_ready_while_the_disk_refuses_and_again_when_it_takes(tmp_path
 
 
 def test_a_start_that_cannot_be_says_why_in_one_line(tmp_path: Path, collector: RunningCollector) -> None:
-    command = [str(Path(sys.executable).parent / "agenteval"), "collector", "--data-dir", str(tmp_path)]
-    command += ["--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0", "--web-address", "127.0.0.1:0"]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("AGENTEVAL_")}
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
-    assert ended.returncode not in (0, None)
+    free = [f"--{port}-address=127.0.0.1:0" for port in ("grpc", "http", "web")]
+    ended = CliRunner().invoke(command_line(), ["collector", f"--data-dir={tmp_path}", *free])
+    assert isinstance(ended.exception, SystemExit), "no traceback"
+    assert ended.exit_code not in (0, None)
     assert "another collector uses" in ended.stderr
-    assert "Traceback" not in ended.stderr

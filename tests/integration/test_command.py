@@ -25,9 +25,9 @@ def agenteval(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_and_the_reference_list_the_commands_there_are() -> None:
     shown = agenteval("--help")
     assert shown.returncode == 0
-    assert set(re.findall(r"^  ([a-z]+) ", shown.stdout, re.MULTILINE)) == {*COMMANDS, "run"}
+    assert set(re.findall(r"^  ([a-z]+) ", shown.stdout, re.MULTILINE)) == {*COMMANDS, "run", "doctor"}
     table = re.findall(r"^\| `agenteval .*? \|", REFERENCE.read_text(), re.MULTILINE)
-    assert set(re.findall(r"`(?:agenteval )?([a-z]+)", "".join(table))) == {*COMMANDS, "run"}
+    assert set(re.findall(r"`(?:agenteval )?([a-z]+)", "".join(table))) == {*COMMANDS, "run", "doctor"}
 
 
 def test_version_is_that_of_the_installed_distribution() -> None:

@@ -151,7 +151,7 @@ def test_a_loop_of_results_alone_is_found_over_restarts_in_any_order(name: str, 
     assert [key for key in looping if loops_in(scored.traces[key])] == [looping[3]]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", ["otel-genai--openai-chat", "openinference--anthropic-stream"])
 def test_sessions_are_the_same_whatever_order_the_traces_arrive_in(name: str, seed: int, tmp_path: Path) -> None:
     recorded = recording(name)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import instrumentations
-from tests.support.truth import FRAMEWORK_TOOLS, Fact, Recording, Verdict, name_of, recordings
+from tests.support.recordings import name_of
+from tests.support.truth import FRAMEWORK_TOOLS, Fact, Recording, Verdict, truths
 
 SHARED = Path(os.environ.get("AGENTEVAL_SHARED", Path(__file__).parents[3] / "shared")) / "corpus"
 
@@ -24,12 +25,12 @@ def unexpected(recording: Recording) -> list[Fact]:
     ]
 
 
-@pytest.mark.parametrize("path", recordings(), ids=name_of)
+@pytest.mark.parametrize("path", truths(), ids=name_of)
 def test_every_recorded_fact_is_read_and_nothing_is_invented(path: Path) -> None:
     assert unexpected(Recording.read(path)) == []
 
 
-@pytest.mark.parametrize("path", recordings(), ids=name_of)
+@pytest.mark.parametrize("path", truths(), ids=name_of)
 def test_agents_and_tools_are_those_of_the_application(path: Path) -> None:
     recording = Recording.read(path)
     offered = {tool["name"] for tool in recording.expected["available_tools"]} - FRAMEWORK_TOOLS
@@ -43,13 +44,13 @@ def test_agents_and_tools_are_those_of_the_application(path: Path) -> None:
 def test_what_is_not_bundled_of_the_complete_corpus_is_read_as_well() -> None:
     if not SHARED.is_dir():
         pytest.skip(f"the complete corpus is not at {SHARED}; set AGENTEVAL_SHARED to the folder that has it")
-    bundled = {path.name for path in recordings()}
-    others = [path for path in recordings(SHARED) if path.name not in bundled]
+    bundled = {path.name for path in truths()}
+    others = [path for path in truths(SHARED) if path.name not in bundled]
     assert [(path.name, unexpected(Recording.read(path))) for path in others if unexpected(Recording.read(path))] == []
 
 
 def test_the_page_of_instrumentations_is_current(capsys: pytest.CaptureFixture[str]) -> None:
-    counts = instrumentations.count(recordings())
+    counts = instrumentations.count(truths())
     with capsys.disabled():
         print(f"\n{instrumentations.table(counts)}")
     assert instrumentations.PAGE.read_text() == instrumentations.page(counts), "`make docs` writes it again"

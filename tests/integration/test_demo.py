@@ -22,7 +22,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningColle
     with RunningCollector(tmp_path_factory.mktemp("demo")) as running:
         endpoint = f"http://{running.addresses['grpc']}"
         made = sum(play(script, endpoint, lambda _seconds: None) for script in SCRIPTS)
-        eventually(lambda: len(sample_traces(running.service.queries)) == made)
+        eventually(lambda: len(sample_traces(running.service.pipeline.queries)) == made)
         yield running
 
 
@@ -50,7 +50,7 @@ def test_each_sample_agent_shows_what_it_is_there_for(
 
 
 def test_all_of_the_sample_agents_can_be_seen(collector: RunningCollector) -> None:
-    for trace in sample_traces(collector.service.queries):
+    for trace in sample_traces(collector.service.pipeline.queries):
         assert set(trace["seen"].values()) <= {"all", None}
 
 
@@ -66,7 +66,7 @@ def test_the_list_begins_with_the_worst_and_ends_with_the_good_one(collector: Ru
 def test_the_demo_shows_what_is_wrong_before_scores(collector: RunningCollector, width: int) -> None:
     console = Console(file=StringIO(), width=width)
     with console.capture() as captured:
-        console.print(demo_view(collector.service.queries, width))
+        console.print(demo_view(collector.service.pipeline.queries, width))
     shown = captured.get()
     assert shown.index("demo-failing") < shown.index("demo-stuck") < shown.index("demo-good") < shown.index("asked")
     findings = shown[shown.index("severity") :]
@@ -77,7 +77,7 @@ def test_the_demo_shows_what_is_wrong_before_scores(collector: RunningCollector,
 def test_the_page_shows_them_too(collector: RunningCollector) -> None:
     page = collector.get("/")
     assert page.index("demo-failing-tools") < page.index("demo-conversation") < page.index("demo-good")
-    for trace in sample_traces(collector.service.queries):
+    for trace in sample_traces(collector.service.pipeline.queries):
         shown = collector.get(f"/traces/{trace['trace_id']}")
         assert ("No finding." in shown) is (not trace["findings"])
 

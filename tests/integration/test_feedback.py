@@ -181,5 +181,5 @@ def test_feedback_that_no_telemetry_came_for_is_forgotten_in_time(scoring: Scori
     scoring.clock.advance(25 * 3600.0)
     scoring.store.label(Label(session_id="new", **said_of))
     with scoring.store.snapshot() as snapshot:
-        assert [len(snapshot.labels(each)) for each in (TRACE, "f" * 32)] == [1, 0]
+        assert [len(each) for each in snapshot.trace_labels((TRACE, "f" * 32)).values()] == [1, 0]
         assert [len(snapshot.session_labels(each)) for each in ("s", "nobody's", "new")] == [1, 0, 1]

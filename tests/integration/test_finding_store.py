@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.api.rendering import found_document
+from agenteval_collector.emit.events import events_of
 from agenteval_collector.findings.loops import Announcer
 from agenteval_collector.findings.loops.announcing import NAMED_WITHIN
 from agenteval_collector.model.commit import Commit, TraceRecord
@@ -27,6 +28,13 @@ from tests.support.findings import SPAN_ID, TRACE_ID, finding, loop_found
 from tests.support.plans import plan_of
 
 OTHER_SPAN = "0" * 16
+
+
+@pytest.fixture
+def telling(tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path / "telling.db", ManualClock(), events_of=events_of)
+    yield made
+    made.shutdown()
 
 
 @pytest.fixture
@@ -84,7 +92,7 @@ def shown(store: Store, session_id: str | None = None) -> list[Any]:
         if session_id is not None:
             found = records.found_in_sessions({session_id: ()})[session_id]
         else:
-            found = records.found_in_trace(TRACE_ID)
+            found = records.found_in_traces([TRACE_ID])[TRACE_ID]
     return list(found_document(found)["findings"])
 
 
@@ -249,20 +257,18 @@ def test_what_nobody_names_counts_after_a_while_and_once(store: Store) -> None:
     assert complete(store, loop_found()).counted == []
 
 
-def test_what_counts_is_unexported_until_its_event_has_left(store: Store) -> None:
+def test_what_counts_waits_in_the_outbox_once(telling: Store) -> None:
     early, *late = [loop_found(span_id=f"{number:016x}", found_at=number) for number in (1, 5, 7)]
-    store.findings.keep([late[1], early, late[0], unnamed(kind="cycle", found_at=8)])
-    assert [each.found_at for each in store.findings.unexported(5)] == [5, 7]
-    store.findings.exported([(TRACE_ID, "identical_call", late[0].span_id or "")])
-    assert [each.found_at for each in store.findings.unexported(0)] == [1, 7]
+    telling.findings.keep([late[1], early, late[0], unnamed(kind="cycle", found_at=8)])
+    assert [each.at for each in telling.outbox.oldest(10)] == [1, 5, 7]
+    telling.outbox.remove(telling.outbox.oldest(2))
     # It counts without a name too, and what is found again is no other loop.
-    store.findings.overdue(9)
-    store.findings.keep(late)
-    assert [each.found_at for each in store.findings.unexported(5)] == [7, 8]
-    complete(store, early, *late, finding(kind="tool_failed"), finding(kind="no_answer", severity=Severity.ERROR))
-    kinds = [each.kind for each in store.findings.unexported(0)]
-    assert kinds.count("identical_call") == 2, "an event that has left stays away"
-    assert ("no_answer" in kinds, "tool_failed" in kinds) == (True, False), "warnings have none"
+    telling.findings.overdue(9)
+    telling.findings.keep(late)
+    assert [each.at for each in telling.outbox.oldest(10)] == [7, 8]
+    complete(telling, early, *late, finding(kind="tool_failed"), finding(kind="no_answer", severity=Severity.ERROR))
+    kinds = [each.attributes["agenteval.finding.kind"] for each in telling.outbox.oldest(10)]
+    assert sorted(kinds) == ["cycle", "identical_call", "no_answer"], "what has arrived stays away; warnings have none"
 
 
 def test_what_is_shown_is_as_it_was_found_and_the_worst_where_there_is_much(store: Store) -> None:
@@ -270,7 +276,7 @@ def test_what_is_shown_is_as_it_was_found_and_the_worst_where_there_is_much(stor
     loop = loop_found(found_at=2_000)
     complete(store, *many, loop)
     with store.snapshot() as records:
-        document = found_document(records.found_in_trace(TRACE_ID))
+        document = found_document(records.found_in_traces([TRACE_ID])[TRACE_ID])
     assert document["findings_count"] == {"error": 1, "warning": 0, "info": MAX_SHOWN + 10}
     assert (document["worst"], len(document["findings"])) == ("error", MAX_SHOWN)
     assert document["findings"][-1] == {

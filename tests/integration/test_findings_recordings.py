@@ -6,7 +6,8 @@ import pytest
 from agenteval_collector.findings import findings_in, seen_in
 
 from otel_agenteval.finding import Finding, FindingKind, Visibility
-from tests.support.truth import Recording, name_of, recordings
+from tests.support.recordings import name_of
+from tests.support.truth import Recording, truths
 
 EXPECTED = {FindingKind.TURN_FAILED, FindingKind.MODEL_FAILED, FindingKind.TOOL_FAILED}
 """What happens in the recorded scenarios."""
@@ -21,7 +22,7 @@ def findings(recording: Recording) -> list[Finding]:
     ]
 
 
-@pytest.mark.parametrize("path", recordings(), ids=name_of)
+@pytest.mark.parametrize("path", truths(), ids=name_of)
 def test_what_went_wrong_is_found_and_nothing_else(path: Path) -> None:
     recording = Recording.read(path)
     found = findings(recording)
@@ -33,7 +34,7 @@ def test_what_went_wrong_is_found_and_nothing_else(path: Path) -> None:
     assert {finding.kind for finding in found} <= EXPECTED
 
 
-@pytest.mark.parametrize("path", recordings(), ids=name_of)
+@pytest.mark.parametrize("path", truths(), ids=name_of)
 def test_what_was_recorded_was_seen(path: Path) -> None:
     recording = Recording.read(path)
     for turn in recording.expected["turns"]:

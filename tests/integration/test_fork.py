@@ -85,7 +85,7 @@ WATCHED = """
         with tracer.start_as_current_span("root"):
             for _ in range(3):
                 tracer.start_span("execute_tool t", attributes=tool).end()
-        assert heard.get(timeout=10).kind == "identical_call"
+        assert heard.get(timeout=30).kind == "identical_call"
         assert processor.force_flush(10_000)
 
     loop()

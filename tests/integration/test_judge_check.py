@@ -8,7 +8,8 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from typer.testing import CliRunner, Result
 
 from tests.support.collector_process import SCRIPT
 from tests.support.eventually import eventually
-from tests.support.judge.behaviours import SOON, Behaviour
+from tests.support.judge.behaviours import OK, SOON, Behaviour, Wire
 from tests.support.judge.completions import Received
 from tests.support.judge.filling import fill
 from tests.support.judge.judge_server import JudgeServer
@@ -72,11 +73,13 @@ class Noisy:
         return 1.0 - fair(received) if drawn < 256 // 3 else fair(received)
 
 
-def judging(score: Callable[[Received], float], then: Behaviour | None = None) -> JudgeServer:
+def judging(
+    score: Callable[[Received], float], then: Behaviour | None = None, script: Iterable[Behaviour] = ()
+) -> JudgeServer:
     def reply(received: Received) -> str:
         return json.dumps(fill(received.schema or {}, score(received)))
 
-    return JudgeServer(responder=reply, then=then or Behaviour())
+    return JudgeServer(script, responder=reply, then=then or OK)
 
 
 def spans(number: int) -> Any:
@@ -298,14 +301,20 @@ def _started(world: World, server: JudgeServer) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [SCRIPT, *world.arguments(server, concurrency=1), "--yes", "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean, text=True,
+        # A shell that runs the tests in its background has them, and what they start, ignore Ctrl-C.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )  # fmt: skip
 
 
+def _stuck_after(number: int) -> JudgeServer:
+    return judging(fair, Behaviour(wire=Wire.HANGING), [OK] * number)
+
+
 def test_who_interrupts_it_sees_what_there_is(world: World) -> None:
-    with judging(fair, Behaviour(wait=0.1)) as server, _started(world, server) as process:
-        eventually(lambda: len(server.requests) > TRACES + 2, within=30)
+    with _stuck_after(TRACES + 2) as server, _started(world, server) as process:
+        eventually(lambda: len(server.requests) > TRACES + 2, within=60)
         process.send_signal(signal.SIGINT)
-        told, said = process.communicate(timeout=20)
+        told, said = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "not all was asked: it was interrupted" in said
     report = json.loads(told)
@@ -313,11 +322,12 @@ def test_who_interrupts_it_sees_what_there_is(world: World) -> None:
     assert report["effects"][0]["verdicts"] == TRACES
 
 
+@pytest.mark.slow
 def test_what_a_killed_check_has_asked_is_accounted_for(world: World) -> None:
     spent = world.requests_spent()
-    with judging(fair, Behaviour(wait=0.1)) as server, _started(world, server) as process:
-        eventually(lambda: len(server.requests) > 5, within=30)
+    with _stuck_after(5) as server, _started(world, server) as process:
+        eventually(lambda: len(server.requests) > 5, within=60)
         process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
         asked = len(server.requests)
     assert asked <= world.requests_spent() - spent <= asked + 1

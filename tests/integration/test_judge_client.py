@@ -118,8 +118,8 @@ def test_every_behaviour_has_its_outcome(script: list[Behaviour], then: Behaviou
 def test_the_timeout_holds_for_the_whole_request(behaviour: Behaviour) -> None:
     with JudgeServer(then=behaviour) as server:
         started = time.monotonic()
-        asking, outcome = run(server.url, lambda asking: asking.ask(), timeout=0.2)
-        assert time.monotonic() - started < 5
+        asking, outcome = run(server.url, lambda asking: asking.ask(), timeout=0.5)
+        assert time.monotonic() - started < 20
         assert described(outcome) == "unavailable: timeout"
         assert asking.books.reserved == 1, "the next one would take as long"
         assert asking.requested == ["timeout"]

@@ -135,5 +135,5 @@ def test_a_label_of_a_drawn_trace_stays_one_when_its_author_corrects_it(scoring:
         scoring.store.label(label(1, 0.0, author=author, note="a wrong key"))
     scoring.store.label(label(1, 0.0, author="bo"))
     with scoring.store.snapshot() as records:
-        kept = {each.author or None: (each.value, each.drawn) for each in records.labels(hex_id(1))}
+        kept = {each.author or None: (each.value, each.drawn) for each in records.trace_labels([hex_id(1)])[hex_id(1)]}
     assert kept == {"ann": (0.0, True), None: (0.0, True), "bo": (0.0, False)}

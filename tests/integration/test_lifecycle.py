@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.assembly import Assembler, AssemblyStage, Progress, Senders, Unconnected, Waits
-from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage, OpenSpans
+from agenteval_collector.findings.loops import Announcer, LiveLoops, LoopStage
 from agenteval_collector.log import RequestFile, RequestLog
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.judging import Judgement
@@ -18,6 +18,7 @@ from agenteval_collector.model.telemetry import Arrival, LoggedRequest, Origin, 
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import CollectorError
+from agenteval_collector.runtime.memory import MemoryGuard
 from agenteval_collector.stores import Store
 
 from otel_agenteval.conventions.identity import BY_CONVENTION
@@ -75,7 +76,7 @@ class LogCase(Case):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._requests = RequestFile(self.file)
-        self.stage = self._log = RequestLog(self._requests, self.clock, self, max_pending_bytes=ROOM)
+        self.stage = self._log = RequestLog(self._requests, self.clock, self, tenant="default", max_pending_bytes=ROOM)
 
     def give(self, number: int) -> None:
         self._log.append(Signal.TRACES, str(number).encode())
@@ -102,13 +103,15 @@ class AssemblyCase(Case):
             waits=Waits(settle=60.0, settle_logs=60.0, silence=60.0, max_age=60.0), max_open_bytes=ROOM,
         )  # fmt: skip
         self.stage = self._assembly = AssemblyStage(
-            assembler, log=self._requests, evaluation=self, progress=Progress(alone), store=self._store,
-            open_spans=alone, clock=self.clock, telemetry=telemetry, max_pending_bytes=ROOM, retention=60.0,
+            assembler, tenant="default", log=self._requests, evaluation=self, progress=Progress(alone),
+            store=self._store, open_spans=alone, clock=self.clock, telemetry=telemetry,
+            memory=MemoryGuard(1 << 40, self.clock), max_pending_bytes=ROOM, retention=60.0,
         )  # fmt: skip
 
     def give(self, number: int) -> None:
         self._assembly.admit()
-        self._assembly.take_request(logged(number, traces(marked(span(number, 1), 1, "p"), process="p")))
+        request = traces(marked(span(number, 1), 1, "p"), process="p")
+        self._assembly.take_request(logged(number, request, received_at=self.clock.now()))
 
     def give_defect(self) -> None:
         self._assembly.take_request(LoggedRequest(1, "default", Signal.TRACES, 1, b"no protobuf"))
@@ -150,9 +153,9 @@ class LoopsCase(Case):
         super().__init__(folder)
         self._store = Store(self.file, self.clock)
         telemetry = Counting()
-        live, open_spans = LiveLoops(RuleBook(), BY_CONVENTION, self.clock), OpenSpans(self.clock, telemetry)
+        live = LiveLoops(RuleBook(), BY_CONVENTION, self.clock)
         announcer = Announcer(self._store.findings, list, self, self.clock)
-        self.stage = self._loops = LoopStage(live, announcer, open_spans, telemetry)
+        self.stage = self._loops = LoopStage(live, announcer, telemetry)
 
     def give(self, number: int) -> None:
         self._loops.take_arrivals([Arrival(tool_span(number, call), FOREIGN) for call in (2, 3, 4)], 100)
@@ -231,7 +234,7 @@ def test_a_stop_under_load_comes_to_an_end_and_does_nothing_twice(case: Case) ->
     load.start()
     case.stage.start()
     eventually(lambda: len(case.done) > 10)
-    case.stage.shutdown(10.0)
+    case.stage.shutdown(60.0)
     assert not case.stage.alive
     done = list(case.done)
     stopped.set()
@@ -242,7 +245,7 @@ def test_a_stop_under_load_comes_to_an_end_and_does_nothing_twice(case: Case) ->
 
 def _load(give: Callable[[int], None], stopped: threading.Event) -> None:
     number = 0
-    while not stopped.wait(0.0005):
+    while not stopped.wait(0.002):
         number += 1
         try:
             give(number)

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Iterator
+from threading import BoundedSemaphore
 from typing import Any
 
-import httpx
 import pytest
 from agenteval_collector.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS
 from agenteval_collector.api.openapi import DESCRIPTION_PATH, description
 from agenteval_collector.api.service import EvaluationService
-from agenteval_collector.api.writing import TOKEN_HEADER
+from agenteval_collector.api.spans import SpanQueries
+from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH
 from agenteval_collector.config import Settings
 from agenteval_collector.emit.feed import Feed
 from agenteval_collector.emit.telemetry import TelemetryOutput
@@ -21,16 +22,18 @@ from agenteval_collector.offline.recordings import read_recording
 from agenteval_collector.offline.replay import replay
 from agenteval_collector.problems import ProblemKey
 from agenteval_collector.runtime.clock import ManualClock
-from agenteval_collector.web.app import make_app
 from jsonschema import Draft202012Validator, ValidationError
 
 from otel_agenteval.outcome import Method, Part, Subject
 from otel_agenteval.proto.v1 import evaluation_pb2 as pb
 from tests.integration.test_api_service import DEADLINE, Nobody
 from tests.integration.test_api_service import serve as serve_grpc
+from tests.support import asking
+from tests.support.assembled import assembled
 from tests.support.evaluations import evaluation
 from tests.support.memory_queries import MemoryReports
-from tests.support.otlp import trace_id
+from tests.support.otlp import span_id, trace_id, turn
+from tests.support.pages import app_of
 from tests.support.recordings import DATA
 from tests.support.referring import PENDING, Referring, exchange, judged, judgement
 from tests.support.runs import run_trace
@@ -39,10 +42,18 @@ from tests.support.web_server import serve
 
 RUNS = 32
 TRACE = trace_id(1).hex()
+SPAN = span_id(1).hex()
 PROBLEM = ProblemKey("planner", "task_completion", None, "").problem_id
 QUERIES = (
+    "/api/v1/collector",
+    "/api/v1/arrivals",
     f"/api/v1/traces/{TRACE}",
     f"/api/v1/traces/{TRACE}/judgements",
+    f"/api/v1/traces/{TRACE}/spans",
+    f"/api/v1/traces/{TRACE}/spans/{SPAN}",
+    "/api/v1/agents",
+    "/api/v1/agents?range=30d&limit=1",
+    "/api/v1/agents/planner?range=7d",
     "/api/v1/problems",
     "/api/v1/problems?agent=nobody",
     f"/api/v1/problems/{PROBLEM}",
@@ -59,8 +70,21 @@ QUERIES = (
     "/api/v1/reliability",
     "/api/v1/reliability/comparison?before=1&after=2",
 )
-WRITTEN = "/api/v1/labels"
+LABELS = "/api/v1/labels"
+WRITTEN: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("/api/v1/delete", {"session_id": "s-42", "author": "ann"}),
+    (LABELS, {"trace_id": TRACE, "name": "task_completion", "value": 0.5}),
+    (LABELS, {"session_id": "s1", "name": GOAL_SUCCESS, "value": 1.0, "author": "ann"}),
+    (f"/api/v1/problems/{PROBLEM}/resolve", {"author": "ann"}),
+    (f"/api/v1/problems/{PROBLEM}/mute", {"until": "2026-03-02T09:00:00Z"}),
+    ("/api/v1/judge", {"trace_ids": [TRACE], "session_ids": ["s1"]}),
+    ("/api/v1/judge/check", {}),
+)
 REFUSED = (
+    "/api/v1/agents?range=1h",
+    "/api/v1/agents?cursor=x",
+    "/api/v1/agents/",
+    "/api/v1/agents/nobody",
     "/api/v1/judgements",
     "/api/v1/judgements?session_id=nobody",
     "/api/v1/traces/x",
@@ -77,6 +101,7 @@ REFUSED = (
 def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
     """Runs of two versions, reported, judged and labelled, and a session that is."""
     scoring = Scoring(tmp_path_factory.mktemp("openapi"), judging=Referring({"task_completion": PENDING}))
+    scoring.queries.spans = SpanQueries({TRACE: assembled(turn(1, "hi", "ok"))}.get)
     for number in range(1, RUNS + 1):
         version, run = ("1" if number <= RUNS / 2 else "2"), str(number)
         tools = ("find_order",) * (number % 4)
@@ -107,9 +132,8 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scoring]:
 @pytest.fixture(scope="module")
 def url(scoring: Scoring) -> Iterator[str]:
     """A collector's answers."""
-    with serve(
-        make_app(scoring.queries, MemoryReports(), metrics=lambda: (b"", "text/plain"), health=lambda: None)
-    ) as url:
+    reports = MemoryReports(problem_id=PROBLEM)
+    with serve(app_of(scoring.queries, reports)) as url:
         yield url
 
 
@@ -131,7 +155,9 @@ def template_of(query: str) -> str:
     path = (
         query.partition("?")[0]
         .replace(TRACE, "{trace_id}")
+        .replace(SPAN, "{span_id}")
         .replace("/s1", "/{session_id}")
+        .replace("/planner", "/{agent}")
         .replace(PROBLEM, "{problem_id}")
     )
     assert path in description()["paths"]
@@ -140,7 +166,7 @@ def template_of(query: str) -> str:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_an_answer_has_the_shape_that_is_described(url: str, query: str) -> None:
-    answer = httpx.get(url + query)
+    answer = asking.get(url + query)
     assert answer.status_code == 200
     document = answer.json()
     assert document.get("items", [1]) or "nobody" in query, "it holds something to be looked at"
@@ -177,9 +203,9 @@ def test_what_is_had_over_http_is_had_over_grpc(
     scoring: Scoring, url: str, query: str, method: str, request_: Any
 ) -> None:
     feed = Feed(TelemetryOutput(version="1", instance_id="i").collector, Nobody(), ManualClock(), capacity=4)
-    with serve_grpc(EvaluationService(scoring.queries, MemoryReports(), feed, max_watchers=2)) as stub:
+    with serve_grpc(EvaluationService(scoring.queries, MemoryReports(), feed, BoundedSemaphore(2))) as stub:
         answer = getattr(stub, method)(request_, timeout=DEADLINE)
-    document = httpx.get(url + query).json()
+    document = asking.get(url + query).json()
     if isinstance(answer, pb.Document):
         assert json.loads(answer.json) == document
     else:
@@ -189,43 +215,61 @@ def test_what_is_had_over_http_is_had_over_grpc(
 
 def test_a_session_is_left_aside_whatever_its_id_holds(scoring: Scoring, url: str) -> None:
     query = f"{url}/api/v1/review/next?name=goal_success"
-    drawn = httpx.get(query).json()
+    drawn = asking.get(query).json()
     assert (drawn["subject"], drawn["trace_id"], drawn["session_id"]) == ("session", None, "s1")
-    assert httpx.get(f"{query}&skip=s%252C1,s%252F1").json() == drawn
-    assert httpx.get(f"{query}&skip=x,%2573%2531").status_code == 404
+    assert asking.get(f"{query}&skip=s%252C1,s%252F1").json() == drawn
+    assert asking.get(f"{query}&skip=x,%2573%2531").status_code == 404
 
 
 @pytest.mark.parametrize("query", REFUSED)
 def test_a_refusal_has_the_shape_that_is_described(url: str, query: str) -> None:
-    answer = httpx.get(url + query)
+    answer = asking.get(url + query)
     assert answer.status_code in (400, 404)
     described("/api/v1/sessions", "default").validate(answer.json())
 
 
 def test_every_address_is_described_with_its_parameters_and_asked_here(url: str) -> None:
-    served = httpx.get(url + DESCRIPTION_PATH).json()
+    served = asking.get(url + DESCRIPTION_PATH).json()
     assert served == description()
     read = {path for path, operations in served["paths"].items() if "get" in operations}
-    assert read == {endpoint.path for endpoint in ENDPOINTS} == set(map(template_of, QUERIES))
-    assert set(served["paths"]) - read == {endpoint.path for endpoint in WRITE_ENDPOINTS} == {WRITTEN}
+    written = {path for path, operations in served["paths"].items() if "post" in operations}
+    assert read - {TOKEN_PATH} == {endpoint.path for endpoint in ENDPOINTS} == set(map(template_of, QUERIES))
+    assert written == {endpoint.path for endpoint in WRITE_ENDPOINTS} == {template_of(path) for path, _ in WRITTEN}
     for endpoint in ENDPOINTS:
         named = {each["name"] for each in served["paths"][endpoint.path]["get"]["parameters"] if each["in"] == "query"}
         assert named == set(endpoint.parameters)
 
 
+@pytest.mark.parametrize(("path", "said"), WRITTEN)
+def test_each_write_is_answered_with_the_document_that_is_described(url: str, path: str, said: dict[str, Any]) -> None:
+    operation = description()["paths"][template_of(path)]["post"]
+    validator(operation["requestBody"]["content"]["application/json"]["schema"]).validate(said)
+    refused = asking.post(url + path, json=said)
+    assert (refused.status_code, TOKEN_PATH in refused.text) == (403, True)
+    answer = asking.post(url + path, json=said, headers=token(url))
+    assert answer.status_code == 200, answer.text
+    validator(operation["responses"]["200"]["content"]["application/json"]["schema"]).validate(answer.json())
+
+
+def token(url: str) -> dict[str, str]:
+    document = asking.get(url + TOKEN_PATH).json()
+    described(TOKEN_PATH).validate(document)
+    return {TOKEN_HEADER: document["token"]}
+
+
 def test_what_is_posted_and_what_is_answered_have_the_shapes_that_are_described(url: str) -> None:
-    operation = description()["paths"][WRITTEN]["post"]
+    operation = description()["paths"][LABELS]["post"]
     shape = validator(operation["requestBody"]["content"]["application/json"]["schema"])
     answers = {status: each["content"]["application/json"]["schema"] for status, each in operation["responses"].items()}
-    token = {TOKEN_HEADER: httpx.get(f"{url}/review").headers[TOKEN_HEADER]}
+    headers = token(url)
     body = {"trace_id": TRACE, "name": "task_completion", "value": 0.5, "author": None, "note": "so-so", "drawn": True}
     for said in (body, {name: body[name] for name in ("trace_id", "name", "value")}):
         shape.validate(said)
-        answer = httpx.post(url + WRITTEN, json=said, headers=token)
+        answer = asking.post(url + LABELS, json=said, headers=headers)
         assert answer.status_code == 200
         validator(answers["200"]).validate(answer.json())
     for wrong in ({**body, "value": "1"}, {**body, "by": "ann"}, {"trace_id": TRACE}):
-        refusal = httpx.post(url + WRITTEN, json=wrong, headers=token)
+        refusal = asking.post(url + LABELS, json=wrong, headers=headers)
         assert refusal.status_code == 400
         validator(answers["default"]).validate(refusal.json())
         with pytest.raises(ValidationError):

@@ -1,9 +1,8 @@
 import os
 import re
-import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -12,20 +11,28 @@ from typing import Any
 
 import grpc
 import pytest
-from agenteval_collector.emit.push import PushTarget
+from agenteval_collector.emit.event_push import EventPush
+from agenteval_collector.emit.target import PushTarget
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.model.news import News
+from agenteval_collector.model.counters import NoTelemetry, Telemetry
+from agenteval_collector.model.news import Event, News
+from agenteval_collector.runtime.errors import Unavailable
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service_pb2_grpc
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric
+from opentelemetry.sdk._logs import ReadableLogRecord
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, LogRecordExportResult
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+from tests.support.certificates import self_signed
 from tests.support.crashing import CollectorProcess
 from tests.support.evaluations import SPAN_ID, TRACE_ID, committed
 from tests.support.eventually import eventually
-from tests.support.findings import loop_found
 from tests.support.looping import tool_span
 from tests.support.otlp import traces
+from tests.support.outboxes import MemoryOutbox, TellingOutput
 from tests.support.rendering import rendered
 
 
@@ -61,7 +68,7 @@ class _Metrics(metrics_service_pb2_grpc.MetricsServiceServicer):
 
     def Export(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         self._backend.metrics.put((request, dict(context.invocation_metadata())))
-        self._backend.answers.wait(30)
+        self._backend.answers.wait(300)
         return metrics_service_pb2.ExportMetricsServiceResponse()
 
 
@@ -71,7 +78,7 @@ class _Logs(logs_service_pb2_grpc.LogsServiceServicer):
 
     def Export(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         self._backend.logs.put((request, dict(context.invocation_metadata())))
-        self._backend.answers.wait(30)
+        self._backend.answers.wait(300)
         return logs_service_pb2.ExportLogsServiceResponse()
 
 
@@ -82,16 +89,9 @@ def backend() -> Iterator[Backend]:
     backend.stop()
 
 
-def output(target: PushTarget) -> TelemetryOutput:
-    return TelemetryOutput(version="9.8.7", instance_id="i-1", push=target)
-
-
-def emit(telemetry: TelemetryOutput, count: int = 1) -> None:
-    batch = [committed()]
-    assert telemetry.events is not None
-    for _ in range(count):
-        telemetry.evaluations.take_news(News(evaluations=batch))
-        telemetry.events.take_news(News(evaluations=batch))
+def emit(telemetry: TellingOutput, count: int = 1) -> None:
+    for revision in range(1, count + 1):
+        telemetry.tell(News(evaluations=[committed(revision=revision)]))
 
 
 def attributes(pairs: Any) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def attributes(pairs: Any) -> dict[str, Any]:
 
 def loop_kinds(backend: Backend) -> list[str]:
     """The kinds of the loops in the next request with events."""
-    request, _ = backend.logs.get(timeout=20)
+    request, _ = backend.logs.get(timeout=30)
     records = [
         each for resource in request.resource_logs for scope in resource.scope_logs for each in scope.log_records
     ]
@@ -122,10 +122,11 @@ def metrics_by_name(request: metrics_service_pb2.ExportMetricsServiceRequest) ->
 
 
 def test_metrics_and_events_reach_the_backend(backend: Backend) -> None:
-    telemetry = output(PushTarget(endpoint=backend.endpoint, headers={"X-Api-Key": "ours"}))
+    telemetry = TellingOutput(PushTarget(endpoint=backend.endpoint, headers={"X-Api-Key": "ours"}))
     emit(telemetry)
     telemetry.shutdown(timeout=10)
-    request, metadata = backend.metrics.get(timeout=5)
+    backend.metrics.get(timeout=30)  # A new series is 0 in the first one.
+    request, metadata = backend.metrics.get(timeout=30)
     assert metadata["x-api-key"] == "ours"
     assert attributes(request.resource_metrics[0].resource.attributes) == {
         "service.name": "otel-agenteval-collector",
@@ -140,7 +141,7 @@ def test_metrics_and_events_reach_the_backend(backend: Backend) -> None:
     assert (point.count, point.sum) == (1, 0.75)
     assert attributes(point.attributes)["service.name"] == "shop"
 
-    events, metadata = backend.logs.get(timeout=5)
+    events, metadata = backend.logs.get(timeout=30)
     assert metadata["x-api-key"] == "ours"
     [scope_logs] = events.resource_logs[0].scope_logs
     assert scope_logs.scope.name == "agenteval_collector"
@@ -151,10 +152,25 @@ def test_metrics_and_events_reach_the_backend(backend: Backend) -> None:
     assert attributes(record.attributes)["gen_ai.evaluation.score.value"] == 0.75
 
 
+def test_scores_lead_to_the_evaluated_span(backend: Backend) -> None:
+    telemetry = TellingOutput(PushTarget(endpoint=backend.endpoint))
+    telemetry.evaluations.take_news(News(evaluations=[committed()]))
+    telemetry.shutdown(timeout=10)
+    zero, _ = backend.metrics.get(timeout=30)
+    [point] = metrics_by_name(zero)["gen_ai.evaluation.score"].histogram.data_points
+    assert (point.count, list(point.exemplars)) == (0, [])
+    request, _ = backend.metrics.get(timeout=30)
+    [point] = metrics_by_name(request)["gen_ai.evaluation.score"].histogram.data_points
+    [example] = point.exemplars
+    assert (example.trace_id.hex(), example.span_id.hex()) == (TRACE_ID, SPAN_ID)
+    assert example.as_double == 0.75
+    assert point.start_time_unix_nano < example.time_unix_nano < point.time_unix_nano
+
+
 def test_metrics_are_pushed_every_interval(backend: Backend) -> None:
-    telemetry = output(PushTarget(endpoint=backend.endpoint, interval=0.05))
-    backend.metrics.get(timeout=10)
-    backend.metrics.get(timeout=10)
+    telemetry = TellingOutput(PushTarget(endpoint=backend.endpoint, interval=0.05))
+    backend.metrics.get(timeout=30)
+    backend.metrics.get(timeout=30)
     telemetry.shutdown(timeout=10)
 
 
@@ -190,19 +206,19 @@ def test_the_environment_of_the_agents_has_no_effect(backend: Backend, monkeypat
     for name, value in hostile.items():
         monkeypatch.setenv(name, value)
 
-    telemetry = output(PushTarget(endpoint=backend.endpoint))
+    telemetry = TellingOutput(PushTarget(endpoint=backend.endpoint))
     emit(telemetry)
     page = rendered(telemetry)
     telemetry.shutdown(timeout=10)
 
     assert {name: os.environ.get(name) for name in hostile} == hostile, "other libraries still see theirs"
     assert "gen_ai_evaluation_score_bucket" in page
-    request, metadata = backend.metrics.get(timeout=5)
+    request, metadata = backend.metrics.get(timeout=30)
     assert "authorization" not in metadata
     assert attributes(request.resource_metrics[0].resource.attributes)["service.name"] == "otel-agenteval-collector"
     score = metrics_by_name(request)["gen_ai.evaluation.score"]
     assert score.histogram.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
-    events, metadata = backend.logs.get(timeout=5)
+    events, metadata = backend.logs.get(timeout=30)
     assert "authorization" not in metadata
     [record] = events.resource_logs[0].scope_logs[0].log_records
     assert attributes(record.attributes)["gen_ai.evaluation.explanation"] == "answers the question"
@@ -211,29 +227,7 @@ def test_the_environment_of_the_agents_has_no_effect(backend: Backend, monkeypat
     vendor.stop()
 
 
-class Exported:
-    """Keeps the findings whose events have left."""
-
-    def __init__(self) -> None:
-        self.keys: list[tuple[str, str, str]] = []
-
-    def exported(self, keys: Sequence[tuple[str, str, str]]) -> None:
-        self.keys += keys
-
-
-def test_a_loop_is_exported_once_it_was_taken_and_a_score_never(backend: Backend) -> None:
-    exported = Exported()
-    target = PushTarget(endpoint=backend.endpoint)
-    telemetry = TelemetryOutput(version="9.8.7", instance_id="i-1", push=target, exported=exported)
-    assert telemetry.events is not None
-    emit(telemetry)
-    telemetry.events.take_news(News(counted=[loop_found(), loop_found(kind="repeated_answer", span_id=None)]))
-    telemetry.shutdown(timeout=10)
-    assert exported.keys == [
-        (TRACE_ID, "identical_call", SPAN_ID), (TRACE_ID, "repeated_answer", ""),
-    ]  # fmt: skip
-
-
+@pytest.mark.slow
 def test_the_event_of_a_loop_survives_a_kill_before_it_was_taken_and_leaves_once(
     backend: Backend, tmp_path: Path
 ) -> None:
@@ -254,7 +248,7 @@ def test_the_event_of_a_loop_survives_a_kill_before_it_was_taken_and_leaves_once
 
 
 def test_delivered_events_leave_the_queue(backend: Backend) -> None:
-    telemetry = output(PushTarget(endpoint=backend.endpoint))
+    telemetry = TellingOutput(PushTarget(endpoint=backend.endpoint))
     emit(telemetry, 1000)
     eventually(lambda: '_queue_size{agenteval_queue="events"} 0.0' in rendered(telemetry))
     telemetry.shutdown(timeout=10)
@@ -264,7 +258,6 @@ def test_without_a_target_nothing_is_pushed(backend: Backend, monkeypatch: pytes
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", backend.endpoint)
     telemetry = TelemetryOutput(version="9.8.7", instance_id="i-1")
     telemetry.evaluations.take_news(News(evaluations=[committed()]))
-    assert telemetry.events is None
     telemetry.shutdown(timeout=10)
     assert backend.metrics.empty()
 
@@ -272,10 +265,10 @@ def test_without_a_target_nothing_is_pushed(backend: Backend, monkeypatch: pytes
 def test_a_backend_that_is_down_blocks_nothing_and_is_counted() -> None:
     gone = Backend()
     gone.stop()
-    telemetry = output(PushTarget(endpoint=gone.endpoint, interval=0.1, timeout=0.2))
+    telemetry = TellingOutput(PushTarget(endpoint=gone.endpoint, interval=0.1, timeout=0.2))
     started = time.monotonic()
     emit(telemetry, 1000)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
     def failed_signals() -> bool:
         page = rendered(telemetry)
@@ -283,43 +276,117 @@ def test_a_backend_that_is_down_blocks_nothing_and_is_counted() -> None:
         return {signal for signal, count in failures if int(count) > 0} == {"metrics", "logs"}
 
     eventually(failed_signals)
+    started = time.monotonic()
     telemetry.shutdown(timeout=2)
     assert time.monotonic() - started < 20
 
 
-def test_a_backend_that_hangs_loses_events_past_the_bound_and_ends_in_time(backend: Backend) -> None:
+def test_what_a_backend_did_not_take_is_pushed_until_it_has(backend: Backend) -> None:
+    gone = Backend()
+    gone.stop()
+    outbox = MemoryOutbox()
+    outbox.add(News(evaluations=[committed()]))
+    first = TelemetryOutput(version="1", instance_id="i", push=PushTarget(endpoint=gone.endpoint), outbox=outbox)
+    first.shutdown(timeout=0.1)
+    assert outbox.size() == 1
+    second = TelemetryOutput(version="1", instance_id="i", push=PushTarget(endpoint=backend.endpoint), outbox=outbox)
+    backend.logs.get(timeout=20)
+    eventually(lambda: outbox.size() == 0)
+    second.shutdown(timeout=10)
+
+
+class Exporter(InMemoryLogRecordExporter):
+    """Remembers the revisions that it is given, and takes events while `takes`; a defect is raised at the first."""
+
+    def __init__(self, *, takes: bool = True, defect: Exception | None = None) -> None:
+        super().__init__()
+        self.given: list[Any] = []
+        self._takes = takes
+        self._defect = defect
+
+    def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
+        if (defect := self._defect) is not None:
+            self._defect = None
+            raise defect
+        self.given += [each.log_record.attributes["agenteval.evaluation.revision"] for each in batch]
+        return LogRecordExportResult.SUCCESS if self._takes else LogRecordExportResult.FAILURE
+
+
+def pushing(exporter: Exporter, outbox: MemoryOutbox, telemetry: Telemetry) -> EventPush:
+    of, scope = Resource({}), InstrumentationScope("scope")
+    push = EventPush(exporter, outbox, telemetry, resource=of, scope=scope, max_waiting=5)
+    push.start()
+    return push
+
+
+def test_of_too_many_events_the_oldest_are_dropped_and_counted() -> None:
+    outbox, counted = MemoryOutbox(), TelemetryOutput(version="1", instance_id="i")
+    outbox.add(News(evaluations=[committed(revision=revision) for revision in range(1, 8)]))
+    exporter = Exporter(takes=False)
+    push = pushing(exporter, outbox, counted.collector)
+    eventually(lambda: len(exporter.given) >= 5 and push.failures > 0)
+    push.shutdown(10)
+    assert exporter.given[:5] == [3, 4, 5, 6, 7]
+    page = rendered(counted)
+    assert 'agenteval_collector_queue_dropped_total{agenteval_queue="events"} 2.0' in page
+
+
+def test_what_has_arrived_does_not_leave_again_while_the_store_cannot_forget_it() -> None:
+    class Full(MemoryOutbox):
+        refusals = 3
+
+        def remove(self, events: Iterable[Event]) -> None:
+            if self.refusals:
+                self.refusals -= 1
+                raise Unavailable("the disk is full", retry_after=0.0)
+            super().remove(events)
+
+    outbox, exporter = Full(), Exporter()
+    outbox.add(News(evaluations=[committed()]))
+    push = pushing(exporter, outbox, NoTelemetry())
+    eventually(lambda: outbox.size() == 0)
+    push.shutdown(10)
+    assert (exporter.given, outbox.refusals) == ([1], 0)
+
+
+def test_a_defect_of_an_exporter_delays_events() -> None:
+    outbox, exporter = MemoryOutbox(), Exporter(defect=ValueError("a defect"))
+    outbox.add(News(evaluations=[committed()]))
+    push = pushing(exporter, outbox, NoTelemetry())
+    eventually(lambda: outbox.size() == 0)
+    push.shutdown(10)
+    assert (exporter.given, push.failures) == ([1], 1)
+
+
+def ours() -> set[threading.Thread]:
+    """The threads that a push may leave behind."""
+    return {each for each in threading.enumerate() if each.name.startswith(("Otel", "agenteval-"))}
+
+
+def test_a_backend_that_hangs_keeps_events_waiting_and_ends_in_time(backend: Backend) -> None:
     backend.answers.clear()
-    telemetry = output(PushTarget(endpoint=backend.endpoint, timeout=60))
+    others = ours()
+    telemetry = TellingOutput(PushTarget(endpoint=backend.endpoint, timeout=300))
     emit(telemetry, 9000)
-    page = rendered(telemetry)
-    assert 'agenteval_collector_queue_dropped_total{agenteval_queue="events"} 808.0' in page
-    assert 'agenteval_collector_queue_size{agenteval_queue="events"} 8192.0' in page
+    backend.logs.get(timeout=20)
     started = time.monotonic()
     telemetry.shutdown(timeout=0.5)
-    assert time.monotonic() - started < 5
-    eventually(lambda: not [t.name for t in threading.enumerate() if t.name.startswith(("Otel", "agenteval-stop"))])
+    assert time.monotonic() - started < 20
+    assert telemetry.outbox.size() == 9000
+    eventually(lambda: ours() <= others)
 
 
 def test_tls_uses_the_given_authority(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    command += ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    try:
-        subprocess.run(
-            [*command, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True, timeout=30
-        )
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed; it makes the certificate of this test")
-    pair = (key.read_bytes(), certificate.read_bytes())
-    backend = Backend(grpc.ssl_server_credentials([pair]))
+    made = self_signed(tmp_path)
+    backend = Backend(grpc.ssl_server_credentials([made.pair()]))
     target = PushTarget(
-        endpoint=f"https://127.0.0.1:{backend.port}", headers={"x-api-key": "ours"}, ca_certificate=pair[1]
+        endpoint=f"https://127.0.0.1:{backend.port}", headers={"x-api-key": "ours"}, certificate=made.certificate
     )
-    telemetry = output(target)
+    telemetry = TellingOutput(target)
     emit(telemetry)
     telemetry.shutdown(timeout=10)
-    assert backend.metrics.get(timeout=5)[1]["x-api-key"] == "ours"
-    assert backend.logs.get(timeout=5)[1]["x-api-key"] == "ours"
+    assert backend.metrics.get(timeout=30)[1]["x-api-key"] == "ours"
+    assert backend.logs.get(timeout=30)[1]["x-api-key"] == "ours"
     backend.stop()
 
 
@@ -328,8 +395,8 @@ def test_tls_uses_the_given_authority(tmp_path: Path) -> None:
     [
         pytest.param({"endpoint": "127.0.0.1:4317"}, "http://host:port", id="no scheme"),
         pytest.param({"endpoint": "http://"}, "http://host:port", id="no host"),
-        pytest.param({"endpoint": "http://h:1/v1/metrics"}, "without a path", id="the path of OTLP over HTTP"),
-        pytest.param({"ca_certificate": b"c"}, "not https", id="a certificate for a plain connection"),
+        pytest.param({"endpoint": "http://h:1/v1/metrics"}, "without a path", id="a path, which gRPC has not"),
+        pytest.param({"certificate": Path(__file__)}, "not https", id="a certificate for a plain connection"),
         pytest.param({"headers": {"bad name": "v"}}, "'bad name'", id="a header name that gRPC refuses"),
         pytest.param({"headers": {"x-bin": "v"}}, "'x-bin'", id="a binary header"),
         pytest.param({"headers": {"x": "a\nb"}}, "printable ASCII", id="a header value of two lines"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from agenteval_collector.model.commit import Commit, TraceRecord
+from agenteval_collector.model.cursors import encode_cursor
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.links import Move
 from agenteval_collector.model.trace_view import view_of
@@ -275,8 +276,9 @@ def test_pages_go_through_all_problems_once_the_worst_open_ones_first(store: Sto
             if (cursor := page.next_cursor) is None:
                 break
     assert [len(each.key.shape) for each in shown] == [3, 0, 5, 4, 2, 1, 6]
-    with store.snapshot() as records, pytest.raises(InvalidRequest):
-        records.problems(EVERYTHING, now=NOW, limit=2, cursor="no cursor")
+    for foreign in ("no cursor", encode_cursor([2**63, 0, "a"])):
+        with store.snapshot() as records, pytest.raises(InvalidRequest):
+            records.problems(EVERYTHING, now=NOW, limit=2, cursor=foreign)
 
 
 @pytest.mark.parametrize(

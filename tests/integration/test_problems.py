@@ -13,6 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status as SpanStatus
 from otel_agenteval.proto.v1.evaluation_pb2 import MuteProblemRequest, ResolveProblemRequest
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
 from tests.integration.test_cli_label import agenteval
+from tests.support import asking
 from tests.support.otlp import trace_id, traces, turn
 from tests.support.running_collector import RunningCollector
 
@@ -110,7 +111,7 @@ def test_what_is_no_problem_is_refused(
 
 
 def test_the_command_line_lists_resolves_and_mutes(collector: RunningCollector) -> None:
-    url, address = (f"http://{collector.addresses[name]}" for name in ("web", "grpc"))
+    url = f"http://{collector.addresses['web']}"
     assert agenteval("problems", "--url", url).stdout.startswith("No problems")
     fail(collector, 1, "no order 12\x1b[2J")
     shown = agenteval("problems", "--url", url).stdout
@@ -119,18 +120,18 @@ def test_the_command_line_lists_resolves_and_mutes(collector: RunningCollector) 
     assert "\x1b" not in shown
     [problem] = json.loads(agenteval("problems", "--json", "--url", url).stdout)["items"]
     problem_id = problem["problem_id"]
-    assert "muted for 8h" in agenteval("mute", problem_id, "--for", "8h", "--grpc", address).stdout
+    assert "muted for 8h" in agenteval("mute", problem_id, "--for", "8h", "--url", url).stdout
     assert items(collector)[0]["state"] == "muted"
-    assert "not muted any more" in agenteval("mute", problem_id, "--end", "--grpc", address).stdout
-    assert agenteval("resolve", problem_id, "--by", "anna", "--grpc", address).exit_code == 0
+    assert "not muted any more" in agenteval("mute", problem_id, "--end", "--url", url).stdout
+    assert agenteval("resolve", problem_id, "--by", "anna", "--url", url).exit_code == 0
     assert items(collector)[0]["resolved_by"] == "anna"
-    assert "problem_id is 'x'" in agenteval("resolve", "x", "--grpc", address).stderr
-    assert "--for is 'soon'" in agenteval("mute", problem_id, "--for", "soon", "--grpc", address).stderr
+    assert "problem_id is 'x'" in agenteval("resolve", "x", "--url", url).stderr
+    assert "--for is 'soon'" in agenteval("mute", problem_id, "--for", "soon", "--url", url).stderr
     assert "state is 'odd', not one of" in agenteval("problems", "--state", "odd", "--url", url).stderr
 
 
 def page(collector: RunningCollector, path: str) -> httpx.Response:
-    return httpx.get(f"http://{collector.addresses['web']}{path}", trust_env=False)
+    return asking.get(f"http://{collector.addresses['web']}{path}", trust_env=False)
 
 
 def token_in(response: httpx.Response) -> str:
@@ -148,6 +149,17 @@ def test_the_first_page_begins_with_open_problems(collector: RunningCollector) -
     assert page(collector, "/problems?state=odd").status_code == 400
 
 
+def test_the_page_of_a_problem_says_what_happened_in_its_examples(collector: RunningCollector) -> None:
+    fail(collector, 1, "no order 12 <script>alert(1)</script>")
+    [problem] = items(collector)
+    [trace_id] = problem["examples"]
+    session = collector.get(f"/api/v1/traces/{trace_id}")["session_id"]
+    shown = page(collector, f"/problems/{problem['problem_id']}").text
+    assert "no order 12 &lt;script&gt;alert(1)" in shown
+    assert f'href="/traces/{trace_id}"' in shown
+    assert f'href="/sessions/{session}"' in shown
+
+
 def test_a_problem_is_resolved_muted_and_unmuted_on_its_page(collector: RunningCollector) -> None:
     fail(collector, 1, "boom")
     [problem] = items(collector)
@@ -155,7 +167,7 @@ def test_a_problem_is_resolved_muted_and_unmuted_on_its_page(collector: RunningC
     token = token_in(page(collector, path))
     for say, state in (("muted", "muted"), ("unmuted", "new"), ("resolved", "resolved")):
         url = f"http://{collector.addresses['web']}{path}"
-        answer = httpx.post(url, data={"token": token, "say": say}, trust_env=False)
+        answer = asking.post(url, data={"token": token, "say": say}, trust_env=False)
         assert (answer.status_code, answer.headers["location"]) == (303, path)
         assert items(collector)[0]["state"] == state
 
@@ -179,5 +191,5 @@ def test_nobody_else_says_something_of_a_problem(
     if data.get("token") == "own":
         data = {**data, "token": token_in(page(collector, f"/problems/{problem['problem_id']}"))}
     url = f"http://{collector.addresses['web']}/problems/{path or problem['problem_id']}"
-    assert httpx.post(url, data=data, headers=headers, trust_env=False).status_code == status
+    assert asking.post(url, data=data, headers=headers, trust_env=False).status_code == status
     assert items(collector) == [problem]

@@ -278,13 +278,13 @@ def test_span_that_ends_inside_a_garbage_collection_does_not_deadlock(collector:
 
     gc.disable()
     try:
-        for _ in range(10):
+        for _ in range(3):
             Stream()
             tracer.start_span("plain").end()
     finally:
         gc.enable()
     assert processor.force_flush()
-    assert sorted(names(collector)) == ["plain"] * 10 + ["stream"] * 10
+    assert sorted(names(collector)) == ["plain"] * 3 + ["stream"] * 3
     assert processor.stats.faults == 0
 
 

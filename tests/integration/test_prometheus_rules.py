@@ -1,205 +1,88 @@
+"""When each alert on agents fires, and a near miss of each, by promtool. Samples come every 15 s, or as it is said."""
+
 import shutil
-import subprocess
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.model.news import News, WorstFinding
-from agenteval_collector.model.regressions import Regression
-from agenteval_collector.model.sessions import SessionLevel
-from agenteval_collector.problems import ProblemState
-from agenteval_collector.problems.problem import ProblemCount
-from prometheus_client.parser import text_string_to_metric_families
 
-from otel_agenteval.finding import Severity
-from tests.support.findings import loop_found
+from tests.support.alerting import RULES, check_alert, run, series, written
 from tests.support.prometheus import CONFIGURATION
-from tests.support.rendering import rendered
-from tests.support.sessions import Sessions, level
+from tests.support.shown import TARGET
 
-RULES = CONFIGURATION / "agenteval.rules.yml"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        shutil.which("promtool") is None, reason="promtool is not installed (Debian: apt install prometheus)"
+    ),
+]
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("promtool") is None, reason="promtool is not installed (Debian: apt install prometheus)"
-)
-
-
-def promtool(*arguments: str) -> None:
-    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def series_of(page: str, family_name: str) -> list[tuple[str, float]]:
-    """The series of a family as the collector shows them, in Prometheus' notation, each with its value."""
-    series = []
-    for family in text_string_to_metric_families(page):
-        if family.name.startswith(family_name):
-            for sample in (each for each in family.samples if not each.name.endswith("_created")):
-                labels = {"job": "agenteval", "instance": "127.0.0.1:4319", **sample.labels}
-                notation = ",".join(f'{name}="{value}"' for name, value in labels.items() if value)
-                series.append((f"{sample.name}{{{notation}}}", sample.value))
-    assert series, "a rule test passes on series that do not exist"
-    return series
-
-
-def scraped(*levels: SessionLevel) -> list[tuple[str, float]]:
-    """The session gauges as the collector shows them, each a series in Prometheus' notation and its value."""
-    telemetry = TelemetryOutput(version="1", instance_id="i")
-    telemetry.evaluations.observe_sessions(Sessions(*levels))
-    return series_of(rendered(telemetry), "agenteval_sessions")
-
-
-def run_rule(directory: Path, levels: tuple[SessionLevel, ...], at: str, expected: list[dict[str, Any]]) -> None:
-    case = {
-        "rule_files": [str(RULES)],
-        "evaluation_interval": "15s",
-        "tests": [
-            {
-                "interval": "15s",
-                "input_series": [{"series": series, "values": f"{value:g}x60"} for series, value in scraped(*levels)],
-                "alert_rule_test": [{"eval_time": at, "alertname": "AgentSessionsLow", "exp_alerts": expected}],
-            }
-        ],
-    }
-    path = directory / "case.yml"
-    path.write_text(yaml.safe_dump(case))
-    promtool("test", "rules", str(path))
-
-
-def fired(low: int, agent: str = "planner", evaluator: str = "agent_reliability") -> dict[str, Any]:
-    rule = yaml.safe_load(RULES.read_text())["groups"][0]["rules"][0]
-
-    def filled(text: str) -> str:
-        return (
-            text.replace("{{ $value }}", str(low))
-            .replace("{{ $labels.gen_ai_agent_name }}", agent)
-            .replace("{{ $labels.service_name }}", "shop")
-            .replace("{{ $labels.gen_ai_evaluation_name }}", evaluator)
-        )
-
-    return {
-        "exp_labels": {
-            "severity": "warning",
-            "job": "agenteval",
-            "instance": "127.0.0.1:4319",
-            "gen_ai_agent_name": agent,
-            "service_name": "shop",
-            "gen_ai_evaluation_name": evaluator,
-        },
-        "exp_annotations": {name: filled(text) for name, text in rule["annotations"].items()},
-    }
+AGENT = {**TARGET, "gen_ai_agent_name": "planner", "service_name": "shop"}
+VERSION = {**AGENT, "service_version": "1.2.0"}
+UP = written("up", TARGET)
+LOOP = "agenteval_loop_last_seconds"
+TRACES = "agenteval_traces_total"
+COST = "agenteval_agent_cost_total"
 
 
 def test_the_shipped_files_are_valid() -> None:
-    promtool("check", "rules", str(RULES))
-    promtool("check", "config", str(CONFIGURATION / "prometheus.yml"))
+    run("promtool", "check", "rules", str(RULES))
+    run("promtool", "check", "config", str(CONFIGURATION / "prometheus.yml"))
+
+
+@pytest.mark.skipif(shutil.which("amtool") is None, reason="amtool is not installed (prometheus-alertmanager)")
+def test_the_shipped_alertmanager_configuration_is_valid() -> None:
+    run("amtool", "check-config", str(CONFIGURATION / "alertmanager.yml"))
 
 
 @pytest.mark.parametrize(
-    ("active", "low", "fires"),
+    ("external", "page"),
     [
-        pytest.param(4, 4, False, id="four sessions are too few even if all are low"),
-        pytest.param(5, 2, False, id="two of five may be chance"),
-        pytest.param(5, 3, True, id="three of five are not"),
-        pytest.param(10, 3, False, id="three of ten may be chance"),
-        pytest.param(10, 4, True, id="four of ten are not"),
-        pytest.param(100, 10, False, id="one in ten is normal"),
-        pytest.param(100, 19, False, id="19 of 100 may be chance"),
-        pytest.param(100, 20, True, id="20 of 100 are not"),
+        pytest.param({}, "http://127.0.0.1:4319", id="the address that is scraped"),
+        pytest.param({"agenteval_url": "https://eval.example.org"}, "https://eval.example.org", id="a named one"),
     ],
 )
-def test_the_rule_tells_a_bad_agent_from_chance(tmp_path: Path, active: int, low: int, fires: bool) -> None:
-    levels = (level("planner", "shop", "agent_reliability", active, low),)
-    run_rule(tmp_path, levels, "6m", [fired(low)] if fires else [])
-
-
-def test_the_rule_waits_five_minutes(tmp_path: Path) -> None:
-    levels = (level("planner", "shop", "agent_reliability", 10, 10),)
-    run_rule(tmp_path, levels, "4m", [])
-    run_rule(tmp_path, levels, "5m", [fired(10)])
-
-
-def test_the_share_is_of_the_sessions_drawn_at_random_and_of_each_agent_by_itself(tmp_path: Path) -> None:
-    levels = (
-        level("planner", "shop", None, 20, 0),
-        level("planner", "shop", "agent_reliability", 6, 2),
-        level("writer", "shop", None, 200, 0),
-        level("writer", "shop", "agent_reliability", 10, 5),
-        level("writer", "shop", "agent_consistency", 10, 1),
-    )
-    run_rule(tmp_path, levels, "6m", [fired(5, agent="writer")])
-
-
-def test_agents_without_a_name_are_watched_too(tmp_path: Path) -> None:
-    alert = fired(10, agent="")
-    del alert["exp_labels"]["gen_ai_agent_name"]
-    run_rule(tmp_path, (level(None, "shop", "agent_reliability", 10, 10),), "6m", [alert])
-
-
-def alert_of(name: str, labels: dict[str, str], value: str = "") -> dict[str, Any]:
-    """The alert as it fires with these labels of its series."""
-    [rule] = [rule for rule in yaml.safe_load(RULES.read_text())["groups"][0]["rules"] if rule["alert"] == name]
-    annotations = dict(rule["annotations"])
-    for label, said in labels.items():
-        annotations = {key: text.replace(f"{{{{ $labels.{label} }}}}", said) for key, text in annotations.items()}
-    annotations = {key: text.replace('{{ printf "%.0f" $value }}', value) for key, text in annotations.items()}
-    about = {**rule["labels"], "job": "agenteval", "instance": "127.0.0.1:4319", **labels}
-    return {"exp_labels": about, "exp_annotations": annotations}
-
-
-def run_counters(
-    directory: Path, name: str, counters: dict[str, str], at: str, expected: list[dict[str, Any]], up: str = "1x400"
-) -> None:
-    """Whether the alert fires where counters and `up` have these values, one each 15 s."""
-    all_series = {'up{job="agenteval",instance="127.0.0.1:4319"}': up, **counters}
+def test_an_alert_says_what_happened_and_links_to_the_page(tmp_path: Path, external: dict[str, str], page: str) -> None:
+    hostile = 'plan "b" & <i>'
+    labels = {**VERSION, "gen_ai_agent_name": hostile.replace('"', '\\"'), "agenteval_loop_kind": "identical_call"}
+    link = f"{page}/sessions?agent=plan+%22b%22+%26+%3Ci%3E&finding=identical_call"
+    said = {
+        "summary": f"Agent {hostile} (shop) loops: identical_call",
+        "description": "It does the same over and over, which costs money until somebody stops it. List the sessions "
+        "with `agenteval sessions --finding identical_call`; `agenteval why TRACE` says what was repeated.",
+        "page": link,
+        "runbook_url": "https://github.com/otel-agenteval/otel-agenteval/blob/main/docs/runbooks/AgentLoops.md",
+    }
+    alert = {
+        "exp_labels": {**labels, "gen_ai_agent_name": hostile, "severity": "warning"},
+        "exp_annotations": said,
+    }
     tested = {
         "interval": "15s",
-        "input_series": [{"series": series, "values": values} for series, values in all_series.items()],
-        "alert_rule_test": [{"eval_time": at, "alertname": name, "exp_alerts": expected}],
+        "external_labels": external,
+        "input_series": [{"series": written(LOOP, labels), "values": "60x40"}],
+        "alert_rule_test": [{"eval_time": "2m", "alertname": "AgentLoops", "exp_alerts": [alert]}],
     }
-    path = directory / "case.yml"
+    path = tmp_path / "case.yml"
     path.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "15s", "tests": [tested]}))
-    promtool("test", "rules", str(path))
-
-
-WHOSE = {"gen_ai_agent_name": "planner", "service_name": "shop", "service_version": "1.2.0"}
-BEGINNINGS = [
-    pytest.param("_x19 1x400", "5m", "1x400", True, id="its first event"),
-    pytest.param("_x99 1x400", "25m", "1x400", True, id="its first event after a while"),
-    pytest.param("7x400", "1m", "1x400", False, id="an old collector that is scraped for the first time"),
-    pytest.param("_x19 7x400", "5m", "_x19 1x400", False, id="an old collector that is added to a Prometheus"),
-    pytest.param("1x19 stale _x400", "6m", "1x400", False, id="a collector that was started anew"),
-    pytest.param("_ 1x400", "5m", "0 1x400", False, id="a scrape that failed before"),
-]
-"""Values of a counter, when they are looked at, values of `up`, and whether a rule on what is new fires."""
+    run("promtool", "test", "rules", str(path))
 
 
 @pytest.mark.parametrize(
-    ("values", "at", "up", "fires"),
+    ("values", "at", "fires"),
     [
-        *BEGINNINGS,
-        pytest.param("1x19 2x400", "5m", "1x400", True, id="a further one"),
-        pytest.param("1x400", "15m", "1x400", False, id="no further one"),
-        pytest.param("1x19 2x400", "18m", "1x400", False, id="the last one was long ago"),
+        pytest.param("_x19 300x400", "5m", True, id="the first loop"),
+        pytest.param("300x79 1200x400", "21m", True, id="a further one"),
+        pytest.param("300x400", "14m45s", True, id="for ten minutes"),
+        pytest.param("300x400", "17m15s", False, id="not longer"),
+        pytest.param("_x79 300x400", "20m", False, id="an old collector that is scraped for the first time"),
+        pytest.param("300x19 stale _x400", "6m", True, id="a scrape that failed"),
+        pytest.param("300x19 stale _x400", "8m", False, id="a collector that was started anew"),
     ],
 )
-def test_the_rule_tells_of_loops(tmp_path: Path, values: str, at: str, up: str, fires: bool) -> None:
-    telemetry = TelemetryOutput(version="1", instance_id="i")
-    telemetry.findings.take_news(News(counted=[loop_found()]))
-    [(series, _)] = series_of(rendered(telemetry), "agenteval_loops")
-    alert = alert_of("AgentLoops", {**WHOSE, "agenteval_loop_kind": "identical_call"})
-    run_counters(tmp_path, "AgentLoops", {series: values}, at, [alert] if fires else [], up)
-
-
-def problem_series(state: str = "new", severity: Severity = Severity.ERROR) -> str:
-    telemetry = TelemetryOutput(version="1", instance_id="i")
-    telemetry.observe_problems(lambda: [ProblemCount(ProblemState(state), severity, "planner", 1)])
-    found = series_of(rendered(telemetry), "agenteval_problems")
-    [series] = [series for series, _ in found if f'problem_state="{state}"' in series]
-    return series
+def test_loops(tmp_path: Path, values: str, at: str, fires: bool) -> None:
+    labels = {**VERSION, "agenteval_loop_kind": "identical_call"}
+    check_alert(tmp_path, "AgentLoops", {series(LOOP): values}, at, labels if fires else None)
 
 
 @pytest.mark.parametrize(
@@ -217,66 +100,138 @@ def problem_series(state: str = "new", severity: Severity = Severity.ERROR) -> s
         pytest.param("_x79 3x400", "21m", "0x79 1x400", "new", False, id="a collector that comes back"),
     ],
 )
-def test_the_rule_tells_of_problems_that_are_new_or_come_back(
+def test_problems_that_are_new_or_come_back(
     tmp_path: Path, values: str, at: str, up: str, state: str, fires: bool
 ) -> None:
+    name = series("agenteval_problems", agenteval_problem_state=state)
     about = {
+        **TARGET,
         "gen_ai_agent_name": "planner",
         "agenteval_problem_state": state,
         "agenteval_problem_severity": "error",
     }
-    expected = [alert_of("AgentProblem", about)] if fires else []
-    run_counters(tmp_path, "AgentProblem", {problem_series(state): values}, at, expected, up)
+    check_alert(tmp_path, "AgentProblem", {name: values, UP: up}, at, about if fires else None)
 
 
-def test_a_warning_is_no_problem_to_be_alerted_of(tmp_path: Path) -> None:
-    series = problem_series(severity=Severity.WARNING)
-    run_counters(tmp_path, "AgentProblem", {series: "0x79 1x400"}, "21m", [])
-
-
-def trace_series(severity: Severity | None) -> str:
-    telemetry = TelemetryOutput(version="1", instance_id="i")
-    telemetry.findings.take_news(News(traces=[WorstFinding(severity, "planner", "shop", "1.2.0")]))
-    [(series, _)] = series_of(rendered(telemetry), "agenteval_traces")
-    return series
+def test_a_problem_of_severity_warning_is_told_on_the_page_only(tmp_path: Path) -> None:
+    name = series("agenteval_problems", agenteval_problem_state="new").replace('"error"', '"warning"')
+    check_alert(tmp_path, "AgentProblem", {name: "0x79 1x400", UP: "1x400"}, "21m", None)
 
 
 @pytest.mark.parametrize(
-    ("errors", "others", "fires"),
-    [
-        pytest.param("0x20 8x200", "0x20 1x200", False, id="nine traces are too few even if nearly all have errors"),
-        pytest.param("0x20 3x200", "0x20 7x200", False, id="three of ten may be chance"),
-        pytest.param("0x20 5x200", "0x20 6x200", True, id="five of eleven are not"),
-        pytest.param("0x20 19x200", "0x20 81x200", False, id="19 of 100 may be chance"),
-        pytest.param("0x20 22x200", "0x20 81x200", True, id="22 of 103 are not"),
-        pytest.param("50x200", "20x200", False, id="long ago"),
-    ],
-)
-def test_the_rule_tells_of_traces_with_errors(tmp_path: Path, errors: str, others: str, fires: bool) -> None:
-    counters = {trace_series(Severity.ERROR): errors, trace_series(None): others}
-    # 20 samples of 15 s before, 5 min of `for`; increase() makes of what it saw in 30 min a little more.
-    count = f"{round(int(errors.rsplit(maxsplit=1)[-1].split('x', maxsplit=1)[0]) * 120 / 119)}"
-    expected = [alert_of("AgentTracesWithErrors", WHOSE, count)] if fires else []
-    run_counters(tmp_path, "AgentTracesWithErrors", counters, "31m", expected)
-
-
-class Worse:
-    """A version that is worse by an evaluator."""
-
-    def figures(self) -> Iterable[Regression]:
-        yield Regression(agent="planner", version="1.2.0", evaluator="task_completion", evidence=1.0)
-
-
-@pytest.mark.parametrize(
-    ("evidence", "fires"),
+    ("values", "fires"),
     [pytest.param("1x40 19.9x400", False, id="not enough"), pytest.param("1x40 20x400", True, id="enough")],
 )
-def test_the_rule_tells_of_a_version_that_is_worse(tmp_path: Path, evidence: str, fires: bool) -> None:
-    telemetry = TelemetryOutput(version="1", instance_id="i")
-    telemetry.versions.observe_regressions(Worse().figures)
-    [(series, _)] = series_of(rendered(telemetry), "agenteval_regression")
-    about = {"gen_ai_agent_name": "planner", "service_version": "1.2.0", "gen_ai_evaluation_name": "task_completion"}
-    alert = alert_of("AgentVersionWorse", about)
-    said = alert["exp_annotations"]
-    said["summary"] = said["summary"].replace("{{ $labels.agenteval_finding_kind }}", "")
-    run_counters(tmp_path, "AgentVersionWorse", {series: evidence}, "15m", [alert] if fires else [])
+def test_a_version_that_is_worse(tmp_path: Path, values: str, fires: bool) -> None:
+    about = {**TARGET, "gen_ai_agent_name": "planner", "service_version": "1.2.0"}
+    about["gen_ai_evaluation_name"] = "task_completion"
+    name = series("agenteval_regression", gen_ai_evaluation_name="task_completion")
+    check_alert(tmp_path, "AgentVersionWorse", {name: values}, "15m", about if fires else None)
+
+
+@pytest.mark.parametrize(
+    ("alert", "errors", "others", "at", "fires"),
+    [
+        # Values of a minute each: after 5 hours of 10 good traces a minute, or of nothing.
+        pytest.param("Fast", "0x300 0+5x60", "0+10x300 3000+5x60", "6h", True, id="half fail for an hour"),
+        pytest.param("Fast", "0x300 0+5x60", "0+10x300 3000+5x60", "6h10m", False, id="and no more for five minutes"),
+        pytest.param("Fast", "0x300 0+2x60", "0+10x300 3000+8x60", "6h", False, id="two of ten fail for an hour"),
+        pytest.param("Fast", "0x355 0+10x5", "0+10x355 3550x5", "6h", False, id="all fail for five minutes"),
+        pytest.param("Fast", "0x300 4x60", "0x361", "5h4m", False, id="four of four fail"),
+        pytest.param("Fast", "0x300 5x60", "0x361", "5h4m", True, id="five of five fail"),
+        pytest.param("Slow", "0+2x360", "0+8x360", "6h", True, id="two of ten fail for six hours"),
+        pytest.param("Slow", "0+2x360", "0+8x360", "6h40m", False, id="and no more for half an hour"),
+        pytest.param("Slow", "0+1x360", "0+9x360", "6h", False, id="one of ten fails for six hours"),
+        pytest.param("Slow", "0x300 7x60", "0x361", "5h10m", False, id="seven of seven fail"),
+        pytest.param("Slow", "0x300 8x60", "0x361", "5h10m", True, id="eight of eight fail"),
+    ],
+)
+def test_the_error_budget(tmp_path: Path, alert: str, errors: str, others: str, at: str, fires: bool) -> None:
+    values = {
+        series(TRACES, agenteval_worst="error"): errors,
+        series(TRACES, agenteval_worst="none"): others,
+    }
+    still = {name: f"{each} {_last(each)}x60" for name, each in values.items()}
+    check_alert(tmp_path, f"AgentErrorBudget{alert}", still, at, VERSION if fires else None, interval="1m")
+
+
+def _last(values: str) -> str:
+    """The last of values in promtool's notation."""
+    end = values.rsplit(maxsplit=1)[-1]
+    start, _, times = end.partition("x")
+    first, _, step = start.partition("+")
+    return str(int(first) + int(step or 0) * int(times))
+
+
+@pytest.mark.parametrize(
+    ("low", "limit", "at", "fires"),
+    [
+        pytest.param("4x60", "3x60", "5m", True, id="more than the limit, for five minutes"),
+        pytest.param("4x60", "3x60", "4m45s", False, id="not as long"),
+        pytest.param("3x60", "3x60", "10m", False, id="as many as chance explains"),
+        pytest.param("4x10 3x60", "3x60", "10m", False, id="for a moment"),
+    ],
+)
+def test_low_sessions(tmp_path: Path, low: str, limit: str, at: str, fires: bool) -> None:
+    about = {**AGENT, "gen_ai_evaluation_name": "agent_reliability"}
+    values = {series("agenteval_sessions_low"): low, series("agenteval_sessions_low_limit"): limit}
+    check_alert(tmp_path, "AgentSessionsLow", values, at, about if fires else None)
+
+
+@pytest.mark.parametrize(
+    ("cost", "fires"),
+    [
+        # Dollars, every five minutes: a day and a half at 12 an hour, then the hour that is looked at. Fractions are
+        # of two: a sum that is rounded would look as if the counter had been reset.
+        pytest.param("0+1x432 432+3x14", True, id="three times as much as usual"),
+        pytest.param("0+1x432 432+1.5x14", False, id="half as much again"),
+        pytest.param("0+0.015625x432 6.75+0.078125x14", False, id="five times as much, of cents"),
+        pytest.param("_x400 0+1x32 32+3x14", False, id="an agent that began today"),
+        pytest.param("0+1x200 200+4x20 280+1x212 492+3x14", False, id="it had such an hour yesterday"),
+    ],
+)
+def test_spend(tmp_path: Path, cost: str, fires: bool) -> None:
+    check_alert(tmp_path, "AgentSpend", {series(COST): cost}, "37h10m", AGENT if fires else None, interval="5m")
+
+
+COVERAGE = {**AGENT, "gen_ai_evaluation_name": "agent_reliability"}
+
+
+@pytest.mark.parametrize(
+    ("total", "count", "fires"),
+    [
+        # A day of 12 sessions an hour with a mean of 0.875, then the hour that is looked at.
+        pytest.param("0+0.875x300 262.5+0.5x14", "0+1x314", True, id="from 0.875 to 0.5"),
+        pytest.param("0+0.875x300 262.5+0.6875x14", "0+1x314", False, id="from 0.875 to 0.6875"),
+        pytest.param("0+0.875x300 262.5+0.25x14", "0+1x300 300+0.5x14", False, id="six sessions"),
+        pytest.param("_x300 0+0.25x14", "_x300 0+1x14", False, id="an agent without a past"),
+    ],
+)
+def test_a_drop_of_coverage(tmp_path: Path, total: str, count: str, fires: bool) -> None:
+    values = {
+        series("agenteval_session_coverage_sum"): total,
+        series("agenteval_session_coverage_count"): count,
+    }
+    check_alert(tmp_path, "AgentCoverageDrop", values, "26h10m", COVERAGE if fires else None, interval="5m")
+
+
+WEEK = 7 * 24 * 12
+"""Samples of five minutes."""
+
+
+@pytest.mark.parametrize(
+    ("traces", "up", "fires"),
+    [
+        pytest.param(f"0+1x{WEEK + 12} {WEEK + 12}x20", "1x2100", True, id="it worked a week ago"),
+        pytest.param(f"0+1x{WEEK + 12} stale _x20", "1x2100", True, id="and the collector was started anew since"),
+        pytest.param(f"0+1x{WEEK + 30}", "1x2100", False, id="it works"),
+        pytest.param(f"0+1x{WEEK + 12} {WEEK + 12}x20", f"1x{WEEK} 0x100", False, id="its collector is down"),
+        pytest.param(f"0x40 0+1x{WEEK - 29} {WEEK - 29}x20", "1x2100", False, id="it was silent a week ago as well"),
+        pytest.param(f"_x{WEEK - 300} 0+1x312 312x20", "1x2100", True, id="it worked a day ago, in its first week"),
+        pytest.param(f"_x{WEEK - 300} 0+0.5x312 156x20", "1x2100", False, id="it works little"),
+    ],
+)
+def test_silence(tmp_path: Path, traces: str, up: str, fires: bool) -> None:
+    at = f"{(WEEK + 28) * 5}m"
+    values = {series(TRACES, agenteval_worst="none"): traces, UP: up}
+    check_alert(tmp_path, "AgentSilent", values, at, AGENT if fires else None, interval="5m")

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from agenteval_collector.emit.telemetry import TelemetryOutput
@@ -14,15 +13,15 @@ from agenteval_collector.model.commit import Commit
 from agenteval_collector.model.judging import GOAL_SUCCESS
 from agenteval_collector.model.reports import Label, LabelSource
 from agenteval_collector.stores import quality
-from agenteval_collector.web.app import make_app
 from agenteval_collector.web.formats import rate_notes
 
 from otel_agenteval.metrics import JudgedTrace, pass_rate
 from otel_agenteval.outcome import Evaluation, Method, Part, Score, Status, Subject, Unscored
 from tests.integration.test_cli_read import agenteval
+from tests.support import asking
 from tests.support.evaluations import evaluation
-from tests.support.memory_queries import MemoryReports
 from tests.support.otlp import trace_id
+from tests.support.pages import app_of
 from tests.support.rendering import rendered
 from tests.support.scoring import Scoring
 from tests.support.web_server import serve
@@ -192,6 +191,7 @@ def test_where_nothing_that_the_judge_fails_has_a_label_nothing_is_corrected(sco
     assert found["reason"] == "nothing that the judge fails has a label"
 
 
+@pytest.mark.slow  # A simulation.
 def test_corrected_rates_of_drawn_labels_hold_the_truth(scoring: Scoring) -> None:
     """A judge that passes too much; people are right. Labels as they are drawn: as many of passes as of failures."""
     random, names = np.random.default_rng(3), [f"judge {number}" for number in range(60)]
@@ -262,34 +262,34 @@ def labelled(scoring: Scoring) -> Scoring:
 
 
 def test_the_web_port_the_page_and_the_command_show_the_rates(labelled: Scoring) -> None:
-    app = make_app(labelled.queries, MemoryReports(), metrics=lambda: (b"", "text/plain"), health=lambda: None)
+    app = app_of(labelled.queries)
     with serve(app) as url:
-        answer = httpx.get(f"{url}/api/v1/quality", params={"agent": "planner"}).json()
-        page = httpx.get(f"{url}/quality").text
-        refused = httpx.get(f"{url}/api/v1/quality?cursor=x")
+        answer = asking.get(f"{url}/api/v1/quality", params={"agent": "planner"}).json()
+        page = asking.get(f"{url}/quality").text
+        refused = asking.get(f"{url}/api/v1/quality?cursor=x")
         table = agenteval("quality", "--url", url).stdout
         as_json = json.loads(agenteval("quality", "--agent", "planner", "--json", "--url", url).stdout)
     assert as_json == answer == {"items": rates(labelled, agent="planner"), "next_cursor": None}
     low, high = (f"{bound:.2f}" for bound in answer["items"][0]["interval"])
-    assert f"{low}–{high}" in page
+    assert f"{float(low):.0%}"[:-1] + f"–{float(high):.0%}" in page
     assert "judge, corrected by labels" in page
     assert f"{low}–{high}" in table
     assert "━●━" in table
     few = "no interval: 0 labels: 20 are needed for an interval"
     assert f"{NAME}, other 1.2.0: {few}." in table
-    assert f"<small>{few}</small>" in page
+    assert f"<span>{few}</span>" in page
     told, (low, high) = answer["items"][0]["specificity"], answer["items"][0]["specificity_interval"]
     assert f"{told:.2f} [{low:.2f}, {high:.2f}]" in table
-    assert f"{told:.2f}<br><small>{low:.2f}–{high:.2f}</small>" in page
+    assert f"{told:.2f} <small>{low:.2f} to {high:.2f}</small>" in page
     assert refused.status_code == 400
 
 
 def test_goals_of_sessions_are_labelled_by_the_command_that_the_page_names(scoring: Scoring) -> None:
     goal: Any = {"name": "goal_success", "subject": Subject.SESSION, "subject_id": "s1", "session_id": "s1"}
     keep(scoring, judged(1, True, **goal), judged(2, True))
-    app = make_app(scoring.queries, MemoryReports(), metrics=lambda: (b"", "text/plain"), health=lambda: None)
+    app = app_of(scoring.queries)
     with serve(app) as url:
-        page = httpx.get(f"{url}/quality").text
+        page = asking.get(f"{url}/quality").text
     assert "agenteval label --next goal_success" in page
     assert "/review?name=goal_success" not in page
     assert f"/review?name={NAME}" in page

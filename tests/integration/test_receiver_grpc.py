@@ -10,7 +10,9 @@ import pytest
 from agenteval_collector.receiver.grpc import otlp_handlers
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Limits
+from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
+from agenteval_collector.runtime.memory import MemoryGuard
 from google.rpc import error_details_pb2, status_pb2
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -39,13 +41,13 @@ def raw(collector: RunningCollector, body: bytes, **options: Any) -> bytes:
 
 
 def logged(collector: RunningCollector) -> int:
-    return collector.service.storage.requests.last_offset()
+    return collector.service.pipeline.storage.requests.last_offset()
 
 
 def test_an_accepted_request_is_on_disk_when_it_is_answered(collector: RunningCollector) -> None:
     before = logged(collector)
     assert collector.send(traces(span(1, 1))) == ExportTraceServiceResponse()
-    [request] = collector.service.storage.requests.get([before + 1])
+    [request] = collector.service.pipeline.storage.requests.get([before + 1])
     assert request.body == traces(span(1, 1)).SerializeToString()
 
 
@@ -64,7 +66,7 @@ def test_bad_spans_are_rejected_one_by_one(collector: RunningCollector, bad: Spa
     answer = collector.send(traces(bad, span(5, 1), bad))
     assert answer.partial_success.rejected_spans == 2
     assert reason in answer.partial_success.error_message
-    [request] = collector.service.storage.requests.get([before + 1])
+    [request] = collector.service.pipeline.storage.requests.get([before + 1])
     assert request.body == traces(span(5, 1)).SerializeToString()
 
 
@@ -73,7 +75,7 @@ def test_a_parent_of_zeros_is_none(collector: RunningCollector) -> None:
     root = span(8, 1)
     root.parent_span_id = bytes(8)
     assert collector.send(traces(root, span(8, 2, parent=1))) == ExportTraceServiceResponse()
-    [request] = collector.service.storage.requests.get([before + 1])
+    [request] = collector.service.pipeline.storage.requests.get([before + 1])
     assert request.body == traces(span(8, 1), span(8, 2, parent=1)).SerializeToString()
 
 
@@ -149,9 +151,10 @@ class _Refusing:
     ],
 )
 def test_a_refusal_for_now_says_when_to_come_back_in_both_forms(error: Exception, code: grpc.StatusCode) -> None:
-    ingest = Ingest(_Refusing(error), _Refusing(error), _Refusing(error), Limits(request=1000, span=1000), Counting())
+    limits, memory = Limits(request=1000, span=1000), MemoryGuard(1 << 40, SystemClock())
+    ingest = Ingest(_Refusing(error), _Refusing(error), _Refusing(error), limits, Counting(), memory)
     server = grpc.server(futures.ThreadPoolExecutor(1))
-    server.add_generic_rpc_handlers(otlp_handlers(ingest))
+    server.add_generic_rpc_handlers(otlp_handlers(lambda _context: ingest))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
@@ -173,10 +176,10 @@ def test_senders_are_told_to_come_back_while_the_pipeline_is_stuck_and_welcome_a
     with RunningCollector(tmp_path, log={"max_pending_bytes": 2000}) as collector:
         note = logs(log(0, 0, body="x" * 500))
         with locked(tmp_path / "agenteval.db"):
-            error: Any = eventually(lambda: _refusal(collector, note), within=20)
+            error: Any = eventually(lambda: _refusal(collector, note), within=60)
             assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
             assert "google.rpc.retryinfo-bin" in dict(error.trailing_metadata())
-        eventually(lambda: _refusal(collector, note) is None, within=20)
+        eventually(lambda: _refusal(collector, note) is None, within=60)
         collector.send(traces(turn(1, "a", "b")))
         assert collector.scored(trace_id(1).hex())["status"] == "scored"
 
@@ -198,4 +201,4 @@ def test_with_keys_only_their_holders_are_answered(tmp_path: Path) -> None:
             assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
             assert "authorization: Bearer KEY" in refused.value.details()
         stub.Export(traces(span(1, 1)), timeout=20, metadata=(("authorization", "Bearer secret"),))
-        assert collector.service.storage.requests.last_offset() == 1
+        assert collector.service.pipeline.storage.requests.last_offset() == 1

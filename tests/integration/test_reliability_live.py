@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.metrics import RELIABILITY_METRICS
 from otel_agenteval.outcome import Part, Score, Status, Unscored
+from tests.support.inputs import inputs
 from tests.support.otlp import START, trace_id
 from tests.support.referring import PENDING, Referring, judged, judgement
 from tests.support.runs import SECOND, run_trace
@@ -370,7 +371,9 @@ EVENTS = st.lists(
 
 @given(events=EVENTS, seed=st.integers(0, 1000))
 @hypothesis_settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=inputs(0.08),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_arrival_makes_no_difference(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[int, int, bool, int]], seed: int

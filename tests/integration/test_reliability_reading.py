@@ -4,17 +4,17 @@ import json
 from collections.abc import Iterator
 
 import grpc
-import httpx
 import pytest
 from agenteval_collector.cli.app import command_line
 from agenteval_collector.model.reports import RunReport
-from agenteval_collector.web.app import make_app
 from starlette.applications import Starlette
 from typer.testing import CliRunner, Result
 
 from otel_agenteval.proto.v1.evaluation_pb2 import ListReliabilityRequest
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
-from tests.support.memory_queries import MemoryQueries, MemoryReports
+from tests.support import asking
+from tests.support.memory_queries import MemoryQueries
+from tests.support.pages import app_of
 from tests.support.running_collector import RunningCollector
 from tests.support.runs import run_trace
 from tests.support.scoring import Scoring
@@ -24,12 +24,7 @@ HOSTILE = "\x1b[2J[bold red]task[/] \u202egnp.exe"
 
 
 def web(queries: object) -> Starlette:
-    return make_app(
-        queries,  # type: ignore[arg-type]
-        MemoryReports(),
-        metrics=lambda: (b"", "text/plain"),
-        health=lambda: None,
-    )
+    return app_of(queries)
 
 
 @pytest.fixture(scope="module")
@@ -72,23 +67,23 @@ def agenteval(*arguments: str, columns: str = "200") -> Result:
     ],
 )
 def test_items_are_those_asked_for(url: str, query: str, versions: list[str]) -> None:
-    answer = httpx.get(f"{url}/api/v1/reliability{query}").json()
+    answer = asking.get(f"{url}/api/v1/reliability{query}").json()
     assert [item["version"] for item in answer["items"]] == versions
     assert answer["next_cursor"] is None
 
 
 def test_a_page_says_that_there_are_more(url: str) -> None:
-    first = httpx.get(f"{url}/api/v1/reliability", params={"limit": 1}).json()
-    second = httpx.get(f"{url}/api/v1/reliability", params={"limit": 1, "cursor": first["next_cursor"]}).json()
+    first = asking.get(f"{url}/api/v1/reliability", params={"limit": 1}).json()
+    second = asking.get(f"{url}/api/v1/reliability", params={"limit": 1, "cursor": first["next_cursor"]}).json()
     assert [item["version"] for item in first["items"] + second["items"]] == ["1.5", "1.4"]
     assert second["next_cursor"] is None
-    assert "There are older versions: raise --limit" in agenteval("--limit", "1", "--url", url).output
-    assert "There are older versions" not in agenteval("--limit", "2", "--url", url).output
+    assert "There are more: raise --limit" in agenteval("--limit", "1", "--url", url).output
+    assert "There are more" not in agenteval("--limit", "2", "--url", url).output
 
 
 def test_the_variant_is_the_one_asked_for(url: str) -> None:
     page, later = (
-        httpx.get(f"{url}/api/v1/reliability?version=1.4&variant={variant}").json()["items"][0]
+        asking.get(f"{url}/api/v1/reliability?version=1.4&variant={variant}").json()["items"][0]
         for variant in ("page", "2026-06")
     )
     assert (page["variant"], later["variant"]) == ("page", "2026-06")
@@ -97,7 +92,7 @@ def test_the_variant_is_the_one_asked_for(url: str) -> None:
 
 
 def test_worst_tasks_are_those_below_the_mean(url: str) -> None:
-    (item,) = httpx.get(f"{url}/api/v1/reliability?version=1.4").json()["items"]
+    (item,) = asking.get(f"{url}/api/v1/reliability?version=1.4").json()["items"]
     assert item["worst_tasks"]["success_rate"] == [{"task_id": HOSTILE, "value": 0.0, "runs": 4}]
     assert {task["task_id"] for task in item["worst_tasks"]["C_out"]} == {"refund", "booking"}
 
@@ -116,7 +111,7 @@ def test_worst_tasks_are_those_below_the_mean(url: str) -> None:
     ],
 )
 def test_refusals_name_the_argument(url: str, path: str, status: int, message: str) -> None:
-    answer = httpx.get(f"{url}/api/v1/reliability{path}")
+    answer = asking.get(f"{url}/api/v1/reliability{path}")
     assert answer.status_code == status
     assert message in answer.json()["error"]["message"]
 
@@ -147,7 +142,7 @@ def test_over_grpc_a_bad_variant_is_an_invalid_argument(tmp_path_factory: pytest
 )
 def test_json_is_what_the_api_says(url: str, arguments: tuple[str, ...], path: str) -> None:
     result = agenteval(*arguments, "--json", "--url", url)
-    assert json.loads(result.stdout) == httpx.get(f"{url}/api/v1/reliability{path}").json()
+    assert json.loads(result.stdout) == asking.get(f"{url}/api/v1/reliability{path}").json()
 
 
 def test_a_report_has_figures_intervals_reasons_and_what_drags_them_down(url: str) -> None:

@@ -1,4 +1,5 @@
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from agenteval_collector.log import RequestFile, RequestLog
+from agenteval_collector.log.request_file import NewRequest
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
@@ -38,7 +40,7 @@ def open_log(file: RequestFile, delivered: Delivered) -> Iterator[OpenLog]:
     logs: list[RequestLog] = []
 
     def make(*, start: bool = True, clock: ManualClock | None = None, max_pending_bytes: int = 1 << 20) -> RequestLog:
-        log = RequestLog(file, clock or ManualClock(), delivered, max_pending_bytes=max_pending_bytes)
+        log = RequestLog(file, clock or ManualClock(), delivered, tenant="default", max_pending_bytes=max_pending_bytes)
         logs.append(log)
         if start:
             log.start()
@@ -107,7 +109,7 @@ def test_offsets_never_repeat_after_trimming(open_log: OpenLog, file: RequestFil
     log = open_log(clock=clock)
     first = log.append(Signal.TRACES, b"old").result(10)
     clock.advance(100)
-    assert file.trim(below=first + 1, older_than=clock.now()) == 1
+    assert file.trim(below=first + 1, older_than=clock.now(), batch=9) == 1
     assert list(file.read(0)) == []
     assert log.append(Signal.TRACES, b"new").result(10) > first
 
@@ -120,7 +122,7 @@ def test_trimming_spares_what_is_young_or_not_scored(open_log: OpenLog, file: Re
     cut = clock.now() + 1
     clock.advance(100)
     log.append(Signal.TRACES, b"young").result(10)
-    file.trim(below=unscored, older_than=cut)
+    file.trim(below=unscored, older_than=cut, batch=9)
     assert scored not in [request.offset for request in file.read(0)]
     assert [request.body for request in file.read(0)] == [b"old, not scored", b"young"]
 
@@ -131,10 +133,11 @@ import os, sys
 from pathlib import Path
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.log import RequestFile, RequestLog
+from agenteval_collector.log.request_file import NewRequest
 from agenteval_collector.model.telemetry import Signal
 class Assembly:
     def take_request(self, request): pass
-log = RequestLog(RequestFile(Path(sys.argv[1])), SystemClock(), Assembly(), max_pending_bytes=1 << 20)
+log = RequestLog(RequestFile(Path(sys.argv[1])), SystemClock(), Assembly(), tenant="default", max_pending_bytes=1 << 20)
 log.start()
 for n in range(20):
     print(log.append(Signal.TRACES, str(n).encode()).result(10), flush=True)
@@ -157,3 +160,28 @@ os.kill(os.getpid(), 9)
 def test_the_file_is_readable_by_its_owner_only(open_log: OpenLog, tmp_path: Path) -> None:
     open_log()
     assert os.stat(tmp_path / "log.db").st_mode & 0o077 == 0
+
+
+def test_space_of_what_was_trimmed_is_used_again(file: RequestFile, tmp_path: Path) -> None:
+    sizes = []
+    for _ in range(6):
+        for _ in range(4):
+            file.commit([NewRequest("default", Signal.TRACES, 1, bytes(50_000))] * 32)
+        while file.trim(below=file.last_offset() + 1, older_than=2, batch=64):
+            pass
+        sizes.append((tmp_path / "log.db").stat().st_size)
+    assert sizes[-1] == sizes[-2] <= 1.2 * sizes[1]
+
+
+def test_a_probe_writes_as_much_as_was_refused(file: RequestFile) -> None:
+    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # No file of this process may grow over this size: what a full disk says to a database.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, most))
+    try:
+        file.probe(0)
+        with pytest.raises(Unavailable, match="cannot be written"):
+            file.probe(1_000_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
+    file.probe(1_000_000)
+    assert list(file.read(0)) == []

@@ -13,6 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.finding import FindingKind
 from tests.support.eventually import eventually
+from tests.support.inputs import inputs
 from tests.support.looping import loops_in
 from tests.support.otlp import span, span_id, trace_id, traces
 from tests.support.running_collector import RunningCollector
@@ -91,7 +92,7 @@ def of(trace: int) -> str:
     return trace_id(trace).hex()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=inputs(0.25))
 @given(
     first=CALLS,
     second=CALLS,
@@ -115,7 +116,7 @@ def test_any_order_of_arrival_gives_the_findings_of_whole_histories(
 
 
 @pytest.mark.parametrize("session", [None, "s"], ids=["without an id", "with an id"])
-@pytest.mark.parametrize("late", range(7), ids=lambda late: f"trace {late} comes last")
+@pytest.mark.parametrize("late", range(0, 7, 2), ids=lambda late: f"trace {late} comes last")
 def test_a_loop_is_told_once_though_one_of_its_traces_comes_late(late: int, session: str | None) -> None:
     spans = turn_of([SAME] * 6, session=session)
     order = [*spans[:late], *spans[late + 1 :], spans[late]]
@@ -170,6 +171,7 @@ def test_a_loop_is_found_over_a_restart_and_when_the_first_call_comes_last(sessi
             collector.scored(each.trace_id.hex())
         found = eventually(lambda: loops_in(collector.get(f"/api/v1/traces/{of(4)}")))
         assert [each["kind"] for each in found] == ["identical_call"]
+        eventually(lambda: len(collector.get("/api/v1/sessions")["items"]) == 1)
         [item] = collector.get("/api/v1/sessions")["items"]
         assert [each["trace_id"] for each in loops_in(item)] == [of(4)]
         assert loops_in(collector.get(f"/api/v1/traces/{of(3)}")) == []

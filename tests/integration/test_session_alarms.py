@@ -50,7 +50,7 @@ def test_judged_alarms_reach_the_agent_once_and_are_no_loops(tmp_path: Path) -> 
         document = eventually(settled)
         low = [each["name"] for each in document["outcomes"] if each["method"] == "llm" and each["success"] is False]
         assert "task_completion" in low
-        verdicts = [heard.get(timeout=10) for _ in low]
+        verdicts = [heard.get(timeout=30) for _ in low]
         assert sorted(verdict.name for verdict in verdicts) == sorted(low)
         for verdict in verdicts:
             assert (verdict.kind, verdict.mode, verdict.session_id) == (None, Mode.OBSERVE, "s1")

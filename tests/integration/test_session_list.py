@@ -26,6 +26,7 @@ from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Method, Score
 from tests.support.evaluations import evaluation
 from tests.support.findings import finding, loop_found
+from tests.support.inputs import inputs
 from tests.support.plans import plan_of
 
 SECOND = 1_000_000_000
@@ -198,7 +199,7 @@ def test_a_listing_has_what_is_asked_for(
     assert sorted(listed.ids(SessionFilter(order=order, **wanted)), reverse=True) == found
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=inputs(0.2))
 @given(
     ranks=st.lists(st.sampled_from([(), (INFO,), (EFFORT,), (WARNING,), (ERROR,), (ERROR, EFFORT)]), max_size=12),
     limit=st.integers(1, 5),
@@ -273,3 +274,23 @@ def test_a_listing_goes_by_an_index(listed: Listed, wanted: SessionFilter, index
         plan = plan_of(listed.store.outside.engine, lambda: records.sessions(wanted, None, 50))
     assert any(index in step for step in plan), plan
     assert not any("SCAN" in step or "TEMP B-TREE" in step for step in plan), plan
+
+
+def test_judged_failures_are_found_without_a_look_at_all_outcomes_of_a_session(listed: Listed) -> None:
+    listed.add(1, judged=0.2)
+    with listed.store.snapshot() as records:
+        plans = [
+            plan_of(listed.store.outside.engine, lambda: records.judged_failures(["s01"])),
+            plan_of(listed.store.outside.engine, lambda: records.flagged_traces(["s01"])),
+        ]
+    for plan in plans:
+        [step] = [step for step in plan if "outcomes" in step]
+        assert "COVERING INDEX outcomes_below" in step
+
+
+def test_few_traces_are_looked_at_for_what_few_said(listed: Listed) -> None:
+    listed.add(1, text="hello")
+    with listed.store.snapshot() as records:
+        plan = plan_of(listed.store.outside.engine, lambda: records.sessions(SessionFilter(text="hello"), None, 50))
+    assert any("said_index VIRTUAL TABLE" in step for step in plan), plan
+    assert any("SEARCH traces USING INTEGER PRIMARY KEY" in step for step in plan), plan

@@ -53,7 +53,7 @@ def collector(tmp_path: Path) -> Iterator[RunningCollector]:
 def test_loop_found_in_the_agent_is_known_to_the_collector_once(collector: RunningCollector) -> None:
     agent = Agent(collector)
     trace_id = agent.answer("Where is my booking?", calls=4)
-    assert agent.heard.get(timeout=10).kind == "identical_call"
+    assert agent.heard.get(timeout=30).kind == "identical_call"
     document = collector.scored(trace_id)
     found = eventually(lambda: loops_in(collector.get(f"/api/v1/traces/{trace_id}")))
     assert [each["kind"] for each in found] == ["identical_call"]
@@ -68,7 +68,7 @@ def test_loop_across_traces_reaches_the_agent(collector: RunningCollector) -> No
     agent = Agent(collector)
     for question in ("Where is my booking?", "Is it under Miller?", "Then try Smith.", "And under Jones?"):
         collector.scored(agent.answer(question))
-    verdict = agent.heard.get(timeout=10)
+    verdict = agent.heard.get(timeout=30)
     assert (verdict.kind, verdict.session_id) == ("repeated_answer", "s1")
     with otel_agenteval.session("s1"):
         assert otel_agenteval.current_verdict() is not None
@@ -84,10 +84,10 @@ def test_loop_found_while_the_stream_is_away_reaches_the_agent_once(tmp_path: Pa
     again = agent.answer("Is it under Miller?")
     with RunningCollector(tmp_path, server={"grpc_address": address}) as collector:
         collector.scored(again)
-        verdict = agent.heard.get(timeout=20)
+        verdict = agent.heard.get(timeout=30)
         assert (verdict.kind, verdict.trace_id) == ("repeated_answer", again)
         collector.scored(agent.answer("Then try Smith."))
-        assert agent.heard.get(timeout=20).trace_id != again
+        assert agent.heard.get(timeout=30).trace_id != again
         assert agent.heard.empty()
         agent.processor.shutdown()
 

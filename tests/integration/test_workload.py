@@ -170,29 +170,31 @@ def sent(recorded: Sequence[Conversation], collector: tuple[Collector, str]) -> 
 
     def all_scored() -> bool:
         waiting.difference_update(
-            [key for key in waiting if (trace := service.queries.trace(key)) and trace["complete"]]
+            [key for key in waiting if (trace := service.pipeline.queries.trace(key)) and trace["complete"]]
         )
         return not waiting
 
-    eventually(all_scored, within=60.0, every=0.2)
+    eventually(all_scored, within=100.0, every=0.2)
     return sent
 
 
 @pytest.fixture(scope="module")
 def traces(sent: dict[str, list[str]], collector: tuple[Collector, str]) -> dict[str, TraceDocument]:
-    found = {key: collector[0].queries.trace(key) for keys in sent.values() for key in keys}
+    found = {key: collector[0].pipeline.queries.trace(key) for keys in sent.values() for key in keys}
     return {key: document for key, document in found.items() if document is not None}
 
 
+@pytest.mark.slow
 def test_every_conversation_is_a_session_of_its_traces_in_order(
     sent: dict[str, list[str]], collector: tuple[Collector, str]
 ) -> None:
     for session_id, trace_ids in sent.items():
-        session = collector[0].queries.session(session_id)
+        session = collector[0].pipeline.queries.session(session_id)
         assert session is not None
         assert session["trace_ids"] == trace_ids
 
 
+@pytest.mark.slow
 def test_every_trace_is_complete_and_holds_all_of_its_turn(
     recorded: Sequence[Conversation], sent: dict[str, list[str]], traces: dict[str, TraceDocument]
 ) -> None:
@@ -211,13 +213,14 @@ def test_every_trace_is_complete_and_holds_all_of_its_turn(
             assert [call["error"] is not None for call in trace["tools_called"]] == [c.failed for c in turn.calls]
 
 
+@pytest.mark.slow
 def test_every_report_of_a_run_is_stored(
     recorded: Sequence[Conversation], sent: dict[str, list[str]], collector: tuple[Collector, str]
 ) -> None:
     service, _ = collector
 
     def stored() -> dict[tuple[str, str], tuple[bool, str]]:
-        with service.storage.store.outside.engine.connect() as connection:
+        with service.pipeline.storage.store.outside.engine.connect() as connection:
             rows = connection.execute(select(run_reports))
             return {(row.task_id, row.run_id): (row.success, row.session_id) for row in rows}
 
@@ -225,6 +228,7 @@ def test_every_report_of_a_run_is_stored(
     assert stored() == {(each.task_id, each.run_id): (each.success, each.session_id) for each in recorded}
 
 
+@pytest.mark.slow
 def test_loops_are_found_where_the_agent_repeats_itself(
     sent: dict[str, list[str]], traces: dict[str, TraceDocument]
 ) -> None:

@@ -8,13 +8,13 @@ from agenteval_collector.judge.panel import REQUESTS
 from tests.support.judge.judge_server import JudgeServer
 from tests.support.resending import resent
 from tests.support.running_collector import RunningCollector
-from tests.support.truth import recordings
+from tests.support.truth import truths
 
 pytestmark = pytest.mark.slow
 
 
 def test_no_trace_takes_more_than_five_requests_where_every_score_is_near_its_threshold(tmp_path: Path) -> None:
-    sessions = [resent(truth, f"session-{number}") for number, truth in enumerate(recordings())]
+    sessions = [resent(truth, f"session-{number}") for number, truth in enumerate(truths())]
     with JudgeServer(score=0.5) as judge:
         # So wide a band that every score asks for a second look.
         with RunningCollector(tmp_path, judge={"base_url": judge.url, "band": 0.5}) as collector:

@@ -28,7 +28,7 @@ from tests.support.judge.filling import fill
 from tests.support.judge.judge_server import JudgeServer
 from tests.support.resending import Resent, resent
 from tests.support.running_collector import RunningCollector
-from tests.support.truth import recordings
+from tests.support.truth import truths
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -59,7 +59,7 @@ def known(conversations: list[Conversation]) -> list[Known]:
     """The sessions, those of both sources mixed."""
     of_taubench = islice(cycle(conversations), OF_TAUBENCH)
     found = [of_conversation(each, f"tau-session-{number}") for number, each in enumerate(of_taubench)]
-    of_corpus = list(islice(cycle(recordings()), OF_CORPUS))
+    of_corpus = list(islice(cycle(truths()), OF_CORPUS))
     for number, truth in enumerate(of_corpus):
         failed = any(turn["final_output"] is None for turn in json.loads(truth.read_text())["turns"])
         found.insert(3 * number, Known(resent(truth, f"corpus-session-{number}"), failed))

@@ -6,14 +6,12 @@ from urllib.parse import quote
 
 import pytest
 from agenteval_collector.runtime.clock import ManualClock
-from agenteval_collector.web.app import make_app
 
-from tests.support.browser import Tab, chromium, open_tab
+from tests.support.browser import Tab
 from tests.support.memory_queries import (
     GOOD_TRACE,
     NOW,
     MemoryQueries,
-    MemoryReports,
     call,
     finding,
     outcome,
@@ -23,6 +21,7 @@ from tests.support.memory_queries import (
     turn,
     unjudged,
 )
+from tests.support.pages import app_of
 from tests.support.travel_agent import LOOP_TRACES, SILENT_TRACE, TOOL_TRACE, travel_agent
 from tests.support.web_server import serve
 
@@ -34,15 +33,6 @@ ATTACK = (
 )
 HOSTILE_TRACE = "deadbeef" * 4
 LONG = "W" * 400
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    binary = chromium()
-    if binary is None:
-        pytest.skip("no Chromium on this machine: install the package `chromium` to test the page in a browser")
-    with open_tab(binary, tmp_path_factory.mktemp("profile")) as tab:
-        yield tab
 
 
 @pytest.fixture(scope="module")
@@ -79,16 +69,14 @@ def url() -> Iterator[str]:
 
 
 def server(queries: MemoryQueries) -> object:
-    return make_app(
-        queries, MemoryReports(), metrics=lambda: (b"", "text/plain"), health=lambda: None, clock=ManualClock(NOW)
-    )
+    return app_of(queries, clock=ManualClock(NOW))
 
 
 PATHS = [
     pytest.param("/", id="sessions"),
-    pytest.param("/?agent=nobody", id="no sessions of an agent"),
-    pytest.param("/?agent=travel_agent&user=u-7&order=newest", id="sessions beside the form"),
-    pytest.param(f"/?text={quote(ATTACK, safe='')}&user={quote(ATTACK, safe='')}", id="a form that attacks"),
+    pytest.param("/sessions?agent=nobody", id="no sessions of an agent"),
+    pytest.param("/sessions?agent=travel_agent&user=u-7&order=newest", id="sessions beside the form"),
+    pytest.param(f"/sessions?text={quote(ATTACK, safe='')}&user={quote(ATTACK, safe='')}", id="a form that attacks"),
     pytest.param("/sessions/refund-1187", id="a session that repeats itself"),
     pytest.param(f"/traces/{GOOD_TRACE}", id="a trace that went well"),
     pytest.param(f"/traces/{TOOL_TRACE}", id="a trace whose tool failed"),
@@ -194,7 +182,7 @@ def test_a_page_can_be_used_by_keyboard_alone(tab: Tab, url: str) -> None:
         "[...document.querySelectorAll('details:not([open])')].every(d => d.firstElementChild.matches('summary'))"
     )
     assert tab.evaluate("document.documentElement.lang") == "en"
-    tab.open(f"{url}/?order=attention")
+    tab.open(f"{url}/sessions?order=attention")
     fields = "[...document.querySelectorAll('input, select')]"
     assert tab.evaluate(f"{fields}.length") > 5
     assert tab.evaluate(f"{fields}.every(field => field.labels.length === 1)")

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from agenteval_collector.web.app import make_app
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from tests.support.browser import Tab, chromium, open_tab
+from tests.support.browser import Tab
 from tests.support.judged_traces import NAME, REASON, judged_collector
+from tests.support.keys import ring_of
 from tests.support.memory_queries import MemoryReports, outcome, trace, turn
+from tests.support.pages import app_of
 from tests.support.running_collector import RunningCollector
 from tests.support.travel_agent import travel_agent
 from tests.support.web_server import serve
@@ -21,15 +22,6 @@ pytestmark = pytest.mark.slow
 
 SEND = "document.forms[0].submit()"
 HOSTILE = "<script>window.owned=1</script><img src=x onerror='window.owned=1'><form action='/review' method=post>"
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    binary = chromium()
-    if binary is None:
-        pytest.skip("no Chromium on this machine: install the package `chromium` to test the page in a browser")
-    with open_tab(binary, tmp_path_factory.mktemp("profile")) as tab:
-        yield tab
 
 
 @pytest.fixture(scope="module")
@@ -133,10 +125,9 @@ def test_a_page_of_another_server_cannot_label(tab: Tab, collector: RunningColle
 def test_with_keys_the_browser_asks_for_one_and_then_labels(tab: Tab) -> None:
     queries, reports = travel_agent(), MemoryReports()
     for judged in ("0" * 32, "1" * 32):
-        queries.traces[judged] = trace(judged, None, turn("hi", "ok"), began=0, outcomes=[outcome(NAME, 0.9, "")])
-    queries.judged = list(queries.traces)[-2:]
-    metrics, health = lambda: (b"", "text/plain"), lambda: None
-    app = make_app(queries, reports, metrics=metrics, health=health, keys=("secret",), loopback=False)
+        queries.all_traces[judged] = trace(judged, None, turn("hi", "ok"), began=0, outcomes=[outcome(NAME, 0.9, "")])
+    queries.judged = list(queries.all_traces)[-2:]
+    app = app_of(queries, reports, ring=ring_of("secret"), loopback=False)
     with serve(app) as url:
         tab.open(url.replace("//", "//ann:secret@") + "/review")
         press(tab, "p")

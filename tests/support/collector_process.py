@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,15 +12,18 @@ SCRIPT = Path(sys.executable).parent / "agenteval"
 
 
 @contextmanager
-def collector_process(data_dir: Path, environ: Mapping[str, str] | None = None) -> Iterator[dict[str, str]]:
-    """Run `agenteval collector` on free ports; yields its addresses by name, and ends it with SIGTERM."""
+def collector_process(
+    data_dir: Path, environ: Mapping[str, str] | None = None, *, flags: Sequence[str] = ()
+) -> Iterator[dict[str, str]]:
+    """Run `agenteval collector` on free ports, unless `flags` say otherwise; yields its addresses by name, and ends it
+    with SIGTERM."""
     free = [f"--{name}-address=127.0.0.1:0" for name in ("grpc", "http", "web")]
     clean = {
         name: value for name, value in os.environ.items() if not name.startswith(("AGENTEVAL_", "OPENAI_", "OTEL_"))
     }
     with (data_dir / "collector.log").open("ab") as log:
         process = subprocess.Popen(
-            [SCRIPT, "collector", f"--data-dir={data_dir}", *free],
+            [SCRIPT, "collector", f"--data-dir={data_dir}", *free, *flags],
             stdout=subprocess.PIPE,
             stderr=log,
             env={**clean, **(environ or {})},

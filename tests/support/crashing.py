@@ -7,10 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-import urllib.error
-import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,22 +17,28 @@ import grpc
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
+from tests.support.asking import answered
 from tests.support.eventually import eventually
 from tests.support.otlp import span, trace_id, traces, turn
 
 WORKERS = 4
+SCRIPT = Path(sys.executable).parent / "agenteval"
 
 
 class CollectorProcess:
-    """`agenteval collector` on a data folder; each start has other ports. `environ` is on top of the test's own."""
+    """`agenteval collector` on a data folder; each start has other ports. `environ` is on top of the test's own,
+    `agenteval` is what to run instead of the installed script."""
 
-    def __init__(self, data_dir: Path, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, environ: Mapping[str, str] | None = None, *, agenteval: Sequence[str] = (str(SCRIPT),)
+    ) -> None:
         self._data_dir = data_dir
+        self._agenteval = agenteval
         self.addresses: dict[str, str] = {}
         self.start(environ)
 
     def start(self, environ: Mapping[str, str] | None = None) -> None:
-        command = [str(Path(sys.executable).parent / "agenteval"), "collector", "--data-dir", str(self._data_dir)]
+        command = [*self._agenteval, "collector", "--data-dir", str(self._data_dir)]
         for port in ("grpc", "http", "web"):
             command += [f"--{port}-address", "127.0.0.1:0"]
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("AGENTEVAL_", "OPENAI_"))}
@@ -50,6 +54,9 @@ class CollectorProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    def send_signal(self, which: signal.Signals) -> None:
+        self._process.send_signal(which)
+
     def stop(self, how: signal.Signals, *, within: float = 20.0) -> int:
         self._process.send_signal(how)
         try:
@@ -61,19 +68,11 @@ class CollectorProcess:
 
     def send(self, request: ExportTraceServiceRequest) -> None:
         with grpc.insecure_channel(self.addresses["grpc"]) as channel:
-            TraceServiceStub(channel).Export(request, timeout=5)
+            TraceServiceStub(channel).Export(request, timeout=20)
 
     def get(self, path: str) -> Any:
-        """What the web port answers: decoded JSON for the API, else text; None where it is unknown."""
-        try:
-            with urllib.request.urlopen(f"http://{self.addresses['web']}{path}", timeout=10) as answer:
-                body = answer.read()
-                return json.loads(body) if path.startswith("/api/") else body.decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                if error.code == 404:
-                    return None
-                raise
+        """What the web port answers: decoded JSON for the API, else text; None for 404."""
+        return answered(self.addresses["web"], path)
 
     @contextmanager
     def load(self) -> Iterator[list[int]]:

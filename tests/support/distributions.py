@@ -1,7 +1,11 @@
 """Checks of the built distributions: python -m tests.support.distributions dist"""
 
+import hashlib
+import os
+import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -26,11 +30,31 @@ def source_problems(archive: Path) -> list[str]:
     return [f"{archive.name} lacks {name}" for name in needed if name not in names]
 
 
+def rebuild_problems(archive: Path) -> list[str]:
+    """Build both again from the source distribution, elsewhere, in another time zone: each must have the same bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(archive) as opened:
+            opened.extractall(folder, filter="data")
+        [source] = Path(folder).iterdir()
+        again = Path(folder, "again")
+        command = [sys.executable, "-m", "build", "--outdir", str(again), str(source)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "TZ": "Asia/Tokyo"})
+        return [
+            f"{built.name} differs from the one that is built from the source distribution"
+            for built in sorted(archive.parent.iterdir())
+            if built.suffix in (".whl", ".gz") and _digest(built) != _digest(again / built.name)
+        ]
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
 def main(folder: Path) -> int:
     wheels, archives = list(folder.glob("*.whl")), list(folder.glob("*.tar.gz"))
     problems = [] if wheels and archives else [f"{folder} has no wheel, or no source distribution"]
     problems += [problem for wheel in wheels for problem in wheel_problems(wheel)]
-    problems += [problem for archive in archives for problem in source_problems(archive)]
+    problems += [problem for archive in archives for problem in source_problems(archive) + rebuild_problems(archive)]
     print(*problems, sep="\n", end="\n" if problems else "")
     return 1 if problems else 0
 

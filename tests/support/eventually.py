@@ -8,8 +8,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(look: Callable[[], T], *, within: float = 10.0, every: float = 0.05) -> T:
-    """The first truthy value that `look` returns; fails the test when there is none within `within` seconds."""
+def eventually(look: Callable[[], T], *, within: float = 30.0, every: float = 0.05) -> T:
+    """The first truthy value that `look` returns; fails the test when there is none within `within` seconds.
+
+    Look at all that is asserted afterwards: what arrives together in a test may arrive apart on a busy machine.
+    """
     deadline = time.monotonic() + within
     pause = Event()
     while not (seen := look()):

@@ -110,7 +110,7 @@ class FakeCollector:
             for span in scope.spans
         ]
 
-    def wait_for(self, condition: Callable[[Received], bool], timeout: float = 10.0) -> bool:
+    def wait_for(self, condition: Callable[[Received], bool], timeout: float = 30.0) -> bool:
         """Wait until `condition` holds of what arrived; False after `timeout` seconds."""
         with self._arrived:
             return self._arrived.wait_for(lambda: condition(self.received), timeout)

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tests.support.truth import KINDS, Recording, Verdict, recordings
+from tests.support.truth import KINDS, Recording, Verdict, truths
 
 PAGE = Path(__file__).parents[2] / "docs" / "instrumentations.md"
 
@@ -66,4 +66,4 @@ def _row(cells: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(count(recordings())))
+    PAGE.write_text(page(count(truths())))

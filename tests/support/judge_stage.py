@@ -162,6 +162,9 @@ class World:
     def requested(self, model: str, error_type: str | None) -> None:
         raise AssertionError("the client tells of its own requests")
 
+    def looked_up(self, known: bool) -> None:
+        raise AssertionError("the stage looks nothing up")
+
     def no_room(self) -> None:
         self.no_rooms += 1
 

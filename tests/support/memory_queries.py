@@ -24,7 +24,10 @@ from agenteval_collector.api.documents import (
 from agenteval_collector.api.problem_documents import ProblemDocument
 from agenteval_collector.api.quality_documents import AgreementDocument, DrawDocument, QualityDocument
 from agenteval_collector.api.queries import Queries
+from agenteval_collector.api.spans import SpanQueries
+from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.cursors import Page
+from agenteval_collector.model.deletion import Doomed, Receipt
 from agenteval_collector.model.quality import Rated
 from agenteval_collector.model.reports import Label, Rejudging, RunReport
 from agenteval_collector.model.running import StartsReport
@@ -44,7 +47,7 @@ class MemoryQueries(Queries):
     """Holds documents as they are; the newest session is the one seen last."""
 
     def __init__(self) -> None:
-        self.traces: dict[str, TraceDocument] = {}
+        self.all_traces: dict[str, TraceDocument] = {}
         self.all_sessions: dict[str, SessionDocument] = {}
         self.asked: dict[str, list[ExchangeDocument]] = {}
         self.asked_of_sessions: dict[str, list[ExchangeDocument]] = {}
@@ -53,18 +56,24 @@ class MemoryQueries(Queries):
         self.hit_rates: dict[str, HitRateDocument] = {}
         self.wanted: list[SessionFilter] = []
         self.recurring: list[ProblemDocument] = []
+        self.assembled: dict[str, AssembledTrace] = {}
+        """Traces whose spans are kept."""
+        self.spans = SpanQueries(self.assembled.get)
         self.judged: list[str] = []
         """Traces whose task_completion was judged; they are drawn in this order."""
 
     def add(self, session: SessionDocument, *traces: TraceDocument) -> None:
         self.all_sessions[session["session_id"]] = session
-        self.traces.update((trace["trace_id"], trace) for trace in traces)
+        self.all_traces.update((trace["trace_id"], trace) for trace in traces)
 
     def trace(self, trace_id: str) -> TraceDocument | None:
-        return self.traces.get(trace_id)
+        return self.all_traces.get(trace_id)
+
+    def traces(self, trace_ids: Sequence[str]) -> dict[str, TraceDocument]:
+        return {each: self.all_traces[each] for each in trace_ids if each in self.all_traces}
 
     def judgements(self, trace_id: str) -> list[ExchangeDocument] | None:
-        return self.asked.get(trace_id, []) if trace_id in self.traces else None
+        return self.asked.get(trace_id, []) if trace_id in self.all_traces else None
 
     def session_judgements(self, session_id: str) -> list[ExchangeDocument] | None:
         return self.asked_of_sessions.get(session_id, []) if session_id in self.all_sessions else None
@@ -164,16 +173,28 @@ def _is_wanted(session: SessionDocument, wanted: SessionFilter) -> bool:
 KNOWN_PROBLEM = "0123456789abcdef"
 
 
+RECEIPT = Receipt(
+    deletion_id="d" * 32,
+    asked_by="ann",
+    asked_at=1_700_000_000_000_000_000,
+    done_at=1_700_000_001_000_000_000,
+    removed={"traces": 2, "spans": 12, "bytes": 4096},
+)
+"""Of every deletion."""
+
+
 class MemoryReports:
     """Keeps what was reported."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, problem_id: str = KNOWN_PROBLEM) -> None:
+        self._problem_id = problem_id
         self.runs: list[RunReport] = []
         self.ended: list[str] = []
         self.labels: list[Label] = []
         self.marked: list[tuple[str, int | str | None, str | None]] = []
         self.again: list[tuple[tuple[str, ...], tuple[str, ...], int]] = []
         self.started: list[StartsReport] = []
+        self.doomed: list[tuple[Doomed, str | None]] = []
 
     def report_run(self, report: RunReport) -> None:
         self.runs.append(report)
@@ -190,11 +211,23 @@ class MemoryReports:
 
     def resolve_problem(self, problem_id: str, by: str | None) -> bool:
         self.marked.append((problem_id, "resolved", by))
-        return problem_id == KNOWN_PROBLEM
+        return problem_id == self._problem_id
 
     def mute_problem(self, problem_id: str, until: int | None, by: str | None) -> bool:
         self.marked.append((problem_id, until, by))
-        return problem_id == KNOWN_PROBLEM
+        return problem_id == self._problem_id
+
+    def check_judge(self) -> str | None:
+        return None
+
+    def delete(self, doomed: Doomed, by: str | None) -> Receipt:
+        self.doomed.append((doomed, by))
+        return RECEIPT
+
+    def receipt(self, deletion_id: str) -> Receipt:
+        if deletion_id != RECEIPT.deletion_id:
+            raise NotFound(f"deletion {deletion_id} is not known to this collector")
+        return RECEIPT
 
     def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
         self.again.append((tuple(trace_ids), tuple(session_ids), failed_since))
@@ -290,6 +323,7 @@ def trace(trace_id: str, session_id: str | None, *turns: TurnDocument, began: fl
         "tools_called": [call for turn in turns for call in turn["tools_called"]],
         "available_tools": [{"name": "get_weather"}, {"name": "search_flights"}, {"name": "book_flight"}],
         "model_calls": sum(1 + len(turn["tools_called"]) for turn in turns),
+        "effort": {"steps": 3, "tokens": 2140, "seconds": 2.37, "usd": 0.0213},
         "outcomes": [],
         "labels": [],
         "findings": [],
@@ -406,6 +440,7 @@ def session(
         "agent": "travel_agent",
         "services": ["travel"],
         "versions": [],
+        "effort": {"steps": 9, "tokens": 6420, "seconds": 7.1, "usd": 0.0639},
         "blind": False,
         "status": "active",
         "started_at": min(trace["started_at"] or "" for trace in traces),

@@ -1,11 +1,12 @@
-"""Makes docs/demo.svg and docs/page.png from what a real collector says of the sample agents.
+"""Makes docs/demo.svg, docs/page.png and docs/pictures from what a real collector says of the sample agents.
 
     python -m tests.support.pictures
 
-The picture of the page takes a Chromium; without one it stays as it is.
+The pictures of the page take a Chromium; without one they stay as they are.
 """
 
 import base64
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,26 +18,52 @@ from rich.console import Console
 
 from tests.support.browser import chromium, open_tab
 from tests.support.eventually import eventually
+from tests.support.figure_pictures import take_figure_pictures
 from tests.support.running_collector import RunningCollector
 
 DOCS = Path(__file__).parents[2] / "docs"
 COLUMNS = 110
 PAGE_WIDTH = 1280
+FAILING = "demo-failing-tools"
 
 
 def main() -> None:
     """Let the sample agents talk to a collector, and picture the result."""
     with TemporaryDirectory() as folder, RunningCollector(Path(folder)) as collector:
         made = sum(play(script, f"http://{collector.addresses['grpc']}", lambda _seconds: None) for script in SCRIPTS)
-        queries = collector.service.queries
+        queries = collector.service.pipeline.queries
         eventually(lambda: len(sample_traces(queries)) == made)
         console = Console(file=StringIO(), record=True, width=COLUMNS, force_terminal=True)
         console.print("$ agenteval demo\n", demo_view(queries, COLUMNS))
         (DOCS / "demo.svg").write_text(console.export_svg(title="agenteval demo") + "\n")
         if (binary := chromium()) is None:
-            print("docs/page.png stays as it is: there is no Chromium on this machine")
+            print("docs/page.png and docs/pictures stay as they are: there is no Chromium on this machine")
             return
-        (DOCS / "page.png").write_bytes(_picture(binary, f"http://{collector.addresses['web']}/", Path(folder)))
+        take_figure_pictures(binary, Path(folder), DOCS / "pictures")
+        url = f"http://{collector.addresses['web']}"
+        (DOCS / "page.png").write_bytes(_picture(binary, f"{url}/", Path(folder)))
+        failing = queries.session(FAILING)
+        assert failing is not None
+        trace_id = failing["trace_ids"][0]
+        views = {
+            "sessions": f"{url}/sessions?order=attention",
+            "session": f"{url}/sessions/demo-stuck",
+            "trace": f"{url}/traces/{trace_id}",
+        }
+        _views(binary, views, Path(folder))
+
+
+def _views(binary: str, views: Mapping[str, str], folder: Path) -> None:
+    """Picture each view on a desktop and, in the dark, on a phone."""
+    with open_tab(binary, folder / "profile-of-views") as tab:
+        for name, url in views.items():
+            for suffix, width, height, scheme in (("", PAGE_WIDTH, 900, "light"), ("-phone", 390, 844, "dark")):
+                tab.resize(width)
+                tab.prefer(scheme)
+                tab.open(url)
+                clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+                shot = tab.send("Page.captureScreenshot", format="webp", quality=70, clip=clip)
+                (DOCS / "pictures" / f"{name}{suffix}.webp").write_bytes(base64.b64decode(shot["data"]))
 
 
 def _picture(binary: str, url: str, folder: Path) -> bytes:

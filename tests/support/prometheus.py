@@ -1,13 +1,14 @@
-"""A real Prometheus with the shipped configuration, sped up so that a test can wait for an alert."""
+"""A real Prometheus with the shipped configuration and rules, sped up so that a test can wait for an alert."""
 
 import json
 import shutil
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from typing import Any
 import yaml
 
 from tests.support.eventually import eventually
+from tests.support.scaled import scaled, scaled_rules, shorter
 
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "prometheus"
-_INTERVAL = "500ms"
+FACTOR = 20
+"""An hour takes three minutes."""
 
 
 class Prometheus:
@@ -27,78 +30,107 @@ class Prometheus:
         self._url = url
 
     def ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self._url}/-/ready", timeout=5) as response:
-                return bool(response.status == 200)
-        except urllib.error.URLError:
-            return False
+        return answers(f"{self._url}/-/ready")
 
     def alerts(self) -> list[dict[str, Any]]:
         """Alerts that are pending or firing."""
         return list(self._get("alerts")["alerts"])
+
+    def exemplars(self, expression: str) -> list[dict[str, Any]]:
+        """The exemplars of the series that `expression` selects, in the last hour."""
+        now = time.time()
+        asked = {"query": expression, "start": now - 3600, "end": now + 60}
+        found = self._get("query_exemplars?" + urllib.parse.urlencode(asked))
+        return [exemplar for series in found for exemplar in series["exemplars"]]
+
+    def label_values(self, label: str, series: str) -> list[str]:
+        """The values that `label` has in the series that the selector `series` matches."""
+        return list(self._get(f"label/{label}/values?" + urllib.parse.urlencode({"match[]": series})))
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The instant vector of `expression`."""
         return list(self._get("query?" + urllib.parse.urlencode({"query": expression}))["result"])
 
     def _get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self._url}/api/v1/{path}", timeout=5) as response:
+        with urllib.request.urlopen(f"{self._url}/api/v1/{path}", timeout=60) as response:
             return json.load(response)["data"]
 
 
 @contextmanager
-def start(metrics_url: str, directory: Path) -> Iterator[Prometheus]:
-    """Run Debian's prometheus in `directory` on the shipped files, scraping `metrics_url`.
+def start(
+    metrics_url: str | Sequence[str],
+    directory: Path,
+    *,
+    factor: float = FACTOR,
+    alertmanager: str | None = None,
+    history: str = "",
+) -> Iterator[Prometheus]:
+    """Run Debian's prometheus in `directory` on the shipped files, scraping each `metrics_url`.
 
-    The rules are the shipped ones in everything but `for` and the intervals.
+    The files are the shipped ones but for the targets, and all durations, which are divided by `factor`. Alerts go to
+    the address of an `alertmanager`. `history` are samples from before its start, in OpenMetrics.
     """
     executable = shutil.which("prometheus")
     if executable is None:
         raise FileNotFoundError("prometheus is not installed")
-    target = urllib.parse.urlsplit(metrics_url)
-    configuration = yaml.safe_load((CONFIGURATION / "prometheus.yml").read_text())
-    configuration["global"] = {"scrape_interval": _INTERVAL, "evaluation_interval": _INTERVAL}
+    targets = [urllib.parse.urlsplit(each) for each in ([metrics_url] if isinstance(metrics_url, str) else metrics_url)]
+    configuration = scaled(yaml.safe_load((CONFIGURATION / "prometheus.yml").read_text()), factor)
     [job] = configuration["scrape_configs"]
-    job["scrape_timeout"] = _INTERVAL
-    job["metrics_path"] = target.path
-    job["static_configs"] = [{"targets": [target.netloc]}]
+    job["scrape_interval"] = job["scrape_timeout"] = shorter("15s", min(factor, 7.5))
+    job["metrics_path"] = targets[0].path
+    job["static_configs"] = [{"targets": [target.netloc for target in targets]}]
+    told = [alertmanager] if alertmanager else []
+    configuration["alerting"]["alertmanagers"] = [{"static_configs": [{"targets": told}]}]
     for name in configuration["rule_files"]:
-        (directory / name).write_text(yaml.safe_dump(hurried(yaml.safe_load((CONFIGURATION / name).read_text()))))
+        rules = scaled_rules(yaml.safe_load((CONFIGURATION / name).read_text()), factor)
+        (directory / name).write_text(yaml.safe_dump(rules))
     (directory / "prometheus.yml").write_text(yaml.safe_dump(configuration))
+    if history:
+        _write_history(directory, history)
+    address = f"127.0.0.1:{free_port()}"
+    arguments = [
+        f"--config.file={directory / 'prometheus.yml'}",
+        f"--storage.tsdb.path={directory / 'data'}",
+        f"--web.listen-address={address}",
+        "--enable-feature=exemplar-storage",
+    ]
+    with running(executable, arguments, directory / "prometheus.log"):
+        prometheus = Prometheus(f"http://{address}")
+        eventually(prometheus.ready, within=30)
+        yield prometheus
 
-    address = f"127.0.0.1:{_free_port()}"
-    with (directory / "prometheus.log").open("wb") as log:
-        process = subprocess.Popen(
-            [
-                executable,
-                f"--config.file={directory / 'prometheus.yml'}",
-                f"--storage.tsdb.path={directory / 'data'}",
-                f"--web.listen-address={address}",
-            ],
-            stdout=log,
-            stderr=log,
-        )
+
+def _write_history(directory: Path, history: str) -> None:
+    """Write samples into the storage, as if they had been scraped."""
+    path = directory / "history.om"
+    path.write_text(f"{history}# EOF\n")
+    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(path), str(directory / "data")]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+
+@contextmanager
+def running(executable: str, arguments: Sequence[str], log: Path) -> Iterator[None]:
+    """Run a server that writes to `log`, and end it with SIGTERM."""
+    with log.open("wb") as output:
+        process = subprocess.Popen([executable, *arguments], stdout=output, stderr=output)
         try:
-            prometheus = Prometheus(f"http://{address}")
-            eventually(prometheus.ready, within=30)
-            yield prometheus
+            yield
         finally:
             process.terminate()
             process.wait(20)
 
 
-def hurried(rules: dict[str, Any]) -> dict[str, Any]:
-    """The same rules, whose alerts wait a second."""
-    return {
-        **rules,
-        "groups": [
-            {**group, "rules": [{**rule, "for": "1s"} if "alert" in rule else rule for rule in group["rules"]]}
-            for group in rules["groups"]
-        ],
-    }
+def answers(url: str) -> bool:
+    """Return whether a server is ready there."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, ConnectionError):
+        return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a TCP port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

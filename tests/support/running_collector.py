@@ -1,8 +1,5 @@
 """A real collector in this process, on free ports, with a data folder of its own."""
 
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
+from tests.support.asking import answered
 from tests.support.eventually import eventually
 
 ANY_PORT = {"grpc_address": "127.0.0.1:0", "http_address": "127.0.0.1:0", "web_address": "127.0.0.1:0"}
@@ -60,28 +58,24 @@ class RunningCollector:
         return LogsServiceStub(self.channel).Export(request, timeout=20)
 
     def get(self, path: str) -> Any:
-        """What the web port answers: decoded JSON for the API, else text; None for 404. Of /metrics the second scrape,
-        as the first shows each new counter as 0."""
-        if path == "/metrics":
-            urllib.request.urlopen(f"http://{self.addresses['web']}{path}", timeout=10).close()
-        try:
-            with urllib.request.urlopen(f"http://{self.addresses['web']}{path}", timeout=10) as answer:
-                body = answer.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                if error.code == 404:
-                    return None
-                raise
-        return json.loads(body) if path.startswith("/api/") else body.decode()
+        """What the web port answers: decoded JSON for the API, else text; None for 404."""
+        return answered(self.addresses["web"], path)
 
-    def scored(self, trace_id: str, *, within: float = 20.0, revision: int = 1) -> Any:
-        """The document of a trace once it is complete at `revision` or later."""
+    def scored(self, trace_id: str, *, within: float = 30.0, revision: int = 1) -> Any:
+        """The document of a trace once it is complete at `revision` or later, and everybody was told of that."""
 
         def look() -> Any:
             document = self.get(f"/api/v1/traces/{trace_id}")
             return document if document and document["complete"] and document["revision"] >= revision else None
 
-        return eventually(look, within=within, every=0.02)
+        document = eventually(look, within=within, every=0.02)
+        self.catch_up()
+        return document
+
+    def catch_up(self) -> None:
+        """Return once everybody was told of what is in the store: a commit is counted and watched after it is seen."""
+        # The evaluation takes items in turn; this one asks for nothing, and is done when those before it are.
+        self.service.pipeline._inbox.judge_again([]).result(timeout=30)
 
     def stop(self) -> None:
         self.channel.close()

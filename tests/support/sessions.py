@@ -9,6 +9,16 @@ def level(agent: str | None, service: str | None, evaluator: str | None, active:
     return SessionLevel(agent=agent, service=service, evaluator=evaluator, active=active, low=low)
 
 
+class Past:
+    """The same past sessions of every agent."""
+
+    def __init__(self, sessions: int = 0, low: int = 0) -> None:
+        self.sessions, self.low = sessions, low
+
+    def count(self, agent: str | None, service: str | None, evaluator: str) -> tuple[int, int]:
+        return self.sessions, self.low
+
+
 class Sessions:
     """Source of the levels that it was given last."""
 

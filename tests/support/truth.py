@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.model import ToolCall, Trace, Turn
-from tests.support.recordings import DATA, recorded_logs, recorded_spans
+from tests.support.recordings import DATA, recorded_logs, recorded_spans, recorded_traces
 
 FOLDERS = (DATA / "corpus", DATA / "recorded")
 FRAMEWORK_TOOLS = frozenset({"final_answer"})
@@ -68,12 +68,13 @@ class Recording:
     """The letters of all that was recorded, by trace."""
 
     @classmethod
+    @cache
     def read(cls, path: Path) -> "Recording":
         """The recording whose truth stands at `path`."""
         expected = json.loads(path.read_text())
         spans = recorded_spans(path.with_name(expected["files"]["traces"]))
         logs = recorded_logs(path.with_name(expected["files"]["logs"] or "none"))
-        traces = {key: read_trace(key, spans[key], logs.get(key, ())) for key in spans}
+        traces = recorded_traces(path.with_name(expected["files"]["traces"]))
         return cls(expected, traces, {key: _said(spans[key], logs.get(key, ())) for key in spans})
 
     @property
@@ -111,13 +112,9 @@ class Recording:
         return Fact("tools offered", names, [] if not are_defined and is_part else found, are_defined)
 
 
-def recordings(*folders: Path) -> list[Path]:
+def truths(*folders: Path) -> list[Path]:
     """The truths of the recordings in folders, or of all that are bundled."""
     return [path for folder in folders or FOLDERS for path in sorted(folder.glob("*.expected.json"))]
-
-
-def name_of(path: Path) -> str:
-    return path.name.removesuffix(".expected.json")
 
 
 def _about_trace(expected: Mapping[str, Any], trace: Trace, said: str) -> Iterator[Fact]:

@@ -10,22 +10,16 @@ from opentelemetry.trace import set_span_in_context
 
 from otel_agenteval.conventions.agents import agent_of, is_run
 from otel_agenteval.conventions.facts import Role
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.readings import read_span
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.detectors import Mode, Repetition, RuleBook, Rules
 from otel_agenteval.loops.attribution import OpenSpan, agent_named, owner_of
 from otel_agenteval.model import AgentRun, ModelCall, ToolCall
 from tests.support.agent_spans import call
-from tests.support.recordings import DATA, recorded_logs, recorded_spans
+from tests.support.recordings import name_of, recorded_spans, recorded_traces, recordings
 from tests.support.watched import Watched
 
-RECORDINGS = [
-    path
-    for folder in ("corpus", "recorded")
-    for path in sorted((DATA / folder).glob("*.otlp.pb"))
-    if ".logs." not in path.name
-]
+RECORDINGS = recordings("corpus", "recorded")
 # Recorded in JavaScript, where a run seems to end a little before what it did.
 COARSE_CLOCK = "vercel-ai--"
 OFF = Rules(identical_call=Repetition(mode=Mode.OFF))
@@ -165,16 +159,14 @@ def _around(by_id: dict[str | None, SpanRecord], span_id: str | None) -> list[st
     return around
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
 def test_steps_are_of_the_same_agents_and_runs_as_where_whole_traces_are_read(path: Path) -> None:
-    logs = recorded_logs(path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb")))
     steps = 0
     for trace_id, spans in recorded_spans(path).items():
         found = beside_the_agent(spans)
         ended = {span.span_id: span.ended_at for span in spans}
         outlived = {span.span_id for span in spans if span.ended_at > ended.get(span.parent_id, span.ended_at)}
-        trace = read_trace(trace_id, spans, logs.get(trace_id, ()))
-        for turn in trace.turns:
+        for turn in recorded_traces(path)[trace_id].turns:
             of_turn: list[ToolCall | ModelCall] = [*turn.tool_calls, *turn.model_calls]
             for step in of_turn:
                 if step.span_id is not None and not (path.name.startswith(COARSE_CLOCK) and step.span_id in outlived):

@@ -1,14 +1,15 @@
 """A trace of which a span is open that has not arrived: its process has reported its start."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from agenteval_collector.assembly import Assembler, Senders, Unconnected, Waits
 from agenteval_collector.model.assembled import AssembledTrace, Death
 from agenteval_collector.model.telemetry import Arrival, LoggedRequest
+from agenteval_collector.model.weights import ARRIVAL_BYTES, DECODED
 from agenteval_collector.runtime.clock import ManualClock
 
 from tests.support.assembling import Counting, spans_of
-from tests.support.otlp import logged, span, span_id, trace_id, traces
+from tests.support.otlp import logged, marked, span, span_id, trace_id, traces
 
 WAITS = Waits(settle=0.25, settle_logs=5.0, silence=60.0, max_age=600.0)
 SETTLE, MAX_AGE = WAITS.settle, WAITS.max_age
@@ -24,6 +25,7 @@ class Open(Unconnected):
         self.known: dict[str, tuple[int, frozenset[int]]] = {}
         self.log: dict[int, LoggedRequest] = {}
         self.arrived: list[tuple[Sequence[Arrival], int]] = []
+        self.ended: list[bytes] = []
         self.assembler = Assembler(
             self.clock,
             Counting(),
@@ -44,6 +46,9 @@ class Open(Unconnected):
 
     def take_arrivals(self, arrivals: Sequence[Arrival], size: int) -> None:
         self.arrived.append((arrivals, size))
+
+    def take_ended(self, arrivals: Iterable[Arrival]) -> None:
+        self.ended += [each.span.span_id for each in arrivals]
 
     def goes_on(self, trace_id: str) -> bool:
         return trace_id in self.going_on
@@ -87,9 +92,17 @@ def test_every_span_arrives_once_with_the_size_of_its_requests() -> None:
     bench.assembler.take([first])
     bench.assembler.take([again])
     assert [([each.span.span_id for each in arrivals], size) for arrivals, size in bench.arrived] == [
-        ([span_id(1), span_id(2)], len(first.body)),
-        ([span_id(3)], len(again.body)),
+        ([span_id(1), span_id(2)], DECODED * len(first.body) + 2 * ARRIVAL_BYTES),
+        ([span_id(3)], DECODED * len(again.body) + ARRIVAL_BYTES),
     ]
+
+
+def test_spans_of_a_trace_that_is_complete_at_once_are_not_looked_at_live() -> None:
+    bench = Open()
+    [whole] = bench.assembler.take([logged(1, traces(span(1, 1), marked(span(2, 2), 1, "p-1")))])
+    assert whole.trace_id == trace_id(2).hex()
+    assert [[each.span.trace_id for each in arrivals] for arrivals, _ in bench.arrived] == [[trace_id(1)]]
+    assert bench.ended == [span_id(1), span_id(2)]
 
 
 def test_a_trace_whose_agent_died_is_complete_at_once() -> None:

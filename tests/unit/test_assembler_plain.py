@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from agenteval_collector.assembly import SenderRules
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
+from agenteval_collector.model.weights import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.assembling import SETTLE, SETTLE_LOGS, SILENCE, Bench, spans_of
+from tests.support.inputs import inputs
 from tests.support.otlp import log, logs, marked, span, trace_id, traces
 
 LOCAL, REMOTE = 0x101, 0x301
@@ -347,7 +349,7 @@ def test_what_is_sent_again_for_a_trace_in_memory_opens_nothing() -> None:
 
 
 def test_traces_are_kept_in_memory_up_to_a_bound_the_last_ones() -> None:
-    size = agent(1).ByteSize()
+    size = TRACE_BYTES + OFFSET_BYTES + SPAN_BYTES + agent(1).ByteSize()
     bench = Bench(max_recent_bytes=2 * size)
     for trace in (1, 2, 3):
         bench.send(traces(agent(trace)))
@@ -369,7 +371,7 @@ def test_a_replay_waits_by_the_times_of_receipt_and_not_by_the_clock() -> None:
     ]  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=inputs(1.5))
 @given(
     parents=st.lists(st.integers(0, 6), min_size=1, max_size=12),
     size=st.integers(1, 4),

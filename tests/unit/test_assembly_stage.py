@@ -5,13 +5,15 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 from agenteval_collector.assembly import AssemblyStage, Progress, Unconnected
-from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.assembly.stage import TRIMMED
+from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
 from agenteval_collector.model.senders import Habit
 from agenteval_collector.model.telemetry import LoggedRequest
-from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.model.weights import OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 from tests.support.assembling import Bench
+from tests.support.eventually import eventually
 from tests.support.otlp import START, logged, marked, span, trace_id, traces
 
 
@@ -27,8 +29,10 @@ class Kept:
     def last_offset(self) -> int:
         return max((request.offset for request in self._requests), default=0)
 
-    def trim(self, below: int, older_than: int) -> int:
-        return 0
+    def trim(self, below: int, older_than: int, batch: int) -> int:
+        gone = [each for each in self._requests if each.offset < below and each.received_at < older_than][:batch]
+        self._requests = [each for each in self._requests if each not in gone]
+        return len(gone)
 
 
 class Busy:
@@ -49,8 +53,8 @@ class Busy:
 class Progressing:
     """A store that keeps how far the assembly has come; it refuses what was learned of senders `refusals` times."""
 
-    def __init__(self, refusals: int = 0) -> None:
-        self.refused, self._refusals = threading.Event(), refusals
+    def __init__(self, refusals: int = 0, checkpoint: int = 1) -> None:
+        self.refused, self._refusals, self._checkpoint = threading.Event(), refusals, checkpoint
         self.saved: list[list[str]] = []
 
     @property
@@ -58,7 +62,7 @@ class Progressing:
         return self
 
     def checkpoint(self) -> int:
-        return 1
+        return self._checkpoint
 
     def save_checkpoint(self, offset: int) -> None: ...
 
@@ -70,11 +74,26 @@ class Progressing:
         self.saved.append(list(histories.values()))
 
 
-def stage(evaluation: Busy, log: Kept, store: Progressing | None = None) -> AssemblyStage:
-    bench, alone = Bench(), Unconnected()
+class Memory:
+    """The memory of a process, of which so many bytes have to be released."""
+
+    def __init__(self, excess: int = 0) -> None:
+        self.excess = excess
+
+
+def stage(
+    evaluation: Busy,
+    log: Kept,
+    store: Progressing | None = None,
+    bench: Bench | None = None,
+    memory: Memory | None = None,
+) -> AssemblyStage:
+    bench, alone = bench or Bench(), Unconnected()
     return AssemblyStage(
-        bench.assembler, log=log, evaluation=evaluation, progress=Progress(alone), store=store or Progressing(),
-        open_spans=alone, clock=ManualClock(), telemetry=bench.telemetry, max_pending_bytes=1, retention=60.0,
+        bench.assembler, tenant="default", log=log, evaluation=evaluation, progress=Progress(alone),
+        store=store or Progressing(), open_spans=alone, clock=bench.clock, telemetry=bench.telemetry,
+        memory=memory or Memory(),
+        max_pending_bytes=1, retention=0.0,
     )  # fmt: skip
 
 
@@ -122,3 +141,59 @@ def test_what_is_learned_is_saved_at_the_stop_also_when_the_store_has_refused_it
     assert store.refused.wait(10)
     assembly.shutdown()
     assert store.saved == [["-"]]
+
+
+def test_it_is_behind_while_a_complete_trace_or_a_request_waits_for_over_a_minute() -> None:
+    evaluation, bench = Busy(), Bench()
+    assembly = stage(evaluation, Kept(), bench=bench)
+    assembly.take_request(complete(1)._replace(received_at=bench.clock.now()))
+    assembly.start()
+    assert evaluation.asked.wait(10)
+    bench.clock.advance(59)
+    assert [assembly.health] == [None]
+    bench.clock.advance(2)
+    assert [assembly.health] == ["scoring is 61 s behind"]
+    assembly.take_request(complete(2)._replace(received_at=bench.clock.now() - 80_000_000_000))
+    assert [assembly.health] == ["scoring is 80 s behind"]
+    evaluation.room.set()
+    assembly.shutdown()
+    assert len(evaluation.taken) == 2
+
+
+def test_a_trace_that_goes_on_is_not_behind() -> None:
+    evaluation, bench = Busy(), Bench()
+    assembly = stage(evaluation, Kept(), bench=bench)
+    assembly.take_request(logged(1, traces(span(1, 1, parent=7))))
+    assembly.start()
+    eventually(lambda: bench.assembler.open_traces == 1 and assembly.waiting == 0)
+    bench.clock.advance(100)
+    assert assembly.health is None
+    evaluation.room.set()
+    assembly.shutdown()
+
+
+def test_the_log_is_trimmed_of_any_number_of_requests_at_once() -> None:
+    kept = Kept(logged(number, traces(span(number, 1)), received_at=START - 1) for number in range(5 * TRIMMED + 7))
+    assembly = stage(Busy(), kept, Progressing(checkpoint=5 * TRIMMED + 7))
+    assembly.start()
+    eventually(lambda: not kept.read(0))
+    assembly.shutdown()
+
+
+def test_when_memory_runs_out_the_oldest_traces_are_scored_as_they_stand_and_no_more_than_need_be() -> None:
+    evaluation, bench = Busy(), Bench()
+    evaluation.room.set()
+    one = TRACE_BYTES + OFFSET_BYTES + SPAN_BYTES + span(1, 1, parent=7).ByteSize()
+    memory = Memory()
+    assembly = stage(evaluation, Kept(), bench=bench, memory=memory)
+    for number in range(1, 6):
+        assembly.take_request(logged(number, traces(span(number, 1, parent=7))))
+    assembly.start()
+    eventually(lambda: bench.assembler.open_traces == 5)
+    memory.excess = 2 * one
+    eventually(lambda: len(evaluation.taken) == 2)
+    assembly.shutdown()
+    assert [each.trace_id for each in evaluation.taken] == [trace_id(1).hex(), trace_id(2).hex()]
+    assert all(each.closing is not None and each.closing.by is ClosedBy.MEMORY for each in evaluation.taken)
+    assert bench.assembler.open_traces == 3
+    assert bench.telemetry.counts["traces.released_early"] == 2

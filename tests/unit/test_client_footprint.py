@@ -30,7 +30,7 @@ def test_import_is_no_slower_than_the_stock_exporters() -> None:
     timed = "import time; t = time.process_time(); {}; print(time.process_time() - t)"
 
     def best(code: str) -> float:
-        return min(float(python(timed.format(code))) for _ in range(5))
+        return min(float(python(timed.format(code))) for _ in range(3))
 
     assert best("import otel_agenteval") < 1.5 * best(stock)
 

@@ -78,3 +78,18 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
 def test_secrets_are_not_printed() -> None:
     settings = load(environ={"AGENTEVAL_SERVER__KEYS": "[hunter2]", "AGENTEVAL_EXPORT__HEADERS": "{api-key: hunter2}"})
     assert "hunter2" not in repr(settings) + settings.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://h.example/v1", "https://h.example/v1"),
+        ("https://ann:pa@ss@h.example/v1", "https://**********@h.example/v1"),
+        ("https://h.example/v1?sig=secret", "https://h.example/v1?**********"),
+    ],
+)
+def test_urls_are_printed_without_their_secrets(url: str, shown: str) -> None:
+    settings = load(environ={}, flags={"judge": {"base_url": url}, "export": {"endpoint": url}})
+    printed = settings.model_dump(mode="json")
+    assert (settings.judge.base_url, settings.export.endpoint) == (url, url)
+    assert (printed["judge"]["base_url"], printed["export"]["endpoint"]) == (shown, shown)

@@ -31,6 +31,20 @@ def test_a_crew_was_asked_what_its_first_task_describes(tasks: Any, expected: st
     assert [turn.input for turn in crew(tasks).turns] == [expected]
 
 
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        pytest.param(
+            {"raw": "Sunny.", "tasks_output": [{"description": "Find a train."}]}, "Find a train.", id="ended"
+        ),
+        pytest.param(None, None, id="without a result"),
+    ],
+)
+def test_a_crew_that_works_again_was_not_asked_what_its_last_run_was(output: Any, expected: str | None) -> None:
+    again = crew(crew_inputs='{"thing": "train"}', output__value=json.dumps(output))
+    assert again.input == expected
+
+
 def test_a_crew_answers_with_its_raw_result_in_either_vocabulary() -> None:
     recorded = {"openinference__span__kind": "CHAIN", "output__value": json.dumps({"raw": "Done.", "tasks_output": []})}
     assert crew(**recorded).output == "Done."

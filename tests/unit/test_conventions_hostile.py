@@ -18,7 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import EventRecord, LogRecord, SpanRecord, attributes, log_record, span_record
 from otel_agenteval.model import Trace
-from tests.support.recordings import DATA, recorded_logs, recorded_spans
+from tests.support.recordings import logs_of, name_of, recorded_logs, recorded_spans, recorded_traces, recordings
 from tests.support.vocabulary import attribute_names, words
 
 MESSAGES = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.definitions", "input.value")
@@ -130,24 +130,18 @@ def test_a_trace_of_nothing_is_empty() -> None:
     assert read_trace("t", []) == Trace(trace_id="t")
 
 
-RECORDINGS = [
-    path
-    for folder in ("corpus", "recorded")
-    for path in sorted((DATA / folder).glob("*.otlp.pb"))
-    if ".logs." not in path.name
-]
+RECORDINGS = recordings("corpus", "recorded")
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.split(".otlp")[0])
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
 def test_a_recording_reads_the_same_in_any_order_and_with_retries(path: Path) -> None:
     order = random.Random(path.name)
-    logs = recorded_logs(path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb")))
+    logs = recorded_logs(logs_of(path))
     for trace_id, records in recorded_spans(path).items():
         beside = logs.get(trace_id, [])
-        expected = read_trace(trace_id, records, beside)
-        for _ in range(3):
-            again = order.sample(records * 2, len(records) * 2)
-            assert read_trace(trace_id, again, order.sample(beside * 2, len(beside) * 2)) == expected
+        again = order.sample(records * 2, len(records) * 2)
+        read = read_trace(trace_id, again, order.sample(beside * 2, len(beside) * 2))
+        assert read == recorded_traces(path)[trace_id]
 
 
 HOSTILE = {

@@ -92,6 +92,14 @@ def test_a_model_span_without_indexed_messages_is_read_from_its_values() -> None
     assert (trace.input, trace.output, trace.turns[0].reasoning) == ("Hi", "Hello", ("Hm.",))
 
 
+def test_llama_index_names_its_agent_where_it_sets_it_up() -> None:
+    said = "AgentSetup(input=[TextBlock(text=\"current_agent_name='liar')\")], current_agent_name='weather')"
+    setup = span("s", "CHAIN", "r", 1, output__value=said)
+    setup.name = "BaseWorkflowAgent.setup_agent"
+    model = span("m", "LLM", "r", 2, **{"llm.input_messages.0.message.role": "user"})
+    assert read(span("r", "CHAIN"), setup, model).agents == ("weather",)
+
+
 def test_reasoning_beside_the_answer_is_not_part_of_it() -> None:
     prefix = "llm.output_messages.0.message"
     parts: dict[str, Any] = {
@@ -100,6 +108,31 @@ def test_reasoning_beside_the_answer_is_not_part_of_it() -> None:
     raw = json.dumps({"role": "assistant", "content": "Hello"})
     trace = read(span("m", "LLM", output__value=raw, **dict[str, Any]({f"{prefix}.role": "assistant"}), **parts))
     assert (trace.output, trace.turns[0].reasoning) == ("Hello", ("Hm.",))
+
+
+@pytest.mark.parametrize(
+    ("raw", "error"),
+    [
+        pytest.param([{"type": "tool_result", "tool_use_id": "c1", "is_error": True}], "no", id="an error"),
+        pytest.param([{"type": "tool_result", "tool_use_id": "c1", "is_error": False}], None, id="no error"),
+        pytest.param([{"type": "tool_result", "tool_use_id": "c2", "is_error": True}], None, id="of another call"),
+        pytest.param('{"is_error": true}', None, id="words of somebody's"),
+    ],
+)
+def test_a_result_is_an_error_where_anthropic_s_api_was_told_so(raw: Any, error: str | None) -> None:
+    asked = {"role": "user", "content": "Hi"}
+    calling = {"role": "assistant", "tool_calls": [{"tool_call": {"id": "c1", "function": {"name": "f"}}}]}
+    told = {"role": "tool", "tool_call_id": "c1", "content": "no"}
+    request = json.dumps({"messages": [{"role": "user", "content": raw}]})
+    trace = read(
+        span("a", "AGENT"),
+        span("m", "LLM", "a", 1, **flatten([{"message": calling}], "llm.output_messages")),
+        span("n", "LLM", "a", 9, input__value=request, **flatten(
+            [{"message": each} for each in (asked, calling, told)], "llm.input_messages"
+        )),
+    )  # fmt: skip
+    [call] = trace.tool_calls
+    assert (call.name, call.result, call.error) == ("f", "no", error)
 
 
 @pytest.mark.parametrize(

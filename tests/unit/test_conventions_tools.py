@@ -174,6 +174,14 @@ def test_a_transfer_to_what_is_no_agent_is_a_tool_of_the_users() -> None:
         pytest.param(tool("t", "f", status=2, attributes={"error.type": "timeout"}), "timeout", id="the error's type"),
         pytest.param(tool("t", "f", status=2), "error", id="nothing but the status"),
         pytest.param(tool("t", "f", result='{"status": "error", "error_message": "no"}'), "no", id="an error returned"),
+        pytest.param(
+            tool("t", "get_it", result='{"status": "error", "error_message": "no"}'), "no", id="nothing was read"
+        ),
+        pytest.param(
+            tool("t", "get_it", result='{"id": 7, "status": "error", "error_message": "no"}'),
+            None,
+            id="a state was read",
+        ),
         pytest.param(tool("t", "f", result="sunny"), None, id="no error"),
     ],
 )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.model import Trace
 from tests.support.conversations import Bench
+from tests.support.inputs import inputs
 from tests.support.spans import answer, asks, chat, told, user
 
 
@@ -89,7 +90,7 @@ def _said(who: int, history: list[Any], received: dict[str, Any], at: int, numbe
     return Said(who, sent, received, read_trace(f"t{number}", [chat("m", sent, [received], at=at)]))
 
 
-@settings(max_examples=300)
+@settings(max_examples=inputs(3))
 @given(arrivals(CALLING, ["own"]))
 def test_who_is_told_apart_by_the_ids_of_calls_is_never_in_a_session_with_another(arrival: Arrival) -> None:
     sessions = arrival.drawn()
@@ -99,7 +100,7 @@ def test_who_is_told_apart_by_the_ids_of_calls_is_never_in_a_session_with_anothe
         assert len(sessions) == len({each.who for each in arrival.all})
 
 
-@settings(max_examples=300)
+@settings(max_examples=inputs(3))
 @given(arrivals(CONVERSATION, ["own", "equal", "none"]))
 def test_a_call_is_in_a_session_only_if_it_was_sent_all_that_was_said_there(arrival: Arrival) -> None:
     for session in arrival.drawn():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.model import Conversation, Trace, Turn
 from tests.support.conversations import Bench
+from tests.support.inputs import inputs
 
 
 def call(trace_id: str, at: int, follows: str = "", says: str = "", **changes: Any) -> Trace:
@@ -211,7 +212,7 @@ calls = st.builds(
 )
 
 
-@settings(max_examples=800)
+@settings(max_examples=inputs(8))
 @given(
     traces=st.lists(calls, max_size=9, unique_by=lambda trace: trace.trace_id),
     order=st.randoms(use_true_random=False),

@@ -9,19 +9,13 @@ import pytest
 
 from benchmarks.workload import taubench
 from benchmarks.workload.steps import steps
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.detectors import Detectors, RuleBook, Step, steps_of
 from otel_agenteval.model import Trace
-from tests.support.recordings import DATA, recorded_logs, recorded_spans
+from tests.support.recordings import name_of, recorded_traces, recordings
 
 SHARED = Path(os.environ.get("AGENTEVAL_SHARED") or Path(__file__).parents[3] / "shared")
 CONVERSATIONS = SHARED / "taubench" / "gpt-4o-airline-tasks-00-24.json"
-RECORDINGS = [
-    path
-    for folder in ("corpus", "recorded")
-    for path in sorted((DATA / folder).glob("*.otlp.pb"))
-    if ".logs." not in path.name
-]
+RECORDINGS = recordings("corpus", "recorded")
 # Its framework asks the model three times for an answer, and gets the same error.
 RETRIED = "openinference-crewai--llmerror.otlp.pb"
 # An agent gives the same answer to every question, and what its model was asked stands in events.
@@ -34,18 +28,16 @@ def kinds(observed: Iterable[Step]) -> list[str]:
 
 
 def traces(path: Path) -> list[Trace]:
-    logs = recorded_logs(path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb")))
-    found = [read_trace(trace_id, spans, logs.get(trace_id, ())) for trace_id, spans in recorded_spans(path).items()]
-    return sorted(found, key=lambda trace: trace.started_at)
+    return sorted(recorded_traces(path).values(), key=lambda trace: trace.started_at)
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
 def test_one_recorded_trace_holds_a_loop(path: Path) -> None:
     found = [kind for trace in traces(path) for kind in kinds(steps_of(trace))]
     assert found == (["error_storm"] if path.name == RETRIED else [])
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
 def test_the_same_answer_to_other_questions_is_no_loop_where_the_questions_are_recorded(path: Path) -> None:
     found = kinds(step for trace in traces(path) for step in steps_of(trace))
     unasked = ["repeated_output"] if path.name in UNASKED else []

@@ -19,7 +19,7 @@ import otel_agenteval
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "deploy").rglob("*.md")]
 
 
 def keys(section: type[Section], prefix: str = "") -> set[str]:
@@ -74,3 +74,15 @@ def test_the_architecture_names_every_package() -> None:
     for package in (Path(otel_agenteval.__file__).parent, Path(agenteval_collector.__file__).parent):
         folders = {each.parent.name for each in package.glob("*/__init__.py")} - {"proto"}
         assert folders <= named
+
+
+def test_every_test_that_the_page_on_security_names_exists() -> None:
+    files = {file.name: file.read_text() for file in (ROOT / "tests").rglob("test_*.py")}
+    everything = "\n".join(files.values())
+    page = (DOCS / "security.md").read_text()
+    for named in re.findall(r"`([^`]*test_[^`]*)`", page):
+        file, _, test = named.rpartition("/")[2].partition("::")
+        if not file.endswith(".py"):
+            file, test = "", file.partition("::")[0]
+        assert not file or file in files, named
+        assert not test or f"def {test}(" in (files[file] if file else everything), named

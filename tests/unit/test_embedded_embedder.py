@@ -13,7 +13,12 @@ EMBEDDER = EmbeddedEmbedder()
 LIBRARY = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"])))
+PARTS = st.sampled_from(
+    ["where", "is", "Order", "7", " ", "  ", "\n", "\u2581", "\u00a0", ".", "<s>", "</s>", "<unk>", "x" * 40]
+)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])) | st.lists(PARTS).map("".join))
 def test_a_text_has_the_vector_that_the_library_gives_it(text: str) -> None:
     assert EMBEDDER.embed(text).tobytes() == LIBRARY.embed([text])[0].tobytes()
 

@@ -25,9 +25,10 @@ def output() -> Iterator[TelemetryOutput]:
 
 
 def work(**changes: Any) -> AgentWork:
-    nothing: dict[str, Any] = {"models": [], "tools": [], "turns": []}
-    about = {"agent": "guide", "service": "shop", "version": "2", "trace_id": "1" * 32, "span_id": None}
-    return AgentWork(**{**about, **nothing, **changes})
+    nothing: dict[str, Any] = {"models": [], "tools": [], "turns": [], "loops": []}
+    about = {"agent": "guide", "service": "shop", "version": "2", "environment": None}
+    example = {"trace_id": "1" * 32, "span_id": None}
+    return AgentWork(**{**about, **example, **nothing, **changes})
 
 
 def samples(output: TelemetryOutput, name: str) -> dict[tuple[tuple[str, str], ...], float]:

@@ -8,7 +8,7 @@ from agenteval_collector.emit.feed import MAX_ALARMS, MAX_MISSED, Feed, FeedItem
 from agenteval_collector.emit.telemetry import TelemetryOutput
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import ManualClock
-from agenteval_collector.runtime.errors import Overloaded, Unavailable
+from agenteval_collector.runtime.errors import Unavailable
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -133,13 +133,6 @@ def test_nothing_within_the_timeout_is_none(feed: Feed) -> None:
     assert not subscription.closed
 
 
-def test_watchers_are_bounded_and_leaving_makes_room(telemetry: TelemetryOutput) -> None:
-    feed = Feed(telemetry.collector, NOBODY, ManualClock(), watchers=1)
-    with feed.subscribe(), pytest.raises(Overloaded, match="1 watchers are connected already"):
-        feed.subscribe()
-    feed.subscribe().close()
-
-
 def test_a_closed_feed_takes_no_watchers(feed: Feed) -> None:
     feed.close()
     feed.close()
@@ -147,10 +140,9 @@ def test_a_closed_feed_takes_no_watchers(feed: Feed) -> None:
         feed.subscribe()
 
 
-@pytest.mark.parametrize("bounds", [{"capacity": 0}, {"watchers": 0}])
-def test_a_feed_without_room_is_refused(telemetry: TelemetryOutput, bounds: dict[str, Any]) -> None:
+def test_a_feed_without_room_is_refused(telemetry: TelemetryOutput) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
-        Feed(telemetry.collector, NOBODY, ManualClock(), **bounds)
+        Feed(telemetry.collector, NOBODY, ManualClock(), capacity=0)
 
 
 def test_findings_reach_those_who_asked_for_them(telemetry: TelemetryOutput) -> None:

@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from otel_agenteval.outcome import Failure, Part, Score, Status, Subject, Unscor
 from tests.support.evaluations import committed
 from tests.support.findings import finding, loop_found
 from tests.support.rendering import rendered
-from tests.support.sessions import Sessions, level
+from tests.support.sessions import Past, Sessions, level
 
 LOW = Score(value=0.2, reason="repeats itself")
 
@@ -170,7 +170,8 @@ def test_what_rests_on_the_judge_is_counted_by_part() -> None:
 def test_session_levels_are_read_at_each_scrape() -> None:
     telemetry = output()
     telemetry.evaluations.observe_sessions(
-        Sessions(level("planner", "shop", None, 7, 0), level("planner", "shop", "agent_reliability", 6, 2))
+        Sessions(level("planner", "shop", None, 7, 0), level("planner", "shop", "agent_reliability", 6, 2)),
+        Past(sessions=1000, low=100),
     )
     whom = {"gen_ai_agent_name": "planner", "service_name": "shop"}
     scored = {**whom, "gen_ai_evaluation_name": "agent_reliability"}
@@ -179,20 +180,25 @@ def test_session_levels_are_read_at_each_scrape() -> None:
         tuple(sorted(scored.items())): 6,
     }
     assert samples(telemetry, "agenteval_sessions_low") == {tuple(sorted(scored.items())): 2}
+    assert samples(telemetry, "agenteval_sessions_low_limit") == {tuple(sorted(scored.items())): 4}
 
 
 def test_sessions_of_agents_past_the_bound_add_up() -> None:
     telemetry = output(IdentityLabels(agents=1))
-    telemetry.evaluations.observe_sessions(Sessions(*(level(agent, "shop", "r", 5, 1) for agent in ("a", "b", "c"))))
+    telemetry.evaluations.observe_sessions(
+        Sessions(*(level(agent, "shop", "r", 5, 1) for agent in ("a", "b", "c"))), Past()
+    )
     low = samples(telemetry, "agenteval_sessions_low")
     assert {dict(labels)["gen_ai_agent_name"]: count for labels, count in low.items()} == {"a": 1, "_other": 2}
+    limits = samples(telemetry, "agenteval_sessions_low_limit")
+    assert {dict(labels)["gen_ai_agent_name"]: count for labels, count in limits.items()} == {"a": 5, "_other": 9}
 
 
 def test_a_hostile_agent_name_cannot_break_the_page() -> None:
     telemetry = output()
     names = ["\ud800", 'a"} 1\nevil_metric 1', "", None, "x" * 100_000]
     telemetry.evaluations.take_news(News(evaluations=[committed(agent=name) for name in names]))
-    page, content_type = telemetry.render()
+    page, content_type = telemetry.render({})
     assert content_type.startswith("text/plain")
     assert len(page) < 50_000
     assert "evil_metric" not in {
@@ -226,6 +232,31 @@ def test_twenty_thousand_agents_make_a_bounded_page() -> None:
     counts = samples(telemetry, "gen_ai_evaluation_score_count")
     assert len(counts) <= 101
     assert sum(counts.values()) == 20_000
+
+
+def test_the_coverage_of_a_session_counts_with_its_final_score() -> None:
+    telemetry = output()
+    score, none = replace(LOW, coverage=0.75), Unscored(status=Status.NO_JUDGE, reason="no judge", coverage=0.25)
+    of_session: dict[str, Any] = {"subject": Subject.SESSION, "first": False}
+    telemetry.evaluations.take_news(
+        News(
+            evaluations=[
+                committed(outcome=score, final=True, **of_session),
+                committed(outcome=none, final=True, **of_session),
+                committed(outcome=score, **of_session),
+                committed(outcome=score),
+            ]
+        )
+    )
+    [(labels, total)] = samples(telemetry, "agenteval_session_coverage_sum").items()
+    assert total == 1.0
+    assert dict(labels) == {
+        "gen_ai_evaluation_name": "coherence",
+        "gen_ai_agent_name": "planner",
+        "service_name": "shop",
+        "service_version": "1.2.0",
+    }
+    assert [*samples(telemetry, "agenteval_session_coverage_count").values()] == [2]
 
 
 @dataclass(frozen=True)

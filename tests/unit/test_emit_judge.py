@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 from agenteval_collector.emit.judge import DURATION_BOUNDS, TOKEN_BOUNDS
 from agenteval_collector.emit.telemetry import TelemetryOutput
-from agenteval_collector.model.judging import Exchange
+from agenteval_collector.model.judging import BudgetLevel, Exchange
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.rendering import rendered
@@ -119,24 +119,55 @@ def test_every_request_is_counted_by_what_came_of_it(output: TelemetryOutput) ->
 
 
 @dataclass
-class Queue:
+class Stage:
     waiting: int
+    paused: bool = False
 
 
 def test_what_waits_and_what_found_no_room(output: TelemetryOutput) -> None:
     instruments = output.judge([])
-    queue = Queue(waiting=7)
-    instruments.observe_queue(queue)
+    stage = Stage(waiting=7)
+    instruments.observe_stage(stage)
     assert samples(output, "gen_ai_evaluation_client_queue_size") == {(): 7}
     assert samples(output, "gen_ai_evaluation_client_enqueue_errors_total") == {(): 0}
-    queue.waiting = 3
+    stage.waiting = 3
     instruments.no_room()
     assert samples(output, "gen_ai_evaluation_client_queue_size") == {(): 3}
     assert samples(output, "gen_ai_evaluation_client_enqueue_errors_total") == {(): 1}
 
 
+def test_a_judge_that_does_not_answer_is_paused(output: TelemetryOutput) -> None:
+    stage = Stage(waiting=0)
+    output.judge([]).observe_stage(stage)
+    assert samples(output, "agenteval_judge_paused") == {(): 0}
+    stage.paused = True
+    assert samples(output, "agenteval_judge_paused") == {(): 1}
+
+
+def test_each_bound_of_the_budget_with_what_is_used_of_it(output: TelemetryOutput) -> None:
+    levels = [BudgetLevel("requests_per_hour", 30, 100), BudgetLevel("usd_per_day", 0.25, 2.5)]
+    output.judge([]).observe_budget(lambda: levels)
+    by_bound = {
+        name: {dict(key)["agenteval_judge_budget"]: value for key, value in samples(output, name).items()}
+        for name in ("agenteval_judge_budget_used", "agenteval_judge_budget_limit")
+    }
+    assert by_bound == {
+        "agenteval_judge_budget_used": {"requests_per_hour": 30, "usd_per_day": 0.25},
+        "agenteval_judge_budget_limit": {"requests_per_hour": 100, "usd_per_day": 2.5},
+    }
+
+
+def test_questions_by_whether_their_answer_was_known(output: TelemetryOutput) -> None:
+    instruments = output.judge([])
+    lookups = "agenteval_judge_cache_lookups_total"
+    assert samples(output, lookups) == {(("agenteval_result", "hit"),): 0, (("agenteval_result", "miss"),): 0}
+    for known in (False, True, True):
+        instruments.looked_up(known)
+    assert samples(output, lookups) == {(("agenteval_result", "hit"),): 2, (("agenteval_result", "miss"),): 1}
+
+
 def test_a_collector_without_a_judge_has_none_of_it(output: TelemetryOutput) -> None:
-    page, _ = output.render()
+    page, _ = output.render({})
     assert b"gen_ai_evaluation_client" not in page
     assert b"gen_ai_client" not in page
     assert b"agenteval_judge" not in page

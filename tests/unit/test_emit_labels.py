@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 NAMES = st.one_of(st.none(), st.sampled_from(["", OTHER, "a", "b", "c", "d", "e", "f"]))
 
 
-@given(st.lists(st.tuples(NAMES, NAMES, NAMES), max_size=200))
+@given(st.lists(st.tuples(NAMES, NAMES, NAMES, NAMES), max_size=200))
 def test_no_stream_of_names_makes_more_identities_than_promised(
-    stream: list[tuple[str | None, str | None, str | None]],
+    stream: list[tuple[str | None, str | None, str | None, str | None]],
 ) -> None:
-    labels = IdentityLabels(agents=2, services=2, pairs=3, versions=4)
+    labels = IdentityLabels(agents=2, services=2, pairs=3, versions=4, environments=2, placed=3)
     identities = {labels.identity(*names) for names in stream}
     assert len(identities) <= labels.max_identities
 
@@ -52,6 +52,17 @@ def test_a_service_shows_its_last_three_versions() -> None:
     assert version_of("1", "bank") == "1", "versions are counted by service"
 
 
+def test_an_environment_has_a_label_until_there_are_too_many() -> None:
+    labels = IdentityLabels(environments=2)
+
+    def environment_of(environment: str | None) -> str | None:
+        return labels.identity("planner", "shop", "1", environment).environment
+
+    assert [environment_of(each) for each in ("production", "staging", "review-1", "staging", None, "")] == [
+        "production", "staging", OTHER, "staging", None, None,
+    ]  # fmt: skip
+
+
 def test_agents_of_one_service_share_its_versions() -> None:
     labels = IdentityLabels()
     for version in ("1", "2", "3", "4"):
@@ -73,7 +84,7 @@ def test_an_empty_name_is_an_unknown_one() -> None:
     assert IdentityLabels().pair("", "") == (None, None)
 
 
-@pytest.mark.parametrize("bound", ["agents", "services", "pairs", "versions"])
+@pytest.mark.parametrize("bound", ["agents", "services", "pairs", "versions", "environments", "placed"])
 def test_a_bound_of_nothing_is_refused(bound: str) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
         IdentityLabels(**{bound: 0})

@@ -8,18 +8,12 @@ import pytest
 from agenteval_collector.judge.frozen import MAX_BYTES, freeze, thaw
 from agenteval_collector.judge.materials import Materials
 
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.model import Tool, Trace
 from otel_agenteval.redaction import Redactor
 from tests.support.judging import model_call, panel, tool_call, trace, turn, unredacted
-from tests.support.recordings import DATA, recorded_logs, recorded_spans
+from tests.support.recordings import name_of, recorded_traces, recordings
 
-RECORDINGS = [
-    path
-    for folder in ("corpus", "recorded", "conversations")
-    for path in sorted((DATA / folder).glob("*.otlp.pb"))
-    if ".logs." not in path.name
-]
+RECORDINGS = recordings("corpus", "recorded", "conversations")
 TOKENS = 8_000
 
 
@@ -36,11 +30,9 @@ def shown(subject: Trace) -> str:
     return json.dumps(parts, sort_keys=True)
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
 def test_the_judge_is_shown_the_same_as_before(path: Path) -> None:
-    logs = recorded_logs(path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb")))
-    for trace_id, spans in recorded_spans(path).items():
-        subject = read_trace(trace_id, spans, logs.get(trace_id, ()))
+    for subject in recorded_traces(path).values():
         if subject.turns:
             assert shown(thawed(subject)) == shown(subject.with_earlier_calls())
 

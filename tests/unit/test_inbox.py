@@ -53,3 +53,12 @@ def test_admitted_items_go_in_over_the_capacity() -> None:
     inbox.put_regardless("b", 5)
     assert inbox.weight == 10
     assert inbox.take(9, 0) == ["a", "b"]
+
+
+def test_nothing_more_is_taken_once_there_is_weight_enough() -> None:
+    inbox: Inbox[str] = Inbox(100)
+    for item, weight in (("a", 3), ("b", 4), ("c", 50), ("d", 1)):
+        assert inbox.put(item, weight)
+    assert inbox.take(9, 0.0, weight=5) == ["a", "b"]
+    assert inbox.take(9, 0.0, weight=5) == ["c"]
+    assert (inbox.take(9, 0.0, weight=5), inbox.weight) == (["d"], 0)

@@ -102,12 +102,16 @@ class Reported:
     """A JudgeTelemetry that remembers."""
 
     errors: list[str | None] = field(default_factory=list)
+    lookups: list[bool] = field(default_factory=list)
 
     def asked(self, exchange: Exchange, error_type: str | None) -> None:
         self.errors.append(error_type)
 
     def requested(self, model: str, error_type: str | None) -> None:
         raise AssertionError("the client tells of its own requests")
+
+    def looked_up(self, known: bool) -> None:
+        self.lookups.append(known)
 
     def no_room(self) -> None:
         raise AssertionError("asking has no queue")
@@ -269,6 +273,7 @@ def test_the_same_question_is_asked_once_for_all_traces() -> None:
         assert len({str(answer) for answer in await asyncio.gather(*tasks)}) == 1
         await it.ask()
         assert len(it.judge.requests) == 1
+        assert it.reported.lookups == [False, True, True]
         assert [exchange.cached for exchange in first] == [False]
         for repeated in (second, it.exchanges):
             [exchange] = repeated

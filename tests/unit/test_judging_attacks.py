@@ -103,7 +103,8 @@ class ObedientJudge:
             text = re.sub(r"<data-([0-9a-f]+)>\n.*?</data-\1>", "", message.text, flags=re.DOTALL)
             outside += text if message.role == "user" else text.partition("How to read")[2]
             outside += " ".join(message.text[match.end() :] for match in TEMPLATE.finditer(message.text))
-        obeys = any(command in letters(outside) for command in self.commands)
+        heard = letters(outside)
+        obeys = any(command in heard for command in self.commands)
         return json.dumps(self.filled(schema, obeys))
 
     def filled(self, schema: Any, obeys: bool) -> Any:

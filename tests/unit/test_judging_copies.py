@@ -9,18 +9,12 @@ from typing import Any
 import pytest
 from agenteval_collector.judge.panel import JUDGED
 
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.model import Tool, Trace
 from tests.support.judge.filling import fill
 from tests.support.judging import Script, model_call, panel, tool_call, trace, turn
-from tests.support.recordings import DATA, recorded_logs, recorded_spans
+from tests.support.recordings import name_of, recorded_traces, recordings
 
-RECORDINGS = [
-    path
-    for folder in ("corpus", "recorded")
-    for path in sorted((DATA / folder).glob("*.otlp.pb"))
-    if ".logs." not in path.name
-]
+RECORDINGS = recordings("corpus", "recorded")
 SAID = ("system_instructions", "input", "output", "reasoning", "plan", "error")
 OF_TOOLS = ("name", "description", "parameters", "arguments", "result")
 TEXTS = frozenset((*SAID, *OF_TOOLS))
@@ -58,12 +52,11 @@ def asked_about(subject: Trace) -> list[str]:
     return [json.dumps(dict(question.data)) for question, _ in script.asked]
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
 def test_of_a_recorded_trace_no_text_is_in_more_than_three_of_five_requests(path: Any) -> None:
-    logs = recorded_logs(path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb")))
-    for trace_id, spans in recorded_spans(path).items():
+    for recorded in recorded_traces(path).values():
         marks = Marks()
-        requests = asked_about(marks.marked(read_trace(trace_id, spans, logs.get(trace_id, ()))))
+        requests = asked_about(marks.marked(recorded))
         assert len(requests) <= 5
         copies = {text: sum(mark in request for request in requests) for text, mark in marks.known.items()}
         assert not [text for text, count in copies.items() if count > 3]

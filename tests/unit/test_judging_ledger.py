@@ -371,3 +371,15 @@ def test_no_hour_holds_more_than_its_bound_and_none_less_than_was_used(
             assert took[hour] <= spend.input_tokens + spend.output_tokens <= limit
 
     asyncio.run(scenario())
+
+
+def test_the_levels_of_the_budget_are_of_the_present_hour_and_day() -> None:
+    table, clock = Table(), ManualClock(HALF_PAST_TEN)
+    hour = HALF_PAST_TEN // 3_600_000_000_000
+    table.spend(hour - 1, "m", Spend(requests=4, usd=0.5))
+    table.spend(hour, "m", Spend(requests=3, input_tokens=10, output_tokens=5, usd=0.25))
+    spending = ledger(table, clock, requests_per_hour=10, tokens_per_day=100, usd_per_day=2.0)
+    assert sorted(spending.levels()) == [
+        ("requests_per_hour", 3, 10), ("tokens_per_day", 15, 100), ("usd_per_day", 0.75, 2.0),
+    ]  # fmt: skip
+    assert ledger(table, clock).levels() == []

@@ -134,6 +134,7 @@ def test_never_more_than_the_share_is_escalated_not_even_over_restarts(
         assert not any(sampled(each, sample) for each in escalated)
 
 
+@pytest.mark.slow
 def test_the_failure_rate_of_the_random_part_is_unbiased_over_200_draws() -> None:
     """Failures go together with findings, so that the escalated sessions fail far more often than the others."""
     truth = Random(13)

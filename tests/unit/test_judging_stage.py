@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otel_agenteval.outcome import Failure
+from tests.support.inputs import inputs
 from tests.support.judge_stage import GOOD, PATIENT, World, failure, job, unavailable
 from tests.support.referring import exchange
 
@@ -130,6 +131,7 @@ def test_it_says_what_is_wrong_with_the_judge() -> None:
     world = Paused(step=lambda trace_id, attempt: unavailable(retry_after=29.5))
     with world.running(job("a")) as stage:
         assert paused.wait(PATIENT)
+        assert stage.paused
         assert stage.trouble == (
             "the judge has not answered since 2023-11-14T22:13:20Z: no reply in 30 s; it is tried again in 30 s"
         )
@@ -148,6 +150,7 @@ def test_it_says_what_else_judging_waits_for() -> None:
     with world.running(job("a")) as stage:
         assert paused.wait(PATIENT)
         assert stage.trouble == "judging pauses: the store is busy"
+        assert not stage.paused, "it is not the judge"
 
 
 def test_an_urgent_trace_displaces_the_newest_other() -> None:
@@ -342,7 +345,7 @@ TROUBLE = st.sampled_from([unavailable(), KeyError("defect"), Unavailable("disk 
     capacity=st.integers(1, 8),
     parallel=st.integers(1, 3),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=inputs(0.5))
 def test_every_job_has_exactly_one_judgement(
     troubles: list[list[Exception | None]], urgent: set[int], capacity: int, parallel: int
 ) -> None:

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otel_agenteval.model import Json, Trace, Turn
+from tests.support.inputs import inputs
 from tests.support.judging import golden, model_call, tool_call, trace, turn, unredacted
 
 BUDGET = 1_000
@@ -258,7 +259,7 @@ said = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=inputs(5))
 @given(st.lists(said, max_size=2))
 def test_evidence_of_a_plan_is_what_the_transcript_shows_as_such(turns: list[Turn]) -> None:
     subject = trace(*turns)

@@ -8,21 +8,15 @@ from typing import Any
 import pytest
 
 from otel_agenteval.conventions.agents import agent_of
-from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.spans import SpanRecord
 from otel_agenteval.detectors import Detectors, RuleBook, Step, StepKind, steps_of
 from otel_agenteval.detectors.content import fingerprint
 from otel_agenteval.detectors.tool_names import only_hands_over
 from otel_agenteval.loops.light_content import MAX_CONTENT, MAX_WRAPPED, arguments_in, result_in
 from otel_agenteval.loops.light_reader import kind_of, session_of, step_of
-from tests.support.recordings import DATA, recorded_logs, recorded_spans
+from tests.support.recordings import name_of, recorded_spans, recorded_traces, recordings
 
-RECORDINGS = [
-    path
-    for folder in ("corpus", "recorded")
-    for path in sorted((DATA / folder).glob("*.otlp.pb"))
-    if ".logs." not in path.name
-]
+RECORDINGS = recordings("corpus", "recorded")
 # What tools were asked and answered stands in log records alone, which have not come when a span ends.
 CONTENT_IN_LOGS = "otel-genai-langchain--multiturn-eventonly.otlp.pb"
 
@@ -49,11 +43,10 @@ def compared(step: Step) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
 def test_tools_that_spans_executed_are_those_of_the_full_reader(path: Any) -> None:
-    logs = recorded_logs(path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb")))
     for trace_id, spans in recorded_spans(path).items():
-        trace = read_trace(trace_id, spans, logs.get(trace_id, ()))
+        trace = recorded_traces(path)[trace_id]
         executed = {call.span_id for turn in trace.turns for call in turn.tool_calls if call.span_id}
         full = [step for step in steps_of(trace) if step.kind is StepKind.TOOL and step.span_id in executed]
         tools = [step for span in spans if (step := light(span)) and step.kind is StepKind.TOOL]
@@ -78,10 +71,9 @@ def is_bare(found: Any, full: Any) -> bool:
 def test_replies_are_those_of_the_full_reader_or_none() -> None:
     seen: Counter[str] = Counter()
     for path in RECORDINGS:
-        logs = recorded_logs(path.with_name(path.name.replace(".otlp.pb", ".logs.otlp.pb")))
         for trace_id, spans in recorded_spans(path).items():
             found = {step.span_id: step for span in spans if (step := light(span))}
-            for step in steps_of(read_trace(trace_id, spans, logs.get(trace_id, ()))):
+            for step in steps_of(recorded_traces(path)[trace_id]):
                 if step.kind is StepKind.MODEL:
                     read = found.get(step.span_id)
                     same = read is not None and fingerprint(read.reply) == fingerprint(step.result)

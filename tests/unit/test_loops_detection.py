@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval_collector.findings.loops import Announcer, FoundLive, LiveLoops, OpenSpans
+from agenteval_collector.findings.loops import Announcer, FoundLive, LiveLoops
 from agenteval_collector.findings.loops import live as module
 from agenteval_collector.findings.loops import stage as stage_module
 from agenteval_collector.findings.loops.stage import LoopStage
@@ -25,14 +25,9 @@ from tests.support.assembling import Counting
 from tests.support.eventually import eventually
 from tests.support.looping import found_live, root_span, tool_span
 from tests.support.otlp import span, span_id
-from tests.support.recordings import DATA
+from tests.support.recordings import name_of, recordings
 
-RECORDINGS = [
-    path
-    for folder in ("corpus", "recorded")
-    for path in sorted((DATA / folder).glob("*.otlp.pb"))
-    if ".logs." not in path.name
-]
+RECORDINGS = recordings("corpus", "recorded")
 # Its framework asks the model three times for an answer, and gets the same error.
 RETRIED = "openinference-crewai--llmerror.otlp.pb"
 FOREIGN = Origin(b"", "lib", None)
@@ -57,7 +52,7 @@ def kinds(found: list[Finding]) -> list[str]:
     return [each.kind for each in found]
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
 def test_nobody_who_does_not_loop_is_told_of(path: Path) -> None:
     found = found_live(live(), *([arrival] for arrival in sorted(arrivals(path), key=_ended)))
     assert kinds(found) == (["error_storm"] if path.name == RETRIED else [])
@@ -173,8 +168,7 @@ def test_memory_is_bounded_by_the_number_of_traces(others: int, is_remembered: b
 def test_what_finds_no_room_is_counted_and_breaks_no_row(tmp_path: Path) -> None:
     announced, telemetry, clock = Announced(), Counting(), ManualClock()
     store = Store(tmp_path / "agenteval.db", clock)
-    open_spans = OpenSpans(clock, telemetry)
-    stage = LoopStage(live(), Announcer(store.findings, list, announced, clock), open_spans, telemetry)
+    stage = LoopStage(live(), Announcer(store.findings, list, announced, clock), telemetry)
     calls = [[Arrival(tool_span(1, number), FOREIGN)] for number in (2, 3, 4, 5, 6)]
     stage.take_arrivals(calls[0], stage_module.CAPACITY)
     stage.take_arrivals(calls[1], 1)

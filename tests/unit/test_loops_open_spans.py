@@ -50,25 +50,25 @@ def scene() -> Scene:
 def test_a_span_is_open_from_its_report_to_its_arrival(scene: Scene) -> None:
     scene.start(1, 2)
     assert scene.open() == ["span 1", "span 2"]
-    scene.spans.take_arrivals([Arrival(span(1, 2), PROCESS)])
+    scene.spans.take_ended([Arrival(span(1, 2), PROCESS)])
     assert scene.open() == ["span 1"]
     [running] = scene.spans.running()
     assert (running.trace_id, running.session_id, running.agent, running.service) == (TRACE, "s-1", "planner", "shop")
-    scene.spans.take_arrivals([Arrival(span(1, 1), PROCESS)])
+    scene.spans.take_ended([Arrival(span(1, 1), PROCESS)])
     assert scene.open() == []
     assert scene.spans.running() == []
     assert scene.spans.begun(TRACE) is None
 
 
 def test_a_span_that_arrived_before_its_report_is_not_open(scene: Scene) -> None:
-    scene.spans.take_arrivals([Arrival(span(1, 2), PROCESS)])
+    scene.spans.take_ended([Arrival(span(1, 2), PROCESS)])
     scene.start(1, 2)
     assert scene.open() == ["span 1"]
 
 
 def test_a_span_that_has_not_ended_is_still_open_when_it_arrives(scene: Scene) -> None:
     scene.start(2)
-    scene.spans.take_arrivals([Arrival(span(1, 2, ended=False), PROCESS)])
+    scene.spans.take_ended([Arrival(span(1, 2, ended=False), PROCESS)])
     assert scene.open() == ["span 2"]
 
 
@@ -76,7 +76,7 @@ def test_the_span_that_closes_a_trace_closes_all_of_its_process(scene: Scene) ->
     """One of them may have been left out of the export, and will never arrive."""
     scene.start(1, 2)
     scene.start(3, process="p-2")
-    scene.spans.take_arrivals([Arrival(marked(span(1, 1), 1, "p-1"), PROCESS)])
+    scene.spans.take_ended([Arrival(marked(span(1, 1), 1, "p-1"), PROCESS)])
     assert scene.open() == ["span 3"]
 
 

@@ -146,6 +146,7 @@ def truth(rate: float, sensitivity: float, specificity: float) -> dict[str, floa
     return {"sensitivity": sensitivity, "specificity": specificity, "kappa": (agreed - chance) / (1 - chance)}
 
 
+@pytest.mark.slow  # A simulation.
 @pytest.mark.parametrize("labels", [10, 20, 50, 100, 500])
 @pytest.mark.parametrize(
     ("rate", "sensitivity", "specificity", "of_session", "alike"),
@@ -176,6 +177,7 @@ def test_intervals_hold_the_truth(
         assert sum(each) >= 0.92 * len(each), name
 
 
+@pytest.mark.slow  # A simulation.
 @pytest.mark.parametrize("labels", [10, 20, 50])
 def test_intervals_of_correlations_and_of_the_difference_hold_the_truth(labels: int) -> None:
     """Scores and labels are uniform, the score that of the label with another one mixed in."""

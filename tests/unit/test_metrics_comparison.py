@@ -74,6 +74,7 @@ def test_a_primary_figure_of_more_runs_than_there_are_is_undefined() -> None:
     assert (figure.p_value, figure.decided, figure.reason) == (None, None, "it is undefined for both")
 
 
+@pytest.mark.slow  # A simulation.
 @pytest.mark.parametrize("tasks", [4, 14])
 def test_equal_versions_are_told_apart_in_no_more_than_the_level(tasks: int) -> None:
     """The interval of their difference holds 0 in the others, and only there."""
@@ -91,6 +92,7 @@ def test_equal_versions_are_told_apart_in_no_more_than_the_level(tasks: int) -> 
     assert told <= 6, "of 60, where 3 are to be expected"
 
 
+@pytest.mark.slow  # A simulation.
 @pytest.mark.parametrize("tasks", [8, 20])
 def test_the_interval_holds_the_difference_between_versions_of_such_tasks(tasks: int) -> None:
     held = 0

@@ -18,6 +18,7 @@ from otel_agenteval.metrics import (
     agent_consistency,
     agent_reliability,
 )
+from tests.support.inputs import inputs
 
 PER_TRACE = {"risks", "flagged", "uncertainties"}
 
@@ -67,7 +68,7 @@ class PutsAndReplacements(RuleBasedStateMachine):
         assert_current(self.scores, self.session, self.weights)
 
 
-PutsAndReplacements.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+PutsAndReplacements.TestCase.settings = settings(max_examples=inputs(0.6), stateful_step_count=25)
 TestPutsAndReplacements = PutsAndReplacements.TestCase
 
 

@@ -18,6 +18,7 @@ def covers(found: PassRate, rate: float) -> bool:
     return found.interval[0] <= rate <= found.interval[1]
 
 
+@pytest.mark.slow  # A simulation.
 @pytest.mark.parametrize(
     ("labels", "rate", "judge", "alike", "stratified"),
     [
@@ -39,6 +40,7 @@ def test_intervals_hold_the_true_rate(labels: int, rate: float, judge: str, alik
     assert sum(covers(pass_rate(draw), rate) for draw in draws) >= 0.92 * len(draws)
 
 
+@pytest.mark.slow
 def test_a_mild_judge_with_fifty_labels_is_narrower_than_the_labels_alone_and_its_own_rate_is_wrong() -> None:
     random = np.random.default_rng(14)
     draws = [judged_traces(random, 0.7, JUDGES["good"], 50) for _ in range(100)]
@@ -96,6 +98,7 @@ def test_a_share_of_one_is_one_whatever_the_chances() -> None:
     assert (found.sensitivity, found.specificity) == (1.0, 1.0)
 
 
+@pytest.mark.slow  # A simulation.
 @pytest.mark.parametrize(
     ("labels", "rate", "judge", "stratified"),
     [(50, 0.5, "useless", False), (60, 0.7, "mild", True), (100, 0.9, "mild", True)],

@@ -15,6 +15,7 @@ def test_a_drop_from_nine_in_ten_to_eight_is_found_within_three_hundred() -> Non
     assert np.median(found) <= 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.5, 0.9, 0.99])
 def test_ten_thousand_looks_raise_no_more_false_alarms_than_the_level(rate: float) -> None:
     """`benchmarks.alarms` does it five hundred times."""
@@ -23,6 +24,7 @@ def test_ten_thousand_looks_raise_no_more_false_alarms_than_the_level(rate: floa
     assert sum(alarms) <= LEVEL * 20
 
 
+@pytest.mark.slow  # A simulation.
 def test_all_evidence_about_a_version_raises_no_more_false_alarms_than_one_level() -> None:
     random = np.random.default_rng(5)
     alarms = [first_alarm_of_version(random) is not None for _ in range(20)]

@@ -223,6 +223,7 @@ def test_intervals(figure: float, samples: Any, expected: tuple[float, float] | 
     assert interval(figure, np.array(samples)) == (None if expected is None else pytest.approx(expected))
 
 
+@pytest.mark.slow
 def test_an_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     chance = random.Random(7)
     covered = 0

@@ -13,14 +13,9 @@ from otel_agenteval.conventions.questions import MAX_EXCERPT, excerpt, question_
 from otel_agenteval.conventions.readings import read_span
 from otel_agenteval.model import Question
 from tests.support.agent_runs import messages
-from tests.support.recordings import DATA, recorded_spans
+from tests.support.recordings import name_of, recorded_spans, recordings
 
-RECORDINGS = [
-    path
-    for folder in ("corpus", "recorded")
-    for path in sorted((DATA / folder).glob("*.otlp.pb"))
-    if ".logs." not in path.name
-]
+RECORDINGS = recordings("corpus", "recorded")
 # What smolagents calls what its model has asked for.
 OWN = (ASSISTANT, "tool-call")
 ASKED = [("system", "Be brief."), ("user", "And now?")]
@@ -33,7 +28,7 @@ def said(message: Message) -> list[str]:
     return [word for text in (*message.texts, *results) for word in text.split()[:5] if word.isalnum()]
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".otlp.pb"))
+@pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
 def test_the_question_is_that_of_the_full_reader(path: Any) -> None:
     for spans in recorded_spans(path).values():
         for span in spans:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_agenteval.model import Json
-from otel_agenteval.redaction import MAX_DEPTH, PERSONAL, TOO_DEEP, Kind, Redactor, find
+from otel_agenteval.redaction import PERSONAL, Budget, Kind, OwnPatterns, Redactor, find
+from otel_agenteval.redaction.redactor import MAX_DEPTH, TOO_DEEP
 
 FRAGMENTS = st.sampled_from(
     [
@@ -154,3 +155,55 @@ def _keys(value: Json) -> list[str]:
             return [key for item in value for key in _keys(item)]
         case _:
             return []
+
+
+def test_what_is_beyond_the_budget_is_left_out() -> None:
+    budget = Budget(40)
+    redactor = Redactor(budget=budget)
+    assert redactor.redact(["password=hunter2", "x" * 30, "fine"]) == [
+        "password=[SECRET_1]",
+        "[30 characters left out: more than may be redacted]",
+        "fine",
+    ]
+    assert redactor.redact("y" * 30) == "[30 characters left out: more than may be redacted]"
+    assert budget.left_out == 2
+
+
+def test_placeholders_of_a_key_are_the_same_everywhere_and_tell_values_apart() -> None:
+    said = ["bob@example.com", "Bob@example.com", "eve@example.com"]
+    bob, same, eve = (Redactor(key=b"k").redact(each) for each in said)
+    assert bob == same != eve
+    assert Redactor(key=b"other").redact(said[0]) != bob
+
+
+def test_a_placeholder_of_a_key_is_left_alone_by_others() -> None:
+    kept = Redactor(key=b"k").redact("password=hunter2, bob@example.com")
+    assert Redactor().redact(kept) == kept
+    assert Redactor(key=b"other").redact(kept) == kept
+
+
+def test_patterns_of_ones_own_come_first() -> None:
+    redactor = Redactor(own=OwnPatterns({"mail": r"[a-z]+@corp\.example", "ticket": "T-[0-9]+"}))
+    assert redactor.redact("ask ann@corp.example or bob@example.com about T-77") == (
+        "ask [MAIL_1] or [EMAIL_1] about [TICKET_1]"
+    )
+
+
+def test_a_pattern_that_python_would_never_finish_takes_no_time() -> None:
+    assert Redactor(own=OwnPatterns({"bomb": "(a+)+$"})).redact("a" * 50_000 + "b") == "a" * 50_000 + "b"
+
+
+@pytest.mark.parametrize(
+    ("said", "held_back"),
+    [
+        (["What is your password?", "Yes, please reset it."], None),
+        (["Which size?", "XL-42b"], None),
+        (["The password is:", "wait a moment", "gr8-pw!x"], "gr8-pw!x"),
+        (["What is your order number?", "W2378156"], None),
+    ],
+)
+def test_what_is_announced_is_held_back_in_the_next_message(said: list[str], held_back: str | None) -> None:
+    messages: Json = [{"role": "user", "content": each} for each in said]
+    redacted = Redactor().redact(messages)
+    assert (redacted == messages) is (held_back is None)
+    assert held_back is None or held_back not in str(redacted)

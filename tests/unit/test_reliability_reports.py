@@ -1,15 +1,17 @@
 """When runs are read again, and when reports are computed again."""
 
 from collections.abc import Callable, Sequence
+from threading import Event
 
 import pytest
 from agenteval_collector.model.runs import StoredRun, UnmatchedReport
 from agenteval_collector.reliability import ReliabilityReports
-from agenteval_collector.reliability.reports import LIVE_VERSIONS, SCRAPE_BUDGET
+from agenteval_collector.reliability.reports import LIVE_VERSIONS, SCRAPE_BUDGET, SHARE
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 
 from otel_agenteval.model import RunIdentity
+from tests.support.eventually import eventually
 from tests.unit.test_reliability_runs import trace
 
 
@@ -22,6 +24,8 @@ class Source:
         self.seconds = 0.0
         self.changes = 0
         self.read: list[tuple[str | None, str | None]] = []
+        self.may_read = Event()
+        self.may_read.set()
 
     @property
     def revision(self) -> Callable[[], int]:
@@ -31,6 +35,7 @@ class Source:
         return list(self.successes)
 
     def runs(self, version: tuple[str | None, str | None]) -> Sequence[StoredRun]:
+        self.may_read.wait(60)
         self.clock.advance(self.seconds)
         self.read.append(version)
         return [
@@ -89,16 +94,44 @@ def test_a_scrape_reads_no_longer_than_it_may_and_goes_on_at_the_next_one() -> N
     agents = [(f"agent {number}", "1") for number in range(6)]
     reports, source = made(*agents)
     source.seconds = SCRAPE_BUDGET / 2
-    assert [each.agent for each in reports.figures()] == [name for name, _ in agents[:2]]
-    assert len(reports.figures()) == 4
-    assert len(reports.figures()) == 6
+    seen: list[int] = []
+
+    def all_are_shown() -> bool:
+        source.clock.advance(SCRAPE_BUDGET / SHARE)
+        seen.append(len(reports.figures()))
+        return seen[-1] == 6
+
+    eventually(all_are_shown)
+    assert seen[0] < 6
+    assert len(source.read) == 6
     source.put("agent 5", "1", False)
-    stale = {each.agent: each.runs for each in reports.figures()}
-    assert len(source.read) == 8
-    assert stale["agent 5"] == 1
-    for _ in range(2):
-        reports.figures()
-    assert {each.agent: each.runs for each in reports.figures()}["agent 5"] == 2
+
+    def the_new_run_is_shown() -> bool:
+        source.clock.advance(SCRAPE_BUDGET / SHARE)
+        return {each.agent: each.runs for each in reports.figures()}["agent 5"] == 2
+
+    eventually(the_new_run_is_shown)
+
+
+def test_looks_take_a_small_share_of_the_time() -> None:
+    reports, source = made(("clerk", "1"))
+    source.seconds = 2.0
+    eventually(lambda: reports.figures() != [])
+    source.put("clerk", "1", False)
+    source.clock.advance(2.0 / SHARE - 2.1)
+    assert [each.runs for each in reports.figures()] == [1]
+    source.clock.advance(0.2)
+    eventually(lambda: [each.runs for each in reports.figures()] == [2])
+    assert len(source.read) == 2
+
+
+def test_a_scrape_does_not_wait_for_runs_that_take_long_to_read() -> None:
+    reports, source = made(("clerk", "1"))
+    source.may_read.clear()
+    assert reports.figures() == []
+    source.may_read.set()
+    eventually(lambda: [each.runs for each in reports.figures()] == [1])
+    assert len(source.read) == 1
 
 
 def test_an_agent_with_one_of_two_versions_is_not_compared() -> None:

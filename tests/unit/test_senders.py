@@ -98,7 +98,7 @@ def named(name: str, operation: str | None = None) -> Span:
 )
 def test_spans_are_told_apart_by_their_operation(made: Span, operation: str) -> None:
     habits = Senders().habits(made, made.SerializeToString(), ORIGIN, "default")
-    assert habits.parent == Habit(CHAT._replace(operation=operation), Awaited.PARENT)
+    assert habits.parent == {Habit(CHAT._replace(operation=operation), Awaited.PARENT)}
 
 
 def test_names_are_remembered_within_bounds() -> None:
@@ -106,7 +106,7 @@ def test_names_are_remembered_within_bounds() -> None:
     for number in range(100):
         made = named(f"name-{number}")
         habits = senders.habits(made, made.SerializeToString(), ORIGIN, "default")
-        assert habits.parent.sender.operation == made.name
+        assert habits.parent == {Habit(CHAT._replace(operation=made.name), Awaited.PARENT)}
     assert len(senders._named) <= 10
 
 

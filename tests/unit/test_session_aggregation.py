@@ -17,6 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from otel_agenteval.metrics import agent_reliability
 from otel_agenteval.outcome import Outcome
+from tests.support.inputs import inputs
 from tests.support.otlp import marked, span, trace_id, turn
 from tests.support.scoring import IDLE, Scoring, assembled
 
@@ -48,7 +49,7 @@ def stable(document: Any) -> Any:
 ANSWERS = st.lists(st.sampled_from([*SAID, None]), min_size=2, max_size=24)
 
 
-@hypothesis_settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=inputs(0.1), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), answers=ANSWERS)
 def test_any_order_of_arrival_gives_the_scores_of_the_order_in_time(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, answers: list[str | None]

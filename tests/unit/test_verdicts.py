@@ -102,7 +102,7 @@ def test_where_no_thread_can_be_started_a_verdict_waits_for_the_next_one(monkeyp
         verdicts.publish(VERDICT)
     other = dataclasses.replace(VERDICT, kind="no_progress")
     verdicts.publish(other)
-    assert [heard.get(timeout=10) for _ in range(2)] == [VERDICT, other]
+    assert [heard.get(timeout=30) for _ in range(2)] == [VERDICT, other]
     verdicts.stop()
 
 

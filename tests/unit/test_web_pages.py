@@ -10,14 +10,17 @@ from agenteval_collector.model.session_filter import Order, SessionFilter
 from agenteval_collector.runtime.clock import ManualClock
 from agenteval_collector.runtime.errors import InvalidRequest, NotFound
 from agenteval_collector.web import formats
-from agenteval_collector.web.findings import placed
-from agenteval_collector.web.pages import Pages, asset
+from agenteval_collector.web.assets import asset
+from agenteval_collector.web.pages import Pages
 from agenteval_collector.web.review import Asked
+from agenteval_collector.web.waterfall import Focus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otel_agenteval.detectors import LOOP_KINDS
 from otel_agenteval.finding import FindingKind, Severity
+from tests.support.assembled import assembled
+from tests.support.inputs import inputs
 from tests.support.memory_queries import (
     GOOD_TRACE,
     NOW,
@@ -34,6 +37,7 @@ from tests.support.memory_queries import (
     turn,
     unjudged,
 )
+from tests.support.otlp import span, span_id
 from tests.support.travel_agent import LOOP_TRACES, RUNNING_TRACE, SILENT_TRACE, travel_agent
 
 
@@ -108,6 +112,13 @@ def infected(payload: str) -> MemoryQueries:
     queries.judged = [GOOD_TRACE]
     outcomes = [*session_outcomes(0.4, 0.5), outcome("agent_reliability", 0.3, payload)]
     queries.add(session(payload, odd, outcomes=outcomes, agent=payload, services=[payload], user_id=payload), odd)
+    storable_payload = payload.encode(errors="replace").decode()
+    spans = [span(1, 1, gen_ai__operation__name="chat"), span(1, 2, parent=1, gen_ai__tool__name=storable_payload)]
+    for each in spans:
+        each.name = storable_payload
+        each.attributes.add(key=storable_payload).value.string_value = storable_payload
+        each.events.add(name=storable_payload)
+    queries.assembled[GOOD_TRACE] = assembled(*spans)
     texts = dict.fromkeys(("question", "version", "model", "instructions", "data", "reply", "problem"), payload)
     queries.asked[GOOD_TRACE] = [exchange(**texts), exchange(**{**texts, "reply": None})]
     return queries
@@ -119,7 +130,9 @@ def rendered(payload: str) -> list[str]:
         listed(infected(payload)),
         listed(infected(payload), agent=payload, finding=payload, text=payload),
         view.session(payload, older_than=None),
+        view.start(),
         view.trace(GOOD_TRACE),
+        view.trace(GOOD_TRACE, Focus(opened=span_id(2).hex())),
         view.review(Asked(agent=payload, version=payload, by=payload, labelled=GOOD_TRACE), token="secret"),
         view.review(Asked(name=payload, skip=(GOOD_TRACE,)), token="secret"),
         view.error(404, payload),
@@ -154,7 +167,7 @@ def test_content_never_becomes_markup(payload: str) -> None:
         for _, attributes in Elements(page).elements:
             assert not any(name.startswith("on") for name in attributes)
             assert "style" not in attributes
-            assert (attributes.get("href") or "/").startswith("/")
+            assert (attributes.get("href") or "/").startswith(("/", "#"))
         page.encode()
 
 
@@ -164,7 +177,7 @@ def test_content_is_shown_as_it_is() -> None:
         assert payload in Elements(page).text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=inputs(0.6))
 @given(payload=st.text(st.characters(), min_size=1, max_size=30).filter(lambda text: text not in KINDS))
 def test_no_text_at_all_becomes_markup(payload: str) -> None:
     for harmless, page in zip(plain_shapes(), rendered(payload), strict=True):
@@ -178,12 +191,12 @@ def test_pages_hold_no_script_and_load_nothing_from_elsewhere() -> None:
         listed(travel_agent(), order="newest"),
         listed(MemoryQueries()),
         *(view.session(session_id, older_than=None) for session_id in travel_agent().all_sessions),
-        *(view.trace(trace_id) for trace_id in travel_agent().traces),
+        *(view.trace(trace_id) for trace_id in travel_agent().all_traces),
     ]
     for page in everything:
         for tag, attributes in Elements(page).elements:
             assert tag not in ("script", "style", "iframe", "object", "embed")
-            assert (attributes.get("src") or attributes.get("href") or "/").startswith("/")
+            assert (attributes.get("src") or attributes.get("href") or "/").startswith(("/", "#"))
 
 
 ATTENTION = SessionFilter(order=Order.ATTENTION)
@@ -227,7 +240,7 @@ def test_the_list_says_what_is_wrong_with_a_judge_that_scores_wait_for() -> None
 
 def test_a_session_outlives_its_traces() -> None:
     queries = travel_agent()
-    del queries.traces[LOOP_TRACES[0]]
+    del queries.all_traces[LOOP_TRACES[0]]
     text = Elements(pages(queries).session("refund-1187", older_than=None)).text
     assert "no longer kept" in text
     assert "#5" in text
@@ -323,49 +336,6 @@ def test_a_trace_that_was_not_judged_has_no_questions() -> None:
     assert "Asked of the judge" not in pages(travel_agent()).trace(GOOD_TRACE)
 
 
-def test_findings_come_before_all_else_each_at_its_turn_and_its_call() -> None:
-    hostile = finding(reason="<script>alert(1)</script> was called 3 times", mode="observe", severity="warning")
-    member = trace(
-        GOOD_TRACE,
-        "s",
-        turn("first", "one"),
-        turn("second", "two", call("lookup", span_id="a" * 16), call("lookup", span_id="b" * 16)),
-        began=0,
-        findings=[
-            finding("unusual_effort", "info", turn=None, tool=None, span_id=None, reason="more than usual"),
-            finding("tool_failed", "warning", turn=1, span_id="b" * 16, reason="lookup failed: timeout"),
-            finding("turn_failed", "error", turn=1, tool=None, span_id="c" * 16, reason="the turn ended in an error"),
-            hostile,
-        ],
-    )
-    places = placed(member)
-    assert [each["kind"] for each in places.whole] == ["unusual_effort"]
-    assert [[each["kind"] for each in some] for some in places.turns] == [["identical_call"], ["turn_failed"]]
-    assert [[each["kind"] for each in some] for some in places.calls[1]] == [[], ["tool_failed"]]
-    queries = MemoryQueries()
-    queries.add(session("s", member, outcomes=[]), member)
-    shown = Elements(pages(queries).trace(GOOD_TRACE))
-    text = " ".join(shown.text.split())
-    assert "script" not in [name for name, _ in shown.elements]
-    order = ["Findings error turn failed", "<script>alert(1)", "more than usual", "Scores", "Conversation", "Turn 1"]
-    assert [text.index(each) for each in order] == sorted(text.index(each) for each in order)
-    assert "only observed" in text
-    conversation = text[text.index("Conversation") :]
-    order = ["more than usual", "Turn 1", "<script>", "Turn 2", "the turn ended", "lookup", "lookup failed: timeout"]
-    assert [conversation.index(each) for each in order] == sorted(conversation.index(each) for each in order)
-    links = [each["href"] for name, each in shown.elements if name == "a"]
-    assert f"/traces/{GOOD_TRACE}#turn-2" in links
-    assert "turn-2" in [each.get("id") for _, each in shown.elements]
-
-
-def test_a_session_has_its_findings_by_kind_the_worst_first() -> None:
-    text = " ".join(Elements(pages(travel_agent()).session("refund-1187", older_than=None)).text.split())
-    assert "Findings error repeated answer 3 times" in text
-    assert "trace #3 turn 1" in text
-    assert text.index("repeated answer") < text.index("Scores") < text.rindex("Traces")
-    assert "error: repeated answer" in text[text.rindex("Traces") :]
-
-
 def test_what_died_and_what_is_open_is_shown() -> None:
     spans = [{"span_id": "b7ad6b7169203331", "name": "<b>search</b>", "started_at": "2026-03-02T09:00:00.000000Z"}]
     reason = "the agent died in the middle: there was open: search"
@@ -435,7 +405,7 @@ def test_the_form_holds_what_was_asked_and_the_next_page_asks_the_same() -> None
         "",
     ]
     [following] = [each["href"] for name, each in page.elements if name == "a" and each.get("rel") == "next"]
-    assert following == "/?agent=travel_agent&order=newest&cursor=after-50"
+    assert following == "/sessions?agent=travel_agent&order=newest&cursor=after-50"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ Times are RFC 3339 in UTC. None is null, and means that there is none or that it
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NotRequired, TypeAlias, final
+from typing import Any, Final, Generic, Literal, NotRequired, TypeAlias, TypeVar, final
 
 # Pydantic makes the description of the API from these; before Python 3.12 it cannot from those of `typing`.
 from typing_extensions import TypedDict
@@ -12,13 +12,19 @@ from typing_extensions import TypedDict
 JUDGE_TROUBLE: Final = "judge_trouble"
 """The key, in the metadata of an outcome that waits for the judge, of what is wrong with the judge now."""
 
+Item = TypeVar("Item")
 Interval: TypeAlias = Sequence[float]
 """The lower and the upper bound, of 95 %."""
-
-
 Worst: TypeAlias = Literal["error", "warning", "info", "none"]
 TraceStatus: TypeAlias = Literal["running", "pending", "scored", "failed", "unscored"]
 SessionStatus: TypeAlias = Literal["running", "active", "idle", "ended"]
+
+
+class Listing(TypedDict, Generic[Item]):
+    """A page of a listing; `next_cursor` leads to the next one, and is null on the last."""
+
+    items: list[Item]
+    next_cursor: str | None
 
 
 class CallDocument(TypedDict):
@@ -136,6 +142,16 @@ class FoundDocument(TypedDict):
     worst: Worst
 
 
+class EffortDocument(TypedDict):
+    """The effort of a trace or a session: model and tool calls, tokens, seconds of its turns, US dollars; null where a
+    part of it is not known."""
+
+    steps: float | None
+    tokens: float | None
+    seconds: float | None
+    usd: float | None
+
+
 class TraceDocument(TypedDict):
     """A trace with its outcomes."""
 
@@ -160,6 +176,7 @@ class TraceDocument(TypedDict):
     tools_called: list[CallDocument]
     available_tools: list[ToolDocument]
     model_calls: int
+    effort: EffortDocument | None
     outcomes: list[OutcomeDocument]
     labels: list[LabelDocument]
     findings: list[FindingDocument]
@@ -185,6 +202,7 @@ class SessionFields(TypedDict):
     status_reason: str | None
     started_at: str | None
     last_seen_at: str | None
+    effort: EffortDocument
     blind: bool
     running_traces: list[str]
     outcomes: list[OutcomeDocument]
@@ -406,33 +424,10 @@ class DriftDocument(TypedDict):
     flips: list[FlipDocument]
 
 
-class SessionPage(TypedDict):
+class SessionPage(Listing[SessionItem]):
     """A page of sessions; `hit_rate` is there where one agent was asked for."""
 
-    items: list[SessionItem]
-    next_cursor: str | None
     hit_rate: NotRequired[HitRateDocument | None]
-
-
-class ReliabilityPage(TypedDict):
-    """A page of agents' versions."""
-
-    items: list[ReliabilityDocument]
-    next_cursor: str | None
-
-
-class ExchangePage(TypedDict):
-    """Everything that the judge was asked about a trace."""
-
-    items: list[ExchangeDocument]
-    next_cursor: None
-
-
-class DriftPage(TypedDict):
-    """The drift of the judge, by evaluator."""
-
-    items: list[DriftDocument]
-    next_cursor: None
 
 
 class ErrorDetail(TypedDict):
@@ -457,9 +452,16 @@ class RunName(TypedDict):
 
 
 class ReplayDocument(TypedDict):
-    """All that a replay found; `reports_without_traces` are runs of the dataset that no trace belongs to."""
+    """The results of a replay; `reports_without_traces` are runs of the dataset that no trace belongs to."""
 
     traces: list[TraceDocument]
     sessions: list[SessionDocument]
     reliability: list[ReliabilityDocument]
     reports_without_traces: list[RunName]
+
+
+class JudgingDocument(TypedDict):
+    """The traces and sessions that wait for the judge by this request; `more`: there was no room for others."""
+
+    traces: int
+    more: bool

@@ -2,34 +2,53 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_type_hints
 
 from agenteval_collector.api import problems
+from agenteval_collector.api.agent_documents import AgentDocument, AgentPage
+from agenteval_collector.api.arrivals import ArrivalDocument
+from agenteval_collector.api.collector_document import CollectorDocument
+from agenteval_collector.api.deletion import write_deletion
 from agenteval_collector.api.documents import (
     ComparisonDocument,
-    DriftPage,
-    ExchangePage,
+    DriftDocument,
+    ExchangeDocument,
+    Item,
+    Listing,
     ReliabilityDocument,
-    ReliabilityPage,
     SessionDocument,
-    SessionItem,
     SessionPage,
     TraceDocument,
 )
-from agenteval_collector.api.labels import LabelRequest, write_label
-from agenteval_collector.api.ports import Reports
-from agenteval_collector.api.problem_documents import ProblemDocument, ProblemPage
+from agenteval_collector.api.judging import write_check, write_judging
+from agenteval_collector.api.labels import write_label
+from agenteval_collector.api.marks import write_muted, write_resolved
+from agenteval_collector.api.problem_documents import ProblemDocument
 from agenteval_collector.api.problems import ID_DIGITS, problem_filter
-from agenteval_collector.api.quality_documents import AgreementPage, DrawDocument, QualityDocument, QualityPage
+from agenteval_collector.api.quality_documents import AgreementDocument, DrawDocument, QualityDocument
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.sessions import PARAMETERS, session_filter
-from agenteval_collector.api.wire import found, hex_id, limit_of, session_ids_of, trace_id_of, trace_ids_of
+from agenteval_collector.api.span_documents import SpanDocument, SpanPage
+from agenteval_collector.api.wire import (
+    choice,
+    found,
+    hex_id,
+    id_of,
+    limit_of,
+    session_ids_of,
+    trace_id_of,
+    trace_ids_of,
+)
+from agenteval_collector.model.agents import Range
+from agenteval_collector.model.callers import Scope
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.judging import GOAL_SUCCESS
 from agenteval_collector.runtime.errors import InvalidRequest
 
 Asked: TypeAlias = Mapping[str, str]
 """The parameters of a request, those in its path included; an empty text stands for none."""
+PAGED: Final = ("limit", "cursor")
+"""The parameters of every listing in pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +57,14 @@ class Endpoint:
 
     path: str
     summary: str
-    answer: Any
-    """The type of the document."""
     read: Callable[[Queries, Asked], object]
     parameters: Sequence[str] = ()
     required: Sequence[str] = ()
+
+    @property
+    def answer(self) -> Any:
+        """The type of the document that is answered."""
+        return get_type_hints(self.read)["return"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +73,20 @@ class WriteEndpoint:
 
     path: str
     summary: str
-    body: Any
-    """The type of the document that is posted."""
-    answer: Any
-    """The type of the document that is answered."""
-    write: Callable[[Queries, Reports, bytes], object]
+    write: Callable[..., object]
+    """Takes the queries, the reports, the body, and the parameters in the path by name."""
+    scope: Scope = Scope.LABEL
+    """What the caller must be allowed to do."""
+
+    @property
+    def body(self) -> Any:
+        """The type of the document that is posted."""
+        return get_type_hints(self.write)["body"]
+
+    @property
+    def answer(self) -> Any:
+        """The type of the document that is answered."""
+        return get_type_hints(self.write)["return"]
 
 
 def read_trace(queries: Queries, asked: Asked) -> TraceDocument:
@@ -64,98 +95,106 @@ def read_trace(queries: Queries, asked: Asked) -> TraceDocument:
     return found(queries.trace(trace_id), f"trace {trace_id}")
 
 
+def read_spans(queries: Queries, asked: Asked) -> SpanPage:
+    """Return the spans of the trace that is asked for."""
+    limit, cursor = _place(asked)
+    return queries.spans.page(read_trace(queries, asked)["trace_id"], limit=limit, cursor=cursor)
+
+
+def read_span(queries: Queries, asked: Asked) -> SpanDocument:
+    """Return the span that is asked for."""
+    trace_id, span_id = trace_id_of(asked["trace_id"]), hex_id("span_id", asked["span_id"], 16)
+    return found(queries.spans.span(trace_id, span_id), f"span {span_id} of trace {trace_id}")
+
+
 def read_session(queries: Queries, asked: Asked) -> SessionDocument:
     """Return the session that is asked for."""
     session_id = asked.get("session_id", "")
     return found(queries.session(session_id), f"session {session_id!r}")
 
 
-def read_sessions(queries: Queries, asked: Asked) -> Page[SessionItem]:
+def read_sessions(queries: Queries, asked: Asked) -> SessionPage:
     """Return the sessions that are asked for."""
-    return queries.sessions(
-        session_filter(asked), limit=limit_of(asked.get("limit")), cursor=asked.get("cursor") or None
-    )
-
-
-def read_reliability(queries: Queries, asked: Asked) -> Page[ReliabilityDocument]:
-    """Return the reliability of the agents' versions that are asked for."""
-    named = {name: asked.get(name) or None for name in ("agent", "version", "variant", "cursor")}
-    return queries.reliability(**named, limit=limit_of(asked.get("limit")))
-
-
-def _sessions(queries: Queries, asked: Asked) -> SessionPage:
-    page = read_sessions(queries, asked)
+    limit, cursor = _place(asked)
+    page = queries.sessions(session_filter(asked), limit=limit, cursor=cursor)
     answer: SessionPage = {"items": page.items, "next_cursor": page.next_cursor}
     if agent := asked.get("agent"):
         answer["hit_rate"] = queries.hit_rate(agent)
     return answer
 
 
-def read_judgements(queries: Queries, asked: Asked) -> ExchangePage:
+def read_reliability(queries: Queries, asked: Asked) -> Listing[ReliabilityDocument]:
+    """Return the reliability of the agents' versions that are asked for."""
+    limit, cursor = _place(asked)
+    agent, version, variant = _texts(asked, "agent", "version", "variant")
+    return _listing(queries.reliability(agent=agent, version=version, variant=variant, limit=limit, cursor=cursor))
+
+
+def read_judgements(queries: Queries, asked: Asked) -> Listing[ExchangeDocument]:
     """Return the judge's exchanges about the trace that is asked for."""
     trace_id = trace_id_of(asked["trace_id"])
-    return {"items": found(queries.judgements(trace_id), f"trace {trace_id}"), "next_cursor": None}
+    return _all(found(queries.judgements(trace_id), f"trace {trace_id}"))
 
 
-def read_session_judgements(queries: Queries, asked: Asked) -> ExchangePage:
+def read_session_judgements(queries: Queries, asked: Asked) -> Listing[ExchangeDocument]:
     """Return the judge's exchanges about the session that is asked for."""
-    if not (session_id := asked.get("session_id")):
-        raise InvalidRequest("session_id is missing")
-    return {"items": found(queries.session_judgements(session_id), f"session {session_id!r}"), "next_cursor": None}
+    session_id = _required(asked, "session_id")
+    return _all(found(queries.session_judgements(session_id), f"session {session_id!r}"))
 
 
-def read_agreement(queries: Queries, asked: Asked) -> AgreementPage:
+def read_agreement(queries: Queries, asked: Asked) -> Listing[AgreementDocument]:
     """Return the agreement of scores with labels."""
-    return {"items": queries.agreement(name=asked.get("name") or None), "next_cursor": None}
+    return _all(queries.agreement(name=asked.get("name") or None))
 
 
-def read_drift(queries: Queries, asked: Asked) -> DriftPage:
+def read_drift(queries: Queries, asked: Asked) -> Listing[DriftDocument]:
     """Return whether the judge says something else than before."""
-    return {"items": queries.drifts(), "next_cursor": None}
+    return _all(queries.drifts())
 
 
-def read_quality(queries: Queries, asked: Asked) -> Page[QualityDocument]:
+def read_quality(queries: Queries, asked: Asked) -> Listing[QualityDocument]:
     """Return the rates of passing that are asked for."""
-    named = {name: asked.get(name) or None for name in ("agent", "version", "name", "cursor")}
-    return queries.quality(**named, limit=limit_of(asked.get("limit")))
-
-
-def _quality(queries: Queries, asked: Asked) -> QualityPage:
-    page = read_quality(queries, asked)
-    return {"items": page.items, "next_cursor": page.next_cursor}
+    limit, cursor = _place(asked)
+    agent, version, name = _texts(asked, "agent", "version", "name")
+    return _listing(queries.quality(agent=agent, version=version, name=name, limit=limit, cursor=cursor))
 
 
 def read_next_to_label(queries: Queries, asked: Asked) -> DrawDocument:
     """Return the trace or session that is to be labelled next."""
-    if not (name := asked.get("name")):
-        raise InvalidRequest("name is missing")
-    agent, version = (asked.get(each) or None for each in ("agent", "version"))
+    name, (agent, version) = _required(asked, "name"), _texts(asked, "agent", "version")
     ids_of, what = (session_ids_of, "session") if name == GOAL_SUCCESS else (trace_ids_of, "trace")
     drawn = queries.next_to_label(name, agent=agent, version=version, skip=ids_of(asked.get("skip", "")))
     return found(drawn, f"a {what} to be labelled next for {name!r}")
 
 
-def _reliability(queries: Queries, asked: Asked) -> ReliabilityPage:
-    page = read_reliability(queries, asked)
-    return {"items": page.items, "next_cursor": page.next_cursor}
-
-
 def read_comparison(queries: Queries, asked: Asked) -> ComparisonDocument:
     """Return two versions of an agent side by side."""
-    for name in ("before", "after"):
-        if not asked.get(name):
-            raise InvalidRequest(f"{name} is missing")
-    agent, variant, primary = (asked.get(name) or None for name in ("agent", "variant", "primary"))
-    return queries.reliability_comparison(
-        asked["before"], asked["after"], agent=agent, variant=variant, primary=primary
-    )
+    before, after = _required(asked, "before"), _required(asked, "after")
+    agent, variant, primary = _texts(asked, "agent", "variant", "primary")
+    return queries.reliability_comparison(before, after, agent=agent, variant=variant, primary=primary)
 
 
-def read_problems(queries: Queries, asked: Asked) -> Page[ProblemDocument]:
+def read_agents(queries: Queries, asked: Asked) -> AgentPage:
+    """Return agents with their figures over time."""
+    limit, cursor = _place(asked)
+    return queries.agents(range_of(asked), limit=limit, cursor=cursor)
+
+
+def read_agent(queries: Queries, asked: Asked) -> AgentDocument:
+    """Return the agent that is asked for."""
+    agent = id_of("agent", asked.get("agent", ""))
+    return found(queries.agent(agent, range_of(asked)), f"agent {agent!r}")
+
+
+def range_of(asked: Asked) -> Range:
+    """Return the time that figures are to be about, a day where nothing is said. Raises InvalidRequest."""
+    return choice("range", asked.get("range") or Range.DAY, Range)
+
+
+def read_problems(queries: Queries, asked: Asked) -> Listing[ProblemDocument]:
     """Return the problems that are asked for."""
-    return queries.problems(
-        problem_filter(asked), limit=limit_of(asked.get("limit")), cursor=asked.get("cursor") or None
-    )
+    limit, cursor = _place(asked)
+    return _listing(queries.problems(problem_filter(asked), limit=limit, cursor=cursor))
 
 
 def read_problem(queries: Queries, asked: Asked) -> ProblemDocument:
@@ -164,70 +203,105 @@ def read_problem(queries: Queries, asked: Asked) -> ProblemDocument:
     return found(queries.problem(problem_id), f"problem {problem_id}")
 
 
-def _problems(queries: Queries, asked: Asked) -> ProblemPage:
-    page = read_problems(queries, asked)
+def read_collector(queries: Queries, asked: Asked) -> CollectorDocument:
+    """Return the collector's versions, and its judge."""
+    return queries.collector()
+
+
+def read_arrivals(queries: Queries, asked: Asked) -> Listing[ArrivalDocument]:
+    """Return what has arrived of each service."""
+    return _all(queries.arrivals())
+
+
+def _place(asked: Asked) -> tuple[int, str | None]:
+    """Return the size of the page that is asked for, and the cursor that it begins at."""
+    return limit_of(asked.get("limit")), asked.get("cursor") or None
+
+
+def _texts(asked: Asked, *names: str) -> list[str | None]:
+    return [asked.get(name) or None for name in names]
+
+
+def _required(asked: Asked, name: str) -> str:
+    if not (text := asked.get(name)):
+        raise InvalidRequest(f"{name} is missing")
+    return text
+
+
+def _listing(page: Page[Item]) -> Listing[Item]:
     return {"items": page.items, "next_cursor": page.next_cursor}
 
 
+def _all(items: list[Item]) -> Listing[Item]:
+    return {"items": items, "next_cursor": None}
+
+
 ENDPOINTS: Final = (
-    Endpoint("/api/v1/problems", "Problems", ProblemPage, _problems, (*problems.PARAMETERS, "limit", "cursor")),
-    Endpoint("/api/v1/problems/{problem_id}", "A problem", ProblemDocument, read_problem),
+    Endpoint("/api/v1/agents", "Agents over time", read_agents, ("range", *PAGED)),
+    Endpoint("/api/v1/agents/{agent}", "An agent over time", read_agent, ("range",)),
+    Endpoint("/api/v1/arrivals", "What the newest traces of each service have", read_arrivals),
+    Endpoint("/api/v1/collector", "The collector's versions, and its judge", read_collector),
+    Endpoint("/api/v1/problems", "Problems", read_problems, (*problems.PARAMETERS, *PAGED)),
+    Endpoint("/api/v1/problems/{problem_id}", "A problem", read_problem),
     Endpoint(
         "/api/v1/reliability",
         "Figures over runs, by agent and version",
-        ReliabilityPage,
-        _reliability,
-        ("agent", "version", "variant", "limit", "cursor"),
+        read_reliability,
+        ("agent", "version", "variant", *PAGED),
     ),
     Endpoint(
         "/api/v1/reliability/comparison",
         "Two versions of an agent side by side",
-        ComparisonDocument,
         read_comparison,
         ("before", "after", "agent", "variant", "primary"),
         ("before", "after"),
     ),
-    Endpoint("/api/v1/traces/{trace_id}", "A trace with its outcomes", TraceDocument, read_trace),
+    Endpoint("/api/v1/traces/{trace_id}", "A trace with its outcomes", read_trace),
+    Endpoint("/api/v1/traces/{trace_id}/spans", "The spans of a trace", read_spans, PAGED),
     Endpoint(
-        "/api/v1/traces/{trace_id}/judgements", "The judge's exchanges about a trace", ExchangePage, read_judgements
+        "/api/v1/traces/{trace_id}/spans/{span_id}", "A span of a trace, with its attributes and messages", read_span
     ),
+    Endpoint("/api/v1/traces/{trace_id}/judgements", "The judge's exchanges about a trace", read_judgements),
     Endpoint(
         "/api/v1/judgements",
         "The judge's exchanges about a session as a whole",
-        ExchangePage,
         read_session_judgements,
         ("session_id",),
         ("session_id",),
     ),
-    Endpoint("/api/v1/agreement", "The agreement of scores with labels", AgreementPage, read_agreement, ("name",)),
-    Endpoint("/api/v1/judge", "Whether the judge says something else than before", DriftPage, read_drift),
+    Endpoint("/api/v1/agreement", "The agreement of scores with labels", read_agreement, ("name",)),
+    Endpoint("/api/v1/judge", "Whether the judge says something else than before", read_drift),
     Endpoint(
         "/api/v1/quality",
         "Rates of passing, by agent, version and evaluator",
-        QualityPage,
-        _quality,
-        ("agent", "version", "name", "limit", "cursor"),
+        read_quality,
+        ("agent", "version", "name", *PAGED),
     ),
     Endpoint(
         "/api/v1/review/next",
         "The trace or session to be labelled next, drawn at random",
-        DrawDocument,
         read_next_to_label,
         ("name", "agent", "version", "skip"),
         ("name",),
     ),
-    Endpoint("/api/v1/sessions", "Sessions", SessionPage, _sessions, (*PARAMETERS, "limit", "cursor")),
-    Endpoint("/api/v1/sessions/{session_id}", "A session with its traces", SessionDocument, read_session),
+    Endpoint("/api/v1/sessions", "Sessions", read_sessions, (*PARAMETERS, *PAGED)),
+    Endpoint("/api/v1/sessions/{session_id}", "A session with its traces", read_session),
 )
 """In the order in which they are tried: a session's id may hold anything."""
 
 WRITE_ENDPOINTS: Final = (
     WriteEndpoint(
-        "/api/v1/labels",
-        "Say what a score of a trace should have been; answered with the trace",
-        LabelRequest,
-        TraceDocument,
-        write_label,
+        "/api/v1/labels", "Say what a score should have been; answered with the trace or the session", write_label
     ),
+    WriteEndpoint("/api/v1/problems/{problem_id}/resolve", "Mark a problem as resolved", write_resolved),
+    WriteEndpoint("/api/v1/problems/{problem_id}/mute", "Mute a problem until a time, or end that", write_muted),
+    WriteEndpoint("/api/v1/judge", "Have the judge score what it has not", write_judging),
+    WriteEndpoint(
+        "/api/v1/delete",
+        "Delete a session, a user's sessions, or what is old; or ask how far that is",
+        write_deletion,
+        Scope.ADMIN,
+    ),
+    WriteEndpoint("/api/v1/judge/check", "Find out whether the judge's endpoint answers, for nothing", write_check),
 )
 """Those that only requests with a token or a key may use (`api/writing.py`)."""

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Final, NotRequired
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
-from agenteval_collector.api.documents import OutcomeDocument, TraceDocument
+from agenteval_collector.api.documents import OutcomeDocument, SessionDocument, TraceDocument
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.wire import found, id_of, trace_id_of
@@ -18,18 +18,16 @@ MAX_NOTE_LENGTH: Final = 10_000
 
 @with_config(ConfigDict(strict=True, extra="forbid"))
 class LabelRequest(TypedDict):
-    """What a person says that the score `name` of a trace should have been, from 0 (fail) to 1 (pass). `drawn`: the
-    trace came from `/api/v1/review/next`, so that the label speaks for others."""
+    """A person's label of a trace, or else of a session: the right `value` of the score `name`, from 0 (fail) to 1
+    (pass). `drawn`: it came from `/api/v1/review/next`, so that the label speaks for others."""
 
-    trace_id: str
+    trace_id: NotRequired[str | None]
+    session_id: NotRequired[str | None]
     name: str
     value: float
     author: NotRequired[str | None]
     note: NotRequired[str | None]
     drawn: NotRequired[bool]
-
-
-_REQUEST: Final = TypeAdapter(LabelRequest)
 
 
 def said(name: str, value: float | None, author: str, note: str) -> dict[str, Any]:
@@ -65,15 +63,19 @@ def _labelled(queries: Queries, label: Label) -> tuple[str, Sequence[OutcomeDocu
     return "session", session["outcomes"]
 
 
-def write_label(queries: Queries, reports: Reports, body: bytes) -> TraceDocument:
-    """Keep the label that a `LabelRequest` in JSON asks for; return the trace with it, and with what the judge says."""
-    try:
-        asked = _REQUEST.validate_json(body)
-    except ValidationError as error:
-        [first, *_] = error.errors(include_input=False, include_url=False)
-        place = ".".join(map(str, first["loc"])) or "the body"
-        raise InvalidRequest(f"{place[:64]}: {first['msg']}") from error
-    trace_id = trace_id_of(asked["trace_id"])
-    told = said(asked["name"], asked["value"], asked.get("author") or "", asked.get("note") or "")
-    keep_label(queries, reports, Label(trace_id=trace_id, drawn=asked.get("drawn", False), **told))
-    return found(queries.trace(trace_id), f"trace {trace_id}")
+def write_label(queries: Queries, reports: Reports, body: LabelRequest) -> TraceDocument | SessionDocument:
+    """Keep the label that is asked for; return the trace or the session with it, and with what the judge says."""
+    trace_id, session_id = body.get("trace_id"), body.get("session_id")
+    if bool(trace_id) == bool(session_id):
+        raise InvalidRequest("give either trace_id or session_id")
+    told = said(body["name"], body["value"], body.get("author") or "", body.get("note") or "")
+    label = Label(
+        trace_id=trace_id_of(trace_id) if trace_id else None,
+        session_id=id_of("session_id", session_id) if session_id else None,
+        drawn=body.get("drawn", False),
+        **told,
+    )
+    keep_label(queries, reports, label)
+    if label.trace_id is not None:
+        return found(queries.trace(label.trace_id), f"trace {label.trace_id}")
+    return found(queries.session(label.session_id or ""), f"session {label.session_id!r}")

@@ -1,68 +1,89 @@
 """The description of the HTTP API as OpenAPI 3.1, made from its endpoints and the types of their documents."""
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pydantic import TypeAdapter
 
 from agenteval_collector.api.documents import ErrorDocument
 from agenteval_collector.api.endpoints import ENDPOINTS, WRITE_ENDPOINTS, Endpoint, WriteEndpoint
-from agenteval_collector.api.writing import TOKEN_HEADER
+from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH
+from agenteval_collector.api.writing import TokenDocument
 
 DESCRIPTION_PATH: Final = "/api/v1/openapi.json"
+
+Schemas: TypeAlias = Mapping[Any, dict[str, Any]]
+"""The schema of each type of document."""
 
 
 @cache
 def description() -> dict[str, Any]:
     """Return the whole description."""
-    answers = [*(endpoint.answer for endpoint in ENDPOINTS), ErrorDocument]
+    answers = [*(endpoint.answer for endpoint in (*ENDPOINTS, *WRITE_ENDPOINTS)), TokenDocument, ErrorDocument]
     bodies = [endpoint.body for endpoint in WRITE_ENDPOINTS]
     found, shared = TypeAdapter.json_schemas(
         [
-            *((kind.__name__, "serialization", TypeAdapter(kind)) for kind in answers),
-            *((kind.__name__, "validation", TypeAdapter(kind)) for kind in bodies),
+            *((kind, "serialization", TypeAdapter(kind)) for kind in answers),
+            *((kind, "validation", TypeAdapter(kind)) for kind in bodies),
         ],
         ref_template="#/components/schemas/{model}",
     )
-    schemas = {name: schema for (name, _), schema in found.items()}
+    schemas = {kind: schema for (kind, _), schema in found.items()}
+    operations = [
+        *((endpoint.path, "get", _operation(endpoint, schemas)) for endpoint in ENDPOINTS),
+        *((endpoint.path, "post", _write_operation(endpoint, schemas)) for endpoint in WRITE_ENDPOINTS),
+        (TOKEN_PATH, "get", _token_operation(schemas)),
+    ]
+    paths: dict[str, dict[str, Any]] = {}
+    for path, method, operation in operations:
+        paths.setdefault(path, {})[method] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": "otel-agenteval", "version": version("otel-agenteval")},
-        "paths": {
-            **{endpoint.path: {"get": _operation(endpoint, schemas)} for endpoint in ENDPOINTS},
-            **{endpoint.path: {"post": _write_operation(endpoint, schemas)} for endpoint in WRITE_ENDPOINTS},
-        },
+        "paths": paths,
         "components": {"schemas": shared.get("$defs", {})},
     }
 
 
-def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
-    in_path = re.findall(r"{(\w+)}", endpoint.path)
+def _operation(endpoint: Endpoint, schemas: Schemas) -> dict[str, Any]:
     return {
         "summary": endpoint.summary,
         "parameters": [
-            *(_parameter(name, "path", True) for name in in_path),
+            *_in_path(endpoint),
             *(_parameter(name, "query", name in endpoint.required) for name in endpoint.parameters),
         ],
-        "responses": _responses(endpoint, schemas),
+        "responses": _responses(endpoint.answer, schemas),
     }
 
 
-def _write_operation(endpoint: WriteEndpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+def _write_operation(endpoint: WriteEndpoint, schemas: Schemas) -> dict[str, Any]:
     return {
         "summary": endpoint.summary,
-        "parameters": [_parameter(TOKEN_HEADER, "header", False)],
-        "requestBody": {"required": True, **_content(schemas[endpoint.body.__name__])},
-        "responses": _responses(endpoint, schemas),
+        "parameters": [*_in_path(endpoint), _parameter(TOKEN_HEADER, "header", False)],
+        "requestBody": {"required": True, **_content(schemas[endpoint.body])},
+        "responses": _responses(endpoint.answer, schemas),
     }
 
 
-def _responses(endpoint: Endpoint | WriteEndpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+def _token_operation(schemas: Schemas) -> dict[str, Any]:
     return {
-        "200": {"description": "The document", **_content(schemas[endpoint.answer.__name__])},
-        "default": {"description": "Why there is none", **_content(schemas[ErrorDocument.__name__])},
+        "summary": "The token that requests to write carry",
+        "parameters": [],
+        "responses": _responses(TokenDocument, schemas),
+    }
+
+
+def _in_path(endpoint: Endpoint | WriteEndpoint) -> list[dict[str, Any]]:
+    return [_parameter(name, "path", True) for name in re.findall(r"{(\w+)}", endpoint.path)]
+
+
+def _responses(answer: Any, schemas: Schemas) -> dict[str, Any]:
+    return {
+        "200": {"description": "The document", **_content(schemas[answer])},
+        "default": {"description": "Why there is none", **_content(schemas[ErrorDocument])},
     }
 
 

@@ -5,7 +5,9 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from agenteval_collector.judge.quality.ports import JudgedSnapshot
+from agenteval_collector.model.agents import AgentHistory, SeenAgent
 from agenteval_collector.model.cursors import Page
+from agenteval_collector.model.deletion import Doomed, Receipt
 from agenteval_collector.model.judging import Exchange
 from agenteval_collector.model.labelled import LabelledEvaluator
 from agenteval_collector.model.reports import Label, Rejudging, RunReport
@@ -46,19 +48,46 @@ class Reports(Protocol):
         """Mute a problem until that time (ns), None: no longer. Returns whether it is known."""
         ...
 
+    def check_judge(self) -> str | None:
+        """Return why the judge's endpoint would not answer, None where it would; it costs nothing. Raises
+        InvalidRequest where there is no judge."""
+        ...
+
+    def delete(self, doomed: Doomed, by: str | None) -> Receipt:
+        """Have this deleted. Durable when it returns; it may go on after that."""
+        ...
+
+    def receipt(self, deletion_id: str) -> Receipt:
+        """Return what a deletion has removed so far; waits a little for its end. Raises NotFound."""
+        ...
+
     def starts(self, report: StartsReport) -> None:
         """Take note of what runs: not durable but for its findings."""
         ...
 
 
 class RecordSnapshot(JudgedSnapshot, Protocol):
-    """Everything that is stored, as it is at one moment."""
+    """The stored records, as they are at one moment."""
 
-    def trace(self, trace_id: str) -> TraceView | None: ...
+    def agents(self, cursor: str | None, limit: int) -> Page[SeenAgent]:
+        """Return the agents, those with the newest telemetry first. Raises InvalidRequest for a foreign cursor."""
+        ...
+
+    def agent(self, agent: str) -> SeenAgent | None: ...
+
+    def agent_history(self, agent: str, since: int, step: int) -> AgentHistory:
+        """Return the figures of an agent since that hour (since the Unix epoch), with a point every `step` hours."""
+        ...
+
+    def traces(self, trace_ids: Collection[str]) -> dict[str, TraceView]: ...
+
+    def newest_traces(self, limit: int) -> list[tuple[int, TraceView]]:
+        """Return the traces that came last, the newest first, each with the time (ns) at which it was scored."""
+        ...
 
     def first_finding(self, trace_id: str) -> Finding | None: ...
 
-    def found_in_trace(self, trace_id: str) -> ShownFindings: ...
+    def found_in_traces(self, trace_ids: Collection[str]) -> dict[str, ShownFindings]: ...
 
     def found_in_sessions(
         self, running: Mapping[str, Collection[str]], limit: int = MAX_SHOWN
@@ -72,7 +101,7 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
         """Return, by name, the score of each trace of a session that has one."""
         ...
 
-    def labels(self, trace_id: str) -> list[Label]: ...
+    def trace_labels(self, trace_ids: Collection[str]) -> dict[str, list[Label]]: ...
 
     def session_labels(self, session_id: str) -> list[Label]: ...
 
@@ -108,7 +137,7 @@ class RecordSnapshot(JudgedSnapshot, Protocol):
 
 
 class Records(Protocol):
-    """Everything that is stored. Thread-safe; raises Unavailable."""
+    """The stored records. Thread-safe; raises Unavailable."""
 
     def snapshot(self) -> AbstractContextManager[RecordSnapshot]:
         """Look at the records as they are at one moment."""

@@ -33,10 +33,3 @@ class ProblemDocument(TypedDict):
     resolved_by: str | None
     muted_until: str | None
     muted_by: str | None
-
-
-class ProblemPage(TypedDict):
-    """A page of problems."""
-
-    items: list[ProblemDocument]
-    next_cursor: str | None

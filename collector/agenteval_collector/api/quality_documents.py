@@ -75,17 +75,3 @@ class DrawDocument(TypedDict):
     probability: float
     judged: int
     labelled: int
-
-
-class AgreementPage(TypedDict):
-    """The agreement of every evaluator."""
-
-    items: list[AgreementDocument]
-    next_cursor: None
-
-
-class QualityPage(TypedDict):
-    """A page of rates of passing."""
-
-    items: list[QualityDocument]
-    next_cursor: str | None

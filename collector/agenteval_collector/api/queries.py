@@ -4,6 +4,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
+from agenteval_collector.api.agent_documents import AgentDocument, AgentPage
+from agenteval_collector.api.agents import agent_document, agent_page
+from agenteval_collector.api.arrivals import ArrivalDocument, arrivals
+from agenteval_collector.api.collector_document import CollectorDocument, collector_document
 from agenteval_collector.api.documents import (
     ComparisonDocument,
     DriftDocument,
@@ -42,8 +46,10 @@ from agenteval_collector.api.running import (
     told_view,
     trace_ids,
 )
+from agenteval_collector.api.spans import SpanQueries
 from agenteval_collector.findings.hit_rate import hit_rate
 from agenteval_collector.judge.quality.pass_rates import PassRates
+from agenteval_collector.model.agents import Range
 from agenteval_collector.model.cursors import Page
 from agenteval_collector.model.drift import Drift
 from agenteval_collector.model.quality import Rated
@@ -68,7 +74,7 @@ class Queries:
     """Queries of the HTTP API, the page and the gRPC service, on what is stored and what is running.
 
     Thread-safe; never blocks on ingestion. Raises Unavailable where the store does. `idle` is the time in seconds
-    without a trace after which a session is idle.
+    without a trace after which a session is idle, `judge_model` the judge's; None: there is no judge.
     """
 
     def __init__(
@@ -80,54 +86,82 @@ class Queries:
         reliability: ReliabilityReports,
         running: RunningTraces,
         judge: JudgeState,
+        judge_model: str | None = None,
         drifts: Callable[[], Sequence[Drift]] = tuple,
+        spans: SpanQueries | None = None,
     ) -> None:
         self._records = records
         self._clock = clock
         self._running = running
         self._judge = judge
+        self._judge_model = judge_model
         self._drifts = drifts
         self._idle = round(idle * 1e9)
         self._reliability = reliability
         self.pass_rates = PassRates(records, clock)
+        self.spans = spans or SpanQueries()
+
+    def collector(self) -> CollectorDocument:
+        """Return the versions of this process, and its judge."""
+        return collector_document(self._judge_model, self._judge.trouble)
+
+    def arrivals(self) -> list[ArrivalDocument]:
+        """Return what has arrived of each service, among the newest traces."""
+        running = self._running.traces()
+        with self._records.snapshot() as records:
+            return arrivals(records, running)
 
     def trace(self, trace_id: str) -> TraceDocument | None:
         """Return a trace with its outcomes and labels; None where it is unknown."""
-        # In this order: what is not running any more by the second look is stored by then.
-        running = self._running.trace(trace_id)
-        open_spans, reason = self._running.open_spans(trace_id)
-        with self._records.snapshot() as records:
-            trace = self._trace(records, trace_id, running)
-        if trace is not None and open_spans:
-            trace |= {"open_spans": open_span_documents(open_spans), "status_reason": reason}
-            if reason is None:
-                # It was complete as far as was known, and goes on: until it is complete again its scores are
-                # provisional.
-                trace |= {"status": "running", "complete": False}
-        return trace
+        return self.traces([trace_id]).get(trace_id)
 
-    def _trace(self, records: RecordSnapshot, trace_id: str, running: TraceView | None) -> TraceDocument | None:
-        found, stored = records.found_in_trace(trace_id), records.trace(trace_id)
-        if stored is not None and (running is None or stored.revision >= running.revision):
-            outcomes = self._outcomes(records, Subject.TRACE, [trace_id])[trace_id]
-            return trace_document(stored, outcomes, records.labels(trace_id), found)
-        if running is None and (first := records.first_finding(trace_id)) is not None:
-            running = told_view(first)
-        return None if running is None else trace_document(running, found=found)
+    def traces(self, trace_ids: Sequence[str]) -> dict[str, TraceDocument]:
+        """Return those of the traces that are known, with their outcomes and labels, in the given order."""
+        # In this order: what is not running any more by the second look is stored by then.
+        running = {trace_id: self._running.trace(trace_id) for trace_id in trace_ids}
+        going_on = {trace_id: self._running.open_spans(trace_id) for trace_id in trace_ids}
+        with self._records.snapshot() as records:
+            found = self._traces(records, running)
+        for trace_id, trace in found.items():
+            open_spans, reason = going_on[trace_id]
+            if open_spans:
+                trace |= {"open_spans": open_span_documents(open_spans), "status_reason": reason}
+                if reason is None:
+                    # It was complete as far as was known, and goes on: until it is complete again its scores are
+                    # provisional.
+                    trace |= {"status": "running", "complete": False}
+        return found
+
+    def _traces(self, records: RecordSnapshot, running: Mapping[str, TraceView | None]) -> dict[str, TraceDocument]:
+        ids = list(running)
+        stored, found = records.traces(ids), records.found_in_traces(ids)
+        outcomes, labels = self._outcomes(records, Subject.TRACE, ids), records.trace_labels(ids)
+        documents = {}
+        for trace_id, open_trace in running.items():
+            kept, view = stored.get(trace_id), open_trace
+            if kept is not None and (view is None or kept.revision >= view.revision):
+                documents[trace_id] = trace_document(kept, outcomes[trace_id], labels[trace_id], found[trace_id])
+                continue
+            if view is None and (first := records.first_finding(trace_id)) is not None:
+                view = told_view(first)
+            if view is not None:
+                documents[trace_id] = trace_document(view, found=found[trace_id])
+        return documents
 
     def judgements(self, trace_id: str) -> list[ExchangeDocument] | None:
         """Return the judge's exchanges about a trace, in the order of asking; None where the trace is unknown."""
-        with self._records.snapshot() as records:
-            exchanges = records.exchanges(Subject.TRACE, trace_id)
-        if not exchanges and self.trace(trace_id) is None:
-            return None
-        return [document(ExchangeDocument, exchange) for exchange in exchanges]
+        return self._exchanges(Subject.TRACE, trace_id, self.trace)
 
     def session_judgements(self, session_id: str) -> list[ExchangeDocument] | None:
         """Return the judge's exchanges about a whole session, in the order of asking; None where it is unknown."""
+        return self._exchanges(Subject.SESSION, session_id, self.session)
+
+    def _exchanges(
+        self, subject: Subject, subject_id: str, known: Callable[[str], object]
+    ) -> list[ExchangeDocument] | None:
         with self._records.snapshot() as records:
-            exchanges = records.exchanges(Subject.SESSION, session_id)
-        if not exchanges and self.session(session_id) is None:
+            exchanges = records.exchanges(subject, subject_id)
+        if not exchanges and known(subject_id) is None:
             return None
         return [document(ExchangeDocument, exchange) for exchange in exchanges]
 
@@ -177,6 +211,17 @@ class Queries:
         """Return the number of problems by state, severity and agent."""
         with self._records.snapshot() as records:
             return records.problem_counts(self._clock.now())
+
+    def agents(self, chosen: Range = Range.DAY, *, limit: int = 50, cursor: str | None = None) -> AgentPage:
+        """Return agents with their figures over time, those with the newest telemetry first. Raises InvalidRequest for
+        a cursor of another listing."""
+        with self._records.snapshot() as records:
+            return agent_page(records, chosen, now=self._clock.now(), limit=limit, cursor=cursor)
+
+    def agent(self, agent: str, chosen: Range = Range.DAY) -> AgentDocument | None:
+        """Return an agent with its figures over time; None where it is unknown."""
+        with self._records.snapshot() as records:
+            return agent_document(records, agent, chosen, now=self._clock.now())
 
     def rated(self) -> Sequence[Rated]:
         """Return everything that has a rate of passing, that with the newest judgement first."""

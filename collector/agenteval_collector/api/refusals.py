@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from agenteval_collector.api.responses import SECURITY_HEADERS, error_response
+from agenteval_collector.api.responses import error_response
 from agenteval_collector.runtime.errors import (
     CollectorError,
     Forbidden,
@@ -53,9 +53,9 @@ class Refusals:
         return self._answer(request, error.status_code, code, message, error.headers)
 
     async def internal_error(self, request: Request, error: Exception) -> Response:
-        """Answer a defect of ours. This runs outside of the middleware, which therefore cannot add its headers."""
+        """Answer a defect of ours."""
         message = "the collector failed on this request; its log has the reason"
-        return self._answer(request, 500, "internal", message, SECURITY_HEADERS)
+        return self._answer(request, 500, "internal", message, None)
 
     def _answer(
         self, request: Request, status: int, code: str, message: str, headers: Mapping[str, str] | None

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from agenteval_collector.api.wire import encode
 
 SECURITY_HEADERS: Mapping[str, str] = {
-    # Pages carry no script at all; bars are SVG attributes, so styles come from our own file only.
+    # A page without a script of ours runs none; small drawings are SVG attributes, so styles come from our files only.
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from pydantic import TypeAdapter
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,13 +14,15 @@ from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.responses import json_response
 from agenteval_collector.api.threads import BoundedThreads
-from agenteval_collector.api.wire import encode
-from agenteval_collector.api.writing import TOKEN_HEADER, Writers, read_body
-from agenteval_collector.runtime.errors import InvalidRequest
+from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH, encode
+from agenteval_collector.api.writing import Writers, parsed, read_body
+from agenteval_collector.model.callers import Caller
+from agenteval_collector.runtime.errors import InvalidRequest, NotAllowed
 
 
 class _AnyText(Convertor[str]):
-    """The rest of the path. A session id may hold slashes and line breaks; Starlette's `path` stops at the latter."""
+    """The rest of the path. A session id or an agent's name may hold slashes and line breaks; Starlette's `path` stops
+    at the latter."""
 
     regex = r"[\s\S]*"
 
@@ -48,21 +51,32 @@ def _route(endpoint: Endpoint, queries: Queries, reads: BoundedThreads) -> Route
         asked = {**request.query_params, **request.path_params}
         return json_response(await reads.run(lambda: encode(endpoint.read(queries, asked))))
 
-    return Route(endpoint.path.replace("{session_id}", "{session_id:anytext}"), answer)
+    path = endpoint.path.replace("{session_id}", "{session_id:anytext}").replace("{agent}", "{agent:anytext}")
+    return Route(path, answer)
 
 
 def write_routes(queries: Queries, reports: Reports, writers: Writers, writes: BoundedThreads) -> list[Route]:
-    """Return a route for each address that takes something, which writes in one of these threads."""
+    """Return a route for each address that takes something, which writes in one of these threads, and one for the token
+    that they want."""
 
     def route(endpoint: WriteEndpoint) -> Route:
+        kind = TypeAdapter(endpoint.body)
+
         async def answer(request: Request) -> Response:
+            caller: Caller = request.state.caller
+            if not caller.may(endpoint.scope):
+                raise NotAllowed(f"the key {caller.name!r} does not have the scope {endpoint.scope}")
             writers.check(request.headers, request.headers.get(TOKEN_HEADER, ""))
-            body = await read_body(request, "application/json")
-            return json_response(await writes.run(lambda: encode(endpoint.write(queries, reports, body))))
+            body = parsed(kind, await read_body(request, "application/json"))
+            in_path = request.path_params
+            return json_response(await writes.run(lambda: encode(endpoint.write(queries, reports, body, **in_path))))
 
         return Route(endpoint.path, answer, methods=["POST"])
 
-    return [route(endpoint) for endpoint in WRITE_ENDPOINTS]
+    async def token(request: Request) -> Response:
+        return json_response(encode({"token": writers.token}))
+
+    return [*map(route, WRITE_ENDPOINTS), Route(TOKEN_PATH, token)]
 
 
 def _check_names(request: Request, known: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agenteval_collector.api.documents import OutcomeDocument, SessionFields, SessionStatus
+from agenteval_collector.api.documents import EffortDocument, OutcomeDocument, SessionFields, SessionStatus
 from agenteval_collector.api.rendering import document, found_document
 from agenteval_collector.model.running import RunningTrace
 from agenteval_collector.model.session_filter import SessionFilter
@@ -62,6 +62,7 @@ def session_fields(
         agent=session.agent or next((trace.agent for trace in running if trace.agent), None),
         status="running" if running else status,
         status_reason=stop_reason(running) or death,
+        effort=document(EffortDocument, session.effort.rounded),
         blind=session.is_blind,
         running_traces=[trace.trace_id for trace in running],
         outcomes=list(outcomes),

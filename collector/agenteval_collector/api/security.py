@@ -5,13 +5,16 @@ None of the collector's apps has websockets; only HTTP requests are looked at.
 
 import base64
 import binascii
-import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Send
+from starlette.types import Scope as ASGIScope
 
 from agenteval_collector.api.responses import SECURITY_HEADERS, error_response
+from agenteval_collector.doors.audit import Audit
+from agenteval_collector.doors.keys import KeyRing
+from agenteval_collector.model.callers import Caller, Scope
 from agenteval_collector.runtime.addresses import is_loopback
 
 
@@ -25,7 +28,7 @@ class LoopbackHost:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             hosts = Headers(scope=scope).getlist("host")
             if len(hosts) != 1 or not is_loopback(without_port(hosts[0].lower())):
@@ -42,34 +45,62 @@ def without_port(host: str) -> str:
     return host.partition(":")[0]
 
 
-class Keys:
-    """Answers only requests that carry one of `keys`; paths in `open_paths` need none.
+def scope_of(method: str) -> Scope:
+    """Return what a request of this method takes, where its address does not ask for more."""
+    return Scope.READ if method in ("GET", "HEAD", "OPTIONS") else Scope.LABEL
 
-    The key comes as `Authorization: Bearer KEY`, or as the password of Basic authentication under any user
-    name, which is how a browser can ask its user for it.
+
+class Keys:
+    """Answers only callers that the ring knows and that have the scope; who it is goes on in `request.state.caller`.
+
+    The key comes as `Authorization: Bearer KEY`, or as the password of Basic authentication under any user name, which
+    is how a browser can ask its user for it. Without one, the client certificate decides. `needs` tells the scope of a
+    request by its method. Paths in `open_paths` need no key, and have no caller.
     """
 
-    def __init__(self, app: ASGIApp, *, keys: Sequence[str], open_paths: Sequence[str] = ()) -> None:
-        if not keys or not all(keys):
-            raise ValueError("keys must be one or more non-empty texts; leave the middleware out to need none")
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        ring: KeyRing,
+        audit: Audit,
+        needs: Callable[[str], Scope] = scope_of,
+        open_paths: Sequence[str] = (),
+    ) -> None:
         self._app = app
-        self._keys = [key.encode() for key in keys]
+        self._ring = ring
+        self._audit = audit
+        self._needs = needs
         self._open_paths = frozenset(open_paths)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not self._opens(scope):
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in self._open_paths:
+            await self._app(scope, receive, send)
+            return
+        needed, action = self._needs(scope["method"]), f"{scope['method']} {scope['path']}"
+        host, port = scope.get("client") or ("unknown", 0)
+        peer = f"{host}:{port}"
+        caller = self._caller(scope)
+        if caller is None:
             message = "this collector wants a key: send the header `Authorization: Bearer KEY`"
             challenge = {"WWW-Authenticate": 'Basic realm="agenteval", Bearer realm="agenteval"'}
+            self._audit.refused(None, action, peer, message)
             await error_response(401, "unauthenticated", message, challenge)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+        elif not caller.may(needed):
+            message = f"the key {caller.name!r} does not have the scope {needed}"
+            self._audit.refused(caller, action, peer, message)
+            await error_response(403, "forbidden", message)(scope, receive, send)
+        else:
+            self._audit.allowed(caller, (needed,), action, peer)
+            scope.setdefault("state", {})["caller"] = caller
+            await self._app(scope, receive, send)
 
-    def _opens(self, scope: Scope) -> bool:
-        if scope["path"] in self._open_paths:
-            return True
-        given = _credential(Headers(scope=scope).get("authorization", ""))
-        # Every key is compared, in constant time each, so that timing tells nothing about any of them.
-        return sum(hmac.compare_digest(given, key) for key in self._keys) > 0
+    def _caller(self, scope: ASGIScope) -> Caller | None:
+        key = _credential(Headers(scope=scope).get("authorization", ""))
+        certificate: str | None = scope.get("state", {}).get("certificate")
+        if certificate is not None and not key:
+            return self._ring.by_certificate(certificate)
+        return self._ring.by_key(key)
 
 
 def _credential(authorization: str) -> bytes:
@@ -91,7 +122,7 @@ class SecurityHeaders:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)

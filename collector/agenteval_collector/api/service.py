@@ -1,14 +1,15 @@
 """Our own gRPC service: the documents of the HTTP API, the watch stream, and reports from outside."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import grpc
 from google.protobuf.message import Message
 
+from agenteval_collector.api.deletion import delete
 from agenteval_collector.api.endpoints import (
     Asked,
     read_agreement,
@@ -25,15 +26,18 @@ from agenteval_collector.api.endpoints import (
     read_sessions,
     read_trace,
 )
+from agenteval_collector.api.judging import judge_again
 from agenteval_collector.api.labels import keep_label, said
 from agenteval_collector.api.ports import Reports
 from agenteval_collector.api.problems import mute_problem, resolve_problem
 from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.starts import starts_report
-from agenteval_collector.api.wire import MAX_LIMIT, encode, id_of, trace_id_of
+from agenteval_collector.api.wire import LATEST, encode, id_of, trace_id_of
+from agenteval_collector.doors.rpc import caller_of
 from agenteval_collector.emit.feed import Feed, Lost, Subscription
+from agenteval_collector.model.callers import Scope
 from agenteval_collector.model.reports import Label, LabelSource, RunReport
-from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, Overloaded, Unavailable
+from agenteval_collector.runtime.errors import CollectorError, InvalidRequest, NotAllowed, Overloaded, Unavailable
 from agenteval_collector.runtime.rpc import abort
 from otel_agenteval.finding import Finding
 from otel_agenteval.outcome import Evaluation, Failure, Score
@@ -43,9 +47,25 @@ from otel_agenteval.text import storable
 
 CONDITIONS = ("baseline", "fault", "structural", "prompt")
 MAX_MISSED_SECONDS = 1e9
-LATEST = 2**63 - 1
-"""The last nanosecond that the store's integers hold."""
 _WAKE_SECONDS = 1.0
+
+_SCOPES: Final[Mapping[tuple[Scope, ...], Sequence[str]]] = {
+    (Scope.WRITE,): ("ReportStarts", "ReportRun", "ReportFeedback", "EndSession"),
+    (Scope.READ,): (
+        *("GetTrace", "GetSession", "ListSessions", "ListProblems", "GetProblem", "ListReliability"),
+        *("CompareReliability", "ListQuality", "NextToLabel", "GetAgreement", "GetJudgements", "GetDrift"),
+    ),
+    # An agent's process that may only write watches what is said of its own sessions.
+    (Scope.READ, Scope.WRITE): ("Watch",),
+    (Scope.LABEL,): ("LabelTrace", "LabelSession", "ResolveProblem", "MuteProblem", "JudgeTraces"),
+    (Scope.ADMIN,): ("Delete",),
+}
+SCOPES: Final = {
+    f"/{pb.DESCRIPTOR.services_by_name['EvaluationService'].full_name}/{method}": scopes
+    for scopes, methods in _SCOPES.items()
+    for method in methods
+}
+"""The scopes of which each method takes one."""
 
 Response = TypeVar("Response")
 Sent = TypeVar("Sent", pb.Outcome, pb.Finding)
@@ -66,33 +86,52 @@ def _answering(
     return answered
 
 
+def _document(
+    read: Callable[[Queries, Asked], object],
+) -> Callable[["EvaluationService", Any, grpc.ServicerContext], pb.Document]:
+    """Make a method that answers with the document that `read` returns."""
+    return _answering(lambda service, request: pb.Document(json=encode(read(service.queries, _asked(request)))))
+
+
+def _listing(
+    read: Callable[[Queries, Asked], Mapping[str, Any]], response: Callable[..., Response]
+) -> Callable[["EvaluationService", Any, grpc.ServicerContext], Response]:
+    """Make a method that answers with the page that `read` returns."""
+
+    def listed(service: "EvaluationService", request: Any) -> Response:
+        page = read(service.queries, _asked(request))
+        return response(items_json=map(encode, page["items"]), next_cursor=page["next_cursor"] or "")
+
+    return _answering(listed)
+
+
 class EvaluationService(EvaluationServiceServicer):
     """The servicer for a synchronous `grpc.server`.
 
-    A watcher holds one thread of the server's pool for as long as it watches. At most `max_watchers` may; beyond
-    that they get RESOURCE_EXHAUSTED. The pool must have that many threads more than ingestion needs.
+    A watcher holds one thread of the server's pool, and one of `watchers`, for as long as it watches; where none is
+    left, it gets RESOURCE_EXHAUSTED. The pool must have that many threads more than ingestion needs.
     """
 
-    def __init__(self, queries: Queries, reports: Reports, feed: Feed, *, max_watchers: int) -> None:
-        self._queries = queries
+    def __init__(self, queries: Queries, reports: Reports, feed: Feed, watchers: threading.BoundedSemaphore) -> None:
+        self.queries = queries
         self._reports = reports
         self._feed = feed
-        self._max_watchers = max_watchers
-        self._watchers = threading.BoundedSemaphore(max_watchers)
+        self._watchers = watchers
 
-    @_answering
-    def GetTrace(self, request: pb.GetTraceRequest) -> pb.Document:  # noqa: N802
-        return pb.Document(json=encode(read_trace(self._queries, _asked(request))))
+    GetTrace = _document(read_trace)
+    GetProblem = _document(read_problem)
+    GetAgreement = _document(read_agreement)
+    GetDrift = _document(read_drift)
+    CompareReliability = _document(read_comparison)
+    ListSessions = _listing(read_sessions, pb.ListSessionsResponse)
+    ListProblems = _listing(read_problems, pb.ListProblemsResponse)
+    ListReliability = _listing(read_reliability, pb.ListReliabilityResponse)
+    ListQuality = _listing(read_quality, pb.ListQualityResponse)
 
     @_answering
     def GetSession(self, request: pb.GetSessionRequest) -> pb.Document:  # noqa: N802
         id_of("session_id", request.session_id)
-        return pb.Document(json=encode(read_session(self._queries, _asked(request))))
-
-    @_answering
-    def ListSessions(self, request: pb.ListSessionsRequest) -> pb.ListSessionsResponse:  # noqa: N802
-        page = read_sessions(self._queries, _asked(request))
-        return pb.ListSessionsResponse(items_json=map(encode, page.items), next_cursor=page.next_cursor or "")
+        return pb.Document(json=encode(read_session(self.queries, _asked(request))))
 
     @_answering
     def ReportRun(self, request: pb.ReportRunRequest) -> pb.ReportRunResponse:  # noqa: N802
@@ -106,29 +145,20 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def LabelTrace(self, request: pb.LabelTraceRequest) -> pb.LabelTraceResponse:  # noqa: N802
-        keep_label(self._queries, self._reports, _label(request))
+        keep_label(self.queries, self._reports, _label(request))
         return pb.LabelTraceResponse()
 
     @_answering
     def LabelSession(self, request: pb.LabelSessionRequest) -> pb.LabelSessionResponse:  # noqa: N802
         session_id = id_of("session_id", request.session_id)
         label = Label(session_id=session_id, drawn=request.drawn, **_said(request))
-        keep_label(self._queries, self._reports, label)
+        keep_label(self.queries, self._reports, label)
         return pb.LabelSessionResponse()
 
     @_answering
     def ReportFeedback(self, request: pb.ReportFeedbackRequest) -> pb.ReportFeedbackResponse:  # noqa: N802
         self._reports.label(_feedback(request))
         return pb.ReportFeedbackResponse()
-
-    @_answering
-    def ListProblems(self, request: pb.ListProblemsRequest) -> pb.ListProblemsResponse:  # noqa: N802
-        page = read_problems(self._queries, _asked(request))
-        return pb.ListProblemsResponse(items_json=map(encode, page.items), next_cursor=page.next_cursor or "")
-
-    @_answering
-    def GetProblem(self, request: pb.GetProblemRequest) -> pb.Document:  # noqa: N802
-        return pb.Document(json=encode(read_problem(self._queries, _asked(request))))
 
     @_answering
     def ResolveProblem(self, request: pb.ResolveProblemRequest) -> pb.ResolveProblemResponse:  # noqa: N802
@@ -145,47 +175,34 @@ class EvaluationService(EvaluationServiceServicer):
 
     @_answering
     def JudgeTraces(self, request: pb.JudgeTracesRequest) -> pb.JudgeTracesResponse:  # noqa: N802
-        since = request.failed_since_unix_nano
-        ids = [*request.trace_ids, *request.session_ids]
-        if bool(ids) == bool(since) or len(ids) > MAX_LIMIT or since > LATEST:
-            raise InvalidRequest(
-                f"give either trace_ids and session_ids, at most {MAX_LIMIT}, or failed_since_unix_nano"
-            )
-        trace_ids = [trace_id_of(each) for each in request.trace_ids]
-        found = self._reports.judge_again(trace_ids, list(request.session_ids), since)
+        if (since := request.failed_since_unix_nano) > LATEST:
+            raise InvalidRequest(f"failed_since_unix_nano is {since}, after the year 2262")
+        found = judge_again(self._reports, request.trace_ids, request.session_ids, since)
         return pb.JudgeTracesResponse(traces=found.traces, more=found.more)
 
     @_answering
-    def ListReliability(self, request: pb.ListReliabilityRequest) -> pb.ListReliabilityResponse:  # noqa: N802
-        page = read_reliability(self._queries, _asked(request))
-        return pb.ListReliabilityResponse(items_json=map(encode, page.items), next_cursor=page.next_cursor or "")
-
-    @_answering
-    def CompareReliability(self, request: pb.CompareReliabilityRequest) -> pb.Document:  # noqa: N802
-        return pb.Document(json=encode(read_comparison(self._queries, _asked(request))))
-
-    @_answering
-    def ListQuality(self, request: pb.ListQualityRequest) -> pb.ListQualityResponse:  # noqa: N802
-        page = read_quality(self._queries, _asked(request))
-        return pb.ListQualityResponse(items_json=map(encode, page.items), next_cursor=page.next_cursor or "")
+    def Delete(self, request: pb.DeleteRequest) -> pb.Document:  # noqa: N802
+        if (before := request.before_unix_nano) > LATEST:
+            raise InvalidRequest(f"before_unix_nano is {before}, after the year 2262")
+        said = delete(
+            self._reports,
+            session_id=request.session_id or None,
+            user_id=request.user_id or None,
+            before=before or None,
+            deletion_id=request.deletion_id or None,
+            author=request.author or None,
+        )
+        return pb.Document(json=encode(said))
 
     @_answering
     def NextToLabel(self, request: pb.NextToLabelRequest) -> pb.Document:  # noqa: N802
         skip = ",".join(quote(each, safe="") for each in request.skip)
-        return pb.Document(json=encode(read_next_to_label(self._queries, {**_asked(request), "skip": skip})))
-
-    @_answering
-    def GetAgreement(self, request: pb.GetAgreementRequest) -> pb.Document:  # noqa: N802
-        return pb.Document(json=encode(read_agreement(self._queries, _asked(request))))
+        return pb.Document(json=encode(read_next_to_label(self.queries, {**_asked(request), "skip": skip})))
 
     @_answering
     def GetJudgements(self, request: pb.GetJudgementsRequest) -> pb.Document:  # noqa: N802
         read = read_session_judgements if _is_about_session(request) else read_judgements
-        return pb.Document(json=encode(read(self._queries, _asked(request))))
-
-    @_answering
-    def GetDrift(self, request: pb.GetDriftRequest) -> pb.Document:  # noqa: N802
-        return pb.Document(json=encode(read_drift(self._queries, _asked(request))))
+        return pb.Document(json=encode(read(self.queries, _asked(request))))
 
     @_answering
     def EndSession(self, request: pb.EndSessionRequest) -> pb.EndSessionResponse:  # noqa: N802
@@ -201,8 +218,10 @@ class EvaluationService(EvaluationServiceServicer):
     def Watch(  # noqa: N802
         self, request: pb.WatchRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.WatchResponse]:
+        if not request.process_id and not caller_of(context).may(Scope.READ):
+            abort(context, NotAllowed("without the scope read, only what concerns a process_id is watched"))
         if not self._watchers.acquire(blocking=False):
-            abort(context, Overloaded(f"{self._max_watchers} watchers are connected already", retry_after=10.0))
+            abort(context, Overloaded("as many watchers as may be are connected already", retry_after=10.0))
         try:
             subscription = self._subscription(request, context)
             try:

@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from agenteval_collector.api.wire import choice
+from agenteval_collector.api.wire import choice, time_of
 from agenteval_collector.model.session_filter import Below, Order, SessionFilter
 from agenteval_collector.runtime.errors import InvalidRequest
 from otel_agenteval.detectors import LOOP_KINDS
@@ -19,8 +18,6 @@ MAX_TEXT: Final = 1024
 """Characters of a parameter."""
 _KINDS: Final = frozenset({*FindingKind, *LOOP_KINDS})
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 def session_filter(given: Mapping[str, str]) -> SessionFilter:
     """Return the filter that these parameters ask for; an empty parameter asks for nothing.
@@ -33,7 +30,7 @@ def session_filter(given: Mapping[str, str]) -> SessionFilter:
             raise InvalidRequest(f"{name} has {len(text)} characters, more than {MAX_TEXT}")
         if storable(text) != text:
             raise InvalidRequest(f"{name} has characters that have no UTF-8")
-    since, until = (_time(name, asked[name]) if name in asked else None for name in ("since", "until"))
+    since, until = (time_of(name, asked[name]) if name in asked else None for name in ("since", "until"))
     if since is not None and until is not None and since >= until:
         raise InvalidRequest(f"since is {given['since']!r}, not before until, {given['until']!r}")
     return SessionFilter(
@@ -63,14 +60,3 @@ def _below(text: str) -> Below:
     if not name or not 0.0 <= value <= 1.0:
         raise InvalidRequest(f"below is {text!r}, not NAME:VALUE with a value from 0 to 1, as task_completion:0.5")
     return Below(name, value)
-
-
-def _time(name: str, text: str) -> int:
-    """Return a time in RFC 3339 as nanoseconds since the Unix epoch."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = datetime.min
-    if moment.tzinfo is None or moment.year < 1970:
-        raise InvalidRequest(f"{name} is {text!r}, not a time as 2026-03-02T09:00:00Z")
-    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000

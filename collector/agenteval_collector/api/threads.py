@@ -9,6 +9,8 @@ from typing import TypeVar
 from agenteval_collector.runtime.errors import Overloaded, Unavailable
 
 T = TypeVar("T")
+ANSWER_WITHIN = 5.0
+"""Seconds."""
 
 
 class BoundedThreads:
@@ -46,3 +48,18 @@ class BoundedThreads:
     def close(self) -> None:
         """Take no more calls and give up those that wait; do not wait for those that run."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class WebThreads:
+    """All threads of the web port. A call that takes longer than `timeout` seconds is answered with 503."""
+
+    def __init__(self, timeout: float = ANSWER_WITHIN) -> None:
+        self.reads = BoundedThreads("api-read", threads=4, waiting=64, timeout=timeout)
+        # A thread of its own: a scrape must not fail because people look at pages.
+        self.scrapes = BoundedThreads("api-scrape", threads=1, waiting=3, timeout=timeout)
+        self.writes = BoundedThreads("api-write", threads=1, waiting=16, timeout=timeout)
+
+    def close(self) -> None:
+        """Take no more calls."""
+        for each in (self.reads, self.scrapes, self.writes):
+            each.close()

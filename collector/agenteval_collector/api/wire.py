@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 from urllib.parse import unquote
@@ -15,7 +16,13 @@ Choice = TypeVar("Choice", bound=StrEnum)
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
 MAX_ID_LENGTH = 1024
+LATEST = 2**63 - 1
+"""The last nanosecond that the store's integers hold."""
+TOKEN_HEADER = "X-Agenteval-Token"
+TOKEN_PATH = "/api/v1/token"
+"""Where a program asks for the token that requests to write carry in that header."""
 _HEX = re.compile(r"[0-9a-fA-F]+")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def encode(document: object) -> bytes:
@@ -51,6 +58,21 @@ def hex_id(field: str, text: str, digits: int) -> str:
     if len(text) != digits or not _HEX.fullmatch(text):
         raise InvalidRequest(f"{field} is {text[:64]!r}, not {digits} hexadecimal digits")
     return text.lower()
+
+
+def time_of(field: str, text: str) -> int:
+    """Return a time in RFC 3339 as nanoseconds since the Unix epoch. Raises InvalidRequest that names `field` for
+    anything else, and for what the store cannot hold."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = datetime.min
+    if moment.tzinfo is None or moment.year < 1970:
+        raise InvalidRequest(f"{field} is {text[:64]!r}, not a time as 2026-03-02T09:00:00Z")
+    time = (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+    if time > LATEST:
+        raise InvalidRequest(f"{field} is {text[:64]!r}, after the year 2262")
+    return time
 
 
 def choice(name: str, text: str, choices: type[Choice]) -> Choice:

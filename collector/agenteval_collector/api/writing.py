@@ -1,14 +1,17 @@
-"""Who may write through the web port, and the bodies of what is written."""
+"""Check who may write through the web port, and read the bodies of requests to write."""
 
 import asyncio
 import hmac
 import secrets
-from typing import Final
+from typing import Any, Final
 
+from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
+from typing_extensions import TypedDict
 
 from agenteval_collector.api.security import without_port
+from agenteval_collector.api.wire import TOKEN_HEADER, TOKEN_PATH
 from agenteval_collector.runtime.addresses import is_address, is_loopback
 from agenteval_collector.runtime.errors import (
     Forbidden,
@@ -18,19 +21,25 @@ from agenteval_collector.runtime.errors import (
     UnsupportedMedia,
 )
 
-TOKEN_HEADER: Final = "X-Agenteval-Token"
 MAX_BODY_BYTES: Final = 256 * 1024
 """Enough for the longest note, each of its characters escaped."""
 BODY_SECONDS: Final = 10.0
 """Time in which a body has to come."""
 
 
+class TokenDocument(TypedDict):
+    """The token that a request to write carries as `X-Agenteval-Token`; a restart of the collector makes a new one."""
+
+    token: str
+
+
 class Writers:
     """Tells requests of our own pages, and of callers with a key, from those that another site makes a browser send.
 
-    A page of ours carries `token`, new with each process, which no page of another site can read. Where there are keys
-    (`keyed`), each request has shown one before it comes here. Only as `Bearer` it takes the token's place: a password
-    of Basic authentication is sent by the browser, whichever site asks for that.
+    A page of ours carries `token`, new with each process, and a program asks for it at `TOKEN_PATH`; no page of another
+    site can read either. Where there are keys (`keyed`), each request has shown one before it comes here. Only as
+    `Bearer` it takes the token's place: a password of Basic authentication is sent by the browser, whichever site asks
+    for that.
     """
 
     def __init__(self, *, keyed: bool) -> None:
@@ -54,7 +63,9 @@ class Writers:
             return
         if not hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode()):
             what = "is not the one of this process" if token else "is missing"
-            raise Forbidden(f"the token {what}: open /review again, which has it, and send it as {TOKEN_HEADER}")
+            raise Forbidden(
+                f"the token {what}: open the page again, or get one at {TOKEN_PATH} to send it as {TOKEN_HEADER}"
+            )
 
 
 async def read_body(request: Request, media: str) -> bytes:
@@ -78,3 +89,13 @@ async def read_body(request: Request, media: str) -> bytes:
     except ClientDisconnect as error:
         raise InvalidRequest("the body broke off") from error
     return bytes(body)
+
+
+def parsed(kind: TypeAdapter[Any], body: bytes) -> Any:
+    """Return what a body in JSON says. Raises InvalidRequest that names the field that is wrong."""
+    try:
+        return kind.validate_json(body)
+    except ValidationError as error:
+        [first, *_] = error.errors(include_input=False, include_url=False)
+        place = ".".join(map(str, first["loc"])) or "the body"
+        raise InvalidRequest(f"{place[:64]}: {first['msg']}") from error

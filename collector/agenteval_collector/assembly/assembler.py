@@ -14,6 +14,7 @@ forgotten a request of the scored revision, later spans are counted as late and 
 fragments must not replace a whole one.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -30,6 +31,7 @@ from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.telemetry import Arrival, LoggedRequest, LogLag
+from agenteval_collector.model.weights import ARRIVAL_BYTES, DECODED
 from agenteval_collector.runtime.clock import Clock
 
 GOES_ON_AGAIN = 1.0
@@ -42,7 +44,7 @@ class Assembler:
     """The open traces, and those that are being scored; owned by one thread.
 
     `store` knows the traces that were scored before, `log` has their requests. `loops` is given the spans that were not
-    known before, and `open_spans` knows of those that were begun and have not ended.
+    known before, of traces that go on, and `open_spans` knows of those that were begun and have not ended.
     """
 
     def __init__(
@@ -112,9 +114,11 @@ class Assembler:
             self._newest_received = max(self._newest_received, request.received_at)
         if known:
             self._closed.trim()
-        if arrivals:
-            self._loops.take_arrivals(arrivals, size)
+        self._open_spans.take_ended(arrivals)
         complete = self._counted(touched.values())
+        # Loops of a trace that is complete are found where it is read: looking at its spans here would be for nothing.
+        if running := [each for each in arrivals if each.span.trace_id in self._open]:
+            self._loops.take_arrivals(running, DECODED * size + ARRIVAL_BYTES * len(running))
         return complete if self._open_bytes <= self._max_open_bytes else complete + self._within_memory()
 
     def due(self) -> list[AssembledTrace]:
@@ -165,10 +169,10 @@ class Assembler:
                 complete.append(self._complete(trace, ClosedBy.DEATH))
         return complete
 
-    def next_due(self) -> float | None:
-        """Return the time (monotonic) at which `due` may next return something. It may be early."""
+    def next_due(self) -> float:
+        """Return the time (monotonic) at which `due` may next return something. It may be early; infinite: never."""
         oldest = next(iter(self._open.values()), None)
-        return None if oldest is None else min(self._schedule.next(), oldest.opened_at + self._waits.max_age)
+        return math.inf if oldest is None else min(self._schedule.next(), oldest.opened_at + self._waits.max_age)
 
     def complete_all(self) -> list[AssembledTrace]:
         """Close every open trace as it stands, because nothing more will come."""
@@ -185,6 +189,20 @@ class Assembler:
             self._closed.keep(trace)
             self._closed.trim()
 
+    def forget(self, trace_ids: Iterable[str]) -> None:
+        """Forget all that has come of these traces: what comes from now on begins them anew."""
+        for key in map(bytes.fromhex, trace_ids):
+            trace = self._open.pop(key, None)
+            if trace is not None:
+                self._open_bytes -= trace.size
+                self._schedule.drop(key)
+            self._closed.take(key)
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the newest request that is assembled."""
+        return self._next_offset - 1
+
     def checkpoint(self) -> int:
         """Return the offset below which everything is scored."""
         return min((trace.unscored_from.offset for trace in self._pending()), default=self._next_offset)
@@ -196,6 +214,11 @@ class Assembler:
             return LogLag(requests=0, oldest_age=0.0)
         age = max(0, self._clock.now() - oldest.received_at) / 1e9
         return LogLag(requests=self._next_offset - oldest.offset, oldest_age=age)
+
+    def waiting_for_score(self) -> float:
+        """Return the seconds for which the oldest complete trace has waited for its score. Safe from any thread."""
+        now = self._clock.monotonic()
+        return max((now - trace.touched_at for trace in self._closed.scoring()), default=0.0)
 
     def peek(self, trace_id: str) -> AssembledTrace | None:
         """Return a trace that is open or being scored, to be looked at only. Safe from any thread.
@@ -213,13 +236,29 @@ class Assembler:
         """Return the open traces that were opened last, at most `count`, to be looked at only. Safe from any thread."""
         return [self._assembled(trace) for trace in list(self._open.values())[-count:]]
 
+    def release(self, size: int) -> list[AssembledTrace]:
+        """Close the oldest traces as they stand, until `size` bytes or more are being scored, to be free then.
+
+        What is kept of scored traces goes at once.
+        """
+        self._closed.trim(0)
+        released: list[AssembledTrace] = []
+        while self._open and self._closed.scoring_bytes < size:
+            released.append(self._complete(next(iter(self._open.values())), ClosedBy.MEMORY))
+        return released
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory that all its traces take. Safe from any thread."""
+        return self._open_bytes + self._closed.size
+
     @property
     def open_traces(self) -> int:
         return len(self._open)
 
     @property
     def open_bytes(self) -> int:
-        """Serialized bytes of the spans and log records of open traces."""
+        """Bytes of memory that open traces take."""
         return self._open_bytes
 
     def _counted(self, touched: Iterable[OpenTrace]) -> list[AssembledTrace]:
@@ -255,6 +294,7 @@ class Assembler:
         scored = known.get(trace_id.hex())
         if scored is None:
             self._open[trace_id] = trace
+            self._open_bytes += trace.size
             return trace
         if receipt.offset in scored.offsets:
             return None
@@ -294,6 +334,7 @@ class Assembler:
         del self._open[trace.trace_id]
         self._open_bytes -= trace.size
         self._schedule.drop(trace.trace_id)
+        trace.touched_at = self._clock.monotonic()
         self._closed.close(trace)
         if by in _EARLY:
             self._telemetry.count(Counted.RELEASED_EARLY)

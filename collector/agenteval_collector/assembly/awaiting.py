@@ -46,9 +46,9 @@ class Awaiting:
         habits = self._senders.habits(span, raw, origin, self._tenant)
         if missing_parent is not None:
             habit = _of_parent(span, habits)
-            children = parents.get(missing_parent, _NOBODY)
-            if habit not in children:
-                parents[missing_parent] = children | {habit}
+            children = parents.get(missing_parent)
+            # Shared by all that wait for a parent of this habit alone.
+            parents[missing_parent] = habit if children is None or children is habit else children | habit
         # A process that counts its spans is complete at once, and a call that failed has no answer.
         if habits.may_be_bare and not is_counted and span.status.code != _ERROR:
             if lacks_content(raw):
@@ -126,7 +126,7 @@ def _has_remote_parent(span: Span) -> bool:
     return bool(flags & _REMOTE) if flags & _FLAGS_KNOWN else span.kind in _ENTERED
 
 
-def _of_parent(span: Span, habits: Habits) -> Habit:
+def _of_parent(span: Span, habits: Habits) -> frozenset[Habit]:
     if _has_remote_parent(span):
         return habits.remote_parent
     return habits.parent_of_failed if span.status.code == _ERROR else habits.parent

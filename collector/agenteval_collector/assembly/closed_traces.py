@@ -17,6 +17,17 @@ class ClosedTraces:
         self._scoring: dict[bytes, OpenTrace] = {}
         self._recent: OrderedDict[bytes, OpenTrace] = OrderedDict()
         self._recent_bytes = 0
+        self._scoring_bytes = 0
+
+    @property
+    def scoring_bytes(self) -> int:
+        """Bytes of memory that traces take which are being scored. From any thread."""
+        return self._scoring_bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that all of them take. From any thread."""
+        return self._scoring_bytes + self._recent_bytes
 
     def __contains__(self, trace_id: bytes) -> bool:
         return trace_id in self._scoring or trace_id in self._recent
@@ -24,16 +35,18 @@ class ClosedTraces:
     def close(self, trace: OpenTrace) -> None:
         """Hold the trace: its newest revision is to be scored."""
         self._scoring[trace.trace_id] = trace
+        self._scoring_bytes += trace.size
 
     def keep(self, trace: OpenTrace) -> None:
         """Keep the trace in memory for a while, now that its newest revision is scored."""
-        self._scoring.pop(trace.trace_id, None)
+        if self._scoring.pop(trace.trace_id, None) is not None:
+            self._scoring_bytes -= trace.size
         self._recent[trace.trace_id] = trace
         self._recent_bytes += trace.size
 
-    def trim(self) -> None:
-        """Forget the traces that were kept for longest, until the rest fits."""
-        while self._recent_bytes > self._max_bytes:
+    def trim(self, most: int | None = None) -> None:
+        """Forget the traces that were kept for longest, until the rest fits, or takes `most` bytes."""
+        while self._recent_bytes > (self._max_bytes if most is None else most):
             _, oldest = self._recent.popitem(last=False)
             self._recent_bytes -= oldest.size
 
@@ -43,8 +56,9 @@ class ClosedTraces:
 
     def take(self, trace_id: bytes) -> OpenTrace | None:
         """Remove and return the trace, because it goes on."""
-        trace = self._scoring.pop(trace_id, None)
-        if trace is None and (trace := self._recent.pop(trace_id, None)) is not None:
+        if (trace := self._scoring.pop(trace_id, None)) is not None:
+            self._scoring_bytes -= trace.size
+        elif (trace := self._recent.pop(trace_id, None)) is not None:
             self._recent_bytes -= trace.size
         return trace
 

@@ -47,7 +47,7 @@ class Completion:
             ClosedBy.LOGS: f"log records with its content did not come within {waits.settle_logs:g} s",
             ClosedBy.SILENCE: f"nothing more came for {waits.silence:g} s, though a parent of its spans was missing",
             ClosedBy.MAX_AGE: f"it was {waits.max_age:g} s old, though more of it was expected",
-            ClosedBy.MEMORY: "memory was needed for newer traces (assembly.max_open_bytes)",
+            ClosedBy.MEMORY: "memory was needed for newer traces (assembly.max_open_bytes, server.memory_limit)",
             ClosedBy.DEATH: "its agent died",
             ClosedBy.END: "no more telemetry was to come",
         }

@@ -5,8 +5,10 @@ from typing import NamedTuple
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.assembly.awaiting import Awaiting
+from agenteval_collector.assembly.counts import Counts
 from agenteval_collector.assembly.senders import Senders
 from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.model.weights import COUNTS_BYTES, LOG_BYTES, OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES
 from otel_agenteval.semconv import AGENTEVAL_PROCESS_ID, AGENTEVAL_SPAN_COUNT
 
 # With its length before it, as in a serialized key: a search from the end is fastest for a first byte that is rare.
@@ -34,12 +36,12 @@ class OpenTrace:
     `revision` is the one that the next completion makes, `changed` says whether there is anything new for it, and
     `scored` is the newest revision that is committed, 0 before the first. `unscored_from` is the first request with
     anything that is in no committed revision yet, `received_at` when the newest of what it has was received, 0 before.
+    `size` is the memory that all of it takes, in bytes.
     """
 
     __slots__ = (
-        "_awaited", "_delivered", "_expected", "_marked", "_marked_only", "_new_from", "_unattributed", "_unended",
-        "awaiting", "changed", "logs", "offsets", "opened_at", "received_at", "revision", "scored", "size", "spans",
-        "tenant", "touched_at", "trace_id", "unscored_from",
+        "_counts", "_new_from", "_unended", "awaiting", "changed", "logs", "offsets", "opened_at", "received_at",
+        "revision", "scored", "size", "spans", "tenant", "touched_at", "trace_id", "unscored_from",
     )  # fmt: skip
 
     def __init__(self, trace_id: bytes, tenant: str, senders: Senders, *, now: float, receipt: Receipt) -> None:
@@ -53,19 +55,14 @@ class OpenTrace:
         self.scored = 0
         self.spans: dict[bytes, tuple[bytes, Origin]] = {}
         self.logs: dict[bytes, Origin] = {}
-        self.offsets: dict[int, None] = {}
-        self.size = 0
+        self.offsets: list[int] = []
+        self.size = TRACE_BYTES
         self.changed = False
         self.awaiting = Awaiting(tenant, senders)
         self._new_from = receipt
-        self._unended: set[bytes] = set()
-        self._expected: dict[str, int] = {}
-        self._delivered: dict[str, int] = {}
-        # Parents that have not come, each with the processes that count their spans and have handed over a child.
-        self._awaited: dict[bytes, set[str]] = {}
-        self._marked = False
-        self._marked_only: set[str] = set()
-        self._unattributed = 0
+        # Most traces have neither, and many are open at once.
+        self._unended: set[bytes] | None = None
+        self._counts: Counts | None = None
 
     def knows(self, item: Span | SpanLog, raw: bytes) -> bool:
         """Return whether the item is here already, because an exporter has sent it again."""
@@ -84,7 +81,8 @@ class OpenTrace:
         self.revision += 1
         self.changed = False
         self.opened_at = self.touched_at = now
-        self._marked = False
+        if self._counts is not None:
+            self._counts.marked = False
 
     def restored(self, revision: int) -> None:
         """Note that the committed `revision` was made of all that was added until now."""
@@ -94,7 +92,8 @@ class OpenTrace:
 
     def died(self, receipt: Receipt) -> None:
         """Note that the agent died, which the next revision will say. `receipt` is that of the next request."""
-        self._awaited.clear()
+        if self._counts is not None:
+            self._counts.forget_awaited()
         if not self.changed:
             self._changed(receipt)
 
@@ -111,43 +110,20 @@ class OpenTrace:
         It came without an end, or a process that counts its spans has handed over more than its latest count, and a
         child of one that has not come: so that one is open there, however long a call below it takes.
         """
-        if self._unended:
-            return True
-        if not self._awaited:
-            return False
-        going_on = {
-            process for process, count in list(self._delivered.items()) if count > self._expected.get(process, 0)
-        }
-        return any(not going_on.isdisjoint(processes) for processes in list(self._awaited.values()))
+        return bool(self._unended) or (self._counts is not None and self._counts.going_on())
 
     @property
     def delivered(self) -> bool:
-        """True where every process that reported a count of its spans has delivered that many.
+        """True where every process that told a count of its spans since the trace was opened has delivered that many.
 
-        False where no process reported since the trace was opened, and where there are spans that nobody counts.
+        False where a span has not ended, and where there are spans that nobody counts.
         """
-        if not self._marked or self._unended or (self._unattributed and not self._marked_only):
-            return False
-        return not self.missing
+        return self._counts is not None and not self._unended and self._counts.delivered(len(self.spans))
 
     @property
     def missing(self) -> int:
-        """Spans that processes say they handed over, and that have not come.
-
-        Spans that name no process may belong to a process that is known from its markers only; they never stand in
-        for the spans of one that names itself.
-        """
-        if not self._expected:
-            return 0
-        missing, spare = 0, self._unattributed
-        for process, expected in list(self._expected.items()):
-            of_process = max(0, expected - self._delivered.get(process, 0))
-            if process in self._marked_only:
-                found = min(of_process, spare)
-                spare -= found
-                of_process -= found
-            missing += of_process
-        return missing
+        """Spans that processes say they handed over, and that have not come."""
+        return 0 if self._counts is None else self._counts.missing(len(self.spans))
 
     def learn(self) -> None:
         """Teach the habits what of the trace came and what did not, as it is complete."""
@@ -158,9 +134,14 @@ class OpenTrace:
                 self.awaiting.expect_logs(Span.FromString(raw), raw, origin)
         self.awaiting.learn()
 
+    def _begun(self, span_id: bytes) -> None:
+        if self._unended is None:
+            self._unended = set()
+        self._unended.add(span_id)
+
     def _ends(self, span_id: bytes, span: Span) -> bool:
         """Return whether the item is the end of a span that came without one."""
-        return span_id in self._unended and bool(span.end_time_unix_nano)
+        return self._unended is not None and span_id in self._unended and bool(span.end_time_unix_nano)
 
     def _add_span(self, span: Span, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
         span_id, parent_id, spans = span.span_id, span.parent_span_id, self.spans
@@ -168,41 +149,41 @@ class OpenTrace:
         if known is not None and not self._ends(span_id, span):
             return False
         if known is not None:
-            self.size -= len(known[0])
-            self._unended.discard(span_id)
+            self.size -= SPAN_BYTES + len(known[0])
+            if self._unended:
+                self._unended.discard(span_id)
         elif not span.end_time_unix_nano:
-            self._unended.add(span_id)
+            self._begun(span_id)
         spans[span_id] = (raw, origin)
-        self.size += len(raw)
-        self._awaited.pop(span_id, None)
+        self.size += SPAN_BYTES + len(raw)
         orphan = bool(parent_id) and parent_id not in spans
         self.awaiting.add(span, span_id, raw, origin, parent_id if orphan else None)
-        if orphan and origin.process is not None:
-            self._awaited.setdefault(parent_id, set()).add(origin.process)
-        if not self.changed or receipt.offset not in self.offsets:
-            self._added(receipt)
+        self._added(receipt)
         # Searching bytes is far cheaper than walking attributes, and one span in a trace carries the marker.
         process = (raw.rfind(_MARKER) >= 0 and self._mark(span, origin.process)) or origin.process
-        if known is None:
-            if process is None:
-                self._unattributed += 1
-            else:
-                self._delivered[process] = self._delivered.get(process, 0) + 1
+        if self._counts is not None:
+            self._counts.parent_came(span_id)
+        if process is not None and known is None:
+            self._counting().came(process)
+        if orphan and origin.process is not None:
+            self._counting().await_parent(parent_id, origin.process)
         return True
 
     def _add_log(self, record: SpanLog, raw: bytes, origin: Origin, receipt: Receipt) -> bool:
         if raw in self.logs:
             return False
         self.logs[raw] = origin
-        self.size += len(raw)
+        self.size += LOG_BYTES + len(raw)
         if record.answer:
             self.awaiting.answered(record.span_id)
         self._added(receipt)
         return True
 
     def _added(self, receipt: Receipt) -> None:
-        if receipt.offset not in self.offsets:
-            self.offsets[receipt.offset] = None
+        # In the order of the log: a request that is here is the last one.
+        if not self.offsets or receipt.offset != self.offsets[-1]:
+            self.offsets.append(receipt.offset)
+            self.size += OFFSET_BYTES
             self.received_at = max(self.received_at, receipt.received_at)
         if not self.changed:
             self._changed(receipt)
@@ -219,11 +200,14 @@ class OpenTrace:
         reporter = process or named
         if reporter is None or count is None:
             return None
-        self._marked = True
-        self._expected[reporter] = max(count, self._expected.get(reporter, 0))
-        if process is None:
-            self._marked_only.add(reporter)
+        self._counting().expect(reporter, count, is_named=process is not None)
         return reporter
+
+    def _counting(self) -> Counts:
+        if self._counts is None:
+            self._counts = Counts()
+            self.size += COUNTS_BYTES
+        return self._counts
 
 
 def _marker(span: Span) -> tuple[str | None, int | None]:

@@ -48,7 +48,18 @@ class Log(Protocol):
 
     def last_offset(self) -> int: ...
 
-    def trim(self, below: int, older_than: int) -> int: ...
+    def trim(self, below: int, older_than: int, batch: int) -> int:
+        """Forget the first `batch` requests below an offset that are old enough; return how many there were."""
+        ...
+
+
+class Memory(Protocol):
+    """The memory of the process."""
+
+    @property
+    def excess(self) -> int:
+        """Bytes that have to be released early; 0 while there is room."""
+        ...
 
 
 class TraceTaker(Protocol):
@@ -62,11 +73,14 @@ class ArrivalTaker(Protocol):
     """Takes spans that were not known before; live detection. Must not block or raise."""
 
     def take_arrivals(self, arrivals: Sequence[Arrival], size: int) -> None:
-        """Take spans that came in requests of `size` bytes."""
+        """Take spans that take `size` bytes of memory."""
 
 
 class ReportedSpans(Protocol):
     """The open spans that processes report, whose starts alone are known. Must not block or raise."""
+
+    def take_ended(self, arrivals: Iterable[Arrival]) -> None:
+        """Note that these spans have ended."""
 
     def goes_on(self, trace_id: str) -> bool:
         """Return whether a span of the trace is open in a process that lives, or whose death was not told yet."""

@@ -47,15 +47,15 @@ class SenderRules:
 
 
 class Habits:
-    """The habits of spans of one name. `may_be_bare`: they call models, and none was seen with its content. `may_log`:
-    log records may follow them."""
+    """The habits of spans of one name; those of parents as sets of one. `may_be_bare`: they call models, and none was
+    seen with its content. `may_log`: log records may follow them."""
 
     __slots__ = ("logs", "may_be_bare", "may_log", "parent", "parent_of_failed", "remote_parent")
 
     def __init__(self, sender: Sender, *, may_log: bool) -> None:
-        self.parent = Habit(sender, Awaited.PARENT)
-        self.parent_of_failed = Habit(sender, Awaited.PARENT_OF_FAILED)
-        self.remote_parent = Habit(sender, Awaited.REMOTE_PARENT)
+        self.parent = frozenset({Habit(sender, Awaited.PARENT)})
+        self.parent_of_failed = frozenset({Habit(sender, Awaited.PARENT_OF_FAILED)})
+        self.remote_parent = frozenset({Habit(sender, Awaited.REMOTE_PARENT)})
         self.logs = Habit(sender, Awaited.LOGS)
         self.may_be_bare = sender.operation in MODEL_CALLS
         self.may_log = may_log

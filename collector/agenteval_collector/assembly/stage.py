@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 from agenteval_collector.assembly.assembler import Assembler
-from agenteval_collector.assembly.ports import AssemblyStore, Log, ReportedSpans, TraceTaker
+from agenteval_collector.assembly.ports import AssemblyStore, Log, Memory, ReportedSpans, TraceTaker
 from agenteval_collector.assembly.progress import Progress
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.telemetry import LoggedRequest
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.errand import Errand, without_errands
 from agenteval_collector.runtime.errors import Overloaded, RetryableError
 from agenteval_collector.runtime.inbox import Inbox
 
@@ -19,10 +20,15 @@ P = ParamSpec("P")
 
 BATCH = 64
 """Requests assembled in one go; they share one look-up in the store."""
+TOGETHER = 4 * 1024 * 1024
+"""Bytes of requests after which no further one is assembled in one go: all their spans are decoded at once."""
 HOUSEKEEPING = 1.0
 """Seconds between two checkpoints, and the longest the stage sleeps."""
-TENANT = "default"
-"""The tenant of traces that processes report."""
+TRIMMED = 4 * BATCH
+"""Requests that the log forgets at a time: a commit never waits long for the file, and the log forgets faster than it
+takes in."""
+BEHIND = 60.0
+"""Seconds that a complete trace, or a request, may wait before the stage says that it is behind."""
 HAND_OVER = 1.0
 """Seconds to wait at a time for room in the evaluation, so that a stop is noticed."""
 
@@ -37,6 +43,7 @@ class AssemblyStage(Component):
         self,
         assembler: Assembler,
         *,
+        tenant: str,
         log: Log,
         evaluation: TraceTaker,
         progress: Progress,
@@ -44,12 +51,14 @@ class AssemblyStage(Component):
         open_spans: ReportedSpans,
         clock: Clock,
         telemetry: Telemetry,
+        memory: Memory,
         max_pending_bytes: int,
         retention: float,
     ) -> None:
-        self._inbox: Inbox[LoggedRequest] = Inbox(max_pending_bytes)
+        self._inbox: Inbox[LoggedRequest | Errand[Any]] = Inbox(max_pending_bytes)
         super().__init__("assembly", self._inbox)
         self._assembler = assembler
+        self._tenant = tenant
         self._log = log
         self._evaluation = evaluation
         self._progress = progress
@@ -57,6 +66,7 @@ class AssemblyStage(Component):
         self._open_spans = open_spans
         self._clock = clock
         self._telemetry = telemetry
+        self._memory = memory
         self._retention = retention
         self._checkpoint = 0
         self._replay_to = 0
@@ -72,13 +82,34 @@ class AssemblyStage(Component):
 
     def take_request(self, request: LoggedRequest) -> None:
         """Take a committed request, over the bound, too: it was admitted."""
-        self._inbox.put_regardless(request, len(request.body))
+        self._inbox.put_regardless(request, request.size)
+
+    def run_errand(self, errand: Errand[Any]) -> None:
+        """Run it when all that was handed over before is assembled, and the traces that are complete by that are handed
+        over. Nothing is assembled meanwhile."""
+        self._inbox.put_regardless(errand, 0)
 
     def admit(self) -> None:
         """Raises Overloaded while more waits for assembly than the bound allows."""
         if self._inbox.full:
             behind = "evaluating" if self._handing_over else "assembling"
             raise Overloaded(f"the collector is behind with {behind} traces; send again later")
+
+    @property
+    def health(self) -> str | None:
+        """None while it does its work, and what is complete is scored in time. From any thread."""
+        return super().health or self._behind()
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory that what waits and all traces take. From any thread."""
+        return self._inbox.weight + self._assembler.held
+
+    def _behind(self) -> str | None:
+        waits = self._assembler.waiting_for_score()
+        if isinstance(first := self._inbox.first, LoggedRequest):
+            waits = max(waits, (self._clock.now() - first.received_at) / 1e9)
+        return f"scoring is {waits:.0f} s behind" if waits > BEHIND else None
 
     def run(self) -> None:
         """Open traces stay in the log when it stops."""
@@ -99,16 +130,28 @@ class AssemblyStage(Component):
             start = batch[-1].offset + 1
 
     def _page(self, start: int) -> list[LoggedRequest]:
-        return list(islice(self._log.read(start), BATCH))
+        page: list[LoggedRequest] = []
+        size = 0
+        for request in islice(self._log.read(start), BATCH):
+            page.append(request)
+            size += request.size
+            if size >= TOGETHER:
+                break
+        return page
 
     def _assemble_deliveries(self) -> None:
         while True:
-            requests = self._inbox.take(BATCH, self._patience())
+            taken = self._inbox.take(BATCH, self._patience(), weight=TOGETHER)
+            requests, errands = without_errands(taken)
             self._note_scored()
             self.survive(self._hand_over, self._assemble, requests)
             self.survive(self._hand_over, self._assembler.due)
+            if excess := self._memory.excess:
+                self.survive(self._hand_over, self._assembler.release, excess)
+            for errand in errands:
+                errand.run()
             self.survive(self._housekeeping)
-            if self._inbox.closed and not requests:
+            if self._inbox.closed and not taken:
                 self._save_learned()
                 return
 
@@ -127,9 +170,7 @@ class AssemblyStage(Component):
             return []
 
     def _patience(self) -> float:
-        due = self._assembler.next_due()
-        if due is None:
-            return HOUSEKEEPING
+        due = min(self._assembler.next_due(), self._next_housekeeping)
         return min(max(due - self._clock.monotonic(), 0.0), HOUSEKEEPING)
 
     def _hand_over(self, assemble: Callable[P, Sequence[AssembledTrace]], *args: P.args, **kwargs: P.kwargs) -> None:
@@ -151,7 +192,7 @@ class AssemblyStage(Component):
             return
         self._next_housekeeping = now + HOUSEKEEPING
         if died := self._open_spans.died():
-            self._hand_over(self.insist, self._assembler.died, died, TENANT)
+            self._hand_over(self.insist, self._assembler.died, died, self._tenant)
         try:
             self._save_progress()
         except RetryableError as error:
@@ -167,7 +208,9 @@ class AssemblyStage(Component):
             self._store.save_checkpoint(checkpoint)
             self._checkpoint = checkpoint
         self._save_learned()
-        self._log.trim(self._checkpoint, older_than=self._clock.now() - round(self._retention * 1e9))
+        older_than = self._clock.now() - round(self._retention * 1e9)
+        if self._log.trim(self._checkpoint, older_than, TRIMMED) == TRIMMED:
+            self._next_housekeeping = 0.0  # There may be more; what has come meanwhile is assembled first.
 
     def _save_learned(self) -> None:
         if learned := self._assembler.senders.unsaved():

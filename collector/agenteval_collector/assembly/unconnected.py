@@ -1,6 +1,6 @@
 """The surroundings of an assembler that works alone, on recordings that are read once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from agenteval_collector.model.assembled import Death
 from agenteval_collector.model.telemetry import Arrival, LoggedRequest
@@ -16,6 +16,8 @@ class Unconnected:
         return ()
 
     def take_arrivals(self, arrivals: Sequence[Arrival], size: int) -> None: ...
+
+    def take_ended(self, arrivals: Iterable[Arrival]) -> None: ...
 
     def goes_on(self, trace_id: str) -> bool:
         return False

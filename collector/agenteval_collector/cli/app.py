@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "session": "read",
     "trace": "read",
     "why": "read",
+    "agents": "agents",
     "problems": "problems",
     "resolve": "problems",
     "mute": "problems",
@@ -23,7 +24,12 @@ COMMANDS: Final = {
     "judge": "tell",
     "agreement": "read",
     "reliability": "read",
+    "delete": "delete",
+    "backup": "data",
+    "check": "data",
+    "repair": "data",
     "config": "settings",
+    "key": "key",
 }
 """The module of each command; `run` is carried out by the client (`otel_agenteval.command`)."""
 

@@ -87,7 +87,7 @@ def _free(address: str) -> bool:
 
 def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Console) -> None:
     """Run the sample agents side by side, and show what the collector says of them meanwhile."""
-    endpoint, queries = f"http://{addresses['grpc']}", collector.queries
+    endpoint, queries = f"http://{addresses['grpc']}", collector.pipeline.queries
     with (
         ThreadPoolExecutor(len(SCRIPTS), "sample-agent") as pool,
         Live(console=out, auto_refresh=False) as live,
@@ -111,7 +111,7 @@ def _watch_agents(collector: Collector, addresses: Mapping[str, str], out: Conso
             time.sleep(REFRESH)
             show()
         for script in SCRIPTS:
-            collector.reports.end_session(script.session)
+            collector.pipeline.reports.end_session(script.session)
         show()
 
 
@@ -123,8 +123,8 @@ def _result(collector: Collector, addresses: Mapping[str, str]) -> _Result:
     for series in ("gen_ai_evaluation_score_count{", "agenteval_findings_total{"):
         if series not in metrics:
             fail(f"{metrics_url} answers, but has no {series.rstrip('{')}")
-    sessions = [collector.queries.session(script.session) for script in SCRIPTS]
-    traces = sample_traces(collector.queries)
+    sessions = [collector.pipeline.queries.session(script.session) for script in SCRIPTS]
+    traces = sample_traces(collector.pipeline.queries)
     findings = Counter(finding["kind"] for trace in traces for finding in trace["findings"])
     return {"sessions": sessions, "traces": traces, "findings": findings, "metrics_url": metrics_url}
 

@@ -1,20 +1,20 @@
 """Commands about problems: `problems`, `resolve` and `mute`."""
 
 from typing import Annotated
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import typer
 from rich.text import Text
 
-from agenteval_collector.api.problem_documents import ProblemDocument, ProblemPage
-from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, answer
+from agenteval_collector.api.documents import Listing
+from agenteval_collector.api.problem_documents import ProblemDocument
+from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, answer, tell
 from agenteval_collector.cli.tables import severity as severity_text
-from agenteval_collector.cli.tell import DEFAULT_GRPC, Address, call
 from agenteval_collector.cli.terminal import clean, console, content, fail, table
 from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.times import rfc3339
 from agenteval_collector.web.formats import ago, cost
 from otel_agenteval.loops.setting_values import seconds
-from otel_agenteval.proto.v1.evaluation_pb2 import MuteProblemRequest, ResolveProblemRequest
 
 ProblemId = Annotated[str, typer.Argument(metavar="PROBLEM", help="A problem's id: 16 hexadecimal digits.")]
 By = Annotated[str, typer.Option(metavar="PERSON", help="Who says so.")]
@@ -41,9 +41,9 @@ def problems(
     answer(_show, f"/api/v1/problems?{urlencode(query)}", url, api_key, as_json)
 
 
-def resolve(problem_id: ProblemId, by: By = "", address: Address = DEFAULT_GRPC, api_key: Key = None) -> None:
+def resolve(problem_id: ProblemId, by: By = "", url: Url = DEFAULT_URL, api_key: Key = None) -> None:
     """Mark a problem as resolved. If it occurs again it is a regression, and alerts again."""
-    call("ResolveProblem", ResolveProblemRequest(problem_id=problem_id, author=by), address, api_key)
+    tell(url, f"/api/v1/problems/{quote(problem_id, safe='')}/resolve", {"author": by}, api_key)
     typer.echo(f"{clean(problem_id)} is resolved; its next occurrence is a regression.")
 
 
@@ -52,7 +52,7 @@ def mute(
     time: Annotated[str, typer.Option("--for", metavar="TIME", help="For how long: 8h, 7d.")] = "1d",
     end: Annotated[bool, typer.Option("--end", help="Tell of it again from now on.")] = False,
     by: By = "",
-    address: Address = DEFAULT_GRPC,
+    url: Url = DEFAULT_URL,
     api_key: Key = None,
 ) -> None:
     """Mute a problem for a time: it goes on to be counted, and no alert tells of it."""
@@ -60,13 +60,14 @@ def mute(
         length = seconds(time)
     except ValueError:
         fail(f"--for is {clean(time)!r}, not a time such as 8h or 7d")
-    until = 0 if end else SystemClock().now() + round(length * 1e9)
-    request = MuteProblemRequest(problem_id=problem_id, until_unix_nano=until, author=by)
-    call("MuteProblem", request, address, api_key)
+    until = None if end else rfc3339(SystemClock().now() + round(length * 1e9))
+    if until is None and not end:
+        fail(f"--for is {clean(time)!r}: no calendar goes so far")
+    tell(url, f"/api/v1/problems/{quote(problem_id, safe='')}/mute", {"until": until, "author": by}, api_key)
     typer.echo(f"{clean(problem_id)} is {'not muted any more' if end else f'muted for {clean(time)}'}.")
 
 
-def _show(page: ProblemPage) -> None:
+def _show(page: Listing[ProblemDocument]) -> None:
     out = console()
     if not page["items"]:
         out.print("No problems: nothing failed, or nothing by that filter.")
@@ -91,8 +92,6 @@ def _show(page: ProblemPage) -> None:
     example = page["items"][0]["examples"]
     if example:
         out.print(content(f"An example of the first: agenteval why {example[0]}", "dim"))
-    if page["next_cursor"]:
-        out.print(Text("There are more: raise --limit, or follow next_cursor in the API.", "dim"))
 
 
 def trend(item: ProblemDocument) -> str:

@@ -10,14 +10,14 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from agenteval_collector.api.documents import ReliabilityPage
+from agenteval_collector.api.documents import Listing, ReliabilityDocument
 from agenteval_collector.api.explanation import about_outcomes, about_trace
-from agenteval_collector.cli.client import ApiError, UnknownError, get
+from agenteval_collector.cli.client import ApiError, UnknownError, get, post
 from agenteval_collector.cli.reliability_tables import show_agents, show_comparison, show_reliability
 from agenteval_collector.cli.show import show_explanation, show_session, show_sessions, show_trace
 from agenteval_collector.cli.show_judging import show_agreement, show_drifts, show_judgements
 from agenteval_collector.cli.show_quality import show_quality
-from agenteval_collector.cli.terminal import clean, fail
+from agenteval_collector.cli.terminal import clean, console, fail
 from agenteval_collector.runtime.clock import SystemClock
 from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.loops.setting_values import seconds
@@ -27,7 +27,7 @@ Url = Annotated[
     typer.Option(
         "--url",
         envvar="AGENTEVAL_URL",
-        help="The collector's web port; `label` and `judge` take its gRPC port, as --grpc.",
+        help="The collector's web port.",
     ),
 ]
 Key = Annotated[
@@ -117,8 +117,8 @@ def why(
     else:
         path = f"/api/v1/traces/{quote(trace_id, safe='')}"
         asked = f"{path}/judgements"
-    document = json.loads(_fetch(url, path, api_key))
-    judgements = json.loads(_fetch(url, asked, api_key))["items"]
+    document = _fetch(url, path, api_key)
+    judgements = _fetch(url, asked, api_key)["items"]
     notes = [*(() if session_id else about_trace(document)), *about_outcomes(document)]
     if as_json:
         typer.echo(json.dumps({**document, "explanation": list(map(asdict, notes)), "judgements": judgements}))
@@ -188,9 +188,9 @@ def reliability(
         raise typer.BadParameter("it says which figure decides a comparison: give --compare", param_hint="--primary")
     query |= {"limit": str(limit), **({"version": version} if version else {})}
 
-    def show(page: ReliabilityPage) -> None:
+    def show(page: Listing[ReliabilityDocument]) -> None:
         if page["items"] or not (agent or version):
-            show_reliability(page["items"], more=page["next_cursor"] is not None)
+            show_reliability(page["items"])
         else:
             answer(lambda others: show_agents(others["items"]), "/api/v1/reliability", url, api_key, False)
 
@@ -198,15 +198,17 @@ def reliability(
 
 
 def answer(show: Callable[[Any], None], path: str, url: str, key: str | None, as_json: bool) -> None:
-    """Print the collector's answer, as JSON or as `show` does."""
-    body = _fetch(url, path, key)
+    """Print the collector's answer, as JSON or as `show` does; of a listing also whether there is more."""
+    document = _fetch(url, path, key)
     if as_json:
-        typer.echo(body)
+        typer.echo(json.dumps(document))
     else:
-        show(json.loads(body))
+        show(document)
+        if document.get("next_cursor"):
+            console().print("There are more: raise --limit, or follow next_cursor in the API.", style="dim")
 
 
-def fetch_known(url: str, path: str, key: str | None) -> str | None:
+def fetch_known(url: str, path: str, key: str | None) -> Any:
     """Return the collector's answer, None where it does not know such a thing; end the command for other errors."""
     try:
         return get(url, path, key)
@@ -216,7 +218,15 @@ def fetch_known(url: str, path: str, key: str | None) -> str | None:
         fail(clean(str(error)))
 
 
-def _fetch(url: str, path: str, key: str | None) -> str:
+def tell(url: str, path: str, document: object, key: str | None) -> Any:
+    """Return what the collector answers to this document; end the command with a sentence where it does not take it."""
+    try:
+        return post(url, path, document, key)
+    except ApiError as error:
+        fail(clean(str(error)))
+
+
+def _fetch(url: str, path: str, key: str | None) -> Any:
     """Return the collector's answer; end the command with a sentence where it cannot be asked."""
     try:
         return get(url, path, key)

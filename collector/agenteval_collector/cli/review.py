@@ -1,14 +1,13 @@
 """Label what the collector draws at random, one key press each; the judge's verdict is shown afterwards."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import typer
 
-from agenteval_collector.api.documents import OutcomeDocument, SessionDocument, TraceDocument
-from agenteval_collector.api.quality_documents import DrawDocument, QualityPage
+from agenteval_collector.api.documents import Listing, OutcomeDocument, SessionDocument, TraceDocument
+from agenteval_collector.api.quality_documents import DrawDocument, QualityDocument
 from agenteval_collector.cli.show import show_conversation
 from agenteval_collector.cli.terminal import clean, fail
 from agenteval_collector.web.labelling import VALUES, about_rate, labels_worth, rate_of, traces_before
@@ -21,14 +20,14 @@ def review(
     name: str,
     only: dict[str, str],
     *,
-    ask: Callable[[str], str | None],
+    ask: Callable[[str], Any],
     say: Callable[[str | None, str, str, float], None],
 ) -> None:
     """Draw, show and label until the person stops. `ask` returns what the API says at a path, None for 404; `say` keeps
     a label, given the ids of the trace (None: of a session as a whole) and the session, its name and its value."""
     skipped: list[str] = []
-    while (body := ask(_next_path(name, only, skipped))) is not None:
-        drawn: DrawDocument = json.loads(body)
+    drawn: DrawDocument | None
+    while (drawn := ask(_next_path(name, only, skipped))) is not None:
         outcomes = _show_trace(drawn["trace_id"], ask) if drawn["trace_id"] else _show_session(drawn["session_id"], ask)
         # It may have been forgotten in between.
         key = "s" if outcomes is None else _key(name)
@@ -39,14 +38,14 @@ def review(
             continue
         say(drawn["trace_id"], drawn["session_id"], name, _VALUES[key])
         _tell_verdict(name, outcomes)
-        quality = ask(f"/api/v1/quality?{urlencode(_rated(drawn))}")
-        _tell_progress(json.loads(quality or '{"items": []}'), drawn)
+        quality: Listing[QualityDocument] | None = ask(f"/api/v1/quality?{urlencode(_rated(drawn))}")
+        _tell_progress(quality or {"items": [], "next_cursor": None}, drawn)
     typer.echo(f"Nothing is left to be labelled for {clean(name)}.")
 
 
-def _show_trace(trace_id: str, ask: Callable[[str], str | None]) -> Sequence[OutcomeDocument] | None:
+def _show_trace(trace_id: str, ask: Callable[[str], Any]) -> Sequence[OutcomeDocument] | None:
     """Show a trace, after those before it in its session. Returns its outcomes; None where it is gone."""
-    trace: TraceDocument | None = json.loads(ask(f"/api/v1/traces/{trace_id}") or "null")
+    trace: TraceDocument | None = ask(f"/api/v1/traces/{trace_id}")
     if trace is None:
         return None
     _show_before(trace, ask)
@@ -54,7 +53,7 @@ def _show_trace(trace_id: str, ask: Callable[[str], str | None]) -> Sequence[Out
     return trace["outcomes"]
 
 
-def _show_session(session_id: str, ask: Callable[[str], str | None]) -> Sequence[OutcomeDocument] | None:
+def _show_session(session_id: str, ask: Callable[[str], Any]) -> Sequence[OutcomeDocument] | None:
     """Show the traces of a session: the first and the newest, where there are many, as the judge is shown them. Returns
     its outcomes; None where it is gone."""
     session = _session(session_id, ask)
@@ -65,21 +64,21 @@ def _show_session(session_id: str, ask: Callable[[str], str | None]) -> Sequence
     for trace_id in first + newest:
         if trace_id in newest[:1] and len(ids) > len(first + newest):
             typer.echo(f"\n--- {len(ids) - len(first + newest)} traces are left out ---")
-        if (body := ask(f"/api/v1/traces/{trace_id}")) is not None:
-            show_conversation(json.loads(body))
+        if (trace := ask(f"/api/v1/traces/{trace_id}")) is not None:
+            show_conversation(trace)
     return session["outcomes"]
 
 
-def _session(session_id: str, ask: Callable[[str], str | None]) -> SessionDocument | None:
-    body = ask(f"/api/v1/sessions/{quote(session_id, safe='', errors='replace')}")
-    return None if body is None else json.loads(body)
+def _session(session_id: str, ask: Callable[[str], Any]) -> SessionDocument | None:
+    found: SessionDocument | None = ask(f"/api/v1/sessions/{quote(session_id, safe='', errors='replace')}")
+    return found
 
 
-def _show_before(trace: TraceDocument, ask: Callable[[str], str | None]) -> None:
+def _show_before(trace: TraceDocument, ask: Callable[[str], Any]) -> None:
     """Show the traces of its session before this one, as many as the page shows."""
     before = traces_before(_session(trace["session_id"], ask), trace["trace_id"])
-    for body in filter(None, (ask(f"/api/v1/traces/{each}") for each in before)):
-        show_conversation(json.loads(body))
+    for shown in filter(None, (ask(f"/api/v1/traces/{each}") for each in before)):
+        show_conversation(shown)
     if before:
         typer.echo("\n--- to be judged, after what is above: ---")
 
@@ -114,7 +113,7 @@ def _tell_verdict(name: str, outcomes: Sequence[OutcomeDocument]) -> None:
             typer.echo(clean(f"The judge {verdict} it ({outcome['score']:.2f}): {outcome['reason'] or ''}"))
 
 
-def _tell_progress(page: QualityPage, drawn: DrawDocument) -> None:
+def _tell_progress(page: Listing[QualityDocument], drawn: DrawDocument) -> None:
     """Say what the rate is by now, how many labels are worth giving, and how narrow the interval would be then."""
     rate = rate_of(page["items"], drawn)
     if rate is not None and rate["estimate"] is not None:

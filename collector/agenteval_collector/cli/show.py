@@ -40,8 +40,6 @@ def show_sessions(page: SessionPage, *, now: int, filtered: bool = False) -> Non
             out.print(content(f"{session['session_id']}: {session['status_reason']}", "bold red"))
     if trouble := judge_trouble(page["items"]):
         out.print(content(f"Scores wait: {trouble}.", "yellow"))
-    if page["next_cursor"]:
-        out.print(Text("There are more: raise --limit, or follow next_cursor in the API.", "dim"))
 
 
 def _no_sessions(filtered: bool) -> str:

@@ -2,8 +2,8 @@
 
 from rich.text import Text
 
-from agenteval_collector.api.documents import Interval
-from agenteval_collector.api.quality_documents import QualityDocument, QualityPage
+from agenteval_collector.api.documents import Interval, Listing
+from agenteval_collector.api.quality_documents import QualityDocument
 from agenteval_collector.cli.terminal import console, content, table
 from agenteval_collector.web.formats import believed, number, rate_notes
 
@@ -11,7 +11,7 @@ _WIDTH = 20
 """Characters for the rates from 0 to 1."""
 
 
-def show_quality(page: QualityPage) -> None:
+def show_quality(page: Listing[QualityDocument]) -> None:
     """Print a table with a bar for each interval; below it, row by row, what it does not say."""
     out = console()
     if not page["items"]:
@@ -38,8 +38,6 @@ def show_quality(page: QualityPage) -> None:
         if notes := rate_notes(item):
             row = f"{item['name']}, {item['agent'] or 'unnamed'} {item['version'] or ''}".rstrip()
             out.print(content(f"{row}: {'; '.join(notes)}.", "dim"))
-    if page["next_cursor"]:
-        out.print(Text("There are more: raise --limit, or follow next_cursor in the API.", "dim"))
 
 
 def interval_bar(item: QualityDocument) -> str:

@@ -1,33 +1,19 @@
-"""Commands that tell a collector something over gRPC: `label` and `judge`."""
+"""Commands that tell a collector something: `label` and `judge`."""
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
-import grpc
 import typer
-from google.protobuf.message import Message
 
-from agenteval_collector.cli.client import address_parts, wants_key
-from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, fetch_known, judge_drift
+from agenteval_collector.api.documents import JudgingDocument
+from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, fetch_known, judge_drift, tell
 from agenteval_collector.cli.review import review
 from agenteval_collector.cli.settings import ConfigFile
 from agenteval_collector.cli.terminal import clean, fail
-from agenteval_collector.runtime.addresses import is_loopback
 from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.times import rfc3339
 from otel_agenteval.loops.setting_values import seconds
-from otel_agenteval.proto.v1.evaluation_pb2 import JudgeTracesRequest, LabelSessionRequest, LabelTraceRequest
-from otel_agenteval.proto.v1.evaluation_pb2_grpc import EvaluationServiceStub
-
-TIMEOUT_SECONDS = 10.0
-DEFAULT_GRPC = "http://127.0.0.1:4317"
-
-Address = Annotated[
-    str,
-    typer.Option(
-        "--grpc", metavar="URL", help="The collector's gRPC port. Commands that only read take its web port, as --url."
-    ),
-]
 
 _WORDS = {"pass": 1.0, "yes": 1.0, "fail": 0.0, "no": 0.0}
 
@@ -55,18 +41,15 @@ def label(
     agent: Annotated[str, typer.Option(help="With --next: only of this agent.")] = "",
     version: Annotated[str, typer.Option(help="With --next: only of this service.version.")] = "",
     url: Url = DEFAULT_URL,
-    address: Address = DEFAULT_GRPC,
     api_key: Key = None,
 ) -> None:
     """Say what a score of a trace, or (--session) of a whole session, should have been: of one that you name, or
     (--next) of some drawn at random, whose labels correct the pass rates of `agenteval quality`."""
 
     def say(trace_id: str | None, session_id: str, name: str, said: float, *, drawn: bool) -> None:
-        label: dict[str, Any] = {"name": name, "value": said, "author": by, "note": note, "drawn": drawn}
-        if trace_id is not None:
-            call("LabelTrace", LabelTraceRequest(trace_id=trace_id, **label), address, api_key)
-        else:
-            call("LabelSession", LabelSessionRequest(session_id=session_id, **label), address, api_key)
+        subject = {"session_id": session_id} if trace_id is None else {"trace_id": trace_id}
+        label = {**subject, "name": name, "value": said, "author": by, "note": note, "drawn": drawn}
+        tell(url, "/api/v1/labels", label, api_key)
 
     given = [each for each in arguments or () if each]
     if draw:
@@ -101,7 +84,6 @@ def judge(
     yes: Annotated[bool, typer.Option("--yes", help="With --check: do not ask before it costs something.")] = False,
     file: ConfigFile = None,
     data_dir: Annotated[Path | None, typer.Option(help="With --check: the collector's folder.")] = None,
-    address: Address = DEFAULT_GRPC,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
     as_json: AsJson = False,
@@ -125,54 +107,24 @@ def judge(
         return
     if as_json:
         fail("--json is for the judge's drift and for --check: give no traces")
-    since_when = _before(since) if failed else 0
-    request = JudgeTracesRequest(trace_ids=trace_ids, session_ids=session_ids, failed_since_unix_nano=since_when)
-    answer = call("JudgeTraces", request, address, api_key)
+    back = rfc3339(_before(since)) if failed else None
+    asked = {"trace_ids": trace_ids or [], "session_ids": session_ids or [], "failed_since": back}
+    answer: JudgingDocument = tell(url, "/api/v1/judge", asked, api_key)
     if failed or (trace_ids and session_ids):
-        one, several = "trace or session", "traces and sessions"
+        _say_what_waits(answer, "trace or session", "traces and sessions")
     else:
-        one, several = ("session", "sessions") if session_ids else ("trace", "traces")
-    if not answer.traces:
-        there_is = "there is no room (judge.backlog)" if answer.more else "the judge has left out nothing there"
+        _say_what_waits(answer, *(("session", "sessions") if session_ids else ("trace", "traces")))
+
+
+def _say_what_waits(answer: JudgingDocument, one: str, several: str) -> None:
+    if not answer["traces"]:
+        there_is = "there is no room (judge.backlog)" if answer["more"] else "the judge has left out nothing there"
         typer.echo(f"No {one} waits for the judge by that: {there_is}.")
         return
-    typer.echo(f"{answer.traces} {f'{one} waits' if answer.traces == 1 else f'{several} wait'} for the judge.")
-    if answer.more:
+    count = answer["traces"]
+    typer.echo(f"{count} {f'{one} waits' if count == 1 else f'{several} wait'} for the judge.")
+    if answer["more"]:
         typer.echo("There are more: call it again when these are judged.")
-
-
-def call(method: str, request: Message, address: str, key: str | None) -> Any:
-    """Return the answer of the collector at `address`; ends the command with a sentence where there is none."""
-    metadata = (("authorization", f"Bearer {key}"),) if key else ()
-    with _channel(address) as channel:
-        try:
-            stub = EvaluationServiceStub(channel)  # type: ignore[no-untyped-call]
-            return getattr(stub, method)(request, timeout=TIMEOUT_SECONDS, metadata=metadata)
-        except grpc.RpcError as error:
-            _refused(error, address, key)
-
-
-def _channel(address: str) -> grpc.Channel:
-    parts = address_parts(address)
-    if parts is None or parts.port is None:
-        fail(f"--grpc is {clean(address)!r}, not an address such as {DEFAULT_GRPC}")
-    # A proxy of the environment has nothing to do with a collector on this machine.
-    options = [("grpc.enable_http_proxy", 0)] if is_loopback(parts.hostname or "") else []
-    if parts.scheme == "https":
-        return grpc.secure_channel(parts.netloc, grpc.ssl_channel_credentials(), options)
-    return grpc.insecure_channel(parts.netloc, options)
-
-
-def _refused(error: grpc.RpcError, address: str, key: str | None) -> NoReturn:
-    code = error.code()
-    if code is grpc.StatusCode.UNAUTHENTICATED:
-        fail(wants_key(address, key))
-    if code is grpc.StatusCode.UNIMPLEMENTED:
-        fail(f"what answers at {address} does not know this call: give the gRPC address of a collector")
-    # The collector puts its own refusals into the details as well; whatever else fails has none.
-    if any(each.key == "grpc-status-details-bin" for each in error.trailing_metadata() or ()):
-        fail(clean(error.details() or code.name))
-    fail(f"no collector answers at {address}; start one with `agenteval collector`")
 
 
 def _value(text: str) -> float:

@@ -1,7 +1,6 @@
 """Output of commands. Recorded content may not move the cursor, change colours, or reorder what is read."""
 
 import os
-import re
 import sys
 from collections.abc import Collection
 from typing import NoReturn
@@ -11,16 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from otel_agenteval.text import visible
+
 PIPE_WIDTH = 200
-_UNSAFE = re.compile(
-    # All control characters but tab and line feed; what reverses the direction of text; lone surrogates.
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 
 
 def clean(text: str) -> str:
     """Return `text` with every unsafe character spelled out, such as `\\u001b`."""
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return visible(text, keep="\t\n")
 
 
 def content(text: str, style: str = "") -> Text:

@@ -8,9 +8,10 @@ from agenteval_collector.config.assembly import AssemblyConfig
 from agenteval_collector.config.evaluators import EmbeddingConfig, EvaluatorConfig, EvaluatorsConfig, JudgedConfig
 from agenteval_collector.config.findings import FindingConfig, FindingsConfig
 from agenteval_collector.config.judge import NO_JUDGE, BudgetConfig, RubricConfig
+from agenteval_collector.config.keys import KeyConfig, digest_of
 from agenteval_collector.config.reliability import DEFAULT_CONSTRAINTS, ConstraintConfig, SafetyConfig
 from agenteval_collector.config.settings import ServerConfig, Settings
-from agenteval_collector.config.sources import ConfigError, load
+from agenteval_collector.config.sources import ConfigError, load, load_keys
 from agenteval_collector.config.values import PriceConfig, Section
 
 __all__ = [
@@ -26,11 +27,14 @@ __all__ = [
     "FindingConfig",
     "FindingsConfig",
     "JudgedConfig",
+    "KeyConfig",
     "PriceConfig",
     "RubricConfig",
     "SafetyConfig",
     "Section",
     "ServerConfig",
     "Settings",
+    "digest_of",
     "load",
+    "load_keys",
 ]

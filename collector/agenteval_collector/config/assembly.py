@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from agenteval_collector.config.values import MIB, Seconds, Section
+from agenteval_collector.config.values import MIB, Bytes, Seconds, Section
 
 
 class SenderConfig(Section):
@@ -29,9 +29,9 @@ class AssemblyConfig(Section):
     """The same where a parent is missing, of a sender of which it is not known whether its parents come."""
     max_age: Seconds = 600.0
     """Seconds since its first span after which a trace is scored as it stands, even where another wait is longer."""
-    max_open_bytes: int = Field(default=512 * MIB, gt=0)
+    max_open_bytes: Bytes = Field(default=512 * MIB, gt=0)
     """Memory for spans of incomplete traces; above it the oldest trace is released early."""
-    max_recent_bytes: int = Field(default=32 * MIB, ge=0)
+    max_recent_bytes: Bytes = Field(default=32 * MIB, ge=0)
     """Memory for spans of traces that were scored last: what comes late for them costs no reading of the log."""
     senders: dict[str, SenderConfig] = Field(default_factory=dict)
     """By service.name."""

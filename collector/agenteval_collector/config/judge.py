@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from agenteval_collector.config.values import PriceConfig, Seconds, Section
+from agenteval_collector.config.values import PriceConfig, Seconds, Section, Url
 
 NO_JUDGE = "this collector has no judge: set judge.base_url or judge.api_key, and leave judge.enabled on"
 """The reason for a judged score that is not there, and the way to get one."""
@@ -53,7 +53,7 @@ class JudgeConfig(Section):
     enabled: bool = True
     """False: never, also where the environment has an OPENAI_API_KEY that is there for something else."""
     model: str = "gpt-4o-mini"
-    base_url: str | None = None
+    base_url: Url = None
     """Else OPENAI_BASE_URL."""
     api_key: SecretStr | None = None
     """Else OPENAI_API_KEY."""

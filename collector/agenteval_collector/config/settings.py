@@ -1,19 +1,24 @@
-"""All settings of the collector, and those of its own doors: what it takes in, keeps and sends on."""
+"""The settings of the collector, with those of its ports, its log and its push."""
 
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, PlainSerializer, PlainValidator, SecretStr
+from pydantic import Field, PlainSerializer, PlainValidator, SecretStr, model_validator
 
 from agenteval_collector.config.assembly import AssemblyConfig
 from agenteval_collector.config.evaluators import EmbedderConfig, EvaluatorsConfig
 from agenteval_collector.config.findings import FindingsConfig
 from agenteval_collector.config.judge import JudgeConfig
+from agenteval_collector.config.keys import KeyConfigs
+from agenteval_collector.config.redaction import RedactionConfig
 from agenteval_collector.config.reliability import ReliabilityConfig
-from agenteval_collector.config.values import MIB, Address, PriceConfig, Seconds, Section
+from agenteval_collector.config.values import MIB, Address, Bytes, PriceConfig, Seconds, Section, Url
 from otel_agenteval.loops.settings import LoopSettings, loop_settings
+
+DAY: Final = 24 * 3600.0
+"""Seconds."""
 
 
 class ServerConfig(Section):
@@ -29,11 +34,19 @@ class ServerConfig(Section):
     """Allow addresses beyond loopback without TLS and keys."""
     tls_certificate: Path | None = None
     tls_key: Path | None = None
-    keys: tuple[SecretStr, ...] = ()
-    """Any of these as `authorization: Bearer KEY` opens every port; none: no key is asked for."""
-    max_request_bytes: int = Field(default=64 * MIB, gt=0)
+    tls_client_ca: Path | None = None
+    """The authority (PEM) of client certificates. On the OTLP ports every client then needs one."""
+    keys: KeyConfigs = ()
+    """Who may call, with `authorization: Bearer KEY`. A plain text is a key with all scopes; none: no key is asked
+    for."""
+    keys_file: Path | None = None
+    """A YAML list of further `keys`; read again when it changes."""
+    memory_limit: Bytes | None = Field(default=None, gt=0)
+    """Resident memory of the process: near it, requests are refused, then open traces are scored as they stand. None:
+    the limit of the control group, else 60 % of the machine's memory."""
+    max_request_bytes: Bytes = Field(default=64 * MIB, gt=0)
     """Larger requests are refused, after decompression."""
-    max_span_bytes: int = Field(default=4 * MIB, gt=0)
+    max_span_bytes: Bytes = Field(default=4 * MIB, gt=0)
     """Larger spans and log records are rejected one by one (partial success)."""
 
 
@@ -42,8 +55,26 @@ class LogConfig(Section):
 
     retention: Seconds = 24 * 3600.0
     """Seconds that requests are kept after they are scored, so that late spans can join their trace."""
-    max_pending_bytes: int = Field(default=128 * MIB, gt=0)
+    max_pending_bytes: Bytes = Field(default=128 * MIB, gt=0)
     """Requests that are acknowledged and not assembled yet; above it new ones are told to come back later."""
+
+
+class RetentionConfig(Section):
+    """How long data is kept. What was said goes before what was found and scored."""
+
+    content: Seconds = 30 * DAY
+    """Seconds that messages, arguments, results, notes and the reasons of scores are kept."""
+    outcomes: Seconds = 400 * DAY
+    """Seconds that scores, findings, sessions, runs and the sums of problems and agents are kept."""
+    max_bytes: int | None = Field(default=None, gt=0)
+    """Bytes of the log and the store together; above it the oldest content goes, then the oldest outcomes. None: no
+    limit."""
+
+    @model_validator(mode="after")
+    def _content_goes_first(self) -> Self:
+        if self.content > self.outcomes:
+            raise ValueError(f"content ({self.content:g} s) is kept longer than outcomes ({self.outcomes:g} s)")
+        return self
 
 
 class SessionConfig(Section):
@@ -62,10 +93,14 @@ class SessionConfig(Section):
 
 
 class ExportConfig(Section):
-    """Push of scores over OTLP/gRPC; only what is set here is used, never OTEL_EXPORTER_* variables."""
+    """Push of scores over OTLP; only what is set here is used, never OTEL_EXPORTER_* variables."""
 
-    endpoint: str | None = None
-    """`http://host:port` (plain text) or `https://host:port`; None: nothing is pushed."""
+    endpoint: Url = None
+    """`http://host:port` (plain text) or `https://host:port`, over HTTP with a path where the endpoint has one; None:
+    nothing is pushed."""
+    protocol: Literal["grpc", "http/protobuf"] = "grpc"
+    events: bool = True
+    """False: metrics alone, for a backend without log records, such as Prometheus."""
     headers: dict[str, SecretStr] = Field(default_factory=dict)
     certificate: Path | None = None
     """CA certificate (PEM) to trust instead of the system's."""
@@ -83,11 +118,13 @@ class Settings(Section):
     data_dir: Path = Field(default_factory=lambda: _data_home() / "otel-agenteval")
     server: ServerConfig = ServerConfig()
     log: LogConfig = LogConfig()
+    retention: RetentionConfig = RetentionConfig()
     assembly: AssemblyConfig = AssemblyConfig()
     session: SessionConfig = SessionConfig()
     embedder: EmbedderConfig = EmbedderConfig()
     evaluators: EvaluatorsConfig = EvaluatorsConfig()
     judge: JudgeConfig = JudgeConfig()
+    redaction: RedactionConfig = RedactionConfig()
     prices: dict[str, PriceConfig] = Field(default_factory=dict)
     """Prices of the agents' models, by model, before those that are published."""
     reliability: ReliabilityConfig = ReliabilityConfig()

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from agenteval_collector.config.keys import KeyConfig, KeyConfigs
 from agenteval_collector.config.settings import Settings
 from otel_agenteval.loops.setting_values import merge, nested
 from otel_agenteval.loops.settings import AGENTEVAL_LOOPS, LoopSettingsError, loops_in
@@ -16,6 +17,9 @@ PREFIX = "AGENTEVAL_"
 
 # Read by the client in the agent's process; not the collector's, but often in the same environment.
 CLIENT_VARIABLES = frozenset({"ENDPOINT", "HEADERS", "API_KEY", "URL", "SHARED"})
+
+
+_KEYS: TypeAdapter[tuple[KeyConfig, ...]] = TypeAdapter(KeyConfigs)
 
 
 class ConfigError(ValueError):
@@ -44,13 +48,31 @@ def load(
         ) from error
 
 
-def _read_yaml(file: Path) -> dict[str, Any]:
+def load_keys(file: Path) -> tuple[KeyConfig, ...]:
+    """Return the entries of a file of keys. Raises ConfigError that names the file and what is wrong."""
+    values = _yaml(file)
+    if not isinstance(values, list):
+        raise ConfigError(f"{file}: must be a list of keys, as server.keys is")
+    # Not `key-1`, which is the first of server.keys.
+    named = [each if isinstance(each, dict) else {"name": f"file-{n}", "key": each} for n, each in enumerate(values, 1)]
     try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+        return _KEYS.validate_python(named)
+    except ValidationError as error:
+        said = (f"{file}: {'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise ConfigError("\n".join(said)) from error
+
+
+def _yaml(file: Path) -> Any:
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: is not YAML: {error}") from error
+
+
+def _read_yaml(file: Path) -> dict[str, Any]:
+    values = _yaml(file)
     if values is None:
         return {}
     if not isinstance(values, dict):

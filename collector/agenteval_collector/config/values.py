@@ -1,11 +1,29 @@
 """Kinds of values that settings hold, and what every group of settings is."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Final
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from otel_agenteval.loops.setting_values import seconds
 
+_UNITS: Final = {
+    "": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30
+}  # fmt: skip
+_SIZE: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+
+
+def _bytes(value: object) -> object:
+    """Read a size with a unit: `512MiB`, `"2 GB"`; a number is left as it is."""
+    if not isinstance(value, str):
+        return value
+    match = _SIZE.fullmatch(value)
+    if match is None or match[2].lower() not in _UNITS:
+        raise ValueError("give a number of bytes, or one with kB, MB, GB, KiB, MiB or GiB")
+    return round(float(match[1]) * _UNITS[match[2].lower()])
+
+
+Bytes = Annotated[int, BeforeValidator(_bytes)]
 Seconds = Annotated[float, BeforeValidator(seconds)]
 
 
@@ -18,6 +36,19 @@ def _address(value: str) -> str:
     return value
 
 
+def _without_secrets(url: str | None) -> str | None:
+    """Return a URL as it may be shown: without a user, a password, and what stands behind its question mark."""
+    if url is None:
+        return None
+    head, at, host = url.rpartition("@")
+    scheme = head.partition("//")[0]
+    shown = f"{scheme}//**********@{host}" if at else url
+    address, asked, _ = shown.partition("?")
+    return f"{address}?**********" if asked else address
+
+
+Url = Annotated[str | None, PlainSerializer(_without_secrets)]
+"""An address that may hold a password; it is not shown."""
 Address = Annotated[str, AfterValidator(_address)]
 MIB = 1024 * 1024
 

@@ -6,10 +6,8 @@ once, when it is complete for the first time.
 
 from typing import Final
 
-from opentelemetry.metrics import Meter
-
-from agenteval_collector.emit.counter import EventCounter
 from agenteval_collector.emit.labels import IdentityLabels, NameLabels
+from agenteval_collector.emit.totals import Example, Totals, example_of
 from agenteval_collector.model.agent_work import AgentWork
 from agenteval_collector.model.news import News
 from otel_agenteval import semconv
@@ -21,45 +19,56 @@ SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10
 class AgentInstruments:
     """Counts and records what agents did in complete traces. Thread-safe."""
 
-    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
+    def __init__(self, totals: Totals, labels: IdentityLabels) -> None:
         self._labels = labels
         self._models = NameLabels("models", 50)
         self._tools = NameLabels("tools", 100)
-        self._tokens = EventCounter(
-            meter, "agenteval.agent.tokens", unit="{token}", description="Tokens that agents used, as their spans say."
+        self._tokens = totals.counter(
+            "agenteval.agent.tokens",
+            unit="{token}",
+            description="Tokens that agents used, as their spans say.",
         )
-        self._cost = EventCounter(
-            meter, "agenteval.agent.cost", unit="{USD}", description="What these cost, where the price is known."
+        self._cost = totals.counter(
+            "agenteval.agent.cost",
+            unit="{USD}",
+            description="What these cost, where the price is known.",
         )
-        self._calls = EventCounter(
-            meter,
+        self._loops = totals.counter(
+            "agenteval.loops.cost",
+            unit="{USD}",
+            description="What model calls cost that were repeated in a loop.",
+        )
+        self._calls = totals.counter(
             "agenteval.agent.tool.calls",
             unit="{call}",
             description="Tool calls, by what came of them.",
         )
-        self._turns = meter.create_histogram(
+        self._turns = totals.histogram(
             "agenteval.agent.turn.duration",
             unit="s",
             description="How long turns took.",
-            explicit_bucket_boundaries_advisory=SECONDS,
+            bounds=SECONDS,
         )
-        self._operations = meter.create_histogram(
+        self._operations = totals.histogram(
             "agenteval.agent.operation.duration",
             unit="s",
             description="How long model calls and tool calls took.",
-            explicit_bucket_boundaries_advisory=SECONDS,
+            bounds=SECONDS,
         )
 
     def take_news(self, news: News) -> None:
         """Count and record the work that counts now."""
         for work in news.work:
-            whose = self._labels.identity(work.agent, work.service, work.version).attributes
-            self._take_models(work, whose)
-            self._take_tools(work, whose)
+            whose = self._labels.identity(work.agent, work.service, work.version, work.environment).attributes
+            example = example_of(work.trace_id, work.span_id)
+            self._take_models(work, whose, example)
+            for loop in work.loops:
+                self._loops.add(loop.usd, {**whose, semconv.AGENTEVAL_LOOP_KIND: loop.kind})
+            self._take_tools(work, whose, example)
             for turn in work.turns:
-                self._turns.record(turn.seconds, {**whose, **_status(turn.failed)})
+                self._turns.record(turn.seconds, {**whose, **_status(turn.failed)}, example)
 
-    def _take_models(self, work: AgentWork, whose: dict[str, str]) -> None:
+    def _take_models(self, work: AgentWork, whose: dict[str, str], example: Example | None) -> None:
         for each in work.models:
             model = self._models.attribute(semconv.GEN_AI_REQUEST_MODEL, each.model)
             attributes = {**whose, **model}
@@ -69,16 +78,16 @@ class AgentInstruments:
             if each.usd is not None:
                 self._cost.add(each.usd, attributes)
             operation = {semconv.GEN_AI_OPERATION_NAME: "chat", **_status(each.failed)}
-            self._operations.record(each.seconds, {**attributes, **operation})
+            self._operations.record(each.seconds, {**attributes, **operation}, example)
 
-    def _take_tools(self, work: AgentWork, whose: dict[str, str]) -> None:
+    def _take_tools(self, work: AgentWork, whose: dict[str, str], example: Example | None) -> None:
         for each in work.tools:
             tool = self._tools.attribute(semconv.GEN_AI_TOOL_NAME, each.tool)
             attributes = {**whose, **tool, **_status(each.failed)}
             self._calls.add(1, attributes)
             if each.seconds is not None:
                 operation = {semconv.GEN_AI_OPERATION_NAME: "execute_tool"}
-                self._operations.record(each.seconds, {**attributes, **operation})
+                self._operations.record(each.seconds, {**attributes, **operation}, example)
 
 
 def _status(failed: bool) -> dict[str, str]:

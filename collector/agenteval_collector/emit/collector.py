@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from agenteval_collector.emit.counter import EventCounter
 from agenteval_collector.emit.gauges import show_level
-from agenteval_collector.emit.ports import Assembling, Push, Queue
+from agenteval_collector.emit.ports import Assembling, Memory, Push, Queue
+from agenteval_collector.emit.totals import Totals
 from agenteval_collector.model.counters import Counted
 from otel_agenteval import semconv
 
@@ -32,6 +32,9 @@ _COUNTERS: Final = {
     Counted.RELEASED_EARLY: _Counter(
         "{trace}", "Traces scored before they were complete, because they held too much memory or grew too old."
     ),
+    Counted.PARTIAL: _Counter(
+        "{trace}", "Traces that were scored without all of what was recorded of them.", "agenteval.reason"
+    ),
     Counted.ESCALATED: _Counter("{session}", "Sessions outside the judge's sample that are judged for their findings."),
     Counted.NOT_ESCALATED: _Counter(
         "{session}",
@@ -50,6 +53,9 @@ _COUNTERS: Final = {
     Counted.LEFT_OUT: _Counter(
         "{result}", "Results of other evaluators that could not be kept beside the scores.", "agenteval.reason"
     ),
+    Counted.FORGOTTEN: _Counter(
+        "{trace}", "Traces that were deleted, or were too old: their content, or all of them.", "agenteval.reason"
+    ),
     Counted.DROPPED: _Counter("{item}", "Items that a full queue lost.", _QUEUE),
     Counted.SINK_FAILED: _Counter("{call}", "Calls of an emitter that raised.", "agenteval.sink"),
 }
@@ -61,11 +67,11 @@ class CollectorTelemetry:
     Every `observe_*` but that of queues is called once.
     """
 
-    def __init__(self, meter: Meter, version: str) -> None:
+    def __init__(self, meter: Meter, totals: Totals, version: str) -> None:
         self._meter = meter
         self._queues: dict[str, Queue] = {}
         self._counters = {
-            what: EventCounter(meter, _PREFIX + what, unit=counter.unit, description=counter.description)
+            what: totals.counter(_PREFIX + what, unit=counter.unit, description=counter.description)
             for what, counter in _COUNTERS.items()
         }
         # A series that appears with its first event has no increase there: these start at zero.
@@ -117,6 +123,23 @@ class CollectorTelemetry:
             "s",
             "Age of the oldest acknowledged request that is not fully scored.",
             lambda: [(assembly.lag().oldest_age, {})],
+        )
+
+    def observe_memory(self, memory: Memory) -> None:
+        """Show how much memory the process takes, and how much it may."""
+        show_level(
+            self._meter,
+            "agenteval.collector.memory",
+            "By",
+            "Resident memory of the process.",
+            lambda: [(memory.used, {})],
+        )
+        show_level(
+            self._meter,
+            "agenteval.collector.memory.limit",
+            "By",
+            "Memory that the process may take: near it, requests are refused.",
+            lambda: [(memory.limit, {})],
         )
 
     def observe_pushes(self, pushes: Mapping[str, Push]) -> None:

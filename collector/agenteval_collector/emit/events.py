@@ -1,80 +1,70 @@
-"""Evaluations as `gen_ai.evaluation.result` events on the evaluated span.
+"""News as `gen_ai.evaluation.result` events on the evaluated span.
 
 Names as in the GenAI semantic conventions (open-telemetry/semantic-conventions-genai); what those do not define is
 under `agenteval.*`, the evaluated service included: the resource of the event is this collector.
 """
 
+import json
+import uuid
+from collections.abc import Mapping
 from typing import Final
 
-from opentelemetry._logs import Logger, LogRecord, SeverityNumber
-from opentelemetry.context import Context
-from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
-
 from agenteval_collector.emit.instruments import score_label
-from agenteval_collector.emit.labels import clean, present
-from agenteval_collector.model.news import News, has_event
+from agenteval_collector.emit.labels import clean, present, tenant_attributes
+from agenteval_collector.model.callers import DEFAULT_TENANT
+from agenteval_collector.model.news import Event, News
 from otel_agenteval import semconv
 from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
-from otel_agenteval.finding import Finding
+from otel_agenteval.finding import Finding, Severity
 from otel_agenteval.outcome import Evaluation, Failure, Score, Status
+from otel_agenteval.text import storable
 
 _EXPLANATION_LENGTH: Final = 1024
 _NAME_LENGTH: Final = 256
+_EVENTS: Final = uuid.UUID("7a3f4dc6-2f0e-4f0a-9c43-5d6b8e2c1a90")
+"""The name space of our events' ids."""
 
 
-class EvaluationEvents:
-    """Emits every revision of every outcome but `no_judge`; and once each finding that was told live or is an error."""
-
-    def __init__(self, logger: Logger) -> None:
-        self._logger = logger
-
-    def take_news(self, news: News) -> None:
-        """Emit an event for each evaluation and each finding that has one."""
-        for finding in filter(has_event, news.counted):
-            context = _context(finding.trace_id, finding.span_id)
-            self._emit(finding.found_at, context, _finding_attributes(finding))
-        for committed in news.evaluations:
-            evaluation = committed.evaluation
-            # A final score was emitted when it was found, and that there is no judge is news of no trace.
-            if committed.final or evaluation.outcome.status is Status.NO_JUDGE:
-                continue
-            context = _context(evaluation.trace_id, evaluation.span_id)
-            self._emit(evaluation.evaluated_at, context, _attributes(evaluation))
-
-    def _emit(self, at: int, context: Context, attributes: dict[str, str | float | int]) -> None:
-        self._logger.emit(
-            LogRecord(
-                timestamp=at,
-                observed_timestamp=at,
-                context=context,
-                severity_number=SeverityNumber.INFO,
-                severity_text="INFO",
-                event_name=semconv.GEN_AI_EVALUATION_RESULT_EVENT,
-                attributes=attributes,
-            )
-        )
+_UNTOLD: Final = frozenset({Status.PENDING, Status.NO_JUDGE})
+"""That there is no judge is news of no trace."""
 
 
-def finding_key(record: LogRecord) -> tuple[str, str, str] | None:
-    """Return trace, kind and span of the finding that an event tells of. The span is empty where there is none; None
-    for an event about an evaluation."""
-    kind = (record.attributes or {}).get(semconv.AGENTEVAL_FINDING_KIND)
-    if kind is None:
-        return None
-    span_id = format(record.span_id, "016x") if record.span_id else ""
-    return format(record.trace_id or 0, "032x"), str(kind), span_id
+def events_of(news: News, tenant: str = DEFAULT_TENANT) -> list[Event]:
+    """Make an event for every revision of every outcome, and once for each finding that was told live or is an error.
+
+    All have the name of the tenant, so that no two tenants have an event in common. A final score was told when it was
+    found.
+    """
+    whose = tenant_attributes(tenant)
+    findings = [
+        _of_finding(each, whose) for each in news.counted if each.mode is not None or each.severity is Severity.ERROR
+    ]
+    told = [each.evaluation for each in news.evaluations if not each.final]
+    evaluations = [_of_evaluation(each, whose) for each in told if each.outcome.status not in _UNTOLD]
+    return findings + evaluations
 
 
-def _context(trace_id: str | None, span_id: str | None) -> Context:
-    """Return the context of the evaluated span. Without a span id the trace id alone still leads there."""
-    span = SpanContext(
-        trace_id=int(trace_id or "0", 16),
-        span_id=int(span_id or "0", 16),
-        is_remote=True,
-        # What was exported to us was sampled.
-        trace_flags=TraceFlags(TraceFlags.SAMPLED),
+def _of_evaluation(evaluation: Evaluation, whose: Mapping[str, str]) -> Event:
+    return _event(evaluation, evaluation.subject_id, evaluation.evaluated_at, {**_attributes(evaluation), **whose})
+
+
+def _of_finding(finding: Finding, whose: Mapping[str, str]) -> Event:
+    return _event(finding, finding.trace_id, finding.found_at, {**_finding_attributes(finding), **whose})
+
+
+def _event(about: Evaluation | Finding, subject_id: str, at: int, attributes: dict[str, str | float | int]) -> Event:
+    """Make an event. Its id follows from all that it says but the time: what a replay finds again is the same event."""
+    trace_id, span_id = about.trace_id or "", about.span_id or ""
+    said = json.dumps([subject_id, trace_id, span_id, attributes], sort_keys=True)
+    event_id = str(uuid.uuid5(_EVENTS, said))
+    return Event(
+        event_id=event_id,
+        session_id=storable(about.session_id),
+        trace_id=trace_id,
+        span_id=span_id,
+        at=at,
+        attributes={**attributes, semconv.AGENTEVAL_EVENT_ID: event_id},
     )
-    return set_span_in_context(NonRecordingSpan(span), Context())
 
 
 def _attributes(evaluation: Evaluation) -> dict[str, str | float | int]:
@@ -98,6 +88,7 @@ def _attributes(evaluation: Evaluation) -> dict[str, str | float | int]:
         semconv.AGENTEVAL_EVALUATOR_MODEL: _name(evaluation.model),
         semconv.AGENTEVAL_SERVICE_NAME: _name(evaluation.service),
         semconv.AGENTEVAL_SERVICE_VERSION: _name(evaluation.service_version),
+        semconv.AGENTEVAL_DEPLOYMENT_ENVIRONMENT: _name(evaluation.environment),
     }
     return present(attributes)
 
@@ -119,6 +110,7 @@ def _finding_attributes(finding: Finding) -> dict[str, str | float | int]:
             semconv.AGENTEVAL_LOOP_MODE: finding.mode.value if is_loop and finding.mode is not None else None,
             semconv.AGENTEVAL_SERVICE_NAME: _name(finding.service),
             semconv.AGENTEVAL_SERVICE_VERSION: _name(finding.service_version),
+            semconv.AGENTEVAL_DEPLOYMENT_ENVIRONMENT: _name(finding.environment),
         }
     )
 

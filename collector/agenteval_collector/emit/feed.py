@@ -14,7 +14,7 @@ from agenteval_collector.emit.ports import ProcessesIn
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.news import News
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.errors import Overloaded, Unavailable
+from agenteval_collector.runtime.errors import Unavailable
 from otel_agenteval.detectors import LOOP_EVALUATOR, LOOP_KINDS
 from otel_agenteval.finding import Finding
 from otel_agenteval.lru import Recent
@@ -142,8 +142,8 @@ class Subscription(AbstractContextManager["Subscription"]):
 class Feed:
     """Gives every event, findings too, to all watchers; a slow watcher delays nobody.
 
-    `participants` knows the processes that take part in a session. `capacity` bounds what waits for one watcher,
-    `watchers` how many there may be.
+    `participants` knows the processes that take part in a session. `capacity` bounds what waits for one watcher; how
+    many watch, the service bounds (`api/service.py`).
     """
 
     def __init__(
@@ -153,15 +153,13 @@ class Feed:
         clock: Clock,
         *,
         capacity: int = 1024,
-        watchers: int = 100,
     ) -> None:
-        if capacity < 1 or watchers < 1:
-            raise ValueError(f"capacity {capacity} and watchers {watchers} must be at least 1")
+        if capacity < 1:
+            raise ValueError(f"capacity {capacity} must be at least 1")
         self._telemetry = telemetry
         self._participants = participants
         self._clock = clock
         self._capacity = capacity
-        self._watchers = watchers
         # Each once, with the time of its telling (ns).
         self._alarms: Recent[tuple[str | None, ...], tuple[int, Event]] = Recent(MAX_ALARMS)
         self._subscriptions: set[Subscription] = set()
@@ -175,6 +173,15 @@ class Feed:
             for finding in findings:
                 self._alarms.put(identity(finding), (finding.found_at, finding))
 
+    def forget(self, trace_ids: Collection[str]) -> None:
+        """Forget the remembered alarms of these traces."""
+        doomed = {*trace_ids}
+        with self._lock:
+            kept = [entry for entry in self._alarms.newest_first() if entry[1].trace_id not in doomed]
+            self._alarms.clear()
+            for told_at, event in reversed(kept):
+                self._alarms.put(identity(event), (told_at, event))
+
     def subscribe(
         self,
         session_id: str | None = None,
@@ -185,15 +192,13 @@ class Feed:
         """Watch the events that `Interest` describes, from now on. With `missed_seconds`, the remembered alarms of so
         much time past come first, the oldest of them first.
 
-        Raises Overloaded when there are too many watchers, Unavailable once the feed is closed.
+        Raises Unavailable once the feed is closed.
         """
         interest = Interest(session_id=session_id, names=frozenset(names), process_id=process_id)
         subscription = Subscription(self, interest, self._capacity)
         with self._lock:
             if self._closed:
                 raise Unavailable("the collector is stopping; watch again when it is back")
-            if len(self._subscriptions) >= self._watchers:
-                raise Overloaded(f"{self._watchers} watchers are connected already, no more are allowed")
             self._subscriptions.add(subscription)
             since = self._clock.now() - round(missed_seconds * 1e9)
             missed = [event for told_at, event in self._alarms.newest_first() if missed_seconds and told_at >= since]

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from opentelemetry.metrics import Meter
 
-from agenteval_collector.emit.counter import EventCounter
 from agenteval_collector.emit.labels import IdentityLabels
+from agenteval_collector.emit.totals import Counter, Totals
 from agenteval_collector.model.news import News, WorstFinding
 from otel_agenteval import semconv
 from otel_agenteval.detectors import LOOP_KINDS
@@ -15,16 +15,14 @@ from otel_agenteval.finding import Finding
 class FindingInstruments:
     """The counters of findings, loops, traces and sessions. Thread-safe."""
 
-    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
+    def __init__(self, meter: Meter, totals: Totals, labels: IdentityLabels) -> None:
         self._labels = labels
-        self._findings = EventCounter(
-            meter,
+        self._findings = totals.counter(
             "agenteval.findings",
             unit="{finding}",
             description="What was observed in traces, by kind and severity.",
         )
-        self._loops = EventCounter(
-            meter,
+        self._loops = totals.counter(
             "agenteval.loops",
             unit="{loop}",
             description="Loops that agents were found in, without the observed ones.",
@@ -32,11 +30,15 @@ class FindingInstruments:
         self._last_loop = meter.create_gauge(
             "agenteval.loop.last", unit="s", description="When the newest of them was found, in seconds of Unix time."
         )
-        self._traces = EventCounter(
-            meter, "agenteval.traces", unit="{trace}", description="Complete traces of agents by their worst finding."
+        self._traces = totals.counter(
+            "agenteval.traces",
+            unit="{trace}",
+            description="Complete traces of agents by their worst finding.",
         )
-        self._sessions = EventCounter(
-            meter, "agenteval.sessions", unit="{session}", description="Sessions that are over by their worst finding."
+        self._sessions = totals.counter(
+            "agenteval.sessions",
+            unit="{session}",
+            description="Sessions that are over by their worst finding.",
         )
 
     def take_news(self, news: News) -> None:
@@ -52,11 +54,11 @@ class FindingInstruments:
                 self._loops.add(1, loop)
                 self._last_loop.set(each.found_at / 1e9, loop)
 
-    def _count_worst(self, counter: EventCounter, subjects: Sequence[WorstFinding]) -> None:
+    def _count_worst(self, counter: Counter, subjects: Sequence[WorstFinding]) -> None:
         for each in subjects:
             worst = "none" if each.severity is None else each.severity.value
             whose = self._identity(each)
             counter.add(1, {semconv.AGENTEVAL_WORST: worst, **whose})
 
     def _identity(self, about: Finding | WorstFinding) -> dict[str, str]:
-        return self._labels.identity(about.agent, about.service, about.service_version).attributes
+        return self._labels.identity(about.agent, about.service, about.service_version, about.environment).attributes

@@ -10,13 +10,14 @@ from typing import Final
 
 from opentelemetry.metrics import Meter
 
-from agenteval_collector.emit.counter import EventCounter
 from agenteval_collector.emit.gauges import show_level
 from agenteval_collector.emit.labels import Identity, IdentityLabels, present
-from agenteval_collector.emit.ports import SessionLevels
+from agenteval_collector.emit.ports import PastSessionCounts, SessionLevels
+from agenteval_collector.emit.totals import Totals, example_of
 from agenteval_collector.model.news import News
 from agenteval_collector.model.sessions import SessionLevel
 from otel_agenteval import semconv
+from otel_agenteval.metrics import low_limit
 from otel_agenteval.outcome import Evaluation, Score, Subject
 
 SCORE_BOUNDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -25,17 +26,22 @@ SCORE_BOUNDS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 class EvaluationInstruments:
     """Records scores and outcomes."""
 
-    def __init__(self, meter: Meter, labels: IdentityLabels) -> None:
+    def __init__(self, meter: Meter, totals: Totals, labels: IdentityLabels) -> None:
         self._meter = meter
         self._labels = labels
-        self._scores = meter.create_histogram(
+        self._scores = totals.histogram(
             "gen_ai.evaluation.score",
             unit="1",
             description="Scores that evaluators gave, from 0 (bad) to 1 (good).",
-            explicit_bucket_boundaries_advisory=SCORE_BOUNDS,
+            bounds=SCORE_BOUNDS,
         )
-        self._outcomes = EventCounter(
-            meter,
+        self._coverage = totals.histogram(
+            "agenteval.session.coverage",
+            unit="1",
+            description="Shares of their signals that final session scores rest on.",
+            bounds=SCORE_BOUNDS,
+        )
+        self._outcomes = totals.counter(
             "agenteval.evaluation.outcomes",
             unit="{evaluation}",
             description="Evaluations by what came of them: a score, a reason for none, or a failure.",
@@ -44,21 +50,27 @@ class EvaluationInstruments:
     def take_news(self, news: News) -> None:
         """Record and count what counts now."""
         for committed in news.evaluations:
-            evaluation = committed.evaluation
-            counts = committed.final if evaluation.subject is Subject.SESSION else committed.first
-            if not counts:
-                continue
-            attributes = self._attributes(evaluation)
-            if isinstance(evaluation.outcome, Score):
-                self._scores.record(evaluation.outcome.value, attributes)
-            came_of_it = {
-                semconv.AGENTEVAL_STATUS: evaluation.outcome.status.value,
-                semconv.GEN_AI_EVALUATION_SCORE_LABEL: score_label(evaluation),
-            }
-            self._outcomes.add(1, {**attributes, **present(came_of_it)})
+            is_of_session = committed.evaluation.subject is Subject.SESSION
+            if committed.final if is_of_session else committed.first:
+                self._take(committed.evaluation)
 
-    def observe_sessions(self, sessions: SessionLevels) -> None:
-        """Show the levels of `sessions` from now on. To be called once."""
+    def _take(self, evaluation: Evaluation) -> None:
+        outcome, whose = evaluation.outcome, self._whose(evaluation)
+        attributes = {**whose, **_what(evaluation)}
+        example = example_of(evaluation.trace_id, evaluation.span_id)
+        if isinstance(outcome, Score):
+            self._scores.record(outcome.value, attributes, example)
+        if evaluation.subject is Subject.SESSION and outcome.coverage is not None:
+            about = {**whose, semconv.GEN_AI_EVALUATION_NAME: evaluation.name}
+            self._coverage.record(outcome.coverage, about, example)
+        came_of_it = {
+            semconv.AGENTEVAL_STATUS: outcome.status.value,
+            semconv.GEN_AI_EVALUATION_SCORE_LABEL: score_label(evaluation),
+        }
+        self._outcomes.add(1, {**attributes, **present(came_of_it)})
+
+    def observe_sessions(self, sessions: SessionLevels, past: PastSessionCounts) -> None:
+        """Show the levels of `sessions` from now on, and what chance explains after `past`. To be called once."""
 
         show_level(
             self._meter,
@@ -76,29 +88,61 @@ class EvaluationInstruments:
                 (level, level.low) for level in sessions.session_levels() if level.evaluator is not None
             ),
         )
+        show_level(
+            self._meter,
+            "agenteval.sessions.low.limit",
+            "{session}",
+            "The most of these active sessions that score low by chance, as the agent's own past sessions did.",
+            lambda: self._low_limits(sessions.session_levels(), past),
+        )
 
-    def _attributes(self, evaluation: Evaluation) -> dict[str, str]:
-        """Return the attributes that the score and the count of an evaluation have in common. What rests on the judge
-        says on which part of the sessions: a rate is one of the random part alone."""
-        identity = self._labels.identity(evaluation.agent, evaluation.service, evaluation.service_version)
-        return {
-            **identity.attributes,
-            semconv.GEN_AI_EVALUATION_NAME: evaluation.name,
-            semconv.AGENTEVAL_SUBJECT: evaluation.subject.value,
-            semconv.AGENTEVAL_METHOD: evaluation.method.value,
-            **({semconv.AGENTEVAL_PART: evaluation.part.value} if evaluation.part is not None else {}),
-        }
+    def _whose(self, evaluation: Evaluation) -> dict[str, str]:
+        return self._labels.identity(
+            evaluation.agent, evaluation.service, evaluation.service_version, evaluation.environment
+        ).attributes
 
     def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> list[tuple[int, dict[str, str]]]:
         # Several agents may share the label `_other`, and of equal attribute sets the SDK keeps the last value only.
         totals: Counter[tuple[Identity, str | None]] = Counter()
         for level, count in levels:
             agent, service = self._labels.pair(level.agent, level.service)
-            totals[Identity(agent, service, None), level.evaluator] += count
+            totals[Identity(agent, service), level.evaluator] += count
         return [
             (total, {**identity.attributes, **present({semconv.GEN_AI_EVALUATION_NAME: evaluator})})
             for (identity, evaluator), total in totals.items()
         ]
+
+    def _low_limits(self, levels: Iterable[SessionLevel], past: PastSessionCounts) -> list[tuple[int, dict[str, str]]]:
+        # As above: those that share a label have one limit, of all their sessions together.
+        active: Counter[tuple[Identity, str]] = Counter()
+        over: Counter[tuple[Identity, str]] = Counter()
+        over_low: Counter[tuple[Identity, str]] = Counter()
+        for level in levels:
+            if level.evaluator is not None:
+                agent, service = self._labels.pair(level.agent, level.service)
+                whose = Identity(agent, service, None), level.evaluator
+                number, low = past.count(level.agent, level.service, level.evaluator)
+                active[whose] += level.active
+                over[whose] += number
+                over_low[whose] += low
+        return [
+            (
+                low_limit(sessions, over[whose], over_low[whose]),
+                {**whose[0].attributes, semconv.GEN_AI_EVALUATION_NAME: whose[1]},
+            )
+            for whose, sessions in active.items()
+        ]
+
+
+def _what(evaluation: Evaluation) -> dict[str, str]:
+    """Return what an evaluation is, as attributes. One that rests on the judge has its part of the sessions: rates are
+    of the random part alone."""
+    return {
+        semconv.GEN_AI_EVALUATION_NAME: evaluation.name,
+        semconv.AGENTEVAL_SUBJECT: evaluation.subject.value,
+        semconv.AGENTEVAL_METHOD: evaluation.method.value,
+        **({semconv.AGENTEVAL_PART: evaluation.part.value} if evaluation.part is not None else {}),
+    }
 
 
 def score_label(evaluation: Evaluation) -> str | None:

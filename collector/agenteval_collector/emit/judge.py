@@ -9,12 +9,12 @@ from typing import Final
 
 from opentelemetry.metrics import Meter
 
-from agenteval_collector.emit.counter import EventCounter
 from agenteval_collector.emit.gauges import show_level
 from agenteval_collector.emit.labels import OTHER
-from agenteval_collector.emit.ports import Queue
+from agenteval_collector.emit.ports import JudgeQueue
+from agenteval_collector.emit.totals import Totals
 from agenteval_collector.model.drift import Drift
-from agenteval_collector.model.judging import Exchange
+from agenteval_collector.model.judging import BudgetLevel, Exchange
 from otel_agenteval import semconv
 
 DURATION_BOUNDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -24,6 +24,7 @@ TOKEN_BOUNDS: Final = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048
 _OPERATION: Final = "chat"
 _PROVIDER: Final = "openai"
 """The protocol that is spoken. The conventions want this name even where another vendor stands behind the endpoint."""
+_RESULTS: Final = {known: {semconv.AGENTEVAL_RESULT: name} for known, name in ((True, "hit"), (False, "miss"))}
 _INPUT: Final = "input"
 _OUTPUT: Final = "output"
 
@@ -35,41 +36,45 @@ class JudgeInstruments:
     can be anything that spans say. A model that is not among them is `_other`.
     """
 
-    def __init__(self, meter: Meter, models: Collection[str]) -> None:
+    def __init__(self, meter: Meter, totals: Totals, models: Collection[str]) -> None:
         self._meter = meter
         self._models = frozenset(models)
-        self._durations = meter.create_histogram(
+        self._durations = totals.histogram(
             "gen_ai.evaluation.client.operation.duration",
             unit="s",
             description="Time for a reply of the judge; where none came, for all attempts together.",
-            explicit_bucket_boundaries_advisory=DURATION_BOUNDS,
+            bounds=DURATION_BOUNDS,
         )
-        self._requests = EventCounter(
-            meter,
+        self._requests = totals.counter(
             "agenteval.judge.requests",
             unit="{request}",
             description="HTTP requests to the judge that came to their end, each attempt by itself.",
         )
-        self._tokens = meter.create_histogram(
+        self._tokens = totals.histogram(
             "gen_ai.evaluation.client.usage.tokens",
             unit="{token}",
             description="Tokens that one question to the judge took.",
-            explicit_bucket_boundaries_advisory=TOKEN_BOUNDS,
+            bounds=TOKEN_BOUNDS,
         )
-        self._cost = EventCounter(
-            meter,
+        self._cost = totals.counter(
             "gen_ai.evaluation.client.usage.cost",
             unit="{USD}",
             description="What the judge's replies cost, by judge.prices.",
         )
-        self._enqueue_errors = EventCounter(
-            meter,
+        self._enqueue_errors = totals.counter(
             "gen_ai.evaluation.client.enqueue.errors",
             unit="{error}",
             description="Traces that were not judged because too many waited already.",
         )
+        self._lookups = totals.counter(
+            "agenteval.judge.cache.lookups",
+            unit="{lookup}",
+            description="Questions to the judge, by whether their answer was known already.",
+        )
         # A series that appears with its first event has no increase there.
         self._enqueue_errors.add(0)
+        for result in _RESULTS.values():
+            self._lookups.add(0, result)
 
     def asked(self, exchange: Exchange, error_type: str | None) -> None:
         attributes = self._client(exchange.model) | {semconv.AGENTEVAL_JUDGE_QUESTION: exchange.question}
@@ -85,6 +90,9 @@ class JudgeInstruments:
     def requested(self, model: str, error_type: str | None) -> None:
         failed = {} if error_type is None else {semconv.ERROR_TYPE: error_type}
         self._requests.add(1, self._client(model) | failed)
+
+    def looked_up(self, known: bool) -> None:
+        self._lookups.add(1, _RESULTS[known])
 
     def no_room(self) -> None:
         self._enqueue_errors.add(1)
@@ -106,12 +114,40 @@ class JudgeInstruments:
             lambda: [(float(each.drifted), {semconv.GEN_AI_EVALUATION_NAME: each.name}) for each in read()],
         )
 
-    def observe_queue(self, queue: Queue) -> None:
-        """Show how many traces wait for the judge. To be called once."""
+    def observe_budget(self, read: Callable[[], Sequence[BudgetLevel]]) -> None:
+        """Show each bound of the budget, and how much of it is used up. To be called once."""
+        show_level(
+            self._meter,
+            "agenteval.judge.budget.used",
+            "",
+            "What the judge has used up in the present hour or day.",
+            lambda: [(each.used, _bound(each)) for each in read()],
+        )
+        show_level(
+            self._meter,
+            "agenteval.judge.budget.limit",
+            "",
+            "What the judge may use up in an hour or a day.",
+            lambda: [(each.limit, _bound(each)) for each in read()],
+        )
+
+    def observe_stage(self, stage: JudgeQueue) -> None:
+        """Show how many traces wait for the judge, and whether it is away. To be called once."""
+        show_level(
+            self._meter,
+            "agenteval.judge.paused",
+            "",
+            "1 while the judge does not answer and requests are held back, else 0.",
+            lambda: [(float(stage.paused), {})],
+        )
         show_level(
             self._meter,
             "gen_ai.evaluation.client.queue.size",
             "{trace}",
             "Traces that wait for the judge.",
-            lambda: [(queue.waiting, {})],
+            lambda: [(stage.waiting, {})],
         )
+
+
+def _bound(level: BudgetLevel) -> dict[str, str]:
+    return {semconv.AGENTEVAL_JUDGE_BUDGET: level.name}

@@ -8,10 +8,11 @@ all become `_other`. Whatever was admitted stays admitted until the collector re
 import logging
 from collections import deque
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Final, TypeVar
 
+from agenteval_collector.model.callers import DEFAULT_TENANT
 from otel_agenteval import semconv
 from otel_agenteval.text import cut, storable
 
@@ -38,22 +39,29 @@ def present(attributes: Mapping[str, T | None]) -> dict[str, T]:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
+def tenant_attributes(tenant: str) -> dict[str, str]:
+    """Return the attributes of all that leaves of a tenant. The default tenant has none."""
+    return {} if tenant == DEFAULT_TENANT else {semconv.AGENTEVAL_TENANT: tenant}
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The agent, service and version that a measurement is about; None where one was not recorded."""
+    """The agent, service, version and environment that a measurement is about; None where one was not recorded."""
 
-    agent: str | None
-    service: str | None
-    version: str | None
+    agent: str | None = None
+    service: str | None = None
+    version: str | None = None
+    environment: str | None = None
 
     @property
     def attributes(self) -> dict[str, str]:
-        """The recorded ones of the three, as attributes of the measurement."""
+        """The recorded ones of the four, as attributes of the measurement."""
         return present(
             {
                 semconv.GEN_AI_AGENT_NAME: self.agent,
                 semconv.SERVICE_NAME: self.service,
                 semconv.SERVICE_VERSION: self.version,
+                semconv.DEPLOYMENT_ENVIRONMENT: self.environment,
             }
         )
 
@@ -101,20 +109,32 @@ class NameLabels:
 
 
 class IdentityLabels:
-    """Maps whatever spans say of agent, service and version to at most `max_identities` identities.
+    """Maps whatever spans say of agent, service, version and environment to at most `max_identities` identities.
 
     `agents` and `services` bound how many of each have a name of their own, `pairs` how many (agent, service)
     combinations; past that the agent gives way first, so that a flood of agent names leaves services apart. Of each
     service the three versions that appeared last have a label, and `versions` bounds how many (agent, service,
-    version) are labelled in the life of the process. Thread-safe.
+    version) are labelled in the life of the process. `environments` bounds the environments, and `placed` the
+    identities with one. Thread-safe.
     """
 
-    def __init__(self, *, agents: int = 100, services: int = 100, pairs: int = 200, versions: int = 400) -> None:
+    def __init__(
+        self,
+        *,
+        agents: int = 100,
+        services: int = 100,
+        pairs: int = 200,
+        versions: int = 400,
+        environments: int = 10,
+        placed: int = 800,
+    ) -> None:
         self._agents = _Admission("agents", agents)
         self._services = _Admission("services", services)
         self._pairs = _Admission("pairs of agent and service", pairs)
         self._versions = _Admission("versions of agents", versions)
         self._agent_versions = _Admission("versions of agents with runs", versions)
+        self._environments = _Admission("environments", environments)
+        self._placed = _Admission("versions of agents in environments", placed)
         self._known_versions: dict[str | None, set[str]] = {}
         self._live_versions: dict[str | None, deque[str]] = {}
         # Evaluations come from one thread, session levels are read by every scrape and push.
@@ -125,13 +145,22 @@ class IdentityLabels:
         """The most identities that can ever come out."""
         # Services may also be unknown or `_other`; every pair may also go without a version or with `_other`.
         pairs = self._pairs.limit + self._services.limit + 2
-        return 2 * pairs + self._versions.limit
+        versions = 2 * pairs + self._versions.limit
+        # The environment of any of these may also be unknown or `_other`.
+        return 2 * versions + self._placed.limit
 
-    def identity(self, agent: str | None, service: str | None, version: str | None) -> Identity:
+    def identity(
+        self, agent: str | None, service: str | None, version: str | None, environment: str | None = None
+    ) -> Identity:
         """Return the identity that instruments may use for a measurement about these."""
         with self._lock:
             agent, service = self.pair(agent, service)
-            return Identity(agent, service, self._version(agent, service, version))
+            version = self._version(agent, service, version)
+            environment = _admitted(environment, self._environments)
+            placed = Identity(agent, service, version, environment)
+            if environment is None or self._placed.admits(placed):
+                return placed
+            return replace(placed, environment=OTHER)
 
     def pair(self, agent: str | None, service: str | None) -> tuple[str | None, str | None]:
         """Return the same for instruments that do not tell versions apart."""
@@ -147,7 +176,7 @@ class IdentityLabels:
             agent = _admitted(agent, self._agents)
             version = clean(version, _LABEL_LENGTH) if version else None
             is_own = agent != OTHER and (version is None or self._agent_versions.admits((agent, version)))
-        return Identity(agent, None, version).attributes if is_own else None
+        return Identity(agent, version=version).attributes if is_own else None
 
     def _version(self, agent: str | None, service: str | None, version: str | None) -> str | None:
         if not version:

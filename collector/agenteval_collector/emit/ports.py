@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from agenteval_collector.model.news import Event
 from agenteval_collector.model.sessions import SessionLevel
 from agenteval_collector.model.telemetry import LogLag
 
@@ -23,12 +24,37 @@ class SessionLevels(Protocol):
     def session_levels(self) -> Iterable[SessionLevel]: ...
 
 
+class PastSessionCounts(Protocol):
+    """Source of how past sessions ended. Called from any thread at each scrape and push, so it must not block."""
+
+    def count(self, agent: str | None, service: str | None, evaluator: str) -> tuple[int, int]:
+        """Return the number of past sessions that count, and of low ones among them."""
+
+
 class Queue(Protocol):
     """A queue whose length is shown. Asked by any thread; must not block."""
 
     @property
     def waiting(self) -> int:
         """The number of items that wait now."""
+
+
+class Memory(Protocol):
+    """The memory of the process, in bytes. Asked by any thread; must not block."""
+
+    @property
+    def used(self) -> int: ...
+
+    @property
+    def limit(self) -> int: ...
+
+
+class JudgeQueue(Queue, Protocol):
+    """The traces that wait for the judge."""
+
+    @property
+    def paused(self) -> bool:
+        """True while the judge does not answer and requests are held back."""
 
 
 class Push(Protocol):
@@ -45,8 +71,17 @@ class ProcessesIn(Protocol):
     def processes_in(self, session_id: str) -> frozenset[str]: ...
 
 
-class ExportedFindings(Protocol):
-    """Keeps the findings whose events have left. Raises RetryableError."""
+class Outbox(Protocol):
+    """The events that have not arrived yet. Raises RetryableError."""
 
-    def exported(self, keys: Sequence[tuple[str, str, str]]) -> None:
-        """Keep them by trace, kind and span; the span is empty where there is none."""
+    def oldest(self, limit: int) -> Sequence[Event]:
+        """Return the `limit` oldest events."""
+
+    def remove(self, events: Iterable[Event]) -> None:
+        """Forget events that have arrived."""
+
+    def drop(self, count: int) -> None:
+        """Forget the `count` oldest events, which have not arrived."""
+
+    def size(self) -> int:
+        """Return how many events wait."""

@@ -26,7 +26,7 @@ def show_problems(meter: Meter, labels: IdentityLabels, read: Callable[[], Seque
                 counts[agent, state, each.severity] += each.problems if state is each.state else 0
         for (agent, named, severity), count in counts.items():
             sort = {semconv.AGENTEVAL_PROBLEM_STATE: named, semconv.AGENTEVAL_PROBLEM_SEVERITY: severity}
-            yield count, {**Identity(agent, None, None).attributes, **sort}
+            yield count, {**Identity(agent).attributes, **sort}
 
     show_level(
         meter, "agenteval.problems", "{problem}", "Failures that recur, each counted once, by their state.", levels

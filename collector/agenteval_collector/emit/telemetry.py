@@ -3,36 +3,38 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import Lock, Thread
+from threading import Thread
 from typing import Final
 
-from opentelemetry.exporter.prometheus import PrometheusMetricReader
-from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
 from opentelemetry.sdk.metrics.export import MetricReader
 from opentelemetry.sdk.metrics.view import View
 from opentelemetry.sdk.resources import Resource
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from agenteval_collector.emit.agents import AgentInstruments
 from agenteval_collector.emit.collector import CollectorTelemetry
-from agenteval_collector.emit.counter import read_by
-from agenteval_collector.emit.events import EvaluationEvents
+from agenteval_collector.emit.event_push import EVENTS, EventPush
 from agenteval_collector.emit.findings import FindingInstruments
 from agenteval_collector.emit.instruments import EvaluationInstruments
 from agenteval_collector.emit.judge import JudgeInstruments
-from agenteval_collector.emit.labels import IdentityLabels
-from agenteval_collector.emit.ports import ExportedFindings
+from agenteval_collector.emit.labels import IdentityLabels, tenant_attributes
+from agenteval_collector.emit.metric_push import MetricPush
+from agenteval_collector.emit.ports import Outbox, Push
 from agenteval_collector.emit.problems import show_problems
-from agenteval_collector.emit.push import EventPush, MetricPush, PushTarget
+from agenteval_collector.emit.scrape import SCRAPER_HEADER, Scrape, page
+from agenteval_collector.emit.target import PushTarget
+from agenteval_collector.emit.totals import Totals
 from agenteval_collector.emit.versions import VersionGauges
+from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.problems.problem import ProblemCount
 
 _SCOPE: Final = "agenteval_collector"
 _SERVICE: Final = "otel-agenteval-collector"
+_SCRAPE: Final = "scrape"
+_SCRAPE_OF_ALL: Final = "scrape of all tenants"
 
 _SERIES_PER_IDENTITY: Final = 600
 """More than all evaluators with their methods, statuses, labels and parts can make of one identity."""
@@ -43,9 +45,9 @@ _logger = logging.getLogger(__name__)
 class TelemetryOutput:
     """The collector's instruments and events, and the ways they leave.
 
-    `version` is the collector's, `instance_id` tells it from other collectors at one backend. Without `push`
-    nothing is pushed and `events` is None; `exported` keeps the findings whose events were taken. The environment
-    has no say: `OTEL_*` variables on this machine are meant for the agents, and might carry another backend's key.
+    `version` is the collector's, `instance_id` tells it from other collectors at one backend. Without `push` nothing is
+    pushed; its events are those of the `outbox`. All series of a `tenant` have its name. The environment has no say:
+    `OTEL_*` variables on this machine are meant for the agents, and might carry another backend's key.
     """
 
     def __init__(
@@ -53,24 +55,18 @@ class TelemetryOutput:
         *,
         version: str,
         instance_id: str,
+        tenant: str = DEFAULT_TENANT,
         push: PushTarget | None = None,
-        exported: ExportedFindings | None = None,
+        outbox: Outbox | None = None,
         labels: IdentityLabels | None = None,
     ) -> None:
         labels = self._labels = labels or IdentityLabels()
-        resource = Resource(
-            {
-                "service.name": _SERVICE,
-                "service.version": version,
-                "service.instance.id": instance_id,
-            }
-        )
-        self._registry = CollectorRegistry()
-        # The exporter hands collected data to its scrape through a queue that two scrapes would mix up.
-        self._scrape = Lock()
+        resource = Resource({"service.name": _SERVICE, "service.version": version, "service.instance.id": instance_id})
+        totals = self._totals = Totals(whose=tenant_attributes(tenant))
+        self._scrape = Scrape(totals)
         with _without_otel_environment():
-            readers: list[MetricReader] = [PrometheusMetricReader(scope_info_enabled=False, registry=self._registry)]
-            metric_push = MetricPush(push) if push else None
+            readers: list[MetricReader] = [self._scrape]
+            metric_push = MetricPush(push, totals) if push else None
             if metric_push:
                 readers.append(metric_push)
             self._meters = MeterProvider(
@@ -87,19 +83,25 @@ class TelemetryOutput:
                 ],
             )
             meter = self._meter = self._meters.get_meter(_SCOPE, version)
-            self.evaluations = EvaluationInstruments(meter, labels)
-            self.findings = FindingInstruments(meter, labels)
-            self.agents = AgentInstruments(meter, labels)
+            self.evaluations = EvaluationInstruments(meter, totals, labels)
+            self.findings = FindingInstruments(meter, totals, labels)
+            self.agents = AgentInstruments(totals, labels)
             self.versions = VersionGauges(meter, labels)
-            self.collector = CollectorTelemetry(meter, version)
-            self._loggers = LoggerProvider(resource, shutdown_on_exit=False)
-            self.events: EvaluationEvents | None = None
-            self._event_push: EventPush | None = None
-            if push and metric_push:
-                event_push = self._event_push = EventPush(push, self.collector, exported)
-                self._loggers.add_log_record_processor(event_push)
-                self.events = EvaluationEvents(self._loggers.get_logger(_SCOPE, version))
-                self.collector.observe_pushes({"metrics": metric_push, "logs": event_push})
+            self.collector = CollectorTelemetry(meter, totals, version)
+            pushes: dict[str, Push] = {"metrics": metric_push} if metric_push else {}
+            self._events: EventPush | None = None
+            if push and push.events and outbox:
+                self._events = pushes["logs"] = EventPush(
+                    push.event_exporter(),
+                    outbox,
+                    self.collector,
+                    resource=resource,
+                    scope=InstrumentationScope(_SCOPE, version),
+                )
+                self.collector.observe_queues({EVENTS: self._events})
+                self._events.start()
+            if pushes:
+                self.collector.observe_pushes(pushes)
 
     def observe_problems(self, counts: Callable[[], Sequence[ProblemCount]]) -> None:
         """Show the number of problems from now on. To be called once."""
@@ -108,40 +110,35 @@ class TelemetryOutput:
     def judge(self, models: Collection[str]) -> JudgeInstruments:
         """Make the instruments of a judge that may be asked for these models; only a collector with one has them. To be
         called once."""
-        return JudgeInstruments(self._meter, models)
+        return JudgeInstruments(self._meter, self._totals, models)
 
-    def render(self) -> tuple[bytes, str]:
-        """Return the Prometheus page and its content type. Thread-safe."""
-        with self._scrape, read_by("scrape"):
-            return generate_latest(self._registry), CONTENT_TYPE_LATEST
+    def render(self, headers: Mapping[str, str], others: Iterable["TelemetryOutput"] = ()) -> tuple[bytes, str]:
+        """Return the page for Prometheus and its content type, for a request with these headers. Thread-safe.
+
+        Those of other tenants are shown, too. Who scrapes them so is another reader than one who scrapes them alone.
+        """
+        reads = SCRAPER_HEADER in headers
+        collected = [self._scrape.read(_SCRAPE if reads else None)]
+        collected += [each._scrape.read(_SCRAPE_OF_ALL if reads else None) for each in others]
+        return page(collected, headers)
 
     def shutdown(self, timeout: float) -> None:
         """Push what waits, for at most `timeout` seconds, then stop; to be called once."""
-        stops: dict[str, Callable[[], object]] = {
-            "metrics": lambda: self._meters.shutdown(timeout * 1000),
-            "events": self._loggers.shutdown,
-        }
-        # The SDK's log processor would wait 30 s for a dead backend, so it is waited for from outside.
-        threads = {
-            what: Thread(target=_stop, args=(what, stop), name=f"agenteval-stop-{what}", daemon=True)
-            for what, stop in stops.items()
-        }
-        for thread in threads.values():
-            thread.start()
+        # The SDK may wait longer for a dead backend, so it is waited for from outside.
+        metrics = Thread(target=self._stop_metrics, args=(timeout,), name="agenteval-stop-metrics", daemon=True)
+        metrics.start()
         deadline = time.monotonic() + timeout
-        for what, thread in threads.items():
-            thread.join(max(0.0, deadline - time.monotonic()))
-            if thread.is_alive():
-                _logger.warning("the last %s did not reach the export endpoint in %g s", what, timeout)
-        if self._event_push and threads["events"].is_alive():
-            self._event_push.abandon()
+        if self._events is not None:
+            self._events.shutdown(timeout)
+        metrics.join(max(0.0, deadline - time.monotonic()))
+        if metrics.is_alive():
+            _logger.warning("the last metrics did not reach the export endpoint in %g s", timeout)
 
-
-def _stop(what: str, stop: Callable[[], object]) -> None:
-    try:
-        stop()
-    except Exception:
-        _logger.exception("stopping the export of %s failed", what)
+    def _stop_metrics(self, timeout: float) -> None:
+        try:
+            self._meters.shutdown(timeout * 1000)
+        except Exception:
+            _logger.exception("stopping the export of metrics failed")
 
 
 @contextmanager

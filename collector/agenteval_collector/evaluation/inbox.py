@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.judging import Judgement
+from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.runtime.inbox import Inbox
 from otel_agenteval.outcome import Evaluation
 
@@ -30,7 +31,7 @@ class Again:
     done: Future[int] = field(default_factory=Future)
 
 
-Item: TypeAlias = AssembledTrace | Judgement | SessionEnd | Again
+Item: TypeAlias = AssembledTrace | Judgement | SessionEnd | Again | Errand[Any]
 
 
 class EvaluationInbox(Inbox[Item]):
@@ -41,8 +42,7 @@ class EvaluationInbox(Inbox[Item]):
 
     def take_trace(self, trace: AssembledTrace, timeout: float) -> bool:
         """Take a complete trace; False where there was no room within `timeout` seconds."""
-        size = sum(len(raw) for raw, _ in trace.spans) + sum(len(raw) for raw, _ in trace.logs)
-        return self.put(trace, size, timeout=timeout)
+        return self.put(trace, trace.size, timeout=timeout)
 
     def take_judgement(self, judgement: Judgement) -> None:
         """Take what the judge says: of no more traces than may wait for it, and new traces wait meanwhile."""
@@ -53,7 +53,11 @@ class EvaluationInbox(Inbox[Item]):
         self.put_regardless(SessionEnd(session_id, marked), 0)
 
     def judge_again(self, found: Sequence[Sequence[Evaluation]]) -> Future[int]:
-        """Take outcomes by trace that somebody wants judged after all; how many traces had room, once committed."""
+        """Take outcomes by trace that are to be judged after all. Returns how many had room, once committed."""
         again = Again(found)
         self.put_regardless(again, 0)
         return again.done
+
+    def run_errand(self, errand: Errand[Any]) -> None:
+        """Run it between two batches, when all that was handed over before is committed."""
+        self.put_regardless(errand, 0)

@@ -21,7 +21,7 @@ MAX_SAID = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class TraceObservation:
-    """Looks at complete traces, one after the other. `ruled` applies the settings to findings."""
+    """Finds the facts in complete traces, one after the other. `ruled` applies the settings to findings."""
 
     loops: LoopFinder
     findings_in: FindingsIn
@@ -97,6 +97,7 @@ def _death_of(trace: Trace, death: Death, session_id: str, found_at: int) -> Fin
         agent=trace.agent or death.agent,
         service=trace.service or death.service,
         service_version=trace.service_version,
+        environment=trace.environment,
         metadata={"open_spans": [span.name for span in death.open_spans[:10]]},
         found_at=found_at,
     )

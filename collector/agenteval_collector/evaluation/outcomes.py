@@ -80,6 +80,7 @@ class TraceOutcomes:
             agent=trace.agent,
             service=trace.service,
             service_version=trace.service_version,
+            environment=trace.environment,
             evaluated_at=self.clock.now(),
         )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from agenteval_collector.evaluation.decoded import Decoded, DecodedTraces
-from agenteval_collector.model.assembled import AssembledTrace, Death
+from agenteval_collector.model.assembled import AssembledTrace, ClosedBy, Death
 from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
 from otel_agenteval.conventions.reader import read_trace
 from otel_agenteval.conventions.runs import STAMPED, RunNaming
@@ -52,6 +52,22 @@ class TraceReader:
         return replace(trace, partial=True) if cut else trace
 
 
+def why_partial(trace: Trace, assembled: AssembledTrace) -> str | None:
+    """Return in a word why the trace is partial; None where it is not.
+
+    `lost`: spans that their sender handed over did not come. Else what closed it before all of it had come
+    (`ClosedBy`); `cut`: its content or its spans were beyond a limit.
+    """
+    if not trace.partial:
+        return None
+    if assembled.death is not None:
+        return ClosedBy.DEATH
+    if assembled.missing:
+        return "lost"
+    closing = assembled.closing
+    return closing.by if closing is not None and closing.partial else "cut"
+
+
 def _within_bounds(spans: Sequence[T]) -> Sequence[T]:
     # One trace without end must not hold up the scores of all others.
     if len(spans) <= MAX_SPANS:
@@ -80,6 +96,7 @@ def _storable(trace: Trace) -> Trace:
         user_id=_name(trace.user_id),
         service=_name(trace.service),
         service_version=_name(trace.service_version),
+        environment=_name(trace.environment),
         service_versions=tuple(_name(version) or "" for version in trace.service_versions),
         agents=tuple(_name(agent) or "" for agent in trace.agents),
         run=replace(

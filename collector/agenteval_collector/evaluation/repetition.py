@@ -27,6 +27,10 @@ class Readings:
         self._read.put(assembled.trace_id, (assembled.revision, digest))
         return before is not None and not before.pending and known == (before.revision, digest)
 
+    def forget(self, trace_id: str) -> None:
+        """Forget how a trace was read."""
+        self._read.pop(trace_id)
+
 
 def _digest(assembled: AssembledTrace, trace: Trace) -> int:
     """Return a number that is equal for readings that differ at most in the number of their spans."""

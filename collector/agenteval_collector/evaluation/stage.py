@@ -19,6 +19,7 @@ from agenteval_collector.model.news import News, NewsSink
 from agenteval_collector.model.sessions import StoredPlace
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
+from agenteval_collector.runtime.errand import Errand
 from agenteval_collector.runtime.errors import RetryableError, Unavailable
 from otel_agenteval.lru import Recent
 from otel_agenteval.outcome import Evaluation, Failure, Part, Status, Subject, Unscored
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 BATCH = 64
 """Traces in one commit at most."""
+TOGETHER = 4 * 1024 * 1024
+"""Bytes of traces after which no further one is taken into a commit, which holds what was read of all of them."""
 RESUMED = 4
 """Sessions of the last process that are taken up between two batches."""
 RESUMED_JOBS = 64
@@ -86,7 +89,7 @@ class EvaluationStage(Component):
         super().start()
 
     def process(self, traces: Sequence[AssembledTrace]) -> None:
-        """Evaluate and commit; what the thread does with each batch."""
+        """Evaluate and commit a batch."""
         escalated: set[str] = set()
         for trace, failure in self._defects(partial(self._process, escalated=escalated), traces):
             self._logger.error("trace %s is kept as failed", trace.trace_id)
@@ -95,7 +98,7 @@ class EvaluationStage(Component):
             self.survive(self._take_up, session_id)
 
     def process_judgements(self, judgements: Sequence[Judgement]) -> None:
-        """Keep and emit what the judge says; what the thread does with each batch."""
+        """Keep and emit a batch of what the judge says."""
         for judgement, _ in self._defects(self._process_judgements, judgements):
             self._logger.error("trace %s stays pending until the next start", judgement.job.trace_id)
 
@@ -209,7 +212,7 @@ class EvaluationStage(Component):
 
     def process_waiting(self, timeout: float) -> bool:
         """Work off a batch of what waits, or what comes first within `timeout` seconds; False where nothing does."""
-        items = self._inbox.take(BATCH, timeout)
+        items = self._inbox.take(BATCH, timeout, weight=TOGETHER)
         traces = [item for item in items if isinstance(item, AssembledTrace)]
         if traces:
             self.survive(self.process, traces)
@@ -221,6 +224,8 @@ class EvaluationStage(Component):
                 self.survive(self._end, item)
             elif isinstance(item, Again):
                 self.survive(self._judge_again, item)
+            elif isinstance(item, Errand):
+                item.run()
         return bool(items)
 
     def find_what_the_last_run_left(self) -> None:

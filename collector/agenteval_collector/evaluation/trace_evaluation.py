@@ -4,7 +4,7 @@ All of it belongs to one thread. These evaluators compute, and Python's threads 
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agenteval_collector.evaluation.observation import TraceObservation, searchable, turn_of
@@ -17,6 +17,7 @@ from agenteval_collector.evaluation.ports import (
     SessionAggregation,
     TurnFinder,
 )
+from agenteval_collector.evaluation.reading import why_partial
 from agenteval_collector.evaluation.repetition import Readings
 from agenteval_collector.evaluators import EvaluationContext
 from agenteval_collector.evaluators.loop_detection import LoopDetection, repetition
@@ -45,7 +46,7 @@ MAX_PROCESSES = 64
 
 @dataclass(slots=True, kw_only=True)
 class _Evaluated:
-    """Everything that was found in one trace. `said` are its turns, `turns` the number of the turn of each span."""
+    """The results of one trace. `said` are its turns, `turns` the number of the turn of each span."""
 
     trace: Trace
     view: TraceView
@@ -95,6 +96,8 @@ class TraceEvaluation:
             return None
         for kind, values in trace.unread.items():
             self.telemetry.count(Counted.UNREAD, values, kind)
+        if assembled.revision == 1 and (why := why_partial(trace, assembled)):
+            self.telemetry.count(Counted.PARTIAL, which=why)
         session_id = self.conversations.session_of(trace, assembled.revision, commit)
         trace = self.turns.joined(trace, session_id, commit)
         evaluated = self._evaluated(trace, assembled, session_id, unreadable)
@@ -108,6 +111,11 @@ class TraceEvaluation:
             return None
         commit.overtaken.append((trace.trace_id, before.session_id))
         return before
+
+    def forget(self, trace_ids: Iterable[str]) -> None:
+        """Forget what was read of these traces."""
+        for trace_id in trace_ids:
+            self.readings.forget(trace_id)
 
     def look_again(self, traces: Sequence[AssembledTrace], commit: Commit) -> None:
         """Look again for findings on told calls in traces that those of `commit`, made of `traces`, tell of calls."""
@@ -206,11 +214,12 @@ class TraceEvaluation:
             turn_of=evaluated.turns,
             text=searchable(trace),
             effort=evaluated.effort,
-            work=work_of(trace, self.cost) if in_session and assembled.revision == 1 else None,
+            work=work_of(trace, self.cost, evaluated.findings) if in_session and assembled.revision == 1 else None,
             in_session=in_session,
             agent=trace.agent,
             service=trace.service,
             service_version=trace.service_version,
+            environment=trace.environment,
             scored_at=self.clock.now(),
         )
 
@@ -240,6 +249,7 @@ class TraceEvaluation:
                 agent=record.agent,
                 service=record.services[0] if record.services else None,
                 service_version=record.versions[-1] if record.versions else None,
+                environment=record.environment,
                 model=referral.model,
                 part=referral.part,
                 evaluated_at=self.clock.now(),

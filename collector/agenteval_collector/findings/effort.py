@@ -97,6 +97,7 @@ def unusual_effort(trace: Trace, unusual: Sequence[Unusual], *, session_id: str,
         agent=trace.agent,
         service=trace.service,
         service_version=trace.service_version,
+        environment=trace.environment,
         metadata={
             each.measure: {"value": each.value, "percentile": each.percentile, "sessions": each.sessions}
             for each in unusual

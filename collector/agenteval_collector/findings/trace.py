@@ -63,6 +63,7 @@ def _finding(
         tool=observed.tool,
         service=trace.service,
         service_version=trace.service_version,
+        environment=trace.environment,
         metadata=observed.metadata,
         found_at=found_at,
     )

@@ -1,4 +1,4 @@
-"""From a pending outcome to a judged one.
+"""Turn pending outcomes into judged ones.
 
 In go jobs (`model.judging.JudgeJob`), each a trace with the outcomes that wait for the judge; out come judgements, with
 a final outcome for each and the exchanges with the model.

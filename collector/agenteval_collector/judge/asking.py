@@ -38,7 +38,7 @@ def _weight(replied: Replied) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Asking:
-    """The way in which questions are put to `judge` under `budget`; belongs to one event loop.
+    """Puts questions to `judge` under `budget`; belongs to one event loop.
 
     `nonce` gives a new one at each call, `canary` stays. `temperature` is that of each vote, by its number from 0.
     """
@@ -96,6 +96,7 @@ class TraceQuestions:
             return (await self._insist(log, temperature)).answer
         key = _key(question, model, temperature, vote)
         replied, known = await by.cache.get(key, lambda: self._insist(log, temperature))
+        by.telemetry.looked_up(known)
         if known:
             log.repeated(replied.text)
         return replied.answer

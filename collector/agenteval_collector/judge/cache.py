@@ -46,6 +46,10 @@ class Cache(Generic[T]):
         self._kept.put(key, value)
         return value, known
 
+    def clear(self) -> None:
+        """Forget all values that are kept."""
+        self._kept.clear()
+
     def _end(self, key: str, flight: _Flight[T]) -> None:
         flight.task.cancel()  # Without effect on one that is done.
         # The same may be looked for anew already.

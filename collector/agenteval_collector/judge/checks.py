@@ -1,4 +1,4 @@
-"""From the text of a reply to the reply: nothing is repaired, clamped or filled in.
+"""Read the reply from its text. Nothing is repaired, clamped or filled in.
 
 Taken is one JSON object, also in a Markdown fence that opens with ``` or ```json and may lack its end, as the published
 code takes it. Everything else is Malformed, with words for the judge: what is wrong and where.

@@ -1,4 +1,4 @@
-"""Whether the judge says something else than before of the same traces.
+"""Test whether the judge scores the same traces otherwise than before.
 
 Two exact tests on pairs: McNemar's on those that passed and fail now, or the other way round (1947, "Note on the
 sampling error of the difference between correlated proportions"), and the sign test on scores that rose or fell. The

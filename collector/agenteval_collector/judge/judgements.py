@@ -1,4 +1,4 @@
-"""From a job to its judgement."""
+"""Make the judgement of a job."""
 
 import asyncio
 import logging
@@ -39,6 +39,7 @@ class Judgements:
     judge_trace: JudgeTrace
     asking: Callable[[list[Exchange], bool], Ask]
     clock: Clock
+    forget_answers: Callable[[], None] = lambda: None
 
     async def find(self, job: JudgeJob) -> Judgement:
         """Have the trace judged; a defect of ours is an outcome too.

@@ -1,9 +1,8 @@
-"""A trace as all votes are shown it."""
+"""Prepare the parts of a trace that all votes are shown."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 from agenteval_collector.config import ConstraintConfig, RubricConfig
 from agenteval_collector.judge.prompt.earlier import earlier
@@ -14,23 +13,21 @@ from agenteval_collector.judge.questions import plan, tools
 from otel_agenteval.model import Json, Trace
 
 
-class Settings(Protocol):
-    """The part of a panel that a vote goes by."""
+@dataclass(frozen=True, kw_only=True)
+class PanelSettings:
+    """The settings that a vote goes by: models, thresholds, rubrics, constraints.
 
-    @property
-    def model(self) -> str: ...
-    @property
-    def models(self) -> Mapping[str, str]: ...
-    @property
-    def thresholds(self) -> Mapping[str, float]: ...
-    @property
-    def trace_tokens(self) -> int: ...
-    @property
-    def rubrics(self) -> tuple[RubricConfig, ...]: ...
-    @property
-    def constraints(self) -> tuple[ConstraintConfig, ...]: ...
-    @property
-    def redactor(self) -> Callable[[], Redact]: ...
+    `models` and `thresholds` are by evaluator, rubrics among them; `model` does the extraction, and judges where
+    `models` names no other. `redactor` makes a redaction for one trace, in which equal values stay recognisable.
+    """
+
+    model: str
+    models: Mapping[str, str] = field(default_factory=dict)
+    thresholds: Mapping[str, float]
+    trace_tokens: int
+    rubrics: tuple[RubricConfig, ...] = ()
+    constraints: tuple[ConstraintConfig, ...] = ()
+    redactor: Callable[[], Redact]
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Materials:
     """The parts of a trace that the judge is shown, redacted and fitted once; `trace_tokens` hold them and what came
     before."""
 
-    panel: Settings
+    panel: PanelSettings
     trace: Trace
 
     @cached_property

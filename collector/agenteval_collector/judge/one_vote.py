@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 from agenteval_collector.evaluators.ports import not_applicable
 from agenteval_collector.judge.client.ports import NoAnswer
-from agenteval_collector.judge.materials import Materials, Settings
+from agenteval_collector.judge.materials import Materials, PanelSettings
 from agenteval_collector.judge.ports import Answer, Ask, OverBudget, Question
 from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
 from agenteval_collector.judge.questions.goal import goal_question
@@ -41,7 +41,7 @@ class OneVote:
     number: int = 0
 
     @property
-    def panel(self) -> Settings:
+    def panel(self) -> PanelSettings:
         return self.shown.panel
 
     @property

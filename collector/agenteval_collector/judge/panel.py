@@ -1,16 +1,14 @@
 """Judge a trace by independent votes, each with its own extraction."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from agenteval_collector.config import ConstraintConfig, RubricConfig
-from agenteval_collector.judge.materials import Materials
+from agenteval_collector.judge.materials import Materials, PanelSettings
 from agenteval_collector.judge.nothing_to_judge import preclude
 from agenteval_collector.judge.one_vote import OneVote
 from agenteval_collector.judge.ports import Ask, OverBudget
-from agenteval_collector.judge.prompt.fitting import Redact
 from agenteval_collector.judge.questions import completion, execution, extract, plan, tools
 from agenteval_collector.judge.votes import Ballot, Judged, Vote, margin, merged
 from otel_agenteval.model import Trace
@@ -39,25 +37,13 @@ JUDGED: Final[Mapping[str, str]] = {
 """The built-in evaluators that ask a judge, with the version of each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """The settings by which traces are judged: models, thresholds, rubrics, constraints.
+@dataclass(frozen=True, kw_only=True)
+class Panel(PanelSettings):
+    """Judges a trace by `votes` at once. Evaluators whose score is then within `band` of its threshold get up to two
+    more, as far as the whole takes no more than `REQUESTS` for each of `votes`."""
 
-    `models` and `thresholds` are by evaluator, rubrics among them; `model` does the extraction, and judges where
-    `models` names no other. A trace is judged by `votes` at once. Evaluators whose score is then within `band` of its
-    threshold get up to two more, as far as the whole takes no more than `REQUESTS` for each of `votes`. `redactor`
-    makes a redaction for one trace, in which equal values stay recognisable.
-    """
-
-    model: str
-    models: Mapping[str, str] = field(default_factory=dict)
-    thresholds: Mapping[str, float]
-    trace_tokens: int
     votes: int = 1
     band: float = 0.0
-    rubrics: tuple[RubricConfig, ...] = ()
-    constraints: tuple[ConstraintConfig, ...] = ()
-    redactor: Callable[[], Redact]
 
     async def judge(self, trace: Trace, wanted: Collection[str], ask: Ask) -> dict[str, Judged]:
         """Give an outcome for each of `wanted` that has a threshold.

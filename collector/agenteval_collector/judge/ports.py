@@ -139,5 +139,8 @@ class JudgeTelemetry(Protocol):
     def requested(self, model: str, error_type: str | None) -> None:
         """Count an HTTP request that came to its end, retries included; None where it was answered."""
 
+    def looked_up(self, known: bool) -> None:
+        """Count a question by whether its answer was known, or being found, already."""
+
     def no_room(self) -> None:
         """Count a trace that found no place among those that wait, or lost it to an escalated one."""

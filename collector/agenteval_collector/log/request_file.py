@@ -3,7 +3,7 @@
 The offset of a request is its row id: it grows, and nothing is ever written before it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,12 +22,20 @@ from sqlalchemy import (
     func,
     insert,
     select,
+    update,
 )
-from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval_collector.model.telemetry import LoggedRequest, Signal
-from agenteval_collector.runtime.database import open_database
+from agenteval_collector.runtime.database import (
+    DATABASE_ERRORS,
+    damage_in,
+    damage_told,
+    give_back,
+    open_database,
+    used_bytes,
+)
 from agenteval_collector.runtime.errors import PermanentError, Unavailable
+from agenteval_collector.runtime.scrubbing import Scrubber
 
 PAGE_SIZE = 32_768
 """Bytes. A request of 64 spans has about 300 KB: in pages of 4 KB its commit costs twice the CPU."""
@@ -62,13 +70,17 @@ class RequestFile:
         self._engine = open_database(path, synchronous="FULL", page_size=PAGE_SIZE)
         try:
             _metadata.create_all(self._engine)
-        except SQLAlchemyError as error:
+        except DATABASE_ERRORS as error:
             self._engine.dispose()
+            if damage := damage_in(error):
+                raise PermanentError(damage_told(str(path), damage)) from error
             raise PermanentError(f"{path} cannot be used: {error}; give another --data-dir") from error
+        self._scrubber = Scrubber(path, self._engine)
 
     def shutdown(self) -> None:
         """Close the file; a later request opens it again."""
         self._engine.dispose()
+        self._scrubber.close()
 
     def commit(self, requests: Sequence[NewRequest]) -> list[LoggedRequest]:
         """Write the requests in one commit, from one thread. Return them with their offsets, once they are on disk."""
@@ -78,19 +90,19 @@ class RequestFile:
         # One thread writes rows and ids only grow, so the ids of these end at the last one.
         return [LoggedRequest(offset, *each) for offset, each in enumerate(requests, last - len(requests) + 1)]
 
-    def probe(self) -> None:
-        """Write a request and forget it: raises Unavailable where nothing can be written."""
+    def probe(self, size: int) -> None:
+        """Write a request of `size` bytes and forget it: raises Unavailable where that cannot be written."""
         with self._connected("written") as connection:
-            connection.execute(insert(_requests), {"tenant": "", "signal": 0, "received_at": 0, "body": b""})
+            connection.execute(insert(_requests), {"tenant": "", "signal": 0, "received_at": 0, "body": bytes(size)})
             connection.execute(delete(_requests).where(_requests.c.offset == _last_id(connection)))
 
-    def read(self, start: int, page: int = 64) -> Iterator[LoggedRequest]:
+    def read(self, start: int, page: int = 16) -> Iterator[LoggedRequest]:
         """Yield the requests from offset `start` on, as far as they are committed now."""
         while requests := self._look_up(select(_requests).where(_requests.c.offset >= start).limit(page)):
             yield from requests
             start = requests[-1].offset + 1
 
-    def get(self, offsets: Sequence[int], page: int = 64) -> Iterator[LoggedRequest]:
+    def get(self, offsets: Sequence[int], page: int = 16) -> Iterator[LoggedRequest]:
         """Yield the requests at these offsets that are still kept, in order."""
         wanted = sorted(offsets)
         for first in range(0, len(wanted), page):
@@ -106,20 +118,48 @@ class RequestFile:
         with self._connected("read") as connection:
             return connection.execute(select(func.max(_requests.c.offset))).scalar() or 0
 
-    def trim(self, below: int, older_than: int, batch: int = 256) -> int:
-        """Forget requests below offset `below` received before `older_than` (ns); return their number. At most `batch`
-        at a time, so that a commit never waits long for the file."""
+    def trim(self, below: int, older_than: int, batch: int) -> int:
+        """Forget the first `batch` requests below offset `below` that were received before `older_than` (ns); return
+        how many there were. Their space is used again."""
         old = select(_requests.c.offset).where(_requests.c.offset < below, _requests.c.received_at < older_than)
         victims = old.order_by(_requests.c.offset).limit(batch)
         with self._connected("trimmed") as connection:
             return connection.execute(delete(_requests).where(_requests.c.offset.in_(victims))).rowcount
 
+    def rewrite(self, bodies: Mapping[int, bytes | None]) -> None:
+        """Replace the bodies of requests by their offsets; None: forget the request. In one commit."""
+        with self._connected("rewritten") as connection:
+            for offset, body in bodies.items():
+                at = _requests.c.offset == offset
+                changed = delete(_requests) if body is None else update(_requests).values(body=body)
+                connection.execute(changed.where(at))
+
+    def scrub(self, start: int) -> int | None:
+        """Overwrite what is left of removed rows in a part of the file (`runtime.scrubbing`); return where the next one
+        begins, None at the end."""
+        return self._scrubber.scrub(start)
+
+    @property
+    def used_bytes(self) -> int:
+        """The bytes of the file that hold something."""
+        with self._refusing("read"):
+            return used_bytes(self._engine)
+
+    def give_back(self, most: int) -> int:
+        """Give at most `most` bytes that hold nothing back to the disk; return how many."""
+        with self._refusing("made smaller"):
+            return give_back(self._engine, most)
+
     @contextmanager
     def _connected(self, done: str) -> Iterator[Connection]:
+        with self._refusing(done), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _refusing(self, done: str) -> Iterator[None]:
         try:
-            with self._engine.begin() as connection:
-                yield connection
-        except SQLAlchemyError as error:
+            yield
+        except DATABASE_ERRORS as error:
             cause = getattr(error, "orig", None) or error  # Without SQLAlchemy's statement and parameters.
             raise Unavailable(f"the collector's log cannot be {done}: {cause}") from error
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from agenteval_collector.log.ports import RequestTaker
 from agenteval_collector.log.request_file import NewRequest, RequestFile
 from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.model.weights import REQUEST_BYTES
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.component import Component
 from agenteval_collector.runtime.errors import Overloaded, RetryableError, Unavailable
@@ -16,6 +17,8 @@ GROUP = 512
 """Requests in one commit at most: one commit holds every request that waited for it."""
 PROBE_EVERY = 1.0
 """Seconds between two attempts at a file that has refused a commit, where nobody appends meanwhile."""
+PROBE_IDLE = 10.0
+"""Seconds without a request after which the file is tried: a disk that refuses is known before somebody sends."""
 
 
 class _Append(NamedTuple):
@@ -27,23 +30,34 @@ class RequestLog(Component):
     """Writes the log's file, on one thread of its own, and hands every committed request to the assembly.
 
     In the order of offsets, and after the one who appended it was answered. While the file refuses, so are senders,
-    and the log is unhealthy; it tries the file by itself then, as senders may stay away from what is not ready.
+    and the log is unhealthy; it tries the file by itself then, as senders may stay away from what is not ready, and
+    while nobody sends.
     """
 
-    def __init__(self, file: RequestFile, clock: Clock, assembly: RequestTaker, *, max_pending_bytes: int) -> None:
+    def __init__(
+        self, file: RequestFile, clock: Clock, assembly: RequestTaker, *, tenant: str, max_pending_bytes: int
+    ) -> None:
         self._inbox: Inbox[_Append] = Inbox(max_pending_bytes)
         super().__init__("log", self._inbox)
         self._file = file
         self._clock = clock
         self._assembly = assembly
+        self._tenant = tenant
+        # Bytes that the file refused last: a smaller attempt may fit where these do not.
+        self._refused_bytes = 0
 
-    def append(self, signal: Signal, body: bytes, tenant: str = "default") -> Future[int]:
+    @property
+    def held(self) -> int:
+        """Bytes of memory that waiting requests take. From any thread."""
+        return self._inbox.weight
+
+    def append(self, signal: Signal, body: bytes) -> Future[int]:
         """Return the request's offset, once it is on disk. Raises Overloaded where too much waits already.
 
         The future raises Unavailable where the disk refused the commit: nothing was kept then.
         """
-        entry = _Append(NewRequest(tenant, signal, self._clock.now(), body), Future())
-        if not self._inbox.put(entry, len(body)):
+        entry = _Append(NewRequest(self._tenant, signal, self._clock.now(), body), Future())
+        if not self._inbox.put(entry, REQUEST_BYTES + len(body)):
             if self._inbox.closed:
                 raise Unavailable("the collector is stopping")
             raise Overloaded("the log has more requests waiting for the disk than fit; send again later")
@@ -51,7 +65,7 @@ class RequestLog(Component):
 
     def run(self) -> None:
         while True:
-            group = self._inbox.take(GROUP, timeout=None if self.health is None else PROBE_EVERY)
+            group = self._inbox.take(GROUP, timeout=PROBE_IDLE if self.health is None else PROBE_EVERY)
             if group:
                 self._keep(group)
             elif self._inbox.closed:
@@ -63,10 +77,12 @@ class RequestLog(Component):
         try:
             logged = self._file.commit([entry.request for entry in group])
         except Exception as error:  # noqa: BLE001  # Those who wait must hear of it, and the next group is tried.
+            self._refused_bytes = sum(len(entry.request.body) for entry in group)
             self.refused(error)
             for entry in group:
                 entry.offset.set_exception(Unavailable(str(error)))
             return
+        self._refused_bytes = 0
         self.accepted()
         for entry, request in zip(group, logged, strict=True):
             entry.offset.set_result(request.offset)
@@ -75,8 +91,9 @@ class RequestLog(Component):
 
     def _probe(self) -> None:
         try:
-            self._file.probe()
+            self._file.probe(self._refused_bytes)
         except RetryableError as error:
             self.refused(error)
         else:
+            self._refused_bytes = 0
             self.accepted()

@@ -1,9 +1,11 @@
-"""What an agent did in a trace, as far as it is measured: model calls, tool calls, turns."""
+"""The measured work of an agent in a trace: model calls, tool calls, turns."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agenteval_collector.model.loop_work import LoopWork, loop_work_of
+from otel_agenteval.finding import Finding
 from otel_agenteval.model import ModelCall, Trace
 
 
@@ -35,24 +37,27 @@ class TurnWork(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AgentWork:
-    """What an agent did in one trace; `trace_id` and `span_id` are an example of it. None: not recorded."""
+    """The measured work of an agent in one trace; `trace_id` and `span_id` are an example of it. None: not recorded."""
 
     agent: str | None
     service: str | None
     version: str | None
+    environment: str | None
     trace_id: str
     span_id: str | None
     models: Sequence[ModelWork]
     tools: Sequence[ToolWork]
     turns: Sequence[TurnWork]
+    loops: Sequence[LoopWork]
 
 
-def work_of(trace: Trace, usd: Callable[[ModelCall], float | None]) -> AgentWork:
-    """Return what was done in the trace; `usd` prices a model call, None where it cannot."""
+def work_of(trace: Trace, usd: Callable[[ModelCall], float | None], findings: Sequence[Finding] = ()) -> AgentWork:
+    """Return what was done in the trace, in which these were found; `usd` prices a model call, None where it cannot."""
     return AgentWork(
         agent=trace.agent,
         service=trace.service,
         version=trace.service_version,
+        environment=trace.environment,
         trace_id=trace.trace_id,
         span_id=trace.turns[0].span_id if trace.turns else trace.root_span_id,
         models=[_model_work(call, usd(call)) for call in trace.model_calls],
@@ -64,6 +69,7 @@ def work_of(trace: Trace, usd: Callable[[ModelCall], float | None]) -> AgentWork
             TurnWork(max(0, turn.ended_at - turn.started_at) / 1e9, turn.error is not None and not turn.is_cancelled)
             for turn in trace.turns
         ],
+        loops=loop_work_of(trace, findings, usd),
     )
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from agenteval_collector.model.running import OpenSpan
 from agenteval_collector.model.telemetry import Origin
+from agenteval_collector.model.weights import LOG_BYTES, OFFSET_BYTES, SPAN_BYTES, TRACE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,13 @@ class AssembledTrace:
     death: Death | None = None
     closing: Closing | None = None
     waits_for: Sequence[str] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it takes, as an open one does."""
+        size = TRACE_BYTES + OFFSET_BYTES * len(self.offsets)
+        size += sum(SPAN_BYTES + len(raw) for raw, _ in self.spans)
+        return size + sum(LOG_BYTES + len(raw) for raw, _ in self.logs)
 
     @property
     def processes(self) -> frozenset[str]:

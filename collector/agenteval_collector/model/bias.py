@@ -1,18 +1,18 @@
-"""What asking the judge again about changed traces shows, and what it costs."""
+"""Results of asking the judge again about changed traces, and their cost."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Change(StrEnum):
-    """What is different when the judge is asked again about a trace that it has judged."""
+    """The one thing that differs when the judge is asked again about a trace."""
 
     REPEAT = "repeat"
     """Nothing: the noise that the others are compared with."""
     PADDED = "padded"
     """The final answer has polite text without meaning at its end."""
     SWAPPED = "swapped"
-    """What has no order stands in reverse."""
+    """Parts that have no order of their own stand in reverse."""
     RENAMED = "renamed"
     """Agents, models and tools have other names."""
     SECOND_MODEL = "second_model"
@@ -21,7 +21,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What asking about `traces` traces takes. `usd` is None where a model has no price."""
+    """The requests, tokens and money for asking about `traces` traces. `usd` is None where a model has no price."""
 
     change: Change
     traces: int
@@ -46,7 +46,7 @@ class VerdictFlip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeEffect:
-    """What one change did to verdicts, beside those that the traces had.
+    """Verdicts under one change, compared with those that the traces had before.
 
     A verdict is pass or fail of one evaluator on one trace; `unanswered` counts those that the judge did not give this
     time. The session is the unit: `flipped` of `sessions` had a flip, `rate` is their share, `interval` is Jeffreys'

@@ -25,9 +25,9 @@ class TraceRecord:
 
     `died` says that its agent died in the middle, None where it did not. `processes` are those that it has spans of.
     `findings` is all that was observed in it, its loops included, `turn_of` the number of the turn of each span that
-    belongs to one, `text` what was said in it, to be searched. `agent`, `service` and `service_version` are those that
-    it counts for, `in_session` is False for telemetry of no agent. `work` is what was done in it, None where that was
-    counted before.
+    belongs to one, `text` what was said in it, to be searched. `agent`, `service`, `service_version` and `environment`
+    are those that it counts for, `in_session` is False for telemetry of no agent. `work` is what was done in it, None
+    where that was counted before.
     `continues_turn`: its first turn began in the trace before it; `turn_goes_on`: its last turn goes on in a later one.
     """
 
@@ -53,6 +53,7 @@ class TraceRecord:
     agent: str | None = None
     service: str | None = None
     service_version: str | None = None
+    environment: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ class SameTrace:
 
 @dataclass(slots=True, kw_only=True)
 class Commit:
-    """Everything that one pass of the evaluation found. It is stored as a whole or not at all.
+    """The results of one pass of the evaluation, stored as a whole or not at all.
 
     `findings` are loops that showed in traces that were kept before. `emptied` are sessions whose only trace turned
     out to belong to another session. `links` join traces to conversations, `moves` are traces that are in other

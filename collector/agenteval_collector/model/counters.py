@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class Counted(StrEnum):
-    """What the stages count of their own work, by the names of the counters."""
+    """The counters of the stages' own work, by name."""
 
     RECEIVED = "spans.received"
     REJECTED = "spans.rejected"
@@ -13,12 +13,14 @@ class Counted(StrEnum):
     OWN_SCOPE = "spans.own_scope"
     REPLAYED = "requests.replayed"
     RELEASED_EARLY = "traces.released_early"
+    PARTIAL = "traces.partial"
     ESCALATED = "sessions.escalated"
     NOT_ESCALATED = "sessions.not_escalated"
     REFUSED = "requests.refused"
     UNREAD = "values.unread"
     LEFT_OUT = "results.left_out"
     DROPPED = "queue.dropped"
+    FORGOTTEN = "retention.removed"
     SINK_FAILED = "sink.failures"
 
 

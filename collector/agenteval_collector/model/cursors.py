@@ -3,13 +3,16 @@
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from agenteval_collector.runtime.errors import InvalidRequest
 
 Item = TypeVar("Item")
+
+MAX_INTEGER: Final = 2**63 - 1
+"""The largest integer that a store can compare with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +28,29 @@ def encode_cursor(place: Sequence[str | int | None]) -> str:
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
-def decode_cursor(cursor: str) -> tuple[Any, ...]:
-    """Return the place that `encode_cursor` was given. Raises InvalidRequest for any other text."""
+def decode_cursor(cursor: str, *kinds: type) -> tuple[Any, ...]:
+    """Return the place that `encode_cursor` was given, of values of these kinds. Raises InvalidRequest for any other
+    text, and for integers that no store can compare with."""
+    place = _decoded(cursor)
+    if [type(each) for each in place] != [*kinds]:
+        raise foreign_cursor(cursor)
+    if any(abs(each) > MAX_INTEGER for each in place if isinstance(each, int)):
+        raise foreign_cursor(cursor)
+    return place
+
+
+def behind(items: Sequence[Item], cursor: str | None, place_of: Callable[[Item], tuple[Any, ...]]) -> Sequence[Item]:
+    """Return the items behind the one where a page ended; all without a cursor. Raises InvalidRequest where it leads to
+    none of them."""
+    if cursor is None:
+        return items
+    places, place = [place_of(each) for each in items], _decoded(cursor)
+    if place not in places:
+        raise foreign_cursor(cursor)
+    return items[places.index(place) + 1 :]
+
+
+def _decoded(cursor: str) -> tuple[Any, ...]:
     try:
         place = json.loads(base64.urlsafe_b64decode(cursor))
     except (ValueError, binascii.Error, RecursionError):

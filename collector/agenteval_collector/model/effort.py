@@ -21,6 +21,13 @@ class Effort:
     def __sub__(self, other: "Effort") -> "Effort":
         return self._with(other, operator.sub)
 
+    @property
+    def rounded(self) -> "Effort":
+        """The same to a microsecond and a billionth of a dollar. Sums depend on the order of adding below that."""
+        digits = {"steps": 0, "tokens": 0, "seconds": 6, "usd": 9}
+        values = {name: getattr(self, name) for name in digits}
+        return Effort(**{name: None if value is None else round(value, digits[name]) for name, value in values.items()})
+
     def _with(self, other: "Effort", made: Callable[[float, float], float]) -> "Effort":
         pairs = {each.name: (getattr(self, each.name), getattr(other, each.name)) for each in fields(self)}
         return Effort(**{name: None if None in pair else made(*pair) for name, pair in pairs.items()})

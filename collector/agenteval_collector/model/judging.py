@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from otel_agenteval.model import Json
 from otel_agenteval.outcome import Evaluation, Outcome, Part, Status, Subject
@@ -121,6 +121,15 @@ def job_of(pending: Sequence[Evaluation]) -> JudgeJob:
         urgent=any(each.part is Part.ESCALATED for each in pending),
         pending=tuple(pending),
     )
+
+
+class BudgetLevel(NamedTuple):
+    """One bound of the judge's budget, by its name in the settings: what is used up in its hour or day, and the most
+    that may be."""
+
+    name: str
+    used: float
+    limit: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

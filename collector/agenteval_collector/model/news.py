@@ -1,8 +1,8 @@
 """The news of a commit to the store, for everything that emits or shows it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from agenteval_collector.model.agent_work import AgentWork
 from agenteval_collector.model.effort import Effort
@@ -31,6 +31,7 @@ class WorstFinding(NamedTuple):
     agent: str | None
     service: str | None
     service_version: str | None
+    environment: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,26 @@ class NewsSink(Protocol):
     def take_news(self, news: News) -> None: ...
 
 
-def has_event(finding: Finding) -> bool:
-    """Return whether the finding leaves as an event, because it was told live or is an error."""
-    return finding.mode is not None or finding.severity is Severity.ERROR
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """An event that leaves for the backend. `event_id` follows from what it says: two with one id say the same.
+
+    `trace_id` and `span_id` are those of the evaluated span, empty where there is none. `at` is in nanoseconds since
+    the Unix epoch.
+    """
+
+    event_id: str
+    session_id: str
+    trace_id: str
+    span_id: str
+    at: int
+    attributes: Mapping[str, str | float | int]
+
+
+EventsOf: TypeAlias = Callable[[News], Sequence[Event]]
+"""Makes the events that tell of news."""
+
+
+def no_events(_: News) -> Sequence[Event]:
+    """Make none: nothing is pushed."""
+    return ()

@@ -1,4 +1,4 @@
-"""What tokens cost: the settings' prices, and for models that have none there those that genai-prices knows."""
+"""Prices of tokens: from the settings, and for models that have none there from genai-prices."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -27,6 +27,7 @@ class SessionRecord:
     agent: str | None
     services: Sequence[str]
     versions: Sequence[str] = ()
+    environment: str | None = None
     started_at: int
     last_seen_at: int
     trace_count: int
@@ -73,8 +74,8 @@ class StoredSession:
 
 
 class SessionEnd(NamedTuple):
-    """All that is said of how a session ended, None where nothing is: the success of its run as `reported`, the least
-    label of task completion that people gave its traces, and whether the judge found all of them completed.
+    """The end of a session, as far as somebody says how it was: the success of its run as `reported`, the least label
+    of task completion that people gave its traces, and whether the judge found all of them completed; None: not said.
     `has_error`: it has a finding of severity error."""
 
     has_error: bool
@@ -118,3 +119,12 @@ class SessionLevel:
     evaluator: str | None
     active: int
     low: int
+
+
+class PastSession(NamedTuple):
+    """A session that is over, by one evaluator: whether it scored below the threshold."""
+
+    agent: str | None
+    service: str | None
+    evaluator: str
+    low: bool

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from agenteval_collector.model.weights import REQUEST_BYTES
+
 
 class Signal(IntEnum):
     """The kind of telemetry in a request."""
@@ -22,6 +24,11 @@ class LoggedRequest(NamedTuple):
     signal: Signal
     received_at: int
     body: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it takes while it waits."""
+        return REQUEST_BYTES + len(self.body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenteval_collector.model.assembled import Closing, Death
+from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.running import OpenSpan
 from otel_agenteval.finding import Seen
 from otel_agenteval.model import ToolCall, Trace
@@ -28,7 +29,8 @@ class TraceView:
 
     `session_id` is the session that it is in; `names_session`: a span names it. `model_calls` is their number,
     `available_tools` are names. Of `results_alone` is stored which failed, not how. `status_reason` and `open_spans`
-    tell of an agent that died in the middle. Times in nanoseconds since the Unix epoch.
+    tell of an agent that died in the middle. `effort` stands beside what is stored of the view, and is None while the
+    trace goes on. Times in nanoseconds since the Unix epoch.
     """
 
     trace_id: str
@@ -54,6 +56,7 @@ class TraceView:
     seen: Seen = NOTHING_SEEN
     open_spans: Sequence[OpenSpan] = ()
     status_reason: str | None = None
+    effort: Effort | None = None
 
     @property
     def place(self) -> tuple[int, str]:

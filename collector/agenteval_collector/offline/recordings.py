@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.receiver.otlp_json import parse_json
+from agenteval_collector.receiver.validity import Checked
 from agenteval_collector.runtime.errors import InvalidRequest
 
 
@@ -96,7 +97,11 @@ def _json(path: Path) -> Iterator[Recorded]:
         if not isinstance(document, dict) or not ({"resourceSpans", "resourceLogs"} & document.keys()):
             raise InvalidRequest(f"{place}: has neither resourceSpans nor resourceLogs, so it is no OTLP/JSON")
         signal = Signal.LOGS if "resourceLogs" in document else Signal.TRACES
+        checked = Checked()
         try:
-            yield Recorded(signal, parse_json(signal, json.dumps(document)).SerializeToString(), place)
+            body = parse_json(signal, json.dumps(document).encode(), checked)
         except InvalidRequest as error:
             raise InvalidRequest(f"{place}: {error}") from error
+        if checked.rejected:
+            raise InvalidRequest(f"{place}: {checked.reason}")
+        yield Recorded(signal, body, place)

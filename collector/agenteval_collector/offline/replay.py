@@ -70,10 +70,10 @@ def _assembled(requests: Iterable[Recorded], settings: Settings, clock: Clock) -
     newest: dict[str, AssembledTrace] = {}
     for offset, recorded in enumerate(requests, 1):
         try:
-            body = check(recorded.signal, recorded.body, limits).body
+            checked = check(recorded.signal, recorded.body, limits)
         except PermanentError as error:
             raise InvalidRequest(f"{recorded.place}: {error}") from error
-        if body is not None:
+        for body in checked.bodies:
             request = LoggedRequest(offset, "default", recorded.signal, clock.now(), body)
             newest |= {trace.trace_id: trace for trace in assembler.take([request])}
     return newest | {trace.trace_id: trace for trace in assembler.complete_all()}

@@ -16,7 +16,7 @@ MAX_READ: Final = 2000
 """Characters of an error that are looked at."""
 
 VALUE: Final = "…"
-"""What stands for values that were taken out."""
+"""Replaces a value that was taken out."""
 
 _LONGEST_WORD: Final = 40
 _LONGEST_NAME: Final = 30

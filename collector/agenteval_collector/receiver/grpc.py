@@ -1,6 +1,7 @@
 """OTLP over gRPC, with raw bytes between the wire and the log."""
 
 from collections.abc import Callable
+from typing import Final
 
 import grpc
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
@@ -9,6 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from agenteval_collector.model.callers import Scope
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.receiver.validity import Checked
@@ -19,6 +21,9 @@ SERVICES = {
     Signal.TRACES: "opentelemetry.proto.collector.trace.v1.TraceService",
     Signal.LOGS: "opentelemetry.proto.collector.logs.v1.LogsService",
 }
+
+SCOPES: Final = {f"/{service}/Export": (Scope.WRITE,) for service in SERVICES.values()}
+"""The scopes of which each method takes one."""
 
 
 def response(signal: Signal, checked: Checked) -> ExportTraceServiceResponse | ExportLogsServiceResponse:
@@ -31,18 +36,21 @@ def response(signal: Signal, checked: Checked) -> ExportTraceServiceResponse | E
     return ExportLogsServiceResponse(partial_success=records)
 
 
-def otlp_handlers(ingest: Ingest) -> list[grpc.GenericRpcHandler]:
-    """Return the Export methods of traces and logs. Their bytes reach `ingest` unparsed."""
+def otlp_handlers(ingest_of: Callable[[grpc.ServicerContext], Ingest]) -> list[grpc.GenericRpcHandler]:
+    """Return the Export methods of traces and logs. Their bytes reach the ingest of the call unparsed."""
     return [
         grpc.method_handlers_generic_handler(
-            service, {"Export": grpc.unary_unary_rpc_method_handler(_export(ingest, signal))}
+            service, {"Export": grpc.unary_unary_rpc_method_handler(_export(ingest_of, signal))}
         )
         for signal, service in SERVICES.items()
     ]
 
 
-def _export(ingest: Ingest, signal: Signal) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+def _export(
+    ingest_of: Callable[[grpc.ServicerContext], Ingest], signal: Signal
+) -> Callable[[bytes, grpc.ServicerContext], bytes]:
     def export(body: bytes, context: grpc.ServicerContext) -> bytes:
+        ingest = ingest_of(context)
         try:
             checked = ingest.take(signal, body)
         except CollectorError as error:

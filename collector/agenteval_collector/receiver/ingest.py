@@ -1,16 +1,23 @@
 """Admission of requests: from bytes to an acknowledgement, the same for gRPC and HTTP."""
 
+from collections.abc import Iterable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeout
 
 from agenteval_collector.model.counters import Counted, Telemetry
 from agenteval_collector.model.telemetry import Signal
-from agenteval_collector.receiver.ports import Admission, Labels, Log
+from agenteval_collector.receiver.otlp_json import parse_json
+from agenteval_collector.receiver.ports import Admission, Labels, Log, Memory
+from agenteval_collector.receiver.redacting import RequestRedaction
 from agenteval_collector.receiver.results import read_results
 from agenteval_collector.receiver.validity import Checked, Limits, check
 from agenteval_collector.runtime.errors import CollectorError, Unavailable
 
 COMMIT_TIMEOUT = 10.0
 """Seconds to wait for the disk. After that the sender is told to try again."""
+WORK = 3
+"""Bytes of memory that a byte of a request takes while it is checked and written, beside itself."""
+JSON_WORK = 9
+"""The same in JSON."""
 
 
 class Ingest:
@@ -19,43 +26,70 @@ class Ingest:
     Nothing is taken while what comes behind the log has no room.
     """
 
-    def __init__(self, log: Log, admission: Admission, labels: Labels, limits: Limits, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        log: Log,
+        admission: Admission,
+        labels: Labels,
+        limits: Limits,
+        telemetry: Telemetry,
+        memory: Memory,
+        redaction: RequestRedaction | None = None,
+    ) -> None:
+        """`redaction` replaces in each request what must not be kept; None: nothing."""
         self.limits = limits
         self._log = log
         self._labels = labels
         self._admission = admission
         self._telemetry = telemetry
+        self._memory = memory
+        self._redaction = redaction
 
     def take(self, signal: Signal, body: bytes) -> Checked:
         """Take a request, and return what became of it. Raises CollectorError where nothing of it was kept."""
         self._admission.admit()
-        checked = check(signal, body, self.limits)
-        if checked.body is not None:
-            self._keep(signal, checked.body)
-            self._telemetry.count(Counted.RECEIVED, checked.accepted)
-        if checked.rejected:
-            self._telemetry.count(Counted.REJECTED, checked.rejected)
-        if checked.own:
-            self._telemetry.count(Counted.OWN_SCOPE, checked.own)
-        return checked
+        with self._memory.room(WORK * len(body)):
+            return self._take(signal, body, Checked())
+
+    def take_json(self, signal: Signal, text: bytes) -> Checked:
+        """Take a request in OTLP/JSON in the same way."""
+        self._admission.admit()
+        checked = Checked()
+        with self._memory.room(JSON_WORK * len(text)):
+            return self._take(signal, parse_json(signal, text, checked), checked)
 
     def refused(self, error: CollectorError) -> None:
         """Count a request that is answered with `error`."""
         self._telemetry.count(Counted.REFUSED, which=type(error).__name__)
 
-    def _keep(self, signal: Signal, body: bytes) -> None:
-        """Keep the results of other evaluators as labels, and the rest in the log. Both may be done again."""
-        results = read_results(signal, body)
-        if results.labels:
-            self._labels.label(*results.labels)
-        for reason, count in results.left_out.items():
-            self._telemetry.count(Counted.LEFT_OUT, count, reason)
-        if results.body is not None:
-            self._commit(signal, results.body)
+    def _take(self, signal: Signal, body: bytes, checked: Checked) -> Checked:
+        check(signal, body, self.limits, checked)
+        self._keep(signal, checked.bodies)
+        for what, number in (
+            (Counted.RECEIVED, checked.accepted),
+            (Counted.REJECTED, checked.rejected),
+            (Counted.OWN_SCOPE, checked.own),
+        ):
+            if number:
+                self._telemetry.count(what, number)
+        return checked
 
-    def _commit(self, signal: Signal, body: bytes) -> None:
+    def _keep(self, signal: Signal, bodies: Iterable[bytes]) -> None:
+        """Keep the results of other evaluators as labels, and the rest in the log. Both may be done again."""
+        appended = [self._log.append(signal, body) for body in self._without_results(signal, bodies)]
         try:
-            self._log.append(signal, body).result(COMMIT_TIMEOUT)
+            for offset in appended:
+                offset.result(COMMIT_TIMEOUT)
         except FutureTimeout as error:
             # It may still be committed; a repeated request is recognised by its span ids.
             raise Unavailable(f"the disk did not answer within {COMMIT_TIMEOUT:.0f} s") from error
+
+    def _without_results(self, signal: Signal, bodies: Iterable[bytes]) -> Iterator[bytes]:
+        for body in bodies:
+            results = read_results(signal, self._redaction.redact(signal, body) if self._redaction else body)
+            if results.labels:
+                self._labels.label(*results.labels)
+            for reason, count in results.left_out.items():
+                self._telemetry.count(Counted.LEFT_OUT, count, reason)
+            if results.body is not None:
+                yield results.body

@@ -1,36 +1,112 @@
 """OTLP/JSON: protobuf's JSON mapping, except that trace and span ids are hex, not base64."""
 
 import base64
-import binascii
 import json
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
 from google.protobuf import json_format
 from google.protobuf.message import Message
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from agenteval_collector.model.telemetry import Signal
+from agenteval_collector.receiver.validity import Checked
 from agenteval_collector.runtime.errors import InvalidRequest
+from otel_agenteval.proto.v1.frame_pb2 import Frame, ResourceFrame, ScopeFrame
 
-REQUESTS: dict[Signal, type[Message]] = {
-    Signal.TRACES: ExportTraceServiceRequest,
-    Signal.LOGS: ExportLogsServiceRequest,
+_IDS: Final = frozenset({"traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_id"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A list in a request, and the message that each of its elements is."""
+
+    names: tuple[str, ...]
+    message: type[Message]
+
+
+_LEVELS: Final = {
+    Signal.TRACES: (
+        _Level(("resourceSpans", "resource_spans"), ResourceSpans),
+        _Level(("scopeSpans", "scope_spans"), ScopeSpans),
+        _Level(("spans",), Span),
+    ),
+    Signal.LOGS: (
+        _Level(("resourceLogs", "resource_logs"), ResourceLogs),
+        _Level(("scopeLogs", "scope_logs"), ScopeLogs),
+        _Level(("logRecords", "log_records"), LogRecord),
+    ),
 }
-_IDS = frozenset({"traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_id"})
 
 
-def parse_json(signal: Signal, text: bytes | str) -> Message:
-    """Return the request in `text`. Raises InvalidRequest saying what is wrong with it."""
+def parse_json(signal: Signal, text: bytes, checked: Checked) -> bytes:
+    """Return the request in `text`, serialized. What of it cannot be read is rejected in `checked`, one by one.
+
+    Raises InvalidRequest where all of it has to be refused.
+    """
+    frame = Frame()
+    resources, of_resources, items = _LEVELS[signal]
+    for resource in _elements(_document(text), resources):
+        scopes = list(_scopes(resource, of_resources, items, checked))
+        try:
+            of_resource = ResourceFrame.FromString(_serialized(resource, resources.message))
+        except InvalidRequest as error:
+            checked.reject(str(error), sum(len(scope.items) for scope in scopes))
+            continue
+        of_resource.scopes.extend(scopes)
+        frame.resources.append(of_resource)
+    return frame.SerializeToString()
+
+
+def _scopes(resource: Any, scopes: _Level, items: _Level, checked: Checked) -> Iterator[ScopeFrame]:
+    for scope in _elements(resource, scopes):
+        raws: list[bytes] = []
+        for item in _elements(scope, items):
+            try:
+                raws.append(_serialized(item, items.message))
+            except InvalidRequest as error:
+                checked.reject(str(error))
+        try:
+            of_scope = ScopeFrame.FromString(_serialized(scope, scopes.message))
+        except InvalidRequest as error:
+            checked.reject(str(error), len(raws))
+            continue
+        of_scope.items.extend(raws)
+        yield of_scope
+
+
+def _document(text: bytes) -> Any:
     try:
-        document = json.loads(text)
-        if not isinstance(document, dict):
-            raise InvalidRequest(f"the body must be a JSON object, not {type(document).__name__}")
-        return json_format.ParseDict(_with_base64_ids(document), REQUESTS[signal](), ignore_unknown_fields=True)
+        # A byte that is not UTF-8 costs the span that it is in.
+        return json.loads(text.decode("utf-8-sig", "surrogateescape"))
     except RecursionError as error:
         raise InvalidRequest("the JSON body is nested too deeply") from error
-    except (ValueError, json_format.ParseError) as error:
+    except ValueError as error:
         raise InvalidRequest(f"the body is no OTLP/JSON: {error}") from error
+
+
+def _elements(parent: Any, level: _Level) -> Iterator[Any]:
+    """Take the elements of a list out of its parent, each as it is asked for: what was read takes no memory."""
+    if not isinstance(parent, dict):
+        raise InvalidRequest(f"what holds {level.names[0]} must be a JSON object, not {type(parent).__name__}")
+    for name in level.names:
+        elements = parent.pop(name, None) or []
+        if not isinstance(elements, list):
+            raise InvalidRequest(f"the body is no OTLP/JSON: {name} must be a list, not {type(elements).__name__}")
+        elements.reverse()
+        while elements:
+            yield elements.pop()
+
+
+def _serialized(value: Any, message: type[Message]) -> bytes:
+    try:
+        return json_format.ParseDict(_with_base64_ids(value), message(), ignore_unknown_fields=True).SerializeToString()
+    except RecursionError as error:
+        raise InvalidRequest("the JSON body is nested too deeply") from error
+    except (ValueError, TypeError, AttributeError, json_format.ParseError) as error:
+        raise InvalidRequest(f"no {message.DESCRIPTOR.name} in OTLP/JSON: {error}") from error
 
 
 def _with_base64_ids(value: Any) -> Any:
@@ -47,5 +123,5 @@ def _with_base64_ids(value: Any) -> Any:
 def _base64_id(key: str, value: str) -> str:
     try:
         return base64.b64encode(bytes.fromhex(value)).decode()
-    except (ValueError, binascii.Error) as error:
-        raise InvalidRequest(f"{key} {value[:40]!r} is not hex") from error
+    except ValueError as error:
+        raise ValueError(f"{key} {value[:40]!r} is not hex") from error

@@ -1,24 +1,42 @@
-"""Checks of a request before it enters the log: the little that has to be read before the answer."""
+"""Checks of a request before it enters the log: the little that has to be read before the answer.
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TypeVar
+A request is taken apart into its spans or log records first, as bytes, and these are read one after another. So a bad
+one costs nothing but itself, and a large request is never decoded as a whole.
+"""
 
-from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
 from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from agenteval_collector.model.telemetry import Signal
 from agenteval_collector.runtime.errors import InvalidRequest, RequestTooLarge
+from otel_agenteval.proto.v1.frame_pb2 import Frame, ResourceFrame, ScopeFrame
 from otel_agenteval.semconv import OWN_SCOPES
 
-Request = TypeVar("Request", bound=Message)
-NO_TRACE = bytes(16)
-NO_SPAN = bytes(8)
+M = TypeVar("M", bound=Message)
+
+PART: Final = 4 * 1024 * 1024
+"""Bytes. A larger request is logged in parts of about so many, so that no stage ever reads all of it at once."""
+ITEM: Final = 64
+"""Bytes that count for an item beside its own: many small ones are much work, too."""
+MAX_RESOURCE: Final = 256 * 1024
+"""Bytes of a resource or a scope. It is kept in memory for as long as spans of it may come."""
+NO_TRACE: Final = bytes(16)
+NO_SPAN: Final = bytes(8)
+
+_REQUESTS: Final[Mapping[Signal, type[Message]]] = {
+    Signal.TRACES: ExportTraceServiceRequest,
+    Signal.LOGS: ExportLogsServiceRequest,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,111 +49,152 @@ class Limits:
 
 @dataclass(slots=True)
 class Checked:
-    """A request that may be logged. `body` is None where nothing of it is left.
+    """What may be logged of a request: `bodies` are requests, none where nothing of it is left.
 
-    `reason` says why `rejected` spans or log records were taken out; `own` were dropped as our own telemetry.
+    `reason` says why the first of the `rejected` spans or log records was taken out; `own` were dropped as our own
+    telemetry.
     """
 
-    body: bytes | None
+    bodies: list[bytes] = field(default_factory=list)
     accepted: int = 0
     rejected: int = 0
     own: int = 0
     reason: str = ""
 
+    def reject(self, reason: str, count: int = 1) -> None:
+        """Note that so many spans or log records are left out."""
+        if count:
+            self.rejected += count
+            self.reason = self.reason or reason
 
-def check(signal: Signal, body: bytes, limits: Limits) -> Checked:
-    """Parse and check `body`. Raises InvalidRequest or RequestTooLarge where all of it has to be refused."""
+
+def check(signal: Signal, body: bytes, limits: Limits, checked: Checked | None = None) -> Checked:
+    """Check `body`; `checked` holds what was found out about the request before.
+
+    Raises InvalidRequest or RequestTooLarge where all of it has to be refused.
+    """
     if len(body) > limits.request:
         raise RequestTooLarge(f"the request has {len(body)} bytes, the limit is {limits.request}: send smaller batches")
-    if signal is Signal.TRACES:
-        return _check_traces(parse(ExportTraceServiceRequest, body), body, limits)
-    return _check_logs(parse(ExportLogsServiceRequest, body), body, limits)
-
-
-def parse(message: type[Request], body: bytes) -> Request:
-    """Parse `body` as a message. Raises InvalidRequest where it is none."""
+    checked = checked or Checked()
     try:
-        return message.FromString(body)
+        frame = Frame.FromString(body)
     except DecodeError as error:
-        raise InvalidRequest(f"the body is no {message.DESCRIPTOR.full_name}: {error}") from error
+        raise InvalidRequest(f"the body is no {_REQUESTS[signal].DESCRIPTOR.full_name}: {error}") from error
+    # A list: every part is to be sifted, whatever was changed before it.
+    is_changed = any([_sift(resource, signal, limits.span, checked) for resource in frame.resources])
+    if checked.accepted:
+        checked.bodies = list(_parts(frame)) if is_changed or len(body) > PART else [body]
+    return checked
 
 
-def is_own(scope: InstrumentationScope) -> bool:
-    """Return whether telemetry of this scope is ours. Evaluating it would feed the evaluator with itself."""
-    return scope.name.partition(".")[0] in OWN_SCOPES
+def _sift(resource: ResourceFrame, signal: Signal, limit: int, checked: Checked) -> bool:
+    """Take out telemetry of ours, and what cannot be kept. Returns whether anything was changed."""
+    try:
+        _read_origin(Resource, resource.resource)
+    except InvalidRequest as error:
+        checked.reject(str(error), sum(len(scope.items) for scope in resource.scopes))
+        del resource.scopes[:]
+        return True
+    admitted = _span if signal is Signal.TRACES else _log_record
+    return any([_sift_scope(scope, admitted, limit, checked) for scope in resource.scopes])
 
 
-def _check_traces(request: ExportTraceServiceRequest, body: bytes, limits: Limits) -> Checked:
-    may_be_too_large = len(body) > limits.span
+def _sift_scope(scope: ScopeFrame, admitted: Callable[[bytes, int], bytes], limit: int, checked: Checked) -> bool:
+    items = len(scope.items)
+    try:
+        is_own = _read_origin(InstrumentationScope, scope.scope).name.partition(".")[0] in OWN_SCOPES
+    except InvalidRequest as error:
+        checked.reject(str(error), items)
+        del scope.items[:]
+        return True
+    if is_own:
+        # Evaluating it would feed the evaluator with itself.
+        checked.own += items
+        del scope.items[:]
+        return True
+    kept: list[bytes] = []
+    is_changed = False
+    for raw in scope.items:
+        try:
+            item = admitted(raw, limit)
+        except InvalidRequest as error:
+            checked.reject(str(error))
+            is_changed = True
+        else:
+            kept.append(item)
+            is_changed = is_changed or item is not raw
+    checked.accepted += len(kept)
+    if is_changed:
+        del scope.items[:]
+        scope.items.extend(kept)
+    return is_changed
 
-    def problem(span: Span) -> str | None:
-        if len(span.trace_id) != 16 or span.trace_id == NO_TRACE:
-            return "the trace id must be 16 bytes and not zero"
-        if len(span.span_id) != 8 or span.span_id == NO_SPAN:
-            return "the span id must be 8 bytes and not zero"
-        if may_be_too_large and span.ByteSize() > limits.span:
-            return f"the span is larger than {limits.span} bytes"
-        return None
 
-    groups = [(each.scope, each.spans) for resource in request.resource_spans for each in resource.scope_spans]
-    cleared = _clear_zero_parents(span for _, spans in groups for span in spans)
-    return _without_rejected(_sift(groups, problem, body), request, changed=cleared)
-
-
-def _clear_zero_parents(spans: Iterable[Span]) -> bool:
-    """Replace parent ids of zeros by empty ones, which every reader understands. Returns whether there was one."""
-    zero = [span for span in spans if span.parent_span_id == NO_SPAN]
-    for span in zero:
+def _span(raw: bytes, limit: int) -> bytes:
+    """Return the span to keep; raises InvalidRequest where it cannot be."""
+    if len(raw) > limit:
+        raise InvalidRequest(f"the span is larger than {limit} bytes")
+    span = _read(Span, raw)
+    trace_id, span_id = span.trace_id, span.span_id
+    if len(trace_id) != 16 or trace_id == NO_TRACE:
+        raise InvalidRequest("the trace id must be 16 bytes and not zero")
+    if len(span_id) != 8 or span_id == NO_SPAN:
+        raise InvalidRequest("the span id must be 8 bytes and not zero")
+    if span.parent_span_id == NO_SPAN:
+        # Every reader understands an empty one.
         span.ClearField("parent_span_id")
-    return bool(zero)
+        return span.SerializeToString()
+    return raw
 
 
-def _check_logs(request: ExportLogsServiceRequest, body: bytes, limits: Limits) -> Checked:
-    may_be_too_large = len(body) > limits.span
-
-    def problem(record: LogRecord) -> str | None:
-        # Log records without a trace are legal; they belong to no trace and are passed over later.
-        if len(record.trace_id) not in (0, 16) or len(record.span_id) not in (0, 8):
-            return "the trace id must be 16 bytes and the span id 8, or absent"
-        if may_be_too_large and record.ByteSize() > limits.span:
-            return f"the log record is larger than {limits.span} bytes"
-        return None
-
-    groups = [(each.scope, each.log_records) for resource in request.resource_logs for each in resource.scope_logs]
-    return _without_rejected(_sift(groups, problem, body), request)
+def _log_record(raw: bytes, limit: int) -> bytes:
+    """Return the log record to keep; raises InvalidRequest where it cannot be."""
+    if len(raw) > limit:
+        raise InvalidRequest(f"the log record is larger than {limit} bytes")
+    record = _read(LogRecord, raw)
+    # Log records without a trace are legal; they belong to no trace and are passed over later.
+    if len(record.trace_id) not in (0, 16) or len(record.span_id) not in (0, 8):
+        raise InvalidRequest("the trace id must be 16 bytes and the span id 8, or absent")
+    return raw
 
 
-Item = TypeVar("Item", Span, LogRecord)
+def _read_origin(message: type[M], raw: bytes) -> M:
+    if len(raw) > MAX_RESOURCE:
+        raise InvalidRequest(f"a {message.DESCRIPTOR.name} is larger than {MAX_RESOURCE} bytes")
+    return _read(message, raw)
 
 
-def _sift(
-    groups: Iterable[tuple[InstrumentationScope, RepeatedCompositeFieldContainer[Item]]],
-    problem: Callable[[Item], str | None],
-    body: bytes,
-) -> Checked:
-    """Remove telemetry of ours, and telemetry with a problem."""
-    checked = Checked(body)
-    for scope, items in groups:
-        if is_own(scope):
-            checked.own += len(items)
-            del items[:]
-            continue
-        faults = [problem(item) for item in items]
-        bad = len(faults) - faults.count(None)
-        if bad:
-            checked.rejected += bad
-            checked.reason = checked.reason or next(fault for fault in faults if fault is not None)
-            good = [item for item, fault in zip(items, faults, strict=True) if fault is None]
-            # All at once: taking them out one by one would take quadratic time, and that can be had on purpose.
-            del items[:]
-            items.extend(good)
-        checked.accepted += len(items)
-    return checked
+def _read(message: type[M], raw: bytes) -> M:
+    try:
+        return message.FromString(raw)
+    except DecodeError as error:
+        raise InvalidRequest(f"a {message.DESCRIPTOR.name} is malformed, or has a text that is not UTF-8") from error
 
 
-def _without_rejected(checked: Checked, request: Message, *, changed: bool = False) -> Checked:
-    if checked.accepted == 0:
-        checked.body = None
-    elif checked.rejected or checked.own or changed:
-        checked.body = request.SerializeToString()
-    return checked
+def _parts(frame: Frame) -> Iterator[bytes]:
+    """Yield the items in requests of about `PART` bytes, each with its resource and scope."""
+    part, size = Frame(), 0
+    for resource in frame.resources:
+        scopes = list(resource.scopes)
+        del resource.scopes[:]
+        in_resource: ResourceFrame | None = None
+        for scope in scopes:
+            # Each goes as it is taken: a second copy of all would be for nothing.
+            items = deque(scope.items)
+            del scope.items[:]
+            in_scope: ScopeFrame | None = None
+            while items:
+                raw = items.popleft()
+                if size >= PART:
+                    yield part.SerializeToString()
+                    part, size, in_resource, in_scope = Frame(), 0, None, None
+                if in_resource is None:
+                    in_resource = part.resources.add()
+                    in_resource.CopyFrom(resource)
+                if in_scope is None:
+                    in_scope = in_resource.scopes.add()
+                    in_scope.CopyFrom(scope)
+                in_scope.items.append(raw)
+                size += len(raw) + ITEM
+    if size:
+        yield part.SerializeToString()

@@ -89,7 +89,7 @@ def not_said_before(violations: Sequence[Violation], said: Iterable[str]) -> lis
 
 def _found(text: str, kinds: frozenset[Kind] = PERSONAL) -> Iterator[tuple[Kind, str]]:
     for each in find(text, kinds):
-        yield each.kind, text[each.start : each.end]
+        yield Kind(each.kind), text[each.start : each.end]
 
 
 def _text(value: Json) -> str:

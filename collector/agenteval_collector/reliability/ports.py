@@ -10,7 +10,7 @@ from otel_agenteval.outcome import Evaluation
 
 
 class RunSnapshot(Protocol):
-    """Everything that is recorded of runs, as it is at one moment."""
+    """The records of runs, as they are at one moment."""
 
     def versions(self) -> list[AgentVersion]:
         """Return the agents and versions that traces of runs name, those with the newest trace first."""
@@ -38,7 +38,7 @@ class RunSnapshot(Protocol):
 
 
 class RunRecords(Protocol):
-    """Everything that is recorded of runs. Thread-safe; raises Unavailable."""
+    """The records of runs. Thread-safe; raises Unavailable."""
 
     @property
     def revision(self) -> Callable[[], int]:

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import cast, get_args
 
-from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor, foreign_cursor
+from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.runs import AgentVersion, StoredRun, UnmatchedReport, VersionFigures
 from agenteval_collector.reliability.ports import RunSource
 from agenteval_collector.reliability.runs import AssembledRun, assemble
@@ -29,7 +31,11 @@ LIVE_VERSIONS = 3
 
 
 SCRAPE_BUDGET = 1.0
-"""Seconds that a scrape may spend on reading runs again."""
+"""Seconds after which no further version is read again for the gauges at one look."""
+SHARE = 0.05
+"""The share of the time that such looks take at most: many runs take long to read, and change all the time."""
+PATIENCE = 2.0
+"""Seconds that a scrape waits for such a look. A scrape that fails loses every other series, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +95,10 @@ class ReliabilityReports:
         self._known: dict[AgentVersion, _Known] = {}
         # Two readers must not compute the same report side by side; nobody but readers waits for it.
         self._lock = Lock()
+        self._looking = ThreadPoolExecutor(1, "agenteval-figures")
+        self._look: Future[None] | None = None
+        self._next_look = 0.0
+        self._figures: list[VersionFigures] = []
 
     def items(
         self, *, agent: str | None = None, version: str | None = None, variant: str | None = None
@@ -112,7 +122,7 @@ class ReliabilityReports:
         with self._lock:
             versions = self._source.versions()
             unmatched = _by_version(self._source.unmatched_reports(), versions)
-            for each in _behind(list(dict.fromkeys([*versions, *unmatched])), cursor):
+            for each in behind(list(dict.fromkeys([*versions, *unmatched])), cursor, tuple):
                 if agent not in (None, each[0]) or version not in (None, each[1]):
                     continue
                 [known] = self._current([each])
@@ -164,19 +174,31 @@ class ReliabilityReports:
     def figures(self) -> list[VersionFigures]:
         """Return the figures that gauges show: of each agent the `LIVE_VERSIONS` with the newest traces.
 
-        Versions that changed are read again for `SCRAPE_BUDGET` seconds, those first that waited longest; the others
-        show what they showed before, or nothing yet, until the next call.
+        Versions that changed are read again on a thread of its own for `SCRAPE_BUDGET` seconds, those first that waited
+        longest. What is not read again within `PATIENCE`, or would take more than `SHARE` of the time, shows what it
+        showed before, or nothing yet.
         """
+        if self._look is None or (self._look.done() and self._clock.monotonic() >= self._next_look):
+            self._look = self._looking.submit(self._look_again)
+        with suppress(TimeoutError):
+            self._look.result(PATIENCE)
+        return self._figures
+
+    def _look_again(self) -> None:
         with self._lock:
+            begun = self._clock.monotonic()
             live = _live(self._source.versions())
             self._known = {version: known for version, known in self._known.items() if version in live}
-            until = self._clock.monotonic() + SCRAPE_BUDGET
+            until = begun + SCRAPE_BUDGET
             known_at = {version: known.revision for version, known in self._known.items()}
             for version in sorted(live, key=lambda version: known_at.get(version, -1)):
                 if self._clock.monotonic() < until:
                     self._current([version])
             current = [known for version in live if (known := self._known.get(version)) and known.runs.any]
-            return [_figures(known.runs, _report(known, DEFAULT_VARIANT)) for known in current]
+            figures = [_figures(known.runs, _report(known, DEFAULT_VARIANT)) for known in current]
+            ended = self._clock.monotonic()
+            self._next_look = ended + (ended - begun) * (1 / SHARE - 1)
+            self._figures = figures
 
     def _current(self, versions: Sequence[AgentVersion]) -> list[_Known]:
         """Return the runs of `versions` as they are now."""
@@ -192,15 +214,6 @@ class ReliabilityReports:
                     known = self._known[version] = _Known(revision, runs)
             found.append(known)
         return found
-
-
-def _behind(versions: Sequence[AgentVersion], cursor: str | None) -> Sequence[AgentVersion]:
-    if cursor is None:
-        return versions
-    place = decode_cursor(cursor)
-    if place not in versions:
-        raise foreign_cursor(cursor)
-    return versions[versions.index(place) + 1 :]
 
 
 def _by_version(

@@ -10,6 +10,7 @@ nothing clears nothing.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
+from typing import TypeVar
 
 from agenteval_collector.model.runs import RunTrace, StoredRun, Violation
 from agenteval_collector.reliability.personal_data import not_said_before
@@ -17,6 +18,8 @@ from agenteval_collector.reliability.traces import MAX_ACTIONS
 from otel_agenteval.metrics import CONDITIONS, Run
 from otel_agenteval.metrics.safety import SEVERITY_WEIGHTS
 from otel_agenteval.outcome import Status
+
+T = TypeVar("T")
 
 NO_OUTCOME = "no outcome was reported, and the judge could not estimate one"
 UNKNOWN_CONDITION = "the condition is none of those known"
@@ -54,11 +57,12 @@ def assemble(stored: StoredRun) -> AssembledRun | str:
     if stored.run.condition not in CONDITIONS:
         return UNKNOWN_CONDITION
     traces = sorted(stored.traces, key=lambda trace: (trace.started_at, trace.trace_id))
-    said, last = _said(stored, traces), traces[-1].trace_id
+    newest_first, last = traces[::-1], traces[-1].trace_id
+    said = _first_known(stored.success, *(each.success for each in newest_first))
     success = said if said is not None else stored.completed.get(last)
     if success is None:
         return UNJUDGED.get(stored.unjudged[last], NO_OUTCOME) if last in stored.unjudged else NO_OUTCOME
-    confidence, no_confidence = _confidence_said(stored, traces), None
+    confidence, no_confidence = _first_known(stored.confidence, *(each.confidence for each in newest_first)), None
     estimated = confidence is None
     if confidence is None:
         confidence, no_confidence = _estimated_confidence(stored, traces)
@@ -84,16 +88,8 @@ def assemble(stored: StoredRun) -> AssembledRun | str:
     )
 
 
-def _said(stored: StoredRun, traces: Sequence[RunTrace]) -> bool | None:
-    if stored.success is not None:
-        return stored.success
-    return next((each.success for each in reversed(traces) if each.success is not None), None)
-
-
-def _confidence_said(stored: StoredRun, traces: Sequence[RunTrace]) -> float | None:
-    if stored.confidence is not None:
-        return stored.confidence
-    return next((each.confidence for each in reversed(traces) if each.confidence is not None), None)
+def _first_known(*values: T | None) -> T | None:
+    return next((value for value in values if value is not None), None)
 
 
 def _resources(traces: Sequence[RunTrace]) -> dict[str, float]:

@@ -7,6 +7,8 @@ CollectorError
 |  + RequestTooLarge    over a limit that the message names
 |  + NotFound           no such trace, session, page
 |  + Forbidden          a request to write that may come from another site
+|  |  + NotAllowed         the caller has not the scope
+|  + Unauthenticated    nobody knows who calls
 + RetryableError      the same input may succeed later: back off, by `retry_after` seconds
    + Overloaded          a bound was reached; nothing was taken
    + Unavailable         starting, stopping, or the disk refuses writes
@@ -39,6 +41,14 @@ class NotFound(PermanentError):
 
 class Forbidden(PermanentError):
     """The request may not write: nothing says that it comes from a page of ours, or from who has a key."""
+
+
+class NotAllowed(Forbidden):
+    """The caller is known, and does not have the scope that this takes."""
+
+
+class Unauthenticated(PermanentError):
+    """The caller shows neither a key nor a certificate that is known."""
 
 
 class RetryableError(CollectorError):

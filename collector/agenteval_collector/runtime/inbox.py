@@ -1,5 +1,6 @@
 """The one queue between stages: bounded by weight, taken in batches, closed once."""
 
+import math
 import threading
 from collections import deque
 from typing import Generic, TypeVar
@@ -31,6 +32,14 @@ class Inbox(Generic[T]):
         return len(self._items)
 
     @property
+    def first(self) -> T | None:
+        """The item that waits for longest; an instant's value."""
+        try:
+            return self._items[0][0]
+        except IndexError:
+            return None
+
+    @property
     def full(self) -> bool:
         """True while the capacity is used up; an instant's value."""
         return self._weight >= self.capacity
@@ -49,15 +58,22 @@ class Inbox(Generic[T]):
         with self._changed:
             self._add(item, weight)
 
-    def take(self, limit: int, timeout: float | None) -> list[T]:
-        """Up to `limit` items as soon as there is one; empty after `timeout` seconds or once closed and empty."""
+    def take(self, limit: int, timeout: float | None, *, weight: float = math.inf) -> list[T]:
+        """Up to `limit` items as soon as there is one; empty after `timeout` seconds or once closed and empty.
+
+        No further one is taken once they have `weight`.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._closed or bool(self._items), timeout)
-            taken = [self._items.popleft() for _ in range(min(limit, len(self._items)))]
-            self._weight -= sum(weight for _, weight in taken)
+            taken: list[T] = []
+            before = self._weight
+            while self._items and len(taken) < limit and before - self._weight < weight:
+                item, of_item = self._items.popleft()
+                self._weight -= of_item
+                taken.append(item)
             if taken:
                 self._changed.notify_all()
-            return [item for item, _ in taken]
+            return taken
 
     def close(self) -> None:
         """Refuse what comes from now on; what waits can still be taken."""

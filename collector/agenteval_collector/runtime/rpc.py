@@ -1,8 +1,7 @@
-"""The one place where errors become gRPC statuses, and where a caller's key is checked."""
+"""The one place where errors become gRPC statuses."""
 
-import hmac
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from typing import Final, NoReturn
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
@@ -10,27 +9,31 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from agenteval_collector.runtime.errors import (
     CollectorError,
+    Forbidden,
     InvalidRequest,
     NotFound,
     Overloaded,
     RequestTooLarge,
     RetryableError,
+    Unauthenticated,
 )
+
+_CODES: Final[Mapping[type[CollectorError], grpc.StatusCode]] = {
+    Overloaded: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RetryableError: grpc.StatusCode.UNAVAILABLE,
+    NotFound: grpc.StatusCode.NOT_FOUND,
+    Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    Forbidden: grpc.StatusCode.PERMISSION_DENIED,
+    InvalidRequest: grpc.StatusCode.INVALID_ARGUMENT,
+    RequestTooLarge: grpc.StatusCode.INVALID_ARGUMENT,
+    CollectorError: grpc.StatusCode.INTERNAL,
+}
+"""The first that fits; those of retryable errors are the ones that OTLP clients retry."""
 
 
 def status_code(error: CollectorError) -> grpc.StatusCode:
-    """Return the gRPC status of an error; retryable ones are those that OTLP clients retry."""
-    match error:
-        case Overloaded():
-            return grpc.StatusCode.RESOURCE_EXHAUSTED
-        case RetryableError():
-            return grpc.StatusCode.UNAVAILABLE
-        case NotFound():
-            return grpc.StatusCode.NOT_FOUND
-        case InvalidRequest() | RequestTooLarge():
-            return grpc.StatusCode.INVALID_ARGUMENT
-        case _:
-            return grpc.StatusCode.INTERNAL
+    """Return the gRPC status of an error."""
+    return next(code for kind, code in _CODES.items() if isinstance(error, kind))
 
 
 def status_details(error: CollectorError) -> status_pb2.Status:
@@ -62,27 +65,3 @@ def _retry_info(error: RetryableError) -> error_details_pb2.RetryInfo:
     delay = duration_pb2.Duration()
     delay.FromNanoseconds(round(error.retry_after * 1e9))
     return error_details_pb2.RetryInfo(retry_delay=delay)
-
-
-class KeyInterceptor(grpc.ServerInterceptor):
-    """Refuses every call without `authorization: Bearer KEY` for one of `keys`."""
-
-    def __init__(self, keys: Sequence[str]) -> None:
-        self._expected = [f"Bearer {key}".encode() for key in keys]
-
-    def intercept_service(
-        self,
-        continuation: "Callable[[grpc.HandlerCallDetails], grpc.RpcMethodHandler[Any, Any] | None]",
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> "grpc.RpcMethodHandler[Any, Any] | None":
-        given = dict(handler_call_details.invocation_metadata or ()).get("authorization", "")
-        given = given if isinstance(given, bytes) else given.encode()
-        # Every key is compared, so that time tells nothing about which one was nearly right.
-        if any([hmac.compare_digest(given, key) for key in self._expected]):
-            return continuation(handler_call_details)
-        return grpc.unary_unary_rpc_method_handler(_refuse)
-
-
-def _refuse(_request: object, context: grpc.ServicerContext) -> NoReturn:
-    context.abort(grpc.StatusCode.UNAUTHENTICATED, "a key is needed: send it as `authorization: Bearer KEY`")
-    raise AssertionError("grpc's abort always raises")

@@ -2,6 +2,7 @@
 
 from agenteval_collector.sessions.in_memory import Sessions
 from agenteval_collector.sessions.live import LiveSessions
+from agenteval_collector.sessions.past import PastSessions
 from agenteval_collector.sessions.scores import SessionEvaluators
 
-__all__ = ["LiveSessions", "SessionEvaluators", "Sessions"]
+__all__ = ["LiveSessions", "PastSessions", "SessionEvaluators", "Sessions"]

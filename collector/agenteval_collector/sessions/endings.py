@@ -22,6 +22,10 @@ class Endings:
         self._over_at.pop(session_id, None)
         self._over_at[session_id] = now + self._hold
 
+    def forget(self, session_id: str) -> None:
+        """Forget that the session was reported ended."""
+        self._over_at.pop(session_id, None)
+
     def over(self, now: float) -> list[str]:
         """Remove and return the sessions that have ended at `now`."""
         found: list[str] = []

@@ -150,6 +150,7 @@ class Sessions:
             agent=session.first_agent[1] if session.first_agent else record.agent,
             services=_with(record.services, trace.service),
             versions=_with(record.versions, trace.service_version),
+            environment=trace.environment or record.environment,
             started_at=min(record.started_at, trace.started_at),
             last_seen_at=max(record.last_seen_at, received_at),
             trace_count=session.scores.traces,
@@ -205,6 +206,14 @@ class Sessions:
         self._live.forget(session_id)
         session = self._open(session_id)
         return self._update(session) if session and session.scores.traces else None
+
+    def forget(self, session_id: str) -> None:
+        """Forget a session that was deleted: what comes of it begins it anew."""
+        self._sessions.pop(session_id)
+        self._changed.pop(session_id, None)
+        self._live.forget(session_id)
+        self._endings.forget(session_id)
+        self._absent = None
 
     def forget_all(self) -> None:
         """Read every session from the store again when it goes on, because memory may be ahead of the store."""

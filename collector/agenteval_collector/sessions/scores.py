@@ -72,6 +72,7 @@ class SessionEvaluators:
                 agent=record.agent,
                 service=record.services[0] if record.services else None,
                 service_version=service_version,
+                environment=record.environment,
                 part=part,
                 evaluated_at=now,
             )

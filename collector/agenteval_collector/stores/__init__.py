@@ -1,9 +1,10 @@
-"""Rows and SQL: everything that is known of traces, sessions and runs, kept in one SQLite file.
+"""Rows and SQL: keep traces, sessions and runs in one SQLite file.
 
 In: commits, reports and labels. Out: what the pipeline needs to go on, and snapshots for queries from outside.
 """
 
+from agenteval_collector.stores.migration import newest_revision
 from agenteval_collector.stores.session_turns import SessionTurns
-from agenteval_collector.stores.store import TENANT, Store
+from agenteval_collector.stores.store import Store
 
-__all__ = ["TENANT", "SessionTurns", "Store"]
+__all__ = ["SessionTurns", "Store", "newest_revision"]

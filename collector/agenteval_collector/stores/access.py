@@ -9,8 +9,8 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from sqlalchemy import ColumnElement, Connection, CursorResult, Engine, Executable, Table, func
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.exc import SQLAlchemyError
 
+from agenteval_collector.runtime.database import DATABASE_ERRORS
 from agenteval_collector.runtime.errors import Unavailable
 from agenteval_collector.stores.schema import ON_CONFLICT
 
@@ -71,14 +71,19 @@ class TenantDatabase:
 
     @contextmanager
     def _connected(self, done: str, begin: str | None = None) -> Iterator[TenantConnection]:
+        with self.refusing(done), self.engine.connect() as connection:
+            if begin is not None:
+                connection.exec_driver_sql(begin)
+            yield TenantConnection(connection, self._tenant)
+            if begin is not None:
+                connection.commit()
+
+    @contextmanager
+    def refusing(self, done: str) -> Iterator[None]:
+        """Raise Unavailable for whatever the database refuses, saying what could not be `done`."""
         try:
-            with self.engine.connect() as connection:
-                if begin is not None:
-                    connection.exec_driver_sql(begin)
-                yield TenantConnection(connection, self._tenant)
-                if begin is not None:
-                    connection.commit()
-        except SQLAlchemyError as error:
+            yield
+        except DATABASE_ERRORS as error:
             raise Unavailable(f"the store could not be {done}: {error}") from error
 
 

@@ -1,4 +1,4 @@
-"""Between dataclasses and columns: fields that stand under their own names, and JSON for what is no plain value."""
+"""Convert dataclasses to columns and back: plain fields under their own names, other values as JSON."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -8,6 +8,8 @@ from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Table
+
+from otel_agenteval.text import storable
 
 
 class SameNames:
@@ -24,6 +26,11 @@ class SameNames:
     def fields_in(self, row: Mapping[Any, Any]) -> dict[str, Any]:
         """Return these fields of the object that a row was made from."""
         return {name: row[name] for name in self.names}
+
+
+def searchable(text: str) -> str:
+    """Return the text as a column that is searched holds it: the index of what was said would end at a NUL."""
+    return storable(text).replace("\0", " ")
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,6 @@ from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from agenteval_collector.model.commit import TOLD_KINDS, Retold, TraceRecord
-from agenteval_collector.model.news import has_event
 from agenteval_collector.stores.columns import SameNames, to_json
 from agenteval_collector.stores.schema import findings
 from otel_agenteval.detectors import LOOP_KINDS
@@ -75,7 +74,7 @@ def _found(rows: Rows, told: Collection[Key], session_id: str, findings: Sequenc
     for key, finding in (*_numbered(_unknown(loops, told)), *_numbered(others)):
         row = _row(finding, key[2], True)
         before = rows.get(key, row)
-        found[key] = {**row, **{name: before[name] for name in ("found_at", "exported")}, "session_id": session_id}
+        found[key] = {**row, "found_at": before["found_at"], "session_id": session_id}
     return found
 
 
@@ -114,6 +113,7 @@ def _named(row: Row, record: TraceRecord) -> Row:
         "agent": row["agent"] or record.agent,
         "service": row["service"] or record.service,
         "service_version": row["service_version"] or record.service_version,
+        "environment": row["environment"] or record.environment,
         "turn": record.turn_of.get(row["span_id"], row["turn"]),
         "counted": True,
     }
@@ -129,5 +129,4 @@ def _row(finding: Finding, nth: int, counted: bool) -> Row:
         "reason": storable(finding.reason),
         "metadata": to_json(finding.metadata),
         "counted": counted,
-        "exported": not has_event(finding),
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from sqlalchemy import case, delete, func, literal_column, select, tuple_, update
 
@@ -10,6 +10,7 @@ from agenteval_collector.model.commit import Retold, TraceRecord
 from agenteval_collector.model.news import News, WorstFinding
 from agenteval_collector.runtime.database import among
 from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.agent_sums import AgentSums
 from agenteval_collector.stores.finding_rows import (
     Key,
     Row,
@@ -20,6 +21,7 @@ from agenteval_collector.stores.finding_rows import (
     with_told,
     worst,
 )
+from agenteval_collector.stores.outbox import Outbox
 from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import UNUSUAL
 from agenteval_collector.stores.schema import JUDGED_FAILURE, facts, findings, outcomes, own, sessions
@@ -27,11 +29,6 @@ from otel_agenteval.finding import Finding, FindingKind, Severity
 
 MAX_OVERDUE: Final = 500
 """Findings that are counted at a time without a known agent."""
-MAX_UNEXPORTED: Final = 4096
-"""Findings whose events leave again, the newest."""
-
-ExportedKey: TypeAlias = tuple[str, str, str]
-"""Trace, kind and span of findings whose events have left; the span is empty where there is none."""
 
 
 @dataclass(slots=True)
@@ -52,8 +49,9 @@ class FindingStore:
     A commit survives the process, kill -9 included; what is lost with the machine, a replay of the log finds again.
     """
 
-    def __init__(self, database: TenantDatabase) -> None:
+    def __init__(self, database: TenantDatabase, outbox: Outbox) -> None:
         self._database = database
+        self._outbox = outbox
 
     def keep(self, found: Sequence[Finding], recounted: Sequence[Finding] = ()) -> News:
         """Keep what was found in traces that go on, unless it is known. Returns what is new.
@@ -61,10 +59,14 @@ class FindingStore:
         `recounted`: loops that were found by counting the steps of a trace that has arrived so far, all of their kind.
         """
         with self._database.writing() as connection:
-            news = write_findings(connection, (), found, recounted)
-            refresh_sessions(connection, news.sessions)
-            refresh_problems(connection, news.changed)
-        return News(told=news.told, counted=news.counted)
+            sums = AgentSums(connection, {each.trace_id for each in (*found, *recounted)})
+            changes = write_findings(connection, (), found, recounted)
+            refresh_sessions(connection, changes.sessions)
+            refresh_problems(connection, changes.changed)
+            sums.update()
+            news = News(told=changes.told, counted=changes.counted)
+            self._outbox.write(connection, news)
+        return news
 
     def newest(self, limit: int) -> list[Finding]:
         """Return the `limit` findings that were told live last, the oldest of them first."""
@@ -86,24 +88,9 @@ class FindingStore:
             rows = connection.execute(query).mappings().all()
             connection.upsert(findings, ({**row, "counted": True} for row in rows))
             refresh_problems(connection, {row["trace_id"] for row in rows})
-        return [finding_of(row) for row in rows]
-
-    def unexported(self, since: int) -> list[Finding]:
-        """Return those found after that time (ns) that count, and whose events have not left, the oldest first."""
-        query = select(*facts(findings)).where(
-            own(findings),
-            literal_column("findings.exported = 0"),
-            findings.c.counted,
-            findings.c.found_at >= since,
-        )
-        return self._read(query.order_by(findings.c.found_at.desc()).limit(MAX_UNEXPORTED))[::-1]
-
-    def exported(self, keys: Sequence[ExportedKey]) -> None:
-        """Mark that the events of these findings have left."""
-        key = tuple_(findings.c.trace_id, findings.c.kind, findings.c.span_id)
-        with self._database.writing() as connection:
-            for each in keys:
-                connection.execute(update(findings).where(own(findings), key == each).values(exported=True))
+            counted = [finding_of(row) for row in rows]
+            self._outbox.write(connection, News(counted=counted))
+        return counted
 
     def _read(self, query: Any) -> list[Finding]:
         with self._database.reading() as connection:
@@ -138,7 +125,8 @@ def write_findings(
     for record in complete:
         if record.revision == 1 and record.in_session:
             severity = worst(row["severity"] for row in rows[record.trace_id].values())
-            news.traces.append(WorstFinding(severity, record.agent, record.service, record.service_version))
+            whose = record.agent, record.service, record.service_version, record.environment
+            news.traces.append(WorstFinding(severity, *whose))
     return news
 
 
@@ -218,7 +206,7 @@ def _write(
                 continue
             if was is None and (same := gone.get((row["session_id"], row["kind"]))):
                 was = same.pop()
-                row = {**row, **{name: was[name] for name in ("found_at", "counted", "exported")}}  # noqa: PLW2901
+                row = {**row, **{name: was[name] for name in ("found_at", "counted")}}  # noqa: PLW2901
             changed.append(row)
             news.changed.add(trace_id)
             news.sessions |= {row["session_id"], *([was["session_id"]] if was is not None else ())}

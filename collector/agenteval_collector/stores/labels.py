@@ -1,6 +1,6 @@
 """The labels that people, end users and other evaluators give, beside the scores of evaluators."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby, islice
 from typing import Any
 
@@ -8,7 +8,8 @@ from sqlalchemy import ColumnElement, RowMapping, and_, case, delete, exists, fu
 
 from agenteval_collector.model.labelled import LabelledEvaluator, Labeller
 from agenteval_collector.model.reports import Label, LabelSource
-from agenteval_collector.stores.access import TenantConnection
+from agenteval_collector.runtime.database import among
+from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.columns import SameNames
 from agenteval_collector.stores.schema import labels, outcomes, own, sessions, traces
 from otel_agenteval.metrics import LabelledScore
@@ -84,16 +85,24 @@ def trim_labels(connection: TenantConnection, before: int) -> None:
     )
 
 
-def read_labels(
-    connection: TenantConnection, *, trace_id: str | None = None, session_id: str | None = None
-) -> list[Label]:
-    """Return the labels of a trace, or else of a session, by name, the oldest first."""
-    query = (
-        select(labels)
-        .where(own(labels), labels.c.trace_id == (trace_id or ""), labels.c.session_id == (session_id or ""))
-        .order_by(labels.c.name, labels.c.labelled_at, labels.c.source, labels.c.author)
-    )
+def read_session_labels(connection: TenantConnection, session_id: str) -> list[Label]:
+    """Return the labels of a session by name, the oldest first."""
+    query = _IN_ORDER.where(labels.c.trace_id == "", labels.c.session_id == session_id)
     return [_label(row) for row in connection.execute(query).mappings()]
+
+
+def read_trace_labels(connection: TenantConnection, trace_ids: Collection[str]) -> dict[str, list[Label]]:
+    """Return the labels of each trace by name, the oldest first."""
+    found: dict[str, list[Label]] = {trace_id: [] for trace_id in trace_ids}
+    for row in connection.execute(_OF_TRACES, ids(trace_ids)).mappings():
+        found[row["trace_id"]].append(_label(row))
+    return found
+
+
+_IN_ORDER = (
+    select(labels).where(own(labels)).order_by(labels.c.name, labels.c.labelled_at, labels.c.source, labels.c.author)
+)
+_OF_TRACES = _IN_ORDER.where(among(labels.c.trace_id, "ids"), labels.c.session_id == "")
 
 
 def _label(row: RowMapping) -> Label:

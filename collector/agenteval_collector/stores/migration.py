@@ -5,11 +5,17 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
+from agenteval_collector.runtime.database import DATABASE_ERRORS, damage_in, damage_told
 from agenteval_collector.runtime.errors import PermanentError
+
+
+def newest_revision() -> str:
+    """Return the revision of the tables of this version."""
+    return str(ScriptDirectory.from_config(_config()).get_current_head())
 
 
 def migrate(engine: Engine) -> None:
@@ -19,14 +25,21 @@ def migrate(engine: Engine) -> None:
     """
     # Alembic reports each step of every start at INFO; what matters of it is raised.
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config = _config()
     try:
         with engine.begin() as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-    except (CommandError, SQLAlchemyError) as error:
+    except (CommandError, *DATABASE_ERRORS) as error:
+        if damage := damage_in(error):
+            raise PermanentError(damage_told(str(engine.url.database), damage)) from error
         raise PermanentError(
             f"{engine.url.database} cannot be used: {error}; was it written by another version? "
             "Give another --data-dir, or install that version"
         ) from error
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    return config

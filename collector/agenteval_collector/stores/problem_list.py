@@ -4,20 +4,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Label, Select, case, exists, func, literal, or_, select, tuple_
+from sqlalchemy import ColumnElement, Label, Select, String, bindparam, case, exists, func, literal, or_, select
 
-from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor, foreign_cursor
+from agenteval_collector.model.cursors import Page
 from agenteval_collector.problems import NEW_FOR, QUIET_FOR, ProblemKey, ProblemState
 from agenteval_collector.problems.problem import HOURS, MOST_EXAMPLES, Problem, ProblemCount, ProblemFilter
 from agenteval_collector.runtime.database import among
 from agenteval_collector.stores.access import TenantConnection, ids
 from agenteval_collector.stores.finding_rows import SEVERITIES
+from agenteval_collector.stores.paging import read_page
 from agenteval_collector.stores.problem_sums import HOUR, hour_of
 from agenteval_collector.stores.schema import own, problem_counts, problem_traces, problems
 from otel_agenteval.finding import Severity
 
 _OPEN: Final = len(SEVERITIES)
-_COLUMNS: Final = ("urgency", "last_seen", "problem_id")
 
 
 def read_problems(
@@ -27,13 +27,9 @@ def read_problems(
     ones those that were seen last. Raises InvalidRequest for a cursor of another listing."""
     listed = _listed(now).subquery()
     query = select(listed).where(*_conditions(listed, wanted))
-    order = [listed.c[name] for name in _COLUMNS]
-    if cursor is not None:
-        query = query.where(tuple_(*order) < _place(cursor))
-    rows = connection.execute(query.order_by(*(each.desc() for each in order)).limit(limit + 1)).mappings().all()
-    shown = rows[:limit]
-    last = [shown[-1][name] for name in _COLUMNS] if len(rows) > limit else None
-    return Page(items=_problems(connection, shown, now), next_cursor=None if last is None else encode_cursor(last))
+    order = (listed.c.urgency, listed.c.last_seen, listed.c.problem_id)
+    page = read_page(connection, query, order, limit=limit, cursor=cursor)
+    return Page(items=_problems(connection, page.items, now), next_cursor=page.next_cursor)
 
 
 def read_problem(connection: TenantConnection, problem_id: str, now: int) -> Problem | None:
@@ -91,13 +87,6 @@ def _conditions(listed: Any, wanted: ProblemFilter) -> Iterator[ColumnElement[bo
         )
 
 
-def _place(cursor: str) -> tuple[Any, ...]:
-    place = decode_cursor(cursor)
-    if [type(each) for each in place] != [int, int, str]:
-        raise foreign_cursor(cursor)
-    return place
-
-
 def _problems(connection: TenantConnection, rows: Sequence[Mapping[Any, Any]], now: int) -> list[Problem]:
     if not rows:
         return []
@@ -144,15 +133,20 @@ _VERSIONS: Final = _COUNTS.where(problem_counts.c.what == "version").order_by(pr
 
 
 def _examples(connection: TenantConnection, problem_id: str) -> list[str]:
-    newest = _of(problem_id).order_by(problem_traces.c.seen_at.desc()).limit(MOST_EXAMPLES)
-    return [row.trace_id for row in connection.execute(newest) if row.trace_id is not None]
+    newest = connection.execute(_NEWEST, {"problem": problem_id})
+    return [row.trace_id for row in newest if row.trace_id is not None]
 
 
 def _first_version(connection: TenantConnection, problem_id: str) -> str | None:
-    query = _of(problem_id).where(problem_traces.c.service_version.is_not(None)).order_by(problem_traces.c.seen_at)
-    row = connection.execute(query.limit(1)).first()
+    row = connection.execute(_FIRST_OF_A_VERSION, {"problem": problem_id}).first()
     return None if row is None else row.service_version
 
 
-def _of(problem_id: str) -> Select[Any]:
-    return select(problem_traces).where(own(problem_traces), problem_traces.c.problem_id == problem_id)
+# Made once: a page has many problems, and to make a statement takes longer than to run it.
+_OF_PROBLEM = select(problem_traces).where(
+    own(problem_traces), problem_traces.c.problem_id == bindparam("problem", type_=String)
+)
+_NEWEST = _OF_PROBLEM.order_by(problem_traces.c.seen_at.desc()).limit(MOST_EXAMPLES)
+_FIRST_OF_A_VERSION = (
+    _OF_PROBLEM.where(problem_traces.c.service_version.is_not(None)).order_by(problem_traces.c.seen_at).limit(1)
+)

@@ -1,4 +1,4 @@
-"""What people say of problems: that one is resolved, or that they do not want to hear of it for a time."""
+"""Keep the marks that people set on problems: resolved, or muted until a time."""
 
 from collections.abc import Mapping
 

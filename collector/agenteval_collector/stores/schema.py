@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Boolean,
     Column,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    event,
     text,
 )
 from sqlalchemy.schema import SchemaItem
@@ -53,10 +55,10 @@ def facts(table: Table) -> list[Column[Any]]:
     return [column for column in table.columns if column.name != "tenant"]
 
 
-def _table(name: str, key: str, *items: SchemaItem) -> Table:
+def _table(name: str, key: str, *items: SchemaItem, **options: Any) -> Table:
     """Make a table whose rows have an owner and, beside it, the columns in `key` as their key."""
     tenant = Column("tenant", String, nullable=False)
-    return Table(name, metadata, tenant, *items, PrimaryKeyConstraint("tenant", *key.split()))
+    return Table(name, metadata, tenant, *items, PrimaryKeyConstraint("tenant", *key.split()), **options)
 
 
 def _required(kind: Any, names: str, info: dict[Any, Any] | None = None) -> list[Column[Any]]:
@@ -82,11 +84,28 @@ traces = _table(
     Column("processes", Text, nullable=False, comment="JSON: those that it has spans of"),
     Column("said", Text, nullable=False, comment="what was said in it, casefolded, to be searched"),
     Column("effort", Text, nullable=False, comment="JSON: steps, tokens, seconds, usd"),
+    Column("has_content", Boolean, nullable=False, comment="whether what was said in it is kept"),
+    Index("traces_by_age", "tenant", "has_content", "scored_at"),
     Index("traces_by_session", "tenant", "session_id", "started_at"),
     Index("traces_by_run", "tenant", "task_id", "run_id", "condition"),
     Index("traces_by_version", "tenant", "agent", "service_version", "session_id", "started_at"),
     Index("traces_died", "tenant", "session_id", "started_at", sqlite_where=text("died IS NOT NULL")),
 )
+
+SAID_INDEX: Final = "said_index"
+"""An index of `traces.said` by pieces of three characters, kept by triggers. It knows traces by their rowids: whoever
+vacuums the file has to rebuild it. That it does not know where a piece stands makes it a third as large."""
+_FORGET_SAID: Final = f"INSERT INTO {SAID_INDEX}({SAID_INDEX}, rowid, said) VALUES ('delete', old.rowid, old.said);"
+_KEEP_SAID: Final = f"INSERT INTO {SAID_INDEX}(rowid, said) VALUES (new.rowid, new.said);"
+for _statement in (
+    f"CREATE VIRTUAL TABLE {SAID_INDEX} USING "
+    "fts5(said, content='traces', tokenize='trigram', detail='none', columnsize=0)",
+    f"CREATE TRIGGER said_came AFTER INSERT ON traces BEGIN {_KEEP_SAID} END",
+    f"CREATE TRIGGER said_went AFTER DELETE ON traces BEGIN {_FORGET_SAID} END",
+    "CREATE TRIGGER said_changed AFTER UPDATE OF said ON traces WHEN old.said IS NOT new.said "
+    f"BEGIN {_FORGET_SAID} {_KEEP_SAID} END",
+):
+    event.listen(traces, "after_create", DDL(_statement))  # type: ignore[no-untyped-call]
 
 # Apart, because SQLite writes a row whole: a revision that says the same changes nothing here.
 trace_views = _table(
@@ -105,7 +124,7 @@ outcomes = _table(
     "subject subject_id name method version",
     Column("subject", String, nullable=False, comment="trace or session"),
     *_required(String, "subject_id name method version session_id status"),
-    *_optional(String, "trace_id span_id agent service service_version model part error_type"),
+    *_optional(String, "trace_id span_id agent service service_version environment model part error_type"),
     *_required(Integer, "revision"),
     *_required(BigInteger, "evaluated_at"),
     *_optional(Float, "score threshold coverage"),
@@ -115,9 +134,18 @@ outcomes = _table(
     # Whether instruments have counted it: not while it is first pending, or of a session that goes on.
     Column("counted", Boolean, nullable=False, info=OR),
     Index("outcomes_by_session", "tenant", "session_id", "name", "score"),
-    Index("outcomes_below", "tenant", "session_id", "subject_id", sqlite_where=JUDGED_FAILURE),
+    # With all columns that are asked for: else SQLite prefers the index of all outcomes of a session.
     Index(
-        "outcomes_random", "tenant", "name", "agent", "service_version", "evaluated_at", sqlite_where=JUDGED_AT_RANDOM
+        "outcomes_below",
+        *("tenant", "session_id", "subject_id", "subject", "method", "success"),
+        sqlite_where=JUDGED_FAILURE,
+    ),
+    # With all that a rate is made of: rows of their own would be read from all over the table.
+    Index(
+        "outcomes_random",
+        *("tenant", "name", "agent", "service_version", "evaluated_at"),
+        *("subject", "subject_id", "session_id", "success", "model", "threshold", "part", "method"),
+        sqlite_where=JUDGED_AT_RANDOM,
     ),
     Index(
         "outcomes_in_vain", "tenant", "name", "agent", "service_version", "evaluated_at", sqlite_where=JUDGED_IN_VAIN
@@ -129,7 +157,7 @@ sessions = _table(
     "sessions",
     "session_id",
     *_required(String, "session_id"),
-    *_optional(String, "user_id agent"),
+    *_optional(String, "user_id agent environment"),
     Column("services", Text, nullable=False, comment="JSON: names, in order of appearance"),
     Column("versions", Text, nullable=False, comment="JSON, in order of appearance"),
     Column("started_at", BigInteger, nullable=False),
@@ -184,6 +212,25 @@ progress = _table(
     "progress",
     "",
     Column("checkpoint", BigInteger, nullable=False, comment="offset of the log below which all is scored"),
+)
+
+deletions = _table(
+    "deletions",
+    "deletion_id",
+    *_required(String, "deletion_id"),
+    Column("what", Text, comment="JSON: the session, the user or the time; null once it is done"),
+    Column("asked_by", String),
+    *_required(BigInteger, "asked_at"),
+    *_optional(BigInteger, "done_at"),
+    Column("removed", Text, nullable=False, comment="JSON: how much of what"),
+)
+
+# The traces of deletions under way that the log may still hold.
+erasures = _table(
+    "erasures",
+    "trace_id",
+    *_required(String, "trace_id"),
+    Column("last", BigInteger, nullable=False, comment="the last offset of the log that may hold them"),
 )
 
 judge_ledger = _table(
@@ -283,16 +330,25 @@ findings = _table(
     Column("turn", Integer, comment="from 0"),
     Column("severity", String, nullable=False, comment="error, warning or info"),
     Column("mode", String, comment="observe or alarm: it was told live; else null"),
-    *_optional(String, "agent tool service service_version"),
+    *_optional(String, "agent tool service service_version environment"),
     Column("reason", Text, nullable=False),
     Column("metadata", Text, nullable=False, comment="JSON"),
     *_required(BigInteger, "found_at"),
     Column("counted", Boolean, nullable=False, comment="whether instruments and events have told of it"),
-    Column("exported", Boolean, nullable=False, comment="whether its event has left, or it has none"),
     Index("findings_by_session", "tenant", "session_id", "severity", "kind"),
     Index("findings_told", "tenant", "found_at", sqlite_where=text("mode IS NOT NULL")),
     Index("findings_uncounted", "tenant", "found_at", sqlite_where=text("counted = 0")),
-    Index("findings_unexported", "tenant", "found_at", sqlite_where=text("exported = 0")),
+)
+
+outbox = _table(
+    "outbox",
+    "event_id",
+    *_required(String, "event_id session_id"),
+    Column("trace_id", String, nullable=False, comment="empty: it is about no trace"),
+    Column("span_id", String, nullable=False, comment="empty: it is about no span"),
+    *_required(BigInteger, "at"),
+    Column("attributes", Text, nullable=False, comment="JSON"),
+    Index("outbox_by_time", "tenant", "at"),
 )
 
 problems = _table(
@@ -333,4 +389,32 @@ problem_counts = _table(
     Column("value", String, nullable=False, comment="hours since the Unix epoch have ten digits"),
     *_required(Integer, "traces"),
     Index("problem_counts_by_value", "tenant", "what", "value"),
+)
+
+# What the traces of agents add up to, so that a chart over months reads no trace. A session has a row for each hour in
+# which its traces began: the traces of a session are alike, and intervals have to know that.
+agent_hours = _table(
+    "agent_hours",
+    "agent hour name version session_id",
+    *_required(String, "agent"),
+    Column("hour", Integer, nullable=False, comment="since the Unix epoch"),
+    Column("name", String, nullable=False, comment="of the evaluator; empty: of all traces, whatever was judged"),
+    Column("version", String, nullable=False, comment="empty: not named"),
+    *_required(String, "session_id"),
+    *_required(Integer, "traces", ADD),
+    Column("hits", Integer, nullable=False, info=ADD, comment="that pass; of all traces: that have an error finding"),
+    Column("usd", Float, nullable=False, info=ADD, comment="as far as it is known"),
+    Column("priced", Integer, nullable=False, info=ADD, comment="traces whose price is known"),
+    sqlite_with_rowid=False,
+)
+
+agent_times = _table(
+    "agent_times",
+    "agent version hour step",
+    *_required(String, "agent"),
+    Column("version", String, nullable=False, comment="empty: not named"),
+    Column("hour", Integer, nullable=False, comment="since the Unix epoch"),
+    Column("step", Integer, nullable=False, comment="of the time in turns, on a logarithmic scale"),
+    *_required(Integer, "traces", ADD),
+    sqlite_with_rowid=False,
 )

@@ -1,9 +1,10 @@
 """Read the findings of traces and of sessions, and which traces they flag."""
 
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import Column, case, func, select, union
+from sqlalchemy import Column, Select, bindparam, case, func, select, union
 
 from agenteval_collector.model.shown_findings import MAX_SHOWN, ShownFindings
 from agenteval_collector.runtime.database import among
@@ -16,9 +17,9 @@ _RANK: Final = case({each: rank for rank, each in enumerate(reversed(SEVERITIES)
 _WORST_FIRST: Final = (_RANK, findings.c.found_at.desc(), findings.c.trace_id, findings.c.kind, findings.c.nth)
 
 
-def found_in_trace(connection: TenantConnection, trace_id: str) -> ShownFindings:
-    """Return the findings of a trace."""
-    return _found(connection, findings.c.trace_id, {trace_id: trace_id}, MAX_SHOWN)[trace_id]
+def found_in_traces(connection: TenantConnection, trace_ids: Collection[str]) -> dict[str, ShownFindings]:
+    """Return the findings of these traces."""
+    return _found(connection, findings.c.trace_id, {each: each for each in trace_ids}, MAX_SHOWN)
 
 
 def found_in_sessions(
@@ -62,19 +63,30 @@ def _found(
     """Return the findings of each owner; `owners` has the owner of each value of `column`."""
     counts = {owner: dict.fromkeys(Severity, 0) for owner in owners.values()}
     shown: dict[str, list[Mapping[Any, Any]]] = {owner: [] for owner in owners.values()}
-    are_own, values = (own(findings), among(column, "ids")), ids(owners)
-    query = select(column, findings.c.severity, func.count()).where(*are_own)
-    for value, severity, count in connection.execute(query.group_by(column, findings.c.severity), values):
+    counted, placed = _statements(column)
+    values = ids(owners)
+    rows_counted = connection.execute(counted, values).all()
+    for value, severity, count in rows_counted:
         counts[owners[value]][severity] += count
-    place = func.row_number().over(partition_by=column, order_by=_WORST_FIRST).label("place")
-    placed = select(findings, place).where(*are_own).subquery()
-    for row in connection.execute(select(placed).where(placed.c.place <= limit), values).mappings():
-        shown[owners[row[column.name]]].append(row)
+    if rows_counted:
+        for row in connection.execute(placed, {**values, "limit": limit}).mappings():
+            shown[owners[row[column.name]]].append(row)
     found = {}
     for owner, rows in shown.items():
         worst = sorted(rows, key=lambda row: (-SEVERITIES.index(row["severity"]), -row["found_at"]))[:limit]
         found[owner] = ShownFindings([finding_of(row) for row in sorted(worst, key=_by_time)], counts[owner])
     return found
+
+
+@cache
+def _statements(column: Column[str]) -> tuple[Select[Any], Select[Any]]:
+    """Return what counts the findings by `column`, and what reads the worst of each. Made once: making them costs more
+    than running them."""
+    are_own = own(findings), among(column, "ids")
+    counted = select(column, findings.c.severity, func.count()).where(*are_own).group_by(column, findings.c.severity)
+    place = func.row_number().over(partition_by=column, order_by=_WORST_FIRST).label("place")
+    placed = select(findings, place).where(*are_own).subquery()
+    return counted, select(placed).where(placed.c.place <= bindparam("limit"))
 
 
 def _by_time(row: Mapping[Any, Any]) -> tuple[Any, ...]:

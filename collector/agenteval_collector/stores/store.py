@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +14,27 @@ from sqlalchemy import (
     exists,
     literal_column,
     select,
-    tuple_,
     update,
 )
 
+from agenteval_collector.model.callers import DEFAULT_TENANT
 from agenteval_collector.model.commit import Commit, SameTrace, TraceRecord
 from agenteval_collector.model.effort import Effort
 from agenteval_collector.model.judging import JudgeJob
-from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
+from agenteval_collector.model.news import EventsOf, News, WorstFinding, no_events
 from agenteval_collector.model.reports import Label, RunReport
 from agenteval_collector.model.sessions import SessionRecord, StoredPlace, StoredSession, StoredTrace
-from agenteval_collector.model.trace_view import TraceView, TurnView
+from agenteval_collector.model.trace_view import TraceView
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.database import among, open_database
+from agenteval_collector.runtime.database import among, give_back, open_database, used_bytes
+from agenteval_collector.runtime.scrubbing import Scrubber
 from agenteval_collector.stores.access import Snapshots, TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.agent_sums import AgentSums, changed_by
 from agenteval_collector.stores.canaries import JudgeCanaryStore
 from agenteval_collector.stores.columns import to_json
 from agenteval_collector.stores.conversations import ConversationStore, trim_links, write_links, write_moves
+from agenteval_collector.stores.counted import counted_before, final_scores, with_counts
+from agenteval_collector.stores.deletions import DeletionStore
 from agenteval_collector.stores.finding_rows import worst
 from agenteval_collector.stores.findings import FindingStore, count_findings, refresh_sessions, write_findings
 from agenteval_collector.stores.goals import read_gone_on, read_session_revision, read_without_goal
@@ -48,15 +51,14 @@ from agenteval_collector.stores.judging import (
 )
 from agenteval_collector.stores.labels import trim_labels, write_label
 from agenteval_collector.stores.migration import migrate
+from agenteval_collector.stores.outbox import Outbox
+from agenteval_collector.stores.past_sessions import PastSessionStore
 from agenteval_collector.stores.problem_marks import ProblemMarks
 from agenteval_collector.stores.problem_sums import trim_counts
 from agenteval_collector.stores.problems import refresh_problems
 from agenteval_collector.stores.rows import (
-    counts_at_once,
     effort_from,
-    evaluation_of,
     outcome_row,
-    session_record,
     session_row,
     trace_row,
     view_row,
@@ -66,15 +68,12 @@ from agenteval_collector.stores.schema import outcomes, own, progress, sessions,
 from agenteval_collector.stores.session_counts import count_sessions
 from agenteval_collector.stores.session_turns import SessionTurns
 from agenteval_collector.stores.snapshot import Snapshot
-from agenteval_collector.stores.trace_json import finished_turns, revision_json, says_the_same
+from agenteval_collector.stores.stored_sessions import read_neighbours, read_session
+from agenteval_collector.stores.trace_json import revision_json, says_the_same
 from agenteval_collector.stores.versions import VersionSnapshot
 from otel_agenteval.finding import Severity
-from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.outcome import Evaluation, Method, Part, Status, Subject
 
-TENANT = "default"
-NEWEST = 16
-"""Newest traces of a session whose answers are read again when the session is opened again."""
 TRIM_EXCHANGES_EVERY = 60.0
 """Seconds between looks for old exchanges while no judgement comes: a look costs as much as keeping a trace."""
 TRIM_REPORTS_EVERY = 3600.0
@@ -83,36 +82,46 @@ TRIM_LINKS_EVERY = 600.0
 """Seconds."""
 PROCESSES_OF = 100
 """Newest traces of a session whose processes take part in it."""
-BEFORE, AFTER = 7, 8
-"""Neighbours of a trace far back: enough to compare it and those behind it, traces without an answer included."""
 
 
 class Store:
-    """One SQLite file. `commit` and the look-ups belong to the pipeline's threads, reports to any thread.
+    """The rows of a tenant in one SQLite file. `commit` and the look-ups belong to the pipeline's threads, reports to
+    any thread.
 
     What a replay of the log finds again for nothing is committed NORMAL; what came from outside (reports) and what
     was paid for (judgements) FULL. What the judge was asked is kept for `retention` seconds, and forgotten by the
-    commits after that; reports of runs of which no trace came are kept as long, and forgotten by later reports. Every
-    method raises Unavailable where the database refuses.
+    commits after that; reports of runs of which no trace came are kept as long, and forgotten by later reports.
+    `events_of` makes the events that wait in the outbox. Every method raises Unavailable where the database refuses.
     """
 
-    def __init__(self, path: Path, clock: Clock, *, retention: float = 24 * 3600.0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        retention: float = 24 * 3600.0,
+        events_of: EventsOf = no_events,
+    ) -> None:
         self._clock = clock
         self._retention = round(retention * 1e9)
         self._next: dict[str, float] = {}
-        self._pipeline = TenantDatabase(open_database(path, synchronous="NORMAL"), TENANT)
-        self._durable = TenantDatabase(open_database(path, synchronous="FULL", pool_size=1), TENANT)
-        self.outside = TenantDatabase(open_database(path, synchronous="NORMAL", pool_size=8), TENANT)
+        self._pipeline = TenantDatabase(open_database(path, synchronous="NORMAL"), tenant)
+        self._durable = TenantDatabase(open_database(path, synchronous="FULL", pool_size=1), tenant)
+        self.outside = TenantDatabase(open_database(path, synchronous="NORMAL", pool_size=8), tenant)
         """For queries from outside: however many there are, the pipeline has connections of its own."""
         self.writes = 0
         """Counts what was written; it may also rise where nothing was changed."""
         self.ledger = JudgeLedgerStore(self._pipeline)
         self.canaries = JudgeCanaryStore(self._pipeline)
-        self.findings = FindingStore(self._pipeline)
+        self.outbox = Outbox(self._pipeline, events_of)
+        self.findings = FindingStore(self._pipeline, self.outbox)
         self.habits = HabitStore(self._pipeline)
         self.conversations = ConversationStore(self._pipeline)
         self.turns = SessionTurns(self._pipeline)
+        self.past_sessions = PastSessionStore(self._pipeline)
         self.problems = ProblemMarks(self._durable, clock)
+        self.deletions = DeletionStore(self._durable, clock)
         self.versions = Snapshots(self.outside, VersionSnapshot)
         self.judged = JudgedStore(self.outside)
         self.snapshot = Snapshots(self.outside, Snapshot).snapshot
@@ -121,12 +130,33 @@ class Store:
         try:
             migrate(self._pipeline.engine)
         except BaseException:
-            self.shutdown()
+            self._dispose()
             raise
+        self._scrubber = Scrubber(path, self._durable.engine)
 
     def shutdown(self) -> None:
+        self._dispose()
+        self._scrubber.close()
+
+    def _dispose(self) -> None:
         for database in (self._pipeline, self._durable, self.outside):
             database.engine.dispose()
+
+    def scrub(self, start: int) -> int | None:
+        """Overwrite what is left of removed rows in a part of the file (`runtime.scrubbing`); return where the next one
+        begins, None at the end."""
+        return self._scrubber.scrub(start)
+
+    @property
+    def used_bytes(self) -> int:
+        """The bytes of the file that hold something."""
+        with self._durable.refusing("read"):
+            return used_bytes(self._durable.engine)
+
+    def give_back(self, most: int) -> int:
+        """Give at most `most` bytes that hold nothing back to the disk; return how many."""
+        with self._durable.refusing("made smaller"):
+            return give_back(self._durable.engine, most)
 
     def commit(self, commit: Commit) -> News:
         """Keep all of `commit`. Its evaluations come back, each with whether it is its trace's first that is not
@@ -135,7 +165,8 @@ class Store:
         for session in commit.sessions.values():
             evaluations += session.evaluations
         with self._writing(durable=bool(commit.judgements)) as connection:
-            known = _outcomes_counted(connection, evaluations)
+            known = counted_before(connection, evaluations)
+            sums = AgentSums(connection, changed_by(commit))
             # First: a later revision of one of these in the same commit is newer.
             for same in commit.same:
                 _write_same(connection, same)
@@ -158,6 +189,7 @@ class Store:
             if commit.links and self._is_due("links", TRIM_LINKS_EVERY):
                 trim_links(connection, self._clock.now())
             refresh_problems(connection, found.changed | _judged_otherwise(commit))
+            sums.update()
             if self._is_due("problems", TRIM_REPORTS_EVERY):
                 trim_counts(connection, self._clock.now())
             for judgement in commit.judgements:
@@ -166,20 +198,15 @@ class Store:
                 trim_exchanges(connection, before=self._clock.now() - self._retention)
             waited = {*commit.sessions, *(judgement.job.session_id for judgement in commit.judgements)}
             final = count_sessions(connection, list(waited)) if commit.judgements else []
-        committed = []
-        for each in evaluations:
-            identity = _identity(each)
-            counts = counts_at_once(each) and identity not in known
-            committed.append(CommittedEvaluation(evaluation=each, first=counts))
-            if counts:
-                known.add(identity)
-        return News(
-            evaluations=[*committed, *_final(final)],
-            told=found.told,
-            counted=found.counted,
-            traces=found.traces,
-            work=[each.work for each in commit.traces if each.work is not None],
-        )
+            news = News(
+                evaluations=[*with_counts(evaluations, known), *final_scores(final)],
+                told=found.told,
+                counted=found.counted,
+                traces=found.traces,
+                work=[each.work for each in commit.traces if each.work is not None],
+            )
+            self.outbox.write(connection, news)
+        return news
 
     def save_checkpoint(self, offset: int) -> None:
         """Save the offset of the log below which everything is scored."""
@@ -250,30 +277,12 @@ class Store:
     def session(self, session_id: str) -> StoredSession | None:
         """Return all that is needed to go on with a session; None where it is new."""
         with self._pipeline.reading() as connection:
-            row = connection.execute(_SESSION, {"id": session_id}).first()
-            if row is None:
-                return None
-            members = connection.execute(
-                _MEMBERS.where(traces.c.session_id == session_id).order_by(traces.c.started_at, traces.c.trace_id)
-            ).all()
-            signals = _signals(connection, outcomes.c.session_id == session_id)
-            turns = _turns(connection, [member.trace_id for member in members[-NEWEST:]])
-        return StoredSession(record=session_record(row._mapping), traces=_stored_traces(members, signals, turns))
+            return read_session(connection, session_id)
 
     def neighbours(self, session_id: str, place: tuple[int, str]) -> list[StoredTrace]:
         """Return the traces of a session next to `place` (start, trace id), with their answers, by start."""
-        start = tuple_(traces.c.started_at, traces.c.trace_id)
-        query = _MEMBERS.where(traces.c.session_id == session_id)
-        earlier = query.where(start < place).order_by(traces.c.started_at.desc(), traces.c.trace_id.desc())
-        later = query.where(start >= place).order_by(traces.c.started_at, traces.c.trace_id)
         with self._pipeline.reading() as connection:
-            members = [
-                *reversed(connection.execute(earlier.limit(BEFORE)).all()),
-                *connection.execute(later.limit(AFTER)).all(),
-            ]
-            near = [member.trace_id for member in members]
-            signals, turns = _signals(connection, outcomes.c.subject_id.in_(near)), _turns(connection, near)
-        return _stored_traces(members, signals, turns)
+            return read_neighbours(connection, session_id, place)
 
     def processes_in(self, session_id: str) -> frozenset[str]:
         """Return the processes that have spans in the newest traces of a session."""
@@ -307,7 +316,7 @@ class Store:
             connection.execute(update(sessions).where(*are_over).values(finalized_at=self._clock.now()), params)
             final = count_sessions(connection, session_ids)
         return News(
-            evaluations=_final(final),
+            evaluations=final_scores(final),
             sessions=[_worst_of(row) for row in over],
             efforts=[(row.agent, effort_from(row.effort)) for row in over if row.agent is not None],
         )
@@ -378,39 +387,12 @@ _STANDING = select(
     )
     .label("pending"),
 ).where(own(traces), traces.c.trace_id == bindparam("id"))
-_MEMBERS = select(traces.c.trace_id, traces.c.started_at, traces.c.effort).where(own(traces))
-_SESSION = select(sessions).where(own(sessions), sessions.c.session_id == bindparam("id"))
-_COUNTED = select(
-    outcomes.c.subject, outcomes.c.subject_id, outcomes.c.name, outcomes.c.method, outcomes.c.version
-).where(
-    own(outcomes),
-    # All there are: the primary key leads from there to the ids.
-    outcomes.c.subject.in_([literal_column(f"'{subject}'") for subject in Subject]),
-    among(outcomes.c.subject_id, "ids"),
-    outcomes.c.counted,
-)
-
-
-_identity = attrgetter("subject", "subject_id", "name", "method", "version")
-"""Return what tells an outcome from others: the key of its row."""
-
-
-def _outcomes_counted(connection: TenantConnection, evaluations: Sequence[Evaluation]) -> set[tuple[str, ...]]:
-    """Return the identities among those of `evaluations` that instruments have counted already."""
-    if not evaluations:
-        return set()
-    rows = connection.execute(_COUNTED, ids({each.subject_id for each in evaluations}))
-    return {tuple(row) for row in rows}
 
 
 def _judged_otherwise(commit: Commit) -> set[str]:
     """Return the traces and sessions whose judged failures may be others after the commit, or in another session."""
     judged = {each.subject_id for each in commit.evaluations if each.method is Method.LLM}
     return judged | commit.emptied | {*commit.moves} | {each.trace_id for each in commit.traces if each.revision > 1}
-
-
-def _final(scores: Sequence[Evaluation]) -> list[CommittedEvaluation]:
-    return [CommittedEvaluation(evaluation=each, first=False, final=True) for each in scores]
 
 
 def _worst_of(row: Row[Any]) -> WorstFinding:
@@ -422,41 +404,8 @@ def _worst_of(row: Row[Any]) -> WorstFinding:
         row.agent,
         services[0] if services else None,
         versions[-1] if versions else None,
+        row.environment,
     )
-
-
-def _signals(connection: TenantConnection, where: ColumnElement[bool]) -> dict[str, dict[str, Evaluation]]:
-    """Return the outcomes that may be signals of session scores, by trace and name: of each the newest."""
-    found: dict[str, dict[str, Evaluation]] = {}
-    query = select(outcomes).where(
-        own(outcomes), outcomes.c.subject == Subject.TRACE, outcomes.c.name.in_(SIGNAL_NAMES), where
-    )
-    for row in connection.execute(query.order_by(outcomes.c.evaluated_at)).mappings().all():
-        each = evaluation_of(row)
-        found.setdefault(each.subject_id, {})[each.name] = each
-    return found
-
-
-def _stored_traces(
-    members: Sequence[Row[Any]], signals: Mapping[str, dict[str, Evaluation]], turns: Mapping[str, list[TurnView]]
-) -> list[StoredTrace]:
-    return [
-        StoredTrace(
-            trace_id=member.trace_id,
-            started_at=member.started_at,
-            signals=signals.get(member.trace_id, {}),
-            effort=effort_from(member.effort),
-            turns=turns.get(member.trace_id),
-        )
-        for member in members
-    ]
-
-
-def _turns(connection: TenantConnection, trace_ids: Sequence[str]) -> dict[str, list[TurnView]]:
-    """Return the turns of the traces that are finished."""
-    query = select(trace_views.c.trace_id, trace_views.c.view)
-    rows = connection.execute(query.where(own(trace_views), trace_views.c.trace_id.in_(trace_ids)))
-    return {row.trace_id: finished_turns(row.view) for row in rows}
 
 
 def _write_same(connection: TenantConnection, trace: SameTrace) -> None:

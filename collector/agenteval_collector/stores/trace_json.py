@@ -82,6 +82,16 @@ def finished_turns(text: str) -> list[TurnView]:
     return turns[:-1] if fields["turn_goes_on"] else turns
 
 
+def without_content(text: str) -> str:
+    """Return the view that `text` was made from without what was said, given and returned."""
+    fields = json.loads(text)
+    fields["results_alone"] = []
+    for turn in fields["turns"]:
+        turn.update(input=None, output=None, error=None)
+        turn["tool_calls"] = [[call[0], *[None] * (len(_CALL) - 1)] for call in turn["tool_calls"]]
+    return to_json(fields)
+
+
 def _turns(fields: dict[str, Any]) -> list[TurnView]:
     return [
         TurnView(

@@ -39,23 +39,62 @@ def between(started_at: str | None, ended_at: str | None) -> str:
     """Return the time from one RFC 3339 time to another."""
     if started_at is None or ended_at is None:
         return "unknown"
-    seconds = (datetime.fromisoformat(ended_at) - datetime.fromisoformat(started_at)).total_seconds()
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    length = (datetime.fromisoformat(ended_at) - datetime.fromisoformat(started_at)).total_seconds()
+    return seconds(length)
 
 
 def seconds(value: float) -> str:
-    """Return a duration in seconds, readable."""
-    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
+    """Return a duration in seconds, readable; from a minute on in minutes, hours, days."""
+    if 0 < value < 0.0001:
+        return "<0.1 ms"
+    if value < 1:
+        return f"{value * 1000:.{1 if 0 < value < 0.01 else 0}f} ms"
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def cost(usd: float) -> str:
     """Return US dollars, as small as requests are."""
-    return f"${usd:.4f}"
+    return f"${usd:.4f}" if usd < 1 else f"${usd:,.2f}"
+
+
+def count(number: int) -> str:
+    """Return a count, with thousands apart."""
+    return f"{number:,}"
+
+
+def money(usd: float | None) -> str:
+    """Return US dollars with three digits; a dash where they are not known."""
+    if usd is None:
+        return "–"
+    return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.3g}"
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """Return a value of a chart in its unit; a dash where there is none."""
+    if value is None:
+        return "–"
+    return {"share": percent, "usd": money, "seconds": seconds}.get(unit, str)(value)
+
+
+def interval(bounds: Sequence[float]) -> str:
+    """Return the bounds of a share of one, in percent."""
+    return "–".join(f"{100 * bound:.0f}" for bound in bounds) + "%"
+
+
+def signed(value: float) -> str:
+    """Return a difference of scores with two digits and its sign."""
+    return f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
+
+
+def capitalized(words: str) -> str:
+    """Return the words with the first letter as a capital, the others as they are."""
+    return words[:1].upper() + words[1:]
 
 
 def number(value: float) -> str:
@@ -107,7 +146,7 @@ def path(segment: str) -> str:
     return quote(segment, safe="", errors="replace")
 
 
-def query(parameters: Mapping[str, str]) -> str:
+def query(parameters: Mapping[str, str | int | None]) -> str:
     """Return the query string of an address, with its question mark; parameters without a value are left out."""
     given = {name: value for name, value in parameters.items() if value}
     # A lone surrogate has no UTF-8.
@@ -174,8 +213,23 @@ def tone(outcome: OutcomeDocument) -> str:
 
 
 _FILTERS = (
-    *(ago, believed, between, cost, counted, grouped, hit_rate_words, kind_words, moment, named, number, oneline),
+    *(
+        ago,
+        believed,
+        between,
+        cost,
+        count,
+        counted,
+        grouped,
+        hit_rate_words,
+        kind_words,
+        moment,
+        named,
+        number,
+        oneline,
+    ),
     rate_notes,
+    *(capitalized, interval, money, p_value, quantity, signed),
     *(path, percent, query, readable, seconds, shown, tone, unshown, words, worst_first, worst_kinds),
 )
 FILTERS: Mapping[str, Callable[..., Any]] = {each.__name__: each for each in _FILTERS}

@@ -1,4 +1,4 @@
-"""What the page and `agenteval label --next` say of a label: the rate it counts in, and how many are worth giving."""
+"""Describe the rate that a label counts in, and how many labels are worth giving, for the page and `label --next`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt

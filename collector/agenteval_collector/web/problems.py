@@ -1,15 +1,44 @@
-"""Marks of a problem that its page gives: resolved, muted for a time, or not muted any more."""
+"""The page of a problem: what happened in its examples, and the marks that it gives."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
+from agenteval_collector.api.documents import TraceDocument
 from agenteval_collector.api.ports import Reports
+from agenteval_collector.api.problem_documents import ProblemDocument
 from agenteval_collector.api.problems import mute_problem, resolve_problem
+from agenteval_collector.problems.grouping import problem_of_finding
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.runtime.errors import InvalidRequest
 
 MUTED_FOR: Final = 7 * 24 * 3600 * 1_000_000_000
 """Nanoseconds for which the page mutes a problem."""
+
+
+class Example(NamedTuple):
+    """A trace in which a problem occurred. `trace` and `happened` are None where they are not known any more."""
+
+    trace_id: str
+    trace: TraceDocument | None
+    happened: str | None
+
+
+def examples(problem: ProblemDocument, traces: Mapping[str, TraceDocument]) -> Sequence[Example]:
+    """Return the examples of a problem, each with the words of its finding, or of the judge."""
+    found = ((trace_id, traces.get(trace_id)) for trace_id in problem["examples"])
+    return [Example(trace_id, trace, trace and _happened(problem, trace)) for trace_id, trace in found]
+
+
+def _happened(problem: ProblemDocument, trace: TraceDocument) -> str | None:
+    alike = [each for each in trace["findings"] if (each["kind"], each["tool"]) == (problem["kind"], problem["tool"])]
+    for each in alike:
+        key = problem_of_finding(each["agent"], each["kind"], each["severity"], each["tool"], each["metadata"])
+        if key is not None and key.problem_id == problem["problem_id"]:
+            return each["reason"]
+    # One among many that differ is a problem of all of these together.
+    reasons = [each["reason"] for each in alike]
+    reasons += [each["reason"] for each in trace["outcomes"] if each["name"] == problem["kind"] and each["reason"]]
+    return next(iter(reasons), None)
 
 
 def mark(reports: Reports, clock: Clock, problem_id: str, form: Mapping[str, str]) -> str:

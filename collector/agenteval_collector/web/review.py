@@ -1,4 +1,4 @@
-"""The review queue: which trace is shown next with what belongs to it, and what becomes of a label."""
+"""The review queue: draw the next trace for a person to label, and keep the label."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +26,8 @@ _FORGOTTEN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a person labels: the evaluator, of an agent and a version or of any; who it is (`by`), the traces to be left
-    aside, the last ones of them, and the trace that was labelled before."""
+    """The choices of the person who labels (`by`): the evaluator, an agent and a version or any, the last traces to
+    leave aside (`skip`), and the trace that was labelled before."""
 
     name: str = ""
     agent: str = ""
@@ -61,7 +61,7 @@ class Asked:
 
 
 class Verdict(NamedTuple):
-    """What a person said of a trace, and what the judge says: `outcome`, None where it says nothing any more."""
+    """A person's label of a trace beside the judge's `outcome`, None where it has none any more."""
 
     trace_id: str
     passes: bool
@@ -69,14 +69,14 @@ class Verdict(NamedTuple):
 
     @property
     def agrees(self) -> bool | None:
-        """Whether both say the same; None where the judge says nothing."""
+        """True where both say the same; None where the judge says nothing."""
         judged = None if self.outcome is None else self.outcome["success"]
         return None if judged is None else judged is self.passes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """All that the page shows; `trace` is None where nothing is left to be labelled."""
+    """The content of the page; `trace` is None where nothing is left to be labelled."""
 
     asked: Asked
     choices: Mapping[str, Sequence[str]]

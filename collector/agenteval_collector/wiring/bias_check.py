@@ -28,6 +28,7 @@ from agenteval_collector.wiring.judge import (
     judge_models,
     judged_evaluators,
     make_judge_stage,
+    make_ledger,
     trace_loader,
 )
 from agenteval_collector.wiring.scoring import trace_reader
@@ -81,7 +82,7 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
 
     @property
     def changes(self) -> list[Change]:
-        """What will be asked, in this order."""
+        """The changes to ask about, in this order."""
         second = self._settings.judge.second_model
         return [change for change in CHANGES if change is not Change.SECOND_MODEL or second]
 
@@ -100,9 +101,10 @@ class BiasCheck(AbstractContextManager["BiasCheck"]):
         changed = {job.trace_id: trace for job, trace in self._changed(change)}
         taker = _Taker()
         self._asked.append(Asked(change=change, judgements=taker.judgements))
+        settings = _settings_for(change, self._settings)
         stage = make_judge_stage(
-            _settings_for(change, self._settings),
-            self._storage.store.ledger,
+            settings,
+            make_ledger(settings, self._storage.store.ledger, self._clock),
             self._clock,
             NoJudgeTelemetry(),
             load=lambda job: changed.get(job.trace_id),

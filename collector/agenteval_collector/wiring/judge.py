@@ -5,7 +5,7 @@ Referrals decide what is left to the judge -> stage -> panel, which questions ->
 
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -22,7 +22,6 @@ from agenteval_collector.judge.frozen import freeze, thaw
 from agenteval_collector.judge.judgements import Judgements, Load
 from agenteval_collector.judge.panel import JUDGED, Panel
 from agenteval_collector.judge.ports import JudgementTaker, JudgeTelemetry, LedgerStore
-from agenteval_collector.judge.prompt.fitting import Redact
 from agenteval_collector.judge.questions import goal
 from agenteval_collector.judge.questions.rubric import rubric_version
 from agenteval_collector.judge.questions.safety import SAFETY, safety_version
@@ -32,12 +31,14 @@ from agenteval_collector.model.counters import Telemetry
 from agenteval_collector.model.judging import GOAL_SUCCESS, Exchange, JudgeJob
 from agenteval_collector.runtime.clock import Clock
 from agenteval_collector.stores import SessionTurns, Store
-from otel_agenteval.model import Json, Trace
+from agenteval_collector.wiring.redaction import judge_redactor
+from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Subject
-from otel_agenteval.redaction import Redactor
 
 logger = logging.getLogger(__name__)
 
+CHECK_TIMEOUT = 3.0
+"""Seconds that a check of the judge's endpoint waits: less than the web port waits for a write."""
 TRACES_PER_REQUEST = 2
 """Traces under way for each request that may be: between two questions on one trace, those on others go on."""
 
@@ -53,6 +54,7 @@ class NoJudgeStage:
     def start(self) -> None: ...
     def shutdown(self, timeout: float = 0.0) -> None: ...
     def take_job(self, job: JudgeJob) -> None: ...
+    def forget(self, subject_ids: Container[str]) -> None: ...
     def drain(self, progress: Callable[[int], None]) -> None: ...
 
 
@@ -61,6 +63,7 @@ class NoJudgeTelemetry:
 
     def asked(self, exchange: Exchange, error_type: str | None) -> None: ...
     def requested(self, model: str, error_type: str | None) -> None: ...
+    def looked_up(self, known: bool) -> None: ...
     def no_room(self) -> None: ...
 
 
@@ -72,9 +75,15 @@ def make_judging(settings: Settings, store: Store, telemetry: Telemetry) -> Judg
     return Referrals(evaluators, config.sample, Escalation(config.escalate, telemetry), store.parts, _goal(settings))
 
 
+def make_ledger(settings: Settings, store: LedgerStore, clock: Clock) -> Ledger:
+    """Make the ledger of what the judge uses up, which is kept in `store`."""
+    config = settings.judge
+    return Ledger(config.budget, Prices(config.prices), store, clock, judge_models(settings))
+
+
 def make_judge_stage(
     settings: Settings,
-    ledger_store: LedgerStore,
+    ledger: Ledger,
     clock: Clock,
     telemetry: JudgeTelemetry,
     load: Load,
@@ -91,7 +100,6 @@ def make_judge_stage(
     config = settings.judge
     models = judge_models(settings)
     prices = Prices(config.prices)
-    ledger = Ledger(config.budget, prices, ledger_store, clock, models)
     judge = _judge(config, clock, telemetry)
     asking = Asking(
         judge=judge,
@@ -105,7 +113,7 @@ def make_judge_stage(
     )
     logger.info("%s", _describe(settings, sorted(models), prices))
     return JudgeStage(
-        Judgements(load, _panel(settings).judge, asking.about_trace, clock),
+        Judgements(load, _panel(settings).judge, asking.about_trace, clock, asking.cache.clear),
         judge,
         evaluation,
         clock,
@@ -123,7 +131,7 @@ def make_canaries(settings: Settings, store: Store, load: Load, evaluation: Judg
 
     def freeze_trace(job: JudgeJob) -> bytes | None:
         trace = load(job)
-        return None if trace is None else freeze(trace, config.trace_tokens, _redactor(config)())
+        return None if trace is None else freeze(trace, config.trace_tokens, judge_redactor(settings)())
 
     wanted = config.canaries
     return Canaries(store.canaries, judged_evaluators(settings), evaluation, freeze_trace, clock, wanted=wanted)
@@ -152,12 +160,23 @@ def _panel(settings: Settings) -> Panel:
         band=config.band,
         rubrics=config.rubrics,
         constraints=settings.reliability.safety.constraints,
-        redactor=_redactor(config),
+        redactor=judge_redactor(settings),
     )
 
 
-def _redactor(config: JudgeConfig) -> Callable[[], Redact]:
-    return (lambda: Redactor().redact) if config.redact else (lambda: _as_it_is)
+def judge_check(config: JudgeConfig) -> Callable[[], str | None] | None:
+    """Return what finds out why the judge's endpoint would not answer; None where there is no judge."""
+    if not config.on:
+        return None
+
+    def check() -> str | None:
+        # Only here, for the same reason as below.
+        from agenteval_collector.judge.client.reaching import trouble_reaching  # noqa: PLC0415
+
+        key = config.api_key.get_secret_value() if config.api_key else None
+        return trouble_reaching(config.base_url, key, config.model, CHECK_TIMEOUT)
+
+    return check
 
 
 def _judge(config: JudgeConfig, clock: Clock, telemetry: JudgeTelemetry) -> Judge:
@@ -241,7 +260,3 @@ def _describe(settings: Settings, models: Sequence[str], prices: Prices) -> str:
         f"redaction {'on' if config.redact else 'off'}, budget {budget}, "
         f"{'no price known for ' + ', '.join(unknown) if unknown else 'all prices known'}"
     )
-
-
-def _as_it_is(value: Json) -> Json:
-    return value

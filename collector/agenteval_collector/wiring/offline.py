@@ -20,6 +20,7 @@ from agenteval_collector.wiring.judge import (
     NoJudgeTelemetry,
     make_judge_stage,
     make_judging,
+    make_ledger,
     trace_loader,
 )
 from agenteval_collector.wiring.ports import ExpectedTools, ReplayProgress
@@ -110,7 +111,7 @@ class OfflineCollector(AbstractContextManager["OfflineCollector"]):
     def _make_judge(self) -> JudgeStage:
         return make_judge_stage(
             self._settings,
-            self.store.ledger,
+            make_ledger(self._settings, self.store.ledger, self._clock),
             self._clock,
             NoJudgeTelemetry(),
             load=trace_loader(self, self.store.turns, self._core.read),

@@ -1,33 +1,42 @@
 """Reports from outside beside telemetry, on the store, the evaluation and the open spans."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agenteval_collector.config import NO_JUDGE
 from agenteval_collector.evaluation import EvaluationInbox
 from agenteval_collector.findings.loops import Announcer, OpenSpans
+from agenteval_collector.model.deletion import Doomed, Receipt
 from agenteval_collector.model.reports import Label, Rejudging, RunReport
 from agenteval_collector.model.running import StartsReport
+from agenteval_collector.retention import RetentionStage
 from agenteval_collector.runtime.errors import InvalidRequest, Unavailable
 from agenteval_collector.stores import Store
 
 MOST_AGAIN = 500
 """Traces that are judged again by one call."""
-AGAIN_WITHIN = 8.0
-"""Seconds that a call to judge again waits for the evaluation."""
+AGAIN_WITHIN = 4.0
+"""Seconds that a call to judge again waits for the evaluation: less than the web port waits for a write."""
 
 
 class StoredReports:
     """The `Reports` of the API."""
 
     def __init__(
-        self, store: Store, evaluation: EvaluationInbox, open_spans: OpenSpans, announcer: Announcer, *, judged: bool
+        self,
+        store: Store,
+        evaluation: EvaluationInbox,
+        open_spans: OpenSpans,
+        announcer: Announcer,
+        judge: Callable[[], str | None] | None,
+        retention: RetentionStage,
     ) -> None:
-        """`judged`: there is a judge."""
+        """`judge` says why the judge's endpoint would not answer; None: there is no judge."""
         self._store = store
         self._evaluation = evaluation
         self._open_spans = open_spans
         self._announcer = announcer
-        self._judged = judged
+        self._judge = judge
+        self._retention = retention
 
     def report_run(self, report: RunReport) -> None:
         self._store.report_run(report)
@@ -47,7 +56,7 @@ class StoredReports:
         return self._store.problems.mute(problem_id, until, by)
 
     def judge_again(self, trace_ids: Sequence[str], session_ids: Sequence[str], failed_since: int) -> Rejudging:
-        if not self._judged:
+        if self._judge is None:
             raise InvalidRequest(NO_JUDGE)
         limit = MOST_AGAIN + 1
         judged = self._store.judged
@@ -60,6 +69,17 @@ class StoredReports:
         except TimeoutError as error:
             raise Unavailable(f"not done within {AGAIN_WITHIN:g} s; it may still be") from error
         return Rejudging(traces=count, more=len(found) > count)
+
+    def check_judge(self) -> str | None:
+        if self._judge is None:
+            raise InvalidRequest(NO_JUDGE)
+        return self._judge()
+
+    def delete(self, doomed: Doomed, by: str | None) -> Receipt:
+        return self._retention.delete(doomed, by)
+
+    def receipt(self, deletion_id: str) -> Receipt:
+        return self._retention.receipt(deletion_id)
 
     def starts(self, report: StartsReport) -> None:
         found = self._open_spans.take_starts(report)

@@ -1,6 +1,6 @@
 """Wires observation, evaluators and sessions as the settings want them; the same live and in a replay."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import EntryPoint
@@ -85,6 +85,13 @@ class EvaluationCore:
             turns=RunningTurns(store.turns),
             earlier=earlier,
         )
+
+    def forget(self, trace_ids: Collection[str], session_ids: Collection[str]) -> None:
+        """Forget what was deleted. Sessions that have lost traces are read again when they go on."""
+        self.evaluation.forget(trace_ids)
+        for session_id in session_ids:
+            self.sessions.forget(session_id)
+        self.sessions.forget_all()
 
 
 def _with_truth(read: Reader, truth: ExpectedTools | None) -> Reader:

@@ -10,31 +10,52 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import grpc
-import uvicorn
 from starlette.types import ASGIApp
 
-from agenteval_collector.api.ports import Reports
-from agenteval_collector.api.queries import Queries
 from agenteval_collector.api.security import Keys, LoopbackHost
-from agenteval_collector.api.service import EvaluationService
+from agenteval_collector.api.threads import WebThreads
 from agenteval_collector.config import ConfigError, ServerConfig
-from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.doors.audit import Audit
+from agenteval_collector.doors.http import HttpPort
+from agenteval_collector.doors.keys import KeyRing
+from agenteval_collector.doors.rpc import Door
+from agenteval_collector.doors.tls import Certificates
+from agenteval_collector.model.callers import Scope
+from agenteval_collector.receiver.bodies import Bodies
 from agenteval_collector.receiver.grpc import otlp_handlers
 from agenteval_collector.receiver.http import otlp_app
-from agenteval_collector.receiver.ingest import Ingest
 from agenteval_collector.runtime.addresses import is_loopback
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.runtime.rpc import KeyInterceptor
-from agenteval_collector.web.app import make_app
+from agenteval_collector.runtime.descriptors import open_files
+from agenteval_collector.web.app import make_app, tenant_app
+from agenteval_collector.wiring.pipeline import Pipeline
 from agenteval_collector.wiring.ports import Healthy
+from agenteval_collector.wiring.routing import TenantApps, TenantServices, pipeline_of
+from agenteval_collector.wiring.tenants import Pipelines
 from otel_agenteval.proto.v1.evaluation_pb2_grpc import add_EvaluationServiceServicer_to_server
 
 logger = logging.getLogger(__name__)
 
-INGEST_THREADS = 16
-"""Requests that wait for the same commit at most; more would wait for Python, not for the disk."""
-WATCH_THREADS = 256
-"""Watchers at most, each with a thread of its own that sleeps: an agent watches for verdicts on its sessions."""
+WATCHERS = 256
+"""Watchers of all tenants at most, each with a thread of its own that sleeps: an agent watches for verdicts on its
+sessions."""
+CALLS = WATCHERS + 128
+"""gRPC calls under way at most, each with a thread."""
+
+_MINUTE = 60_000
+_CONNECTIONS = (
+    ("grpc.max_concurrent_streams", CALLS),
+    # Else gRPC takes tens of megabytes of a connection before anybody has asked for its message.
+    ("grpc.http2.bdp_probe", 0),
+    # Who connects and says nothing, or says nothing any more, is let go; so is one that is not there any more.
+    ("grpc.server_handshake_timeout_ms", 5_000),
+    ("grpc.max_connection_idle_ms", 10 * _MINUTE),
+    ("grpc.keepalive_time_ms", _MINUTE),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    # Clients connect again, so that a key or a certificate that was withdrawn ends its streams too.
+    ("grpc.max_connection_age_ms", 60 * _MINUTE),
+    ("grpc.max_connection_age_grace_ms", _MINUTE),
+)
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -47,7 +68,11 @@ def refuse_open_doors(server: ServerConfig) -> None:
     """Raise ConfigError where a port would be open to the network without TLS and keys."""
     if bool(server.tls_certificate) != bool(server.tls_key):
         raise ConfigError("server: tls_certificate and tls_key are needed together")
-    protected = bool(server.tls_certificate and server.keys)
+    if server.tls_client_ca and not server.tls_certificate:
+        raise ConfigError("server: tls_client_ca needs tls_certificate and tls_key")
+    if any(key.certificate for key in server.keys) and not server.tls_client_ca:
+        raise ConfigError("server.keys: an entry with a certificate needs server.tls_client_ca")
+    protected = bool(server.tls_certificate and (server.keys or server.keys_file))
     for name in ("grpc_address", "http_address", "web_address"):
         host, _ = split_address(getattr(server, name))
         if not is_loopback(host) and not protected and not server.insecure:
@@ -73,30 +98,20 @@ class Servers:
     """All ports; they open together and close together."""
 
     config: ServerConfig
+    ring: KeyRing
+    audit: Audit
     grpc: "GrpcServer"
     http: "HttpServers"
-    ingest: Ingest
-    queries: Queries
-    reports: Reports
-    output: TelemetryOutput
+    pipelines: Pipelines
     health: Health
     clock: Clock
 
     def start(self) -> Mapping[str, str]:
         """Open the ports; return their addresses by name. Raises OSError naming the address that is taken."""
         address = self.grpc.bind()
-        # The page tells users where the gRPC port is.
-        web = make_app(
-            self.queries,
-            self.reports,
-            metrics=self.output.render,
-            health=self.health.sentence,
-            keys=_keys(self.config),
-            loopback=is_loopback(split_address(self.config.web_address)[0]),
-            clock=self.clock,
-            grpc_endpoint=f"http://{address}",
-        )
-        addresses = {"grpc": address, **self.http.start({"http": _otlp_app(self.ingest, self.config), "web": web})}
+        scheme = "https" if self.config.tls_certificate else "http"
+        apps = {"http": self._otlp_app(), "web": self._web_app(grpc_endpoint=f"{scheme}://{address}")}
+        addresses = {"grpc": address, **self.http.start(apps)}
         self.grpc.start()
         return addresses
 
@@ -105,49 +120,72 @@ class Servers:
         self.grpc.shutdown(timeout)
         self.http.shutdown(timeout)
 
+    def _otlp_app(self) -> ASGIApp:
+        """Make the application of OTLP/HTTP: for callers with a key, not for pages of other sites."""
+        bodies = Bodies(2 * self.config.max_request_bytes, self.clock)
+        tenants = TenantApps(self.pipelines, lambda pipeline: otlp_app(pipeline.ingest, bodies))
+        app = Keys(tenants, ring=self.ring, audit=self.audit, needs=lambda _method: Scope.WRITE)
+        # A page in a browser on this machine must not be able to feed us through a name of its own.
+        return LoopbackHost(app) if is_loopback(split_address(self.config.http_address)[0]) else app
 
-def _keys(config: ServerConfig) -> list[str]:
-    return [key.get_secret_value() for key in config.keys]
+    def _web_app(self, grpc_endpoint: str) -> ASGIApp:
+        """Make the application of the web port. Its page tells users where the gRPC port is."""
+        threads = WebThreads()
 
+        def of_tenant(pipeline: Pipeline) -> ASGIApp:
+            return tenant_app(
+                pipeline.queries,
+                pipeline.reports,
+                metrics=self.pipelines.render,
+                threads=threads,
+                keyed=not self.ring.is_open,
+                clock=self.clock,
+                grpc_endpoint=grpc_endpoint,
+            )
 
-def _otlp_app(ingest: Ingest, config: ServerConfig) -> ASGIApp:
-    """Make the application of OTLP/HTTP: for callers with a key, if there are any, not for pages of other sites."""
-    app: ASGIApp = otlp_app(ingest)
-    if config.keys:
-        app = Keys(app, keys=_keys(config))
-    # A page in a browser on this machine must not be able to feed us through a name of its own.
-    return LoopbackHost(app) if is_loopback(split_address(config.http_address)[0]) else app
+        return make_app(
+            TenantApps(self.pipelines, of_tenant),
+            health=self.health.sentence,
+            threads=threads,
+            ring=self.ring,
+            audit=self.audit,
+            loopback=is_loopback(split_address(self.config.web_address)[0]),
+        )
 
 
 class GrpcServer:
     """A synchronous server: for unary calls of raw bytes it costs less than the asyncio one."""
 
-    def __init__(self, config: ServerConfig, ingest: Ingest, service: EvaluationService) -> None:
+    def __init__(
+        self, config: ServerConfig, certificates: Certificates | None, door: Door, pipelines: Pipelines
+    ) -> None:
         self._config = config
-        self._pool = futures.ThreadPoolExecutor(INGEST_THREADS + WATCH_THREADS, "agenteval-grpc")
+        self._certificates = certificates
+        self._pool = futures.ThreadPoolExecutor(CALLS, "agenteval-grpc")
         self._server = grpc.server(
             self._pool,
-            interceptors=[KeyInterceptor(_keys(config))] if config.keys else None,
+            interceptors=[door],
             options=[
                 # Ours is the smaller limit and has the clearer message; this one guards the memory.
                 ("grpc.max_receive_message_length", config.max_request_bytes + 1024 * 1024),
                 ("grpc.max_send_message_length", -1),
                 # Two collectors on one port would share its connections at random.
                 ("grpc.so_reuseport", 0),
+                ("grpc.max_allowed_incoming_connections", min(4096, open_files() // 2)),
+                *_CONNECTIONS,
             ],
-            maximum_concurrent_rpcs=INGEST_THREADS * 8 + WATCH_THREADS,
         )
-        self._server.add_generic_rpc_handlers(otlp_handlers(ingest))
-        add_EvaluationServiceServicer_to_server(service, self._server)  # type: ignore[no-untyped-call]
+        self._server.add_generic_rpc_handlers(otlp_handlers(lambda context: pipeline_of(pipelines, context).ingest))
+        services = TenantServices(pipelines, threading.BoundedSemaphore(WATCHERS))
+        add_EvaluationServiceServicer_to_server(services, self._server)  # type: ignore[no-untyped-call]
         self._running = False
 
     def bind(self) -> str:
         """Reserve the port, and return its address. Raises OSError where it is taken."""
         address = self._config.grpc_address
         try:
-            if self._config.tls_certificate and self._config.tls_key:
-                pair = (self._config.tls_key.read_bytes(), self._config.tls_certificate.read_bytes())
-                port = self._server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
+            if self._certificates is not None:
+                port = self._server.add_secure_port(address, self._certificates.grpc_credentials())
             else:
                 port = self._server.add_insecure_port(address)
         except RuntimeError as error:
@@ -173,9 +211,10 @@ class GrpcServer:
 class HttpServers:
     """The HTTP ports by name, on one event loop in one thread."""
 
-    def __init__(self, config: ServerConfig) -> None:
+    def __init__(self, config: ServerConfig, certificates: Certificates | None) -> None:
         self._config = config
-        self._servers: dict[str, uvicorn.Server] = {}
+        self._certificates = certificates
+        self._servers: dict[str, HttpPort] = {}
         self._thread: threading.Thread | None = None
 
     def start(self, apps: Mapping[str, ASGIApp]) -> dict[str, str]:
@@ -183,20 +222,12 @@ class HttpServers:
         with ExitStack() as opened:
             sockets = {name: opened.enter_context(self._bind(name)) for name in apps}
             opened.pop_all()
+        limit = min(512, open_files() // 8)
         for name, app in apps.items():
-            self._servers[name] = uvicorn.Server(
-                uvicorn.Config(
-                    app,
-                    log_level="warning",
-                    access_log=False,
-                    lifespan="auto",
-                    server_header=False,
-                    timeout_graceful_shutdown=2,
-                    ssl_certfile=self._config.tls_certificate,
-                    ssl_keyfile=self._config.tls_key,
-                )
-            )
-        self._thread = threading.Thread(target=self._run, args=(sockets,), name="agenteval-http", daemon=True)
+            # People and probes come to the web port without a certificate; a key is asked for there anyway.
+            tls = self._certificates.contexts(required=name == "http") if self._certificates else None
+            self._servers[name] = HttpPort(app, sockets[name], limit=limit, tls=tls)
+        self._thread = threading.Thread(target=self._run, name="agenteval-http", daemon=True)
         self._thread.start()
         return {name: self._address(name, bound) for name, bound in sockets.items()}
 
@@ -214,9 +245,9 @@ class HttpServers:
         if self._thread is not None:
             self._thread.join(timeout + 1)
 
-    def _run(self, sockets: Mapping[str, socket.socket]) -> None:
+    def _run(self) -> None:
         async def serve() -> None:
-            await asyncio.gather(*(self._servers[name].serve([bound]) for name, bound in sockets.items()))
+            await asyncio.gather(*(server.serve() for server in self._servers.values()))
 
         asyncio.run(serve())
 

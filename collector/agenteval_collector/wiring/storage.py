@@ -1,30 +1,49 @@
 """The files in the data folder: the log's requests, and the store."""
 
 import fcntl
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from agenteval_collector.assembly import KnownTrace, reassemble
 from agenteval_collector.config import ConfigError, Settings
+from agenteval_collector.emit.events import events_of
 from agenteval_collector.log import RequestFile
 from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.callers import DEFAULT_TENANT
+from agenteval_collector.model.news import no_events
 from agenteval_collector.runtime.clock import Clock
-from agenteval_collector.stores import TENANT, Store
+from agenteval_collector.stores import Store
+
+STORE, LOG = "agenteval.db", "log.db"
+"""The files in a data folder."""
 
 
 class Storage:
-    """Both files, open, in a folder that belongs to this process until the shutdown."""
+    """Both files of a tenant, open, in a folder that belongs to this process until the shutdown."""
 
-    def __init__(self, settings: Settings, clock: Clock, *, is_guest: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, tenant: str = DEFAULT_TENANT, *, is_guest: bool = False
+    ) -> None:
         """Raises ConfigError where the folder cannot be used, PermanentError where the data is not ours.
 
         A guest has the files open beside the collector that the folder belongs to, if one runs: it reads, and adds to
         the judge's ledger.
         """
-        self._lock = _visit(settings.data_dir) if is_guest else _lock(settings.data_dir)
+        self.tenant = tenant
+        folder = self.folder = tenant_folder(settings.data_dir, tenant)
+        self._lock = _visit(folder) if is_guest else locked(folder)
         try:
-            self.store = Store(settings.data_dir / "agenteval.db", clock, retention=settings.log.retention)
-            self.requests = RequestFile(settings.data_dir / "log.db")
+            export = settings.export
+            self.store = Store(
+                folder / STORE,
+                clock,
+                tenant=tenant,
+                retention=settings.log.retention,
+                events_of=partial(events_of, tenant=tenant) if export.endpoint and export.events else no_events,
+            )
+            self.requests = RequestFile(folder / LOG)
         except BaseException:
             self._lock.close()
             raise
@@ -40,12 +59,24 @@ class Storage:
         if known is None:
             return None
         revision, offsets = known
-        return reassemble(trace_id, TENANT, KnownTrace(revision=revision, offsets=offsets), self.requests)
+        return reassemble(trace_id, self.tenant, KnownTrace(revision=revision, offsets=offsets), self.requests)
 
     def shutdown(self) -> None:
         self.requests.shutdown()
         self.store.shutdown()
         self._lock.close()
+
+
+def tenant_folder(data_dir: Path, tenant: str) -> Path:
+    """Return the folder of a tenant's data: `data_dir` itself for the default tenant, a folder in it for any other."""
+    return data_dir if tenant == DEFAULT_TENANT else data_dir / "tenants" / tenant
+
+
+def tenant_folders(data_dir: Path) -> Iterator[tuple[str, Path]]:
+    """Yield each tenant with data, and its folder; the default tenant first, whether it has data or not."""
+    yield DEFAULT_TENANT, data_dir
+    for lock in sorted(data_dir.glob("tenants/*/lock")):
+        yield lock.parent.name, lock.parent
 
 
 def _visit(data_dir: Path) -> IO[str]:
@@ -59,7 +90,7 @@ def _visit(data_dir: Path) -> IO[str]:
         ) from error
 
 
-def _lock(data_dir: Path) -> IO[str]:
+def locked(data_dir: Path) -> IO[str]:
     """Lock the data folder for this process alone, until the returned file is closed."""
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """CrewAI, whose instrumentations record a crew's tasks and result beside any dialect (OpenInference, OpenLLMetry).
 
-A crew at work is one turn, however many agents it has: it was asked what its first task describes.
+A crew at work is one turn, however many agents it has: it was asked what its first task describes. Of a crew that is
+given inputs, the result says what became of the description; the crew's own tasks are still those of its last run.
 """
 
 import re
@@ -17,6 +18,7 @@ from otel_agenteval.model import Json
 _TASKS = ("crew_tasks", "crewai.crew.tasks")
 _RESULT = "crewai.crew.result"
 _OPENINFERENCE_RESULT = "output.value"
+_INPUTS = "crew_inputs"
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 
 
@@ -32,10 +34,14 @@ class CrewAI(Dialect):
     def read(self, span: SpanRecord, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
         facts = SpanFacts(role=Role.WORKFLOW)
-        if task := _description(next(attributes[key] for key in _TASKS if key in attributes)):
-            facts.input = Content.text(task, USER)
         output = decode_structure(attributes.get(_OPENINFERENCE_RESULT))
-        result = output.get("raw") if isinstance(output, dict) else attributes.get(_RESULT)
+        recorded = output if isinstance(output, dict) else {}
+        task = _description(recorded.get("tasks_output"))
+        if task is None and not decode_structure(attributes.get(_INPUTS)):
+            task = _description(next(attributes[key] for key in _TASKS if key in attributes))
+        if task:
+            facts.input = Content.text(task, USER)
+        result = recorded.get("raw") if recorded else attributes.get(_RESULT)
         if answer := known_text(result):
             facts.output = Content.text(answer, ASSISTANT)
         return facts

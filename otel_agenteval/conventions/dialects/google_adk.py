@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
-from otel_agenteval.conventions.decoding import decode_arguments, decode_remains, decode_text, is_cut
+from otel_agenteval.conventions.decoding import decode_remains, is_cut
 from otel_agenteval.conventions.dialect import Attributes, Dialect, Keys
-from otel_agenteval.conventions.dialects.otel_genai import read_model
+from otel_agenteval.conventions.dialects.otel_genai import read_model, read_tool
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Content, Item
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
-from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json
 
 _REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
@@ -71,15 +70,10 @@ class GoogleADK(Dialect):
 
 
 def _tool(attributes: Mapping[str, Json]) -> SpanFacts:
-    arguments, result = attributes.get(_ARGUMENTS), attributes.get(_RESULT)
-    return SpanFacts(
-        role=Role.TOOL,
-        tool=known_text(attributes.get(semconv.GEN_AI_TOOL_NAME)),
-        call_id=known_text(attributes.get(semconv.GEN_AI_TOOL_CALL_ID)),
-        arguments=decode_arguments(arguments),
-        result=None if result == _NO_CONTENT else decode_text(result),
-        cut=is_cut(arguments) or is_cut(result),
-    )
+    result = attributes.get(_RESULT)
+    facts = SpanFacts(role=Role.TOOL, cut=is_cut(result))
+    read_tool(facts, attributes, attributes.get(_ARGUMENTS), None if result == _NO_CONTENT else result)
+    return facts
 
 
 def _model(attributes: Mapping[str, Json]) -> SpanFacts:

@@ -7,6 +7,7 @@ Messages of model calls stand in indexed attributes. What an agent was asked and
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from otel_agenteval.conventions import api_bodies
 from otel_agenteval.conventions.api_bodies import usage_in
@@ -35,6 +36,8 @@ _INPUT_MESSAGES, _OUTPUT_MESSAGES = "llm.input_messages", "llm.output_messages"
 _FIRST_REPLY = "llm.output_messages.0.message.role"
 _MODEL_NAME = "llm.model_name"
 _FINISH_REASON = "llm.finish_reason"
+# In JSON, and not in a text within it, whose quotes are escaped.
+_FAILED_RESULT = re.compile(r'"is_error"\s*:\s*true')
 _PARAMETERS = "llm.invocation_parameters"
 _PREVIOUS_RESPONSE = "previous_response_id"
 _PROMPT_TOKENS, _COMPLETION_TOKENS = "llm.token_count.prompt", "llm.token_count.completion"
@@ -64,6 +67,9 @@ _METADATA = "metadata"
 _LANGCHAIN_AGENT = re.compile(r'"lc_agent_name": ?("(?:[^"\\]|\\.)*")')
 _GRAPH, _STEP = '"ls_integration": "langgraph"', '"langgraph_step"'
 _UNNAMED_GRAPH = "LangGraph"
+# LlamaIndex names the agent at the end of the object by which it sets it up.
+_SETS_UP_AGENT = ".setup_agent"
+_LLAMA_INDEX_AGENT = re.compile(r"\bcurrent_agent_name='([^']+)'\)$")
 
 
 def _agent_in(name: str, scope: str) -> str | None:
@@ -86,6 +92,14 @@ def _langchain_agent(name: str, attributes: Attributes) -> str | None:
     return known_text(name) if is_root and name != _UNNAMED_GRAPH else None
 
 
+def _llama_index_agent(name: str, attributes: Attributes) -> str | None:
+    if not name.endswith(_SETS_UP_AGENT):
+        return None
+    setup = attributes.get(_OUTPUT)
+    found = _LLAMA_INDEX_AGENT.search(setup) if isinstance(setup, str) else None
+    return known_text(found[1]) if found else None
+
+
 class OpenInference(Dialect):
     """Spans with `openinference.span.kind`."""
 
@@ -95,7 +109,7 @@ class OpenInference(Dialect):
     marks = frozenset((_KIND.key,))
     keys = Keys(
         kinds=(_KIND,),
-        agent_of=(_langchain_agent,),
+        agent_of=(_langchain_agent, _llama_index_agent),
         tools=(_TOOL_NAME,),
         tool_suffixes=(_CALLED,),
         steering_tools=(_SMOLAGENTS_ANSWER,),
@@ -142,7 +156,7 @@ def _read_model(facts: SpanFacts, span: SpanRecord) -> None:
     # SDKs that drop the newest attributes beyond the limit end the history anywhere, and leave nothing after it.
     is_ended = span.dropped_attributes_count > 0 and _FIRST_REPLY not in attributes and _PROMPT_TOKENS not in attributes
     if _has(attributes, _INPUT_MESSAGES):
-        facts.input = Content(lambda: _messages(attributes, _INPUT_MESSAGES), cut=is_ended)
+        facts.input = Content(lambda: _sent(attributes), cut=is_ended)
     else:
         facts.input = _said(attributes, _INPUT)
     if _has(attributes, _OUTPUT_MESSAGES):
@@ -199,6 +213,21 @@ def _read_tool_output(facts: SpanFacts, output: Json) -> None:
 def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Item]:
     """Return the messages in indexed attributes."""
     return [read_message(_plain(item)) or item for item in unflatten(attributes, prefix)]
+
+
+def _sent(attributes: Mapping[str, Json]) -> list[Item]:
+    """Return what a model was sent. Anthropic's API is told which results are errors in the raw request alone."""
+    messages = _messages(attributes, _INPUT_MESSAGES)
+    raw = attributes.get(_INPUT)
+    if isinstance(raw, str) and _FAILED_RESULT.search(raw):
+        told = [each for message in Content.recorded_as(raw, USER).messages for each in message.responses]
+        failed = {each.call_id for each in told if each.failed} - {None}
+        for message in messages:
+            if isinstance(message, Message):
+                message.responses = [
+                    replace(each, failed=each.failed or each.call_id in failed) for each in message.responses
+                ]
+    return messages
 
 
 def _reply(attributes: Mapping[str, Json]) -> Sequence[Item]:

@@ -141,11 +141,7 @@ def _content(span: SpanRecord, logs: Sequence[LogRecord]) -> dict[str, Json]:
 def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
     arguments = attributes.get(semconv.GEN_AI_TOOL_CALL_ARGUMENTS)
     result = attributes.get(semconv.GEN_AI_TOOL_CALL_RESULT)
-    facts.tool = known_text(attributes.get(semconv.GEN_AI_TOOL_NAME))
-    facts.call_id = known_text(attributes.get(semconv.GEN_AI_TOOL_CALL_ID))
-    facts.arguments = decode_arguments(arguments)
-    facts.result = decode_text(result)
-    facts.cut = facts.cut or is_cut(arguments)
+    read_tool(facts, attributes, arguments, result)
     # Without those attributes, what a tool is asked and answers may stand in messages, as of a model call.
     if arguments is None and facts.input:
         facts.arguments = next((each.arguments for said in facts.input.messages for each in said.requests), None)
@@ -153,6 +149,15 @@ def _read_tool(facts: SpanFacts, attributes: Mapping[str, Json]) -> None:
         facts.result = next((each.result for said in facts.output.messages for each in said.responses), None)
     if attributes.get(_TOOL_STATUS) == "error":
         facts.error = facts.result if isinstance(facts.result, str) else "error"
+
+
+def read_tool(facts: SpanFacts, attributes: Mapping[str, Json], arguments: Json, result: Json) -> None:
+    """Fill in the tool and the id of a call by its attributes, and its recorded arguments and result."""
+    facts.tool = known_text(attributes.get(semconv.GEN_AI_TOOL_NAME))
+    facts.call_id = known_text(attributes.get(semconv.GEN_AI_TOOL_CALL_ID))
+    facts.arguments = decode_arguments(arguments)
+    facts.result = decode_text(result)
+    facts.cut = facts.cut or is_cut(arguments)
 
 
 def texts_in(names: Json) -> tuple[str, ...] | None:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import api_bodies
-from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, decode_text, is_cut
+from otel_agenteval.conventions.decoding import decode_structure, is_cut
 from otel_agenteval.conventions.dialect import Attributes, Dialect, Keys
+from otel_agenteval.conventions.dialects.otel_genai import read_tool
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.messages import ASSISTANT, Content, Item, read_message
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
@@ -95,14 +96,9 @@ def _listed(tools: Json) -> list[dict[str, Json]]:
 
 
 def _read_tool(attributes: Mapping[str, Json]) -> SpanFacts:
-    return SpanFacts(
-        role=Role.TOOL,
-        tool=known_text(attributes.get(semconv.GEN_AI_TOOL_NAME)),
-        call_id=known_text(attributes.get(semconv.GEN_AI_TOOL_CALL_ID)),
-        arguments=decode_arguments(attributes.get(_ARGUMENTS)),
-        result=decode_text(attributes.get(_RESULT)),
-        cut=is_cut(attributes.get(_ARGUMENTS)),
-    )
+    facts = SpanFacts(role=Role.TOOL)
+    read_tool(facts, attributes, attributes.get(_ARGUMENTS), attributes.get(_RESULT))
+    return facts
 
 
 def _asked(conversation: Json, new_message_index: Json) -> Sequence[Item]:

@@ -19,6 +19,20 @@ class CompareReliabilityRequest(_message.Message):
     variant: str
     def __init__(self, before: _Optional[str] = ..., after: _Optional[str] = ..., agent: _Optional[str] = ..., variant: _Optional[str] = ..., primary: _Optional[str] = ...) -> None: ...
 
+class DeleteRequest(_message.Message):
+    __slots__ = ["author", "before_unix_nano", "deletion_id", "session_id", "user_id"]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
+    DELETION_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    author: str
+    before_unix_nano: int
+    deletion_id: str
+    session_id: str
+    user_id: str
+    def __init__(self, session_id: _Optional[str] = ..., user_id: _Optional[str] = ..., before_unix_nano: _Optional[int] = ..., deletion_id: _Optional[str] = ..., author: _Optional[str] = ...) -> None: ...
+
 class Document(_message.Message):
     __slots__ = ["json"]
     JSON_FIELD_NUMBER: _ClassVar[int]

@@ -124,6 +124,11 @@ class EvaluationServiceStub(object):
                 request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.EndSessionRequest.SerializeToString,
                 response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.EndSessionResponse.FromString,
                 )
+        self.Delete = channel.unary_unary(
+                '/otel_agenteval.proto.v1.EvaluationService/Delete',
+                request_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.DeleteRequest.SerializeToString,
+                response_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
+                )
 
 
 class EvaluationServiceServicer(object):
@@ -288,6 +293,13 @@ class EvaluationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Delete(self, request, context):
+        """Delete for good; the JSON that POST /api/v1/delete answers: a receipt, or how far it is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_EvaluationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -400,6 +412,11 @@ def add_EvaluationServiceServicer_to_server(servicer, server):
                     servicer.EndSession,
                     request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.EndSessionRequest.FromString,
                     response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.EndSessionResponse.SerializeToString,
+            ),
+            'Delete': grpc.unary_unary_rpc_method_handler(
+                    servicer.Delete,
+                    request_deserializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.DeleteRequest.FromString,
+                    response_serializer=otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -782,5 +799,22 @@ class EvaluationService(object):
         return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/EndSession',
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.EndSessionRequest.SerializeToString,
             otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.EndSessionResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Delete(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/otel_agenteval.proto.v1.EvaluationService/Delete',
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.DeleteRequest.SerializeToString,
+            otel__agenteval_dot_proto_dot_v1_dot_evaluation__pb2.Document.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -17,6 +17,7 @@ from agenteval_collector.model.resources import resource_of
 from agenteval_collector.model.telemetry import Origin
 from agenteval_collector.model.turn_summary import TurnSummary
 from agenteval_collector.runtime.clock import Clock
+from otel_agenteval.conventions.identity import environment_of
 from otel_agenteval.conventions.spans import attributes
 from otel_agenteval.conventions.text import known_text
 from otel_agenteval.detectors import Detectors, RuleBook, Step, steps_of
@@ -86,6 +87,7 @@ class TraceLoops:
                 agent=compared.agent,
                 service=compared.service,
                 service_version=compared.service_version,
+                environment=compared.environment,
                 found_at=self._clock.now(),
             )
         ]
@@ -114,6 +116,7 @@ class TraceLoops:
             agent=found.agent or trace.agent,
             service=service or trace.service,
             service_version=known_text(resource.get(SERVICE_VERSION)) if service else trace.service_version,
+            environment=environment_of(resource) or trace.environment,
             found_at=self._clock.now(),
         )
 

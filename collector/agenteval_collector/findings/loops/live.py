@@ -18,7 +18,7 @@ from agenteval_collector.model.resources import resource_of
 from agenteval_collector.model.telemetry import Arrival, Origin
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.conventions.agents import agent_of
-from otel_agenteval.conventions.identity import SessionNaming
+from otel_agenteval.conventions.identity import SessionNaming, environment_of
 from otel_agenteval.conventions.identity import session_id as named_session
 from otel_agenteval.conventions.spans import attributes
 from otel_agenteval.conventions.text import known_text
@@ -70,6 +70,11 @@ class LiveLoops:
         of_session = (trace for trace in traces if session_id in (trace.session_id, trace.trace_id))
         return frozenset[str]().union(*(trace.processes for trace in of_session))
 
+    def forget(self, trace_ids: Iterable[str]) -> None:
+        """Forget all that was seen of these traces."""
+        for trace_id in trace_ids:
+            self._traces.pop(bytes.fromhex(trace_id))
+
     def forget_all(self) -> None:
         """Forget all traces: spans were lost, so it is not known any more which steps are in a row."""
         self._traces.clear()
@@ -90,7 +95,7 @@ class LiveLoops:
         if origin.process is not None:
             trace.met(origin.process)
         agent = trace.agents.of_step(named, span.parent_span_id)
-        version = known_text(resource.get(SERVICE_VERSION))
+        version, environment = known_text(resource.get(SERVICE_VERSION)), environment_of(resource)
 
         def whole(finding: Finding) -> Finding:
             """Return the finding with the session, agent and service that are known now."""
@@ -100,6 +105,7 @@ class LiveLoops:
                 agent=finding.agent or agent,
                 service=service,
                 service_version=version,
+                environment=environment,
                 found_at=self._clock.now(),
             )
 

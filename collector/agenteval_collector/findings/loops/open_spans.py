@@ -121,7 +121,7 @@ class OpenSpans:
             ended_at=running.started_at,
         )
 
-    def take_arrivals(self, arrivals: Iterable[Arrival]) -> None:
+    def take_ended(self, arrivals: Iterable[Arrival]) -> None:
         """Take note that these spans have ended, and that their processes have lived until then."""
         with self._lock:
             for span, origin in arrivals:

@@ -1,1 +1,1 @@
-"""Whether the judge looks at what must not matter: asked again about the same traces, each changed in one such way."""
+"""Test whether the judge minds what must not matter: ask it again about traces that are changed in one such way."""

@@ -16,7 +16,7 @@ much for your patience, for your trust, and for taking the time to reach out. Pl
 here, and that your satisfaction matters a great deal. Should there be anything else at all, however small it may \
 seem, please do not hesitate to let me know at any time, and I will be more than happy to help. Once again, thank you \
 so much, and have a truly wonderful day!"""
-"""What is added to an answer: polite, and without anything said."""
+"""Polite text that adds nothing to an answer but length."""
 
 
 def unchanged(trace: Trace) -> Trace:
@@ -61,7 +61,7 @@ CHANGES: Final[Mapping[Change, Callable[[Trace], Trace]]] = {
     Change.RENAMED: renamed,
     Change.SECOND_MODEL: unchanged,
 }
-"""How a trace is changed before the judge is asked about it again."""
+"""For each change, the function that makes it before the judge is asked again."""
 
 
 class _Names:

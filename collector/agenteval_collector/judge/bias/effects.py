@@ -1,4 +1,4 @@
-"""What a change of traces did to the judge's verdicts, and whether that is more than the judge's own noise.
+"""Count the verdicts that a change of the traces flipped, and test whether that is more than the judge's own noise.
 
 Traces of a session are alike, and so are the evaluators of a trace: a session counts once, as flipped where any verdict
 on it is. A session is drawn with one trace. Flips with the change and flips without one are paired by session and
@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final, TypeAlias
 
-from scipy.special import betaincinv
-
 from agenteval_collector.judge.drift import two_sided
 from agenteval_collector.model.bias import BiasReport, Change, ChangeEffect, Cost, VerdictFlip
 from agenteval_collector.model.judging import Judgement
+from otel_agenteval.metrics.pass_rate import jeffreys
 from otel_agenteval.outcome import Evaluation, Score
 
 LEVEL: Final = 0.05
@@ -81,15 +80,6 @@ def spent(change: Change, judgements: Sequence[Judgement]) -> Cost:
     )
 
 
-def jeffreys(count: int, of: int) -> tuple[float, float] | None:
-    """Return the interval of 95 % of a share of which `count` were seen in `of`; None where that is 0."""
-    if not of:
-        return None
-    low = 0.0 if count == 0 else float(betaincinv(count + 0.5, of - count + 0.5, 0.025))
-    high = 1.0 if count == of else float(betaincinv(count + 0.5, of - count + 0.5, 0.975))
-    return low, high
-
-
 def _verdicts(before: Before, judgements: Sequence[Judgement]) -> list[_Verdict]:
     return [
         _Verdict(each, before[each.subject_id, each.name], each.outcome.value)
@@ -103,6 +93,7 @@ def _effect(asked: Asked, verdicts: Sequence[_Verdict], noise: Sequence[_Verdict
     sessions = {each.now.session_id for each in verdicts}
     flips = [each for each in verdicts if each.flipped]
     flipped = len({each.now.session_id for each in flips})
+    rate = flipped / len(sessions) if sessions else None
     to_pass = sum(each.after > each.before for each in flips)
     p_value = None if asked.change is Change.REPEAT else _p_value(verdicts, noise, tests)
     return ChangeEffect(
@@ -113,8 +104,8 @@ def _effect(asked: Asked, verdicts: Sequence[_Verdict], noise: Sequence[_Verdict
         to_fail=len(flips) - to_pass,
         sessions=len(sessions),
         flipped=flipped,
-        rate=flipped / len(sessions) if sessions else None,
-        interval=jeffreys(flipped, len(sessions)),
+        rate=rate,
+        interval=None if rate is None else jeffreys(rate, len(sessions)),
         p_value=p_value,
         is_beyond_noise=None if p_value is None else p_value < LEVEL,
         mean_change=_mean_change(verdicts),

@@ -1,1 +1,1 @@
-"""The bounds of the judge. In goes each request before it leaves, out comes leave to send it, or OverBudget."""
+"""Bound what the judge uses up: allow each request before it is sent, or raise OverBudget."""

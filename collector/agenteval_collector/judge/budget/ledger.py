@@ -21,7 +21,7 @@ from agenteval_collector.judge.budget.prices import Prices
 from agenteval_collector.judge.client.ports import JudgeRequest
 from agenteval_collector.judge.ports import LedgerStore, OverBudget
 from agenteval_collector.judge.prompt.encoding import tokens
-from agenteval_collector.model.judging import Spend
+from agenteval_collector.model.judging import BudgetLevel, Spend
 from agenteval_collector.runtime.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -152,6 +152,15 @@ class Ledger:
         usd = self._prices.usd(model, input_tokens, output_tokens) or 0.0
         return Spend(requests=requests, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
 
+    def levels(self) -> list[BudgetLevel]:
+        """Return how much of each bound is used up, what is under way included. From any thread. Raises Unavailable."""
+        spent = self._spent()
+        return [BudgetLevel(each.key, _MEASURES[each.measure](spent[each.hours]), each.limit) for each in self._bounds]
+
+    def _spent(self) -> dict[int, Spend]:
+        """Return what was spent in the periods that are bounded, by their hours."""
+        return {hours: self._store.spent_since(self._start(hours)) for hours in {each.hours for each in self._bounds}}
+
     @property
     def _kept(self) -> int:
         return sum(room.left for room in self._rooms)
@@ -161,12 +170,10 @@ class Ledger:
 
         Raises OverBudget where there will be none.
         """
-        hour = self._hour()
-        starts = {hours: hour - hour % hours for hours in {bound.hours for bound in self._bounds}}
-        spent = {hours: self._store.spent_since(start) for hours, start in starts.items()}
+        spent = self._spent()
         fits = True
         for bound in self._bounds:
-            measure, start = _MEASURES[bound.measure], starts[bound.hours]
+            measure, start = _MEASURES[bound.measure], self._start(bound.hours)
             taken = measure(spent[bound.hours])
             reserved = sum(measure(each.estimate) for each in self._reserved if each.hour >= start)
             kept = measure(Spend(requests=self._kept))
@@ -174,6 +181,11 @@ class Ledger:
             _hold(bound, used, measure(estimate), free_at=start + bound.hours)
             fits = fits and taken + kept + measure(estimate) <= bound.limit
         return fits
+
+    def _start(self, hours: int) -> int:
+        """Return the hour in which the present period of so many hours began."""
+        hour = self._hour()
+        return hour - hour % hours
 
     def _hour(self) -> int:
         return self._clock.now() // _NANOSECONDS_PER_HOUR

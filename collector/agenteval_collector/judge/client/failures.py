@@ -19,7 +19,7 @@ LASTING_REST: Final = 60.0
 """Seconds until an endpoint is asked again after one of these."""
 
 _PASSING: Final = frozenset({408, 409, 425, 429})
-_ADVICE: Final = {
+ADVICE: Final = {
     400: "the endpoint does not take this request; check that judge.model answers chat completions of this length",
     401: "check judge.api_key",
     402: "the account has no credit; check it, or judge.api_key",
@@ -30,6 +30,7 @@ _ADVICE: Final = {
     422: "the endpoint does not take this request; check judge.model and judge.base_url",
     **dict.fromkeys(range(300, 400), "it redirects elsewhere; give the final address as judge.base_url"),
 }
+"""What to do about a status."""
 _DEPTH: Final = 10
 """Errors beneath one another that are looked at."""
 _CODE = re.compile(r"[a-z][a-z0-9_]{1,63}")
@@ -46,7 +47,7 @@ def refusal(host: str, error: openai.APIStatusError) -> JudgeError:
     # 501 says that it will never be answered.
     if status in _PASSING or (status >= 500 and status != 501):
         return JudgeUnavailable(str(status), said, retry_after=_asked_rest(error.response.headers))
-    told = f"{said}: {_ADVICE.get(status, 'check judge.base_url and judge.model')}"
+    told = f"{said}: {ADVICE.get(status, 'check judge.base_url and judge.model')}"
     if status in LASTING:
         return JudgeUnavailable(str(status), f"{told}; traces wait until then", retry_after=LASTING_REST, lasting=True)
     return NoAnswer(str(status), told)

@@ -12,7 +12,7 @@ from typing import Final
 
 from agenteval_collector.judge.quality.drawing import Draw, draw
 from agenteval_collector.judge.quality.ports import JudgedRecords, JudgedSnapshot
-from agenteval_collector.model.cursors import Page, decode_cursor, encode_cursor, foreign_cursor
+from agenteval_collector.model.cursors import Page, behind, encode_cursor
 from agenteval_collector.model.quality import JudgedScore, Rated, RatedChange, VersionRate
 from agenteval_collector.runtime.clock import Clock
 from otel_agenteval.lru import Recent
@@ -56,7 +56,8 @@ class PassRates:
         a cursor of another listing."""
         asked = (agent, version, name)
         with self._lock, self._records.snapshot() as records:
-            wanted = [each for each in _behind(records.rated(), cursor) if _matches(each.rated, asked)]
+            following = behind(records.rated(), cursor, lambda each: each.rated)
+            wanted = [each for each in following if _matches(each.rated, asked)]
             items = [self._current(records, each) for each in wanted[:limit]]
         return Page(items=items, next_cursor=encode_cursor(items[-1].rated) if len(wanted) > limit else None)
 
@@ -130,16 +131,6 @@ def rate_of(scores: Sequence[JudgedScore]) -> PassRate:
 
 def _matches(rated: Rated, asked: Sequence[str | None]) -> bool:
     return all(part in (None, own) for own, part in zip(rated, asked, strict=True))
-
-
-def _behind(changes: Sequence[RatedChange], cursor: str | None) -> Sequence[RatedChange]:
-    if cursor is None:
-        return changes
-    rated = [each.rated for each in changes]
-    place = decode_cursor(cursor)
-    if place not in rated:
-        raise foreign_cursor(cursor)
-    return changes[rated.index(Rated(*place)) + 1 :]
 
 
 def _live(changes: Sequence[RatedChange]) -> list[RatedChange]:

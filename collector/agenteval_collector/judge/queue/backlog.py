@@ -1,5 +1,6 @@
 """Traces that wait for the judge: bounded, the urgent ones first, then the oldest."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from agenteval_collector.model.judging import JobKey, JudgeJob
@@ -79,6 +80,11 @@ class Backlog:
         """
         waiting.due = due
         self._by_key.setdefault(waiting.job.key, waiting)
+
+    def forget(self, subject_ids: Container[str]) -> None:
+        """Drop the jobs of these traces and sessions."""
+        for key in [key for key in self._by_key if key[1] in subject_ids]:
+            del self._by_key[key]
 
     def take(self, now: float, *, probe: bool = False) -> Waiting | None:
         """Take the next job that may be judged; None where there is none.

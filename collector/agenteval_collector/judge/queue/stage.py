@@ -7,7 +7,7 @@ import asyncio
 import logging
 import math
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final, TypeAlias
 
 from agenteval_collector.judge.client.ports import Judge, JudgeUnavailable
@@ -116,6 +116,13 @@ class JudgeStage(Component):
             because = f"; judging pauses: {pause.error}" if pause else ""
             self._fail(refused, NO_ROOM, f"{why}: judge.backlog is {self._backlog.capacity}{because}")
 
+    def forget(self, subject_ids: Container[str]) -> None:
+        """Drop what waits of these traces and sessions, and all answers that were given before. From any thread."""
+        with self._lock:
+            self._backlog.forget(subject_ids)
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._judgements.forget_answers)
+
     def drain(self, progress: Callable[[int], None]) -> None:
         """Judge what was submitted, in the calling thread, to its end; instead of `start`, and as often as needed.
 
@@ -140,6 +147,12 @@ class JudgeStage(Component):
     def trouble(self) -> str | None:
         """The reason why traces wait for the judge, in words; None where nothing is wrong. From any thread."""
         return self._outage.described()
+
+    @property
+    def paused(self) -> bool:
+        """True while requests are held back, because the judge does not answer. From any thread."""
+        pause = self._outage.pause
+        return pause is not None and isinstance(pause.error, JudgeUnavailable)
 
     async def _serve(self, finished: Callable[[], bool]) -> None:
         with self._lock:

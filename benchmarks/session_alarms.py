@@ -1,0 +1,115 @@
+"""False alarms on agents that stay as they are, of low sessions and of the error budget; how soon a drop is found.
+
+Agents work day and night, and the alert looks once a minute, as the rules do. The seed is fixed.
+
+    python -m benchmarks.session_alarms [--days DAYS] [--json]
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.harness import arguments, report
+from otel_agenteval.metrics import low_limit
+
+ACTIVE = 20
+"""Minutes that a session is active: five, and `session.idle`."""
+KEPT = 1000
+"""Past sessions that count."""
+FOR = 5
+"""Minutes that AgentSessionsLow waits."""
+BUDGET = 0.02
+FAST, SLOW = (14.4, 60, 5, 5), (6, 360, 30, 8)
+"""Of an alert on the error budget: times the budget, minutes of the long and the short window, least errors."""
+
+Random = np.random.Generator
+Counts = npt.NDArray[np.int64]
+
+
+def main() -> None:
+    """Run as a script."""
+    given = arguments(__doc__, days=120)
+    random = np.random.default_rng(13)
+    results: dict[str, float | int | str] = {}
+    for rate in (0.02, 0.1, 0.3):
+        for per_hour in (6, 30, 150):
+            alarms = false_alarms(random, rate, per_hour=per_hour, hours=24 * given.days)
+            results[f"AgentSessionsLow, {rate:g} low, {per_hour} sessions an hour: alarms a year"] = per_year(
+                alarms, given.days
+            )
+    for name, window in (("Fast", FAST), ("Slow", SLOW)):
+        for rate in (BUDGET / 2, BUDGET, 2 * BUDGET):
+            most = max(budget_alarms(random, rate, window, n, 24 * given.days) for n in (6, 30, 150))
+            results[f"AgentErrorBudget{name}, {rate:g} errors: alarms a year, most"] = per_year(most, given.days)
+    for per_hour in (6, 30, 150):
+        found = sorted(minutes_to_find(random, 0.1, 0.5, per_hour=per_hour) for _ in range(50))
+        results[f"AgentSessionsLow, 0.1 -> 0.5, {per_hour} sessions an hour: minutes until an alarm, median"] = found[
+            25
+        ]
+    report(f"Alarms over {given.days} days of each agent", results, as_json=given.json)
+
+
+def per_year(alarms: int, days: int) -> float:
+    """Return the alarms in a year."""
+    return round(alarms * 365 / days, 1)
+
+
+def false_alarms(random: Random, rate: float, *, per_hour: float, hours: int) -> int:
+    """Count the alarms of a new agent with this share of low sessions, in so many hours."""
+    return _beginnings(islice(_looks(random, lambda _: rate, per_hour, before=0), hours * 60), FOR)
+
+
+def minutes_to_find(random: Random, before: float, after: float, *, per_hour: float, most: int = 2000) -> int:
+    """Return the minutes from a change of the share of low sessions to the alarm, `most` where there is none."""
+    looks = islice(_looks(random, lambda minute: before if minute < ACTIVE else after, per_hour, before=KEPT), most)
+    run = 0
+    for minute, high in enumerate(looks):
+        run = run + 1 if high and minute >= ACTIVE else 0
+        if run > FOR:
+            return minute - ACTIVE
+    return most
+
+
+def _looks(random: Random, rate: Callable[[int], float], per_hour: float, *, before: int) -> Iterator[bool]:
+    """Yield minute by minute whether more active sessions are low than the limit."""
+    past = deque((random.random(before) < rate(0)).tolist(), maxlen=KEPT)
+    active: deque[list[bool]] = deque()
+    minute = 0
+    while True:
+        active.append((random.random(random.poisson(per_hour / 60)) < rate(minute)).tolist())
+        if len(active) > ACTIVE:
+            past.extend(active.popleft())
+        sessions = sum(len(each) for each in active)
+        yield sum(sum(each) for each in active) > low_limit(sessions, len(past), sum(past))
+        minute += 1
+
+
+def budget_alarms(random: Random, rate: float, window: tuple[float, int, int, int], per_hour: float, hours: int) -> int:
+    """Count the alarms on the error budget of an agent with this share of traces with errors."""
+    times, long, short, least = window
+    traces = random.poisson(per_hour / 60, hours * 60)
+    errors = random.binomial(traces, rate)
+
+    def within(counts: Counts, minutes: int) -> Counts:
+        return np.convolve(counts, np.ones(minutes, dtype=np.int64))[: len(counts)]
+
+    high = within(errors, long) >= least
+    for minutes in (long, short):
+        high &= within(errors, minutes) > times * BUDGET * within(traces, minutes)
+    return _beginnings(high.tolist(), 0)
+
+
+def _beginnings(looks: Iterator[bool] | list[bool], wait: int) -> int:
+    """Count how often an alert begins to fire that waits so many minutes."""
+    begun = run = 0
+    for high in looks:
+        run = run + 1 if high else 0
+        begun += run == wait + 1
+    return begun
+
+
+if __name__ == "__main__":
+    main()

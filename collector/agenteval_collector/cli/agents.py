@@ -1,0 +1,57 @@
+"""The command `agents`."""
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+import typer
+from rich.text import Text
+
+from agenteval_collector.api.agent_documents import AgentPage, RateDocument
+from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, answer
+from agenteval_collector.cli.terminal import console, content, table
+from agenteval_collector.model.agents import Range
+from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.web.charts import main_evaluator
+from agenteval_collector.web.formats import ago, interval, money, percent, quantity, words
+
+
+def agents(
+    time: Annotated[Range, typer.Option("--range", help="The time that the figures are about, up to now.")] = Range.DAY,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="At most this many.")] = 50,
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the agents: how often they pass and fail, what they cost, how long they take, in which versions."""
+    query = urlencode({"range": time.value, "limit": limit})
+    answer(_show, f"/api/v1/agents?{query}", url, api_key, as_json)
+
+
+def _show(page: AgentPage) -> None:
+    out = console()
+    if not page["items"]:
+        out.print("No agents: no complete trace names one.")
+        return
+    now = SystemClock().now()
+    figures = ("problems", "sessions", "cost", "p50", "p95")
+    listed = table("agent", "passes", "with an error", *figures, "versions", "last seen", right=figures)
+    for item in page["items"]:
+        main = main_evaluator(item)
+        listed.add_row(
+            content(item["agent"]),
+            Text("not judged", "dim") if main is None else content(f"{_rate(item['pass_rates'][main])} {words(main)}"),
+            _rate(item["errors"]),
+            str(item["problems"]["error"] + item["problems"]["warning"]),
+            str(item["sessions"]),
+            money(item["usd"]),
+            *(quantity(item["seconds"][share], "seconds") for share in ("p50", "p95")),
+            content(", ".join(each["version"] or "–" for each in item["versions"][:3])),
+            ago(item["last_seen_at"], now),
+        )
+    out.print(listed)
+
+
+def _rate(found: RateDocument) -> str:
+    if found["rate"] is None:
+        return "–"
+    return f"{percent(found['rate'])} [{interval(found['interval'])}]" if found["interval"] else percent(found["rate"])

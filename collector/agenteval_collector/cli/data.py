@@ -1,0 +1,74 @@
+"""Commands about the files of a collector: `backup`, `check` and `repair`."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agenteval_collector.cli.settings import ConfigFile, effective
+from agenteval_collector.cli.terminal import clean, fail
+from agenteval_collector.config import ConfigError
+from agenteval_collector.runtime.errors import CollectorError
+from agenteval_collector.wiring.data_files import back_up_data, check_data, repair_data
+
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="The collector's folder.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.")],
+    file: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Copy all data to a new folder, as it is at one moment. The collector may run.
+
+    A collector that starts with --data-dir DIR goes on from there.
+    """
+    try:
+        back_up_data(_folder(file, data_dir), folder)
+    except ConfigError as error:
+        fail(clean(str(error)))
+    typer.echo(clean(f"Everything that was acknowledged until now is in {folder}."))
+
+
+def check(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Find out whether the files are whole, and fit together. The collector may run. Exits with 1 where they do not."""
+    try:
+        troubles = check_data(_folder(file, data_dir))
+    except ConfigError as error:
+        fail(clean(str(error)))
+    if as_json:
+        typer.echo(json.dumps({"troubles": list(map(asdict, troubles))}))
+    elif not troubles:
+        typer.echo("Nothing is wrong.")
+    for trouble in troubles if not as_json else ():
+        typer.echo(clean(f"{trouble.file}: {trouble.what}"))
+    if troubles:
+        fail("`agenteval repair` saves what can be read, while no collector runs")
+
+
+def repair(file: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Make damaged files anew of what can be read of them, and keep the damaged ones aside. No collector may run.
+
+    The next start scores again what the log still holds.
+    """
+    try:
+        repairs = repair_data(_folder(file, data_dir))
+    except (ConfigError, CollectorError, OSError) as error:
+        fail(clean(str(error)))
+    if as_json:
+        typer.echo(json.dumps({"repairs": list(map(asdict, repairs))}))
+        return
+    for each in repairs:
+        lost = [name for name, found in each.tables.items() if not found.whole]
+        rows = sum(found.rows for found in each.tables.values())
+        some = f"; not all could be read of {', '.join(lost)}" if lost else ""
+        typer.echo(clean(f"{each.file}: {rows} rows are saved{some}. The damaged file is {each.kept_as}."))
+    if not repairs:
+        typer.echo("Nothing is wrong.")
+
+
+def _folder(file: Path | None, data_dir: Path | None) -> Path:
+    return effective(file, {} if data_dir is None else {"data_dir": str(data_dir)}).data_dir

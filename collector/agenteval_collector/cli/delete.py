@@ -1,0 +1,82 @@
+"""`agenteval delete`: what it is about, whether that is meant, and the receipt."""
+
+import json
+import sys
+import time
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from agenteval_collector.api.deletion import DeletionDocument
+from agenteval_collector.cli.read import DEFAULT_URL, AsJson, Key, Url, tell
+from agenteval_collector.cli.terminal import clean, console, content, fail, table
+from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.times import rfc3339
+from otel_agenteval.loops.setting_values import seconds
+
+ASK_EVERY = 0.5
+"""Seconds between two questions how far it is; the collector waits for its end with each, too."""
+PATH = "/api/v1/delete"
+
+
+def delete(
+    session_id: Annotated[str | None, typer.Option("--session", metavar="ID", help="This session.")] = None,
+    user_id: Annotated[
+        str | None, typer.Option("--user", metavar="ID", help="All sessions in which a trace names this user.")
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option(metavar="TIME", help="All traces scored before 2026-01-31T00:00:00Z, or 90d ago.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(metavar="PERSON", help="Who wants it; stands in the receipt.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether that is meant.")] = False,
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete for good, from the store, the log and memory, and print a receipt.
+
+    What was said, found, scored, labelled and asked. Backups, and what has left for other systems, are not reached.
+    """
+    given = {name: value for name, value in (("session", session_id), ("user", user_id), ("before", before)) if value}
+    if len(given) != 1:
+        fail("give one of --session, --user and --before")
+    [(name, value)] = given.items()
+    _confirm(f"{name} {value}", confirmed=yes)
+    asked = {
+        "session_id": session_id,
+        "user_id": user_id,
+        "before": None if before is None else _time(before),
+        "author": by,
+    }
+    document: DeletionDocument = tell(url, PATH, {key: each for key, each in asked.items() if each}, api_key)
+    while document["done_at"] is None:
+        time.sleep(ASK_EVERY)
+        document = tell(url, PATH, {"deletion_id": document["deletion_id"]}, api_key)
+    if as_json:
+        typer.echo(json.dumps(document))
+        return
+    out = console()
+    out.print(content(f"Deleted {name} {value}: {document['deletion_id']}, done {document['done_at']}"))
+    listed = table("removed", "count")
+    for what, count in document["removed"].items():
+        listed.add_row(Text(what), str(count))
+    out.print(listed)
+
+
+def _confirm(what: str, *, confirmed: bool) -> None:
+    if confirmed:
+        return
+    if not sys.stdin.isatty():
+        fail("nobody is there to agree: give --yes")
+    if not typer.confirm(f"Delete {clean(what)}? Nothing brings it back.", err=True):
+        fail("nothing was deleted")
+
+
+def _time(text: str) -> str:
+    """Return a time in RFC 3339, or text that the collector will refuse."""
+    try:
+        ago = seconds(text)
+    except ValueError:
+        return text
+    return str(rfc3339(SystemClock().now() - round(ago * 1e9)))

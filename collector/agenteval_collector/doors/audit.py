@@ -1,0 +1,78 @@
+"""The audit log: who did what, and who was turned away. One line of JSON each, with names and never with keys."""
+
+import json
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Final
+
+from agenteval_collector.model.callers import Caller, Scope
+from agenteval_collector.runtime.clock import Clock
+
+logger = logging.getLogger("agenteval_collector.audit")
+
+WINDOW_SECONDS: Final = 60.0
+LINES_PER_WINDOW: Final = 600
+"""Lines at most in a window. What a stranger does can write no more than that."""
+_SHOWN: Final = 200
+"""Characters of a text at most."""
+
+
+class Audit:
+    """Writes a line for each action of a person, and for the first in a minute of those that programs repeat.
+
+    Labelling and administration are told one by one. Sending, and being refused, are told once in a minute for each
+    caller and address; the next minute's first line says how many there were. From any thread.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._ends = clock.monotonic() + WINDOW_SECONDS
+        self._lines = 0
+        self._seen: dict[tuple[str, ...], int] = {}
+        self._left_out = 0
+
+    def allowed(self, caller: Caller, scopes: tuple[Scope, ...], action: str, peer: str) -> None:
+        """Tell that a caller does what takes one of these scopes. Reading is not told."""
+        if Scope.READ in scopes:
+            return
+        said = {"caller": caller.name, "tenant": caller.tenant, "action": action, "peer": peer}
+        self._tell({"result": "allowed", **said}, folded=Scope.WRITE in scopes)
+
+    def refused(self, caller: Caller | None, action: str, peer: str, reason: str) -> None:
+        """Tell that somebody was turned away; `caller` is None where nobody knows who it is."""
+        said = {"caller": caller.name if caller else None, "action": action, "peer": peer, "reason": reason}
+        self._tell({"result": "refused", **said}, folded=True)
+
+    def _tell(self, said: dict[str, str | None], *, folded: bool) -> None:
+        # A client's port differs from one connection to the next.
+        address = (said["peer"] or "").rpartition(":")[0]
+        key = (said["result"] or "", said["caller"] or "", address) if folded else None
+        with self._lock:
+            self._turn_window()
+            if key in self._seen:
+                self._seen[key] += 1
+                return
+            if self._lines >= LINES_PER_WINDOW:
+                self._left_out += 1
+                return
+            self._lines += 1
+            if key is not None:
+                self._seen[key] = 0
+            self._write({name: value and value[:_SHOWN] for name, value in said.items()})
+
+    def _turn_window(self) -> None:
+        if self._clock.monotonic() < self._ends:
+            return
+        for (result, caller, address), more in self._seen.items():
+            if more:
+                self._write({"result": result, "caller": caller or None, "peer": address, "more": more})
+        if self._left_out:
+            self._write({"left_out": self._left_out})
+        self._seen.clear()
+        self._lines = self._left_out = 0
+        self._ends = self._clock.monotonic() + WINDOW_SECONDS
+
+    def _write(self, said: Mapping[str, str | int | None]) -> None:
+        logger.info("%s", json.dumps(said))

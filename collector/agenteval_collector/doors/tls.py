@@ -1,0 +1,73 @@
+"""TLS of all ports: from version 1.2 on, with client certificates where there is an authority for them.
+
+Files are read again when they change: each new connection gets what they say then.
+"""
+
+import ssl
+from collections.abc import Callable
+from typing import Any, Final
+
+import grpc
+
+from agenteval_collector.config import ConfigError, ServerConfig
+from agenteval_collector.doors.files import Watched
+from agenteval_collector.runtime.clock import Clock
+
+_ALPN: Final = ["http/1.1"]
+
+
+class Certificates:
+    """The collector's certificate and key, and the authority of its clients'."""
+
+    def __init__(self, server: ServerConfig, clock: Clock) -> None:
+        """Raises ConfigError where a file cannot be used."""
+        assert server.tls_certificate is not None
+        assert server.tls_key is not None
+        self._certificate = server.tls_certificate
+        self._key = server.tls_key
+        self._authority = server.tls_client_ca
+        self._clock = clock
+        self._files = [each for each in (self._certificate, self._key, self._authority) if each is not None]
+        self._context(ssl.CERT_NONE)
+
+    def contexts(self, *, required: bool) -> Callable[[], ssl.SSLContext]:
+        """Return what gives the context for a new connection; `required`: clients need a certificate."""
+        mode = ssl.CERT_NONE
+        if self._authority is not None:
+            mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
+        return Watched(self._files, lambda: self._context(mode), self._clock).get
+
+    def grpc_credentials(self) -> grpc.ServerCredentials:
+        """Return the credentials of a gRPC server. Clients need a certificate where there is an authority."""
+        configurations = Watched(self._files, self._configuration, self._clock)
+        given = configurations.get()
+
+        def changed() -> Any:
+            nonlocal given
+            before, given = given, configurations.get()
+            return given if given is not before else None
+
+        return grpc.dynamic_ssl_server_credentials(
+            given, changed, require_client_authentication=self._authority is not None
+        )
+
+    def _context(self, mode: ssl.VerifyMode) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.verify_mode = mode
+        context.set_alpn_protocols(_ALPN)
+        try:
+            context.load_cert_chain(self._certificate, self._key)
+            if self._authority is not None:
+                context.load_verify_locations(self._authority)
+        except OSError as error:
+            named = ", ".join(map(str, self._files))
+            raise ConfigError(f"server.tls_*: {named} cannot be used: {error.strerror or error}") from error
+        return context
+
+    def _configuration(self) -> grpc.ServerCertificateConfiguration:
+        # OpenSSL says what is wrong with the files; gRPC would fail at the next handshake.
+        self._context(ssl.CERT_NONE)
+        pair = (self._key.read_bytes(), self._certificate.read_bytes())
+        authority = self._authority.read_bytes() if self._authority is not None else None
+        return grpc.ssl_server_certificate_configuration([pair], authority)

@@ -1,0 +1,78 @@
+"""Take single traces out of requests: a request holds spans of several traces, of several sessions."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
+from typing import Any, TypeAlias
+
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.log.request_file import RequestFile
+from agenteval_collector.model.telemetry import LoggedRequest, Signal
+from otel_agenteval.proto.v1.frame_pb2 import Frame
+
+PAGE = 32
+"""Requests that are looked at together."""
+
+DoomedTraces: TypeAlias = Callable[[Iterable[str]], Mapping[str, int]]
+"""Returns those of some traces that are to be erased, each with the last offset at which that is so."""
+
+
+def erase_page(file: RequestFile, start: int, last: int, doomed: DoomedTraces) -> tuple[int | None, Counter[str]]:
+    """Erase what is doomed from the requests at offset `start` and behind it, up to `last`.
+
+    Returns where to go on, None at the end, and what was removed: `spans`, `log_records`, and their `bytes`. Raises
+    Unavailable where the file refuses; nothing is erased then.
+    """
+    page = [each for each in islice(file.read(start, PAGE), PAGE) if each.offset <= last]
+    removed: Counter[str] = Counter()
+    if not page:
+        return None, removed
+    traces = {each.offset: _traces_of(each) for each in page}
+    known = doomed({trace_id.hex() for found in traces.values() for trace_id in found})
+    changed: dict[int, bytes | None] = {}
+    for request in page:
+        of_request = {each for each in traces[request.offset] if known.get(each.hex(), -1) >= request.offset}
+        if of_request:
+            changed[request.offset] = without(request, of_request, removed)
+    if changed:
+        file.rewrite(changed)
+    return page[-1].offset + 1, removed
+
+
+def without(request: LoggedRequest, trace_ids: Collection[bytes], removed: Counter[str]) -> bytes | None:
+    """Return the body of a request without these traces, None where nothing is left. Adds to `removed`."""
+    frame = Frame.FromString(request.body)
+    name = "spans" if request.signal is Signal.TRACES else "log_records"
+    for resource in frame.resources:
+        for scope in resource.scopes:
+            kept = [raw for raw in scope.items if _trace_of(request.signal, raw) not in trace_ids]
+            removed[name] += len(scope.items) - len(kept)
+            scope.items[:] = kept
+        _drop(resource.scopes, lambda scope: not scope.items)
+    _drop(frame.resources, lambda resource: not resource.scopes)
+    body = frame.SerializeToString() or None
+    removed["bytes"] += len(request.body) - len(body or b"")
+    return body
+
+
+def _drop(field: Any, is_empty: Callable[[Any], bool]) -> None:
+    """Remove the empty messages of a repeated field."""
+    for at in reversed(range(len(field))):
+        if is_empty(field[at]):
+            del field[at]
+
+
+def _traces_of(request: LoggedRequest) -> set[bytes]:
+    return {
+        _trace_of(request.signal, raw)
+        for resource in Frame.FromString(request.body).resources
+        for scope in resource.scopes
+        for raw in scope.items
+    }
+
+
+def _trace_of(signal: Signal, raw: bytes) -> bytes:
+    kind = Span if signal is Signal.TRACES else LogRecord
+    return kind.FromString(raw).trace_id

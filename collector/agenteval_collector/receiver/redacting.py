@@ -1,0 +1,161 @@
+"""Redaction of requests before anything of them is kept."""
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, cast
+
+from google.protobuf.message import Message
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from agenteval_collector.model.telemetry import Signal
+from otel_agenteval import semconv
+from otel_agenteval.conventions.identity import SESSION_KEYS, USER_KEYS
+from otel_agenteval.lru import Recent
+from otel_agenteval.model import Json
+from otel_agenteval.redaction import Budget, merged
+
+TRACES: Final = 10_000
+"""Traces whose budgets are remembered."""
+IDS: Final = frozenset(
+    (*SESSION_KEYS, *USER_KEYS, semconv.AGENTEVAL_TASK_ID, semconv.AGENTEVAL_RUN_ID, semconv.AGENTEVAL_PROCESS_ID)
+)
+"""Attributes that stay as they are: reports, verdicts and deletion find sessions, users and runs by them."""
+
+
+class RequestRedaction:
+    """Replaces what `redact` finds in all texts of a request, within one budget for each trace. Thread-safe.
+
+    `redact` must give equal values equal placeholders in all requests, and different ones different ones: loops and
+    conversations are found by comparison. `ids` are further attributes that stay.
+    """
+
+    def __init__(self, redact: Callable[[Json, Budget], Json], ids: Collection[str] = ()) -> None:
+        self._redact = redact
+        self._ids = IDS.union(ids)
+        self._lock = threading.Lock()  # of _budgets
+        self._budgets: Recent[bytes, Budget] = Recent(TRACES)
+
+    def redact(self, signal: Signal, body: bytes) -> bytes:
+        """Return a request that was checked, redacted; `body` itself where there was nothing to replace."""
+        if signal is Signal.TRACES:
+            spans = ExportTraceServiceRequest.FromString(body)
+            changed = [self._traces(spans)]
+            request: Message = spans
+        else:
+            records = ExportLogsServiceRequest.FromString(body)
+            changed = [self._logs(records)]
+            request = records
+        return request.SerializeToString() if any(changed) else body
+
+    def _traces(self, request: ExportTraceServiceRequest) -> bool:
+        changed = False
+        for resource in request.resource_spans:
+            changed |= self._attributes(resource.resource.attributes, Budget())
+            for scope in resource.scope_spans:
+                changed |= self._attributes(scope.scope.attributes, Budget())
+                for span in scope.spans:
+                    changed |= self._span(span, self._budget(span.trace_id))
+        return changed
+
+    def _logs(self, request: ExportLogsServiceRequest) -> bool:
+        changed = False
+        for resource in request.resource_logs:
+            changed |= self._attributes(resource.resource.attributes, Budget())
+            for scope in resource.scope_logs:
+                changed |= self._attributes(scope.scope.attributes, Budget())
+                for record in scope.log_records:
+                    changed |= self._record(record, self._budget(record.trace_id))
+        return changed
+
+    def _span(self, span: Span, budget: Budget) -> bool:
+        changed = self._attributes(span.attributes, budget)
+        for event in span.events:
+            changed |= self._attributes(event.attributes, budget)
+            changed |= self._texts(event, ("name",), budget)
+        for link in span.links:
+            changed |= self._attributes(link.attributes, budget)
+        changed |= self._texts(span.status, ("message",), budget)
+        return self._texts(span, ("name", "trace_state"), budget) or changed
+
+    def _record(self, record: LogRecord, budget: Budget) -> bool:
+        changed = self._attributes(record.attributes, budget)
+        body = _json(record.body)
+        redacted = self._redact(body, budget)
+        if redacted != body:
+            record.body.CopyFrom(_value(redacted))
+            changed = True
+        return self._texts(record, ("event_name", "severity_text"), budget) or changed
+
+    def _texts(self, message: Message, fields: Iterable[str], budget: Budget) -> bool:
+        changed = False
+        for field in fields:
+            text = getattr(message, field)
+            redacted = self._redact(text, budget) if text else text
+            if redacted != text:
+                setattr(message, field, redacted)
+                changed = True
+        return changed
+
+    def _attributes(self, attributes: Sequence[KeyValue], budget: Budget) -> bool:
+        group = [each for each in attributes if each.key not in self._ids]
+        values = {each.key: _json(each.value) for each in group}
+        if len(values) < len(group):  # A key stands twice.
+            return any([self._attributes([each], budget) for each in group])
+        redacted = cast("dict[str, Json]", self._redact(values, budget))
+        if redacted == values:
+            return False
+        if len(redacted) < len(group):  # Two keys became one.
+            return any([self._attributes([each], budget) for each in group])
+        for each, (key, value) in zip(group, redacted.items(), strict=True):
+            if value != values[each.key]:
+                each.value.CopyFrom(_value(value))
+            each.key = key
+        return True
+
+    def _budget(self, trace_id: bytes) -> Budget:
+        with self._lock:
+            budget = self._budgets.get(trace_id)
+            if budget is None:
+                budget = Budget()
+                self._budgets.put(trace_id, budget)
+            return budget
+
+
+def _json(value: AnyValue) -> Json:
+    match value.WhichOneof("value"):
+        case None:
+            return None
+        case "array_value":
+            return [_json(each) for each in value.array_value.values]
+        case "kvlist_value":
+            return merged((each.key, _json(each.value)) for each in value.kvlist_value.values)
+        case "bytes_value":
+            return value.bytes_value.decode("utf-8", "replace")
+        case kind:
+            return cast("Json", getattr(value, kind))
+
+
+def _value(value: Json) -> AnyValue:
+    filled = AnyValue()
+    match value:
+        case None:
+            pass
+        case bool():
+            filled.bool_value = value
+        case int():
+            filled.int_value = value
+        case float():
+            filled.double_value = value
+        case str():
+            filled.string_value = value
+        case list():
+            filled.array_value.values.extend(map(_value, value))
+            filled.array_value.SetInParent()
+        case Mapping():
+            filled.kvlist_value.values.extend(KeyValue(key=key, value=_value(each)) for key, each in value.items())
+            filled.kvlist_value.SetInParent()
+    return filled

@@ -1,0 +1,156 @@
+"""The retention on a thread of its own: it carries out deletions, and forgets what is too old or too much."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from agenteval_collector.model.counters import Counted, Telemetry
+from agenteval_collector.model.deletion import Doomed, Receipt
+from agenteval_collector.retention.deleting import Deleting
+from agenteval_collector.retention.ports import Deletions, File, Pipeline
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.component import SHORTEST_WAIT, Component
+from agenteval_collector.runtime.errors import NotFound, Overloaded, RetryableError, Unavailable
+from agenteval_collector.runtime.inbox import Inbox
+
+T = TypeVar("T")
+
+EVERY: Final = 60.0
+"""Seconds between two looks for what is too old."""
+WITHIN: Final = 2.0
+"""Seconds that a caller waits for a deletion; it goes on after that."""
+MAX_WAITING: Final = 100
+"""Deletions that may wait."""
+BATCH: Final = 64
+"""Traces whose content is forgotten in one commit."""
+TRIES: Final = 100
+"""Attempts at a step of a deletion, 50 ms apart, before the stage says that it is held up."""
+STEPS: Final = 100
+"""Batches of one kind with each look, so that a deletion never waits for long."""
+GIVEN_BACK: Final = 4 * 1024 * 1024
+"""Bytes that are given back to the disk at a time, while writers wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ages:
+    """How long is kept what was said, and what was found and scored, in seconds; and the bytes of both files at most,
+    None: no limit."""
+
+    content: float
+    outcomes: float
+    max_bytes: int | None
+
+
+class RetentionStage(Component):
+    """Deletions come first, in the order in which they were asked for."""
+
+    def __init__(
+        self,
+        deletions: Deletions,
+        pipeline: Pipeline,
+        files: Sequence[File],
+        ages: Ages,
+        clock: Clock,
+        telemetry: Telemetry,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._inbox: Inbox[str] = Inbox(MAX_WAITING)
+        super().__init__("retention", self._inbox)
+        self._deletions = deletions
+        self._deleting = Deleting(deletions, pipeline, files)
+        self._pipeline = pipeline
+        self._files = files
+        self._ages = ages
+        self._clock = clock
+        self._telemetry = telemetry
+        self._new_id = new_id
+        self._next_look = 0.0
+        self._is_done = threading.Condition()
+
+    def recover(self) -> None:
+        """Finish what the last process had erased from the store but not from the log, before the log is read again."""
+        for deletion_id, _ in self._deletions.pending()[:1]:
+            self._deleting.erase_from_log(deletion_id, lambda step, *args: step(*args))
+
+    def delete(self, doomed: Doomed, by: str | None) -> Receipt:
+        """Have this deleted: what has arrived of it until now. Durable when it returns, and done within `WITHIN`
+        seconds or later. The same again, while it goes on, is the same deletion."""
+        deletion_id = self._deletions.ask(self._new_id(), doomed, by)
+        if not self._inbox.put(deletion_id) and not self._inbox.closed:
+            raise Overloaded(f"{MAX_WAITING} deletions wait already; this one comes after them", retry_after=5.0)
+        return self.receipt(deletion_id)
+
+    def receipt(self, deletion_id: str) -> Receipt:
+        """Return what a deletion has removed; waits `WITHIN` seconds for it to be done. Raises NotFound."""
+
+        def is_done() -> bool:
+            receipt = self._deletions.receipt(deletion_id)
+            return receipt is None or receipt.done_at is not None
+
+        with self._is_done:
+            self._is_done.wait_for(is_done, WITHIN)
+        receipt = self._deletions.receipt(deletion_id)
+        if receipt is None:
+            raise NotFound(f"deletion {deletion_id} is not known to this collector")
+        return receipt
+
+    def run(self) -> None:
+        while True:
+            self.survive(self._delete)
+            if self._clock.monotonic() >= self._next_look:
+                self._next_look = self._clock.monotonic() + EVERY
+                self.survive(self.insist, self.look)
+            if not self._inbox.take(MAX_WAITING, EVERY) and self._inbox.closed:
+                return
+
+    def _delete(self) -> None:
+        for deletion_id, doomed in self.insist(self._deletions.pending):
+            self._deleting.delete(deletion_id, doomed, self._step)
+            with self._is_done:
+                self._is_done.notify_all()
+
+    def _step(self, attempt: Callable[..., T], *args: object) -> T:
+        """Insist on a step of a deletion; raises Unavailable once the collector stops: the next start goes on."""
+        for _ in range(TRIES):
+            if self._inbox.closed:
+                raise Unavailable("the collector is stopping")
+            try:
+                return attempt(*args)
+            except RetryableError:  # Somebody reads or writes; that is no trouble unless it stays so.
+                self._giving_up.wait(SHORTEST_WAIT)
+        return self.insist(attempt, *args)
+
+    def look(self) -> None:
+        """Forget some of what is too old, and then of what is too much; give back the space."""
+        now = self._clock.now()
+        content, outcomes = (now - round(age * 1e9) for age in (self._ages.content, self._ages.outcomes))
+        self._some(lambda: self._forget_content(content))
+        self._some(lambda: self._pipeline.erase_older(outcomes))
+        self._deletions.forget_receipts(outcomes)
+        self._some(self._within_bytes)
+        for file in self._files:
+            self._some(lambda file=file: file.give_back(GIVEN_BACK) >= GIVEN_BACK)  # type: ignore[misc]
+
+    def _some(self, step: Callable[[], bool]) -> None:
+        """Repeat a step while it says that there may be more, for a while."""
+        for _ in range(STEPS):
+            if self._inbox.closed or not step():
+                return
+
+    def _forget_content(self, before: int) -> bool:
+        count = self._deletions.forget_content(before, BATCH)
+        self._telemetry.count(Counted.FORGOTTEN, count, "content")
+        return count == BATCH
+
+    def _within_bytes(self) -> bool:
+        """Where there is too much, forget the oldest content, of the log too; where none is left, the oldest traces."""
+        most = self._ages.max_bytes
+        if most is None or sum(file.used_bytes for file in self._files) <= most:
+            return False
+        oldest = self._deletions.oldest_content(BATCH)
+        if oldest is None:
+            return self._pipeline.erase_older(self._clock.now())
+        self._pipeline.trim_log(oldest)
+        self._forget_content(oldest + 1)
+        return True

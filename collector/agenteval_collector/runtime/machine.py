@@ -1,0 +1,55 @@
+"""What the machine gives the process: its memory, and the limit of its control group."""
+
+import os
+import resource
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+SHARE_OF_RAM: Final = 0.6
+"""The part of a machine's memory that is taken without a limit."""
+
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process; where the system does not tell, the most that it ever was."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * _PAGE
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+
+
+def memory_limit(root: Path = Path("/")) -> int:
+    """Return the bytes that the process may take: the limit of its control group, else a share of the machine's."""
+    ram = os.sysconf("SC_PHYS_PAGES") * _PAGE
+    # Without a limit, version 1 says a number beyond any machine.
+    return min((limit for limit in _cgroup_limits(root) if limit < ram), default=round(SHARE_OF_RAM * ram))
+
+
+def _cgroup_limits(root: Path) -> Iterator[int]:
+    """Yield the limits of the control group and of those above it, in version 2 and 1."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, _, named = line.partition(":")
+        controllers, _, path = named.partition(":")
+        if controllers == "":
+            mounted, file = root / "sys/fs/cgroup", "memory.max"
+        elif "memory" in controllers.split(","):
+            mounted, file = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        group = mounted / path.lstrip("/")
+        # In a container the path may be the host's: the group that is mounted is the container's then.
+        for folder in (group, *group.parents):
+            with suppress(OSError, ValueError):  # No such group here, or `max`.
+                yield int((folder / file).read_text())
+            if folder == mounted:
+                break

@@ -1,0 +1,126 @@
+"""Overwrite what SQLite leaves behind of deleted rows.
+
+`secure_delete` overwrites a row where it is deleted. It leaves copies of rows that were moved to another page before:
+in the gap of a page, between the pointers to its cells and the cells. Only a VACUUM would remove those, which writes
+the whole file again while nobody else can write. So the gaps are overwritten in place (docs/decisions/0039).
+"""
+
+import os
+import struct
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine
+
+from agenteval_collector.runtime.database import DATABASE_ERRORS
+from agenteval_collector.runtime.errors import Unavailable
+
+SLICE: Final = 8 * 1024 * 1024
+"""Bytes that are looked at while writers wait, some milliseconds."""
+_PENDING_BYTE: Final = 0x40000000
+"""The page with this byte is never used."""
+_TREE_PAGES: Final = {1, 5}
+"""Types of pages in the pointer map that hold cells: the root of a tree, and any other page of one."""
+_HEADERS: Final = {2: 12, 5: 12, 10: 8, 13: 8}
+"""The length of a page's header, by its flag: interior pages have a longer one."""
+
+
+class Scrubber:
+    """Overwrites the gaps in the pages of a database file with an auto-vacuum pointer map. Of one thread.
+
+    Nothing reads a gap, so readers and a crash in the middle do no harm. While a slice is overwritten, this holds the
+    write lock, and the WAL holds nothing that is not in the file: so nobody else writes to the file. The commit behind
+    each slice has all connections read its pages again.
+    """
+
+    def __init__(self, path: Path, engine: Engine) -> None:
+        self._engine = engine
+        # Open for as long as the engine: closing any descriptor of a file ends SQLite's locks on it in this process.
+        self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Close the file, after the engine is disposed. Safe twice."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def scrub(self, start: int = 0) -> int | None:
+        """Overwrite the slice from that place in the file on; return where the next one begins. None: the file is done,
+        and its write-ahead log empty. Raises Unavailable where a reader or writer is in the way: try that slice again.
+        """
+        try:
+            return self._scrub(start)
+        except (*DATABASE_ERRORS, OSError) as error:
+            raise Unavailable(f"deleted rows cannot be overwritten: {getattr(error, 'orig', None) or error}") from error
+
+    def _scrub(self, start: int) -> int | None:
+        if start >= os.fstat(self._file).st_size:
+            with self._engine.connect() as connection:
+                if _checkpoint(connection, "TRUNCATE")[0]:
+                    raise Unavailable("the write-ahead log cannot be emptied: somebody reads the file for long")
+            return None
+        with self._engine.connect() as writer, self._engine.connect() as other:
+            page_size = int(writer.exec_driver_sql("PRAGMA page_size").scalar_one())
+            writer.exec_driver_sql("BEGIN IMMEDIATE")
+            busy, waiting, written = _checkpoint(other, "PASSIVE")
+            if busy or waiting != written:
+                raise Unavailable("not all that was committed is in the file: somebody reads it for long")
+            pages = Pages(self._file, page_size)
+            if sum(pages.scrub(number) for number in pages.numbers(start, start + SLICE)):
+                version = int(writer.exec_driver_sql("PRAGMA user_version").scalar_one())
+                writer.exec_driver_sql(f"PRAGMA user_version={(version + 1) % 2**31}")
+            writer.commit()
+        return start + SLICE
+
+
+class Pages:
+    """The pages of a database file, from 1."""
+
+    def __init__(self, file: int, size: int) -> None:
+        self._file = file
+        self._size = size
+        self._mapped = size // 5
+        self._map: tuple[int, bytes] = (0, b"")
+
+    def numbers(self, start: int, end: int) -> range:
+        """Return the numbers of the pages that begin between two places in the file."""
+        end = min(end, os.fstat(self._file).st_size)
+        return range(-(-start // self._size) + 1, -(-end // self._size) + 1)
+
+    def scrub(self, number: int) -> int:
+        """Overwrite the gap of a page; return the bytes that held something."""
+        if number != 1 and self._type(number) not in _TREE_PAGES:
+            return 0
+        page = self._read(number)
+        start, end = _gap(page, 100 if number == 1 else 0)
+        count = len(page[start:end].strip(b"\0"))
+        if count:
+            os.pwrite(self._file, bytes(end - start), (number - 1) * self._size + start)
+        return count
+
+    def _type(self, number: int) -> int:
+        """Return what the pointer map says of a page; 0 for pages of the map itself, and the one that is not used."""
+        unused = _PENDING_BYTE // self._size + 1
+        first = (number - 2) // (self._mapped + 1) * (self._mapped + 1) + 2
+        first += first == unused
+        if number in (first, unused) or number < first:
+            return 0
+        if self._map[0] != first:
+            self._map = first, self._read(first)
+        return self._map[1][5 * (number - first - 1)]
+
+    def _read(self, number: int) -> bytes:
+        return os.pread(self._file, self._size, (number - 1) * self._size)
+
+
+def _gap(page: bytes, at: int) -> tuple[int, int]:
+    """Return where the gap of a page with cells, whose header is at `at`, begins and ends."""
+    flag, _, cells, content = struct.unpack_from(">BHHH", page, at)
+    if flag not in _HEADERS:  # The file is damaged: nothing here is what it should be.
+        return at, at
+    start = at + _HEADERS[flag] + 2 * cells
+    return start, max(start, content or 65536)
+
+
+def _checkpoint(connection: Connection, mode: str) -> Any:
+    return connection.exec_driver_sql(f"PRAGMA wal_checkpoint({mode})").one()

@@ -1,0 +1,52 @@
+"""The events that have not arrived yet. Each is written in the transaction of what it tells of: no crash loses it."""
+
+import json
+from collections.abc import Iterable
+
+from sqlalchemy import delete, func, select
+
+from agenteval_collector.model.news import Event, EventsOf, News
+from agenteval_collector.runtime.database import among
+from agenteval_collector.stores.access import TenantConnection, TenantDatabase, ids
+from agenteval_collector.stores.columns import SameNames, to_json
+from agenteval_collector.stores.schema import facts, outbox, own
+
+_SAME = SameNames(Event, outbox, but=("attributes",))
+
+
+class Outbox:
+    """Events until they have arrived. Thread-safe; every method raises Unavailable where the file refuses."""
+
+    def __init__(self, database: TenantDatabase, events_of: EventsOf) -> None:
+        self._database = database
+        self._events_of = events_of
+
+    def write(self, connection: TenantConnection, news: News) -> None:
+        """Keep the events of `news`, in the transaction that makes it news."""
+        rows = [{**_SAME.columns_of(each), "attributes": to_json(each.attributes)} for each in self._events_of(news)]
+        connection.upsert(outbox, rows)
+
+    def oldest(self, limit: int) -> list[Event]:
+        """Return the `limit` oldest events."""
+        query = select(*facts(outbox)).where(own(outbox)).order_by(outbox.c.at).limit(limit)
+        with self._database.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [Event(**_SAME.fields_in(row), attributes=json.loads(row["attributes"])) for row in rows]
+
+    def remove(self, events: Iterable[Event]) -> None:
+        """Forget events that have arrived."""
+        these = own(outbox), among(outbox.c.event_id, "ids")
+        with self._database.writing() as connection:
+            connection.execute(delete(outbox).where(*these), ids(each.event_id for each in events))
+
+    def drop(self, count: int) -> None:
+        """Forget the `count` oldest events, which have not arrived."""
+        oldest = select(outbox.c.event_id).where(own(outbox)).order_by(outbox.c.at).limit(count)
+        with self._database.writing() as connection:
+            connection.execute(delete(outbox).where(own(outbox), outbox.c.event_id.in_(oldest)))
+
+    def size(self) -> int:
+        """Return how many events wait."""
+        with self._database.reading() as connection:
+            waiting: int = connection.execute(select(func.count()).select_from(outbox).where(own(outbox))).scalar_one()
+        return waiting

@@ -1,0 +1,147 @@
+"""Charts of figures over time: what `charts.js` draws, and small ones that need no script."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Final, Literal
+
+from agenteval_collector.api.agent_documents import AgentItem, PointDocument, RateDocument
+
+Unit = Literal["share", "usd", "seconds", "count"]
+WIDTH: Final = 100.0
+HEIGHT: Final = 24.0
+"""The size of a small chart, in units of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a chart, with a value for each point: None where there is none. `low` and `high` are its interval."""
+
+    label: str
+    values: Sequence[float | None]
+    low: Sequence[float | None] = ()
+    high: Sequence[float | None] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart of an agent over time. `bars`: it has one line, which is drawn as bars."""
+
+    title: str
+    about: str
+    unit: Unit
+    at: Sequence[str]
+    lines: Sequence[Line]
+    marks: Sequence[tuple[str, str]] = ()
+    """Times at which something began, each with its name."""
+    bars: bool = False
+
+    @property
+    def data(self) -> str:
+        """The chart as JSON, with times in seconds since the Unix epoch."""
+        lines = [
+            {"label": each.label, "values": each.values, "low": each.low, "high": each.high} for each in self.lines
+        ]
+        marks = [{"at": _seconds(at), "label": label} for at, label in self.marks]
+        at = [_seconds(each) for each in self.at]
+        return json.dumps({"at": at, "unit": self.unit, "bars": self.bars, "lines": lines, "marks": marks})
+
+    @property
+    def known(self) -> list[int]:
+        """The points, from 0, at which there is something to draw."""
+        return [place for place, _ in enumerate(self.at) if any(line.values[place] is not None for line in self.lines)]
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """A small chart of shares of one, as paths in a box of `WIDTH` by `HEIGHT`."""
+
+    line: str
+    band: str
+
+
+def charts_of(agent: AgentItem, main: str | None) -> list[Chart]:
+    """Return the charts of an agent that have something to show; `main` is the evaluator whose rate comes first."""
+    points = agent["points"]
+    at = [each["at"] for each in points]
+    # What began before the first point is no news there.
+    marks = [(each["first_at"], each["version"]) for each in agent["versions"] if each["version"] is not None]
+    marks = [(began, version) for began, version in reversed(marks) if began >= at[0]]
+    rates = [
+        Chart(f"Pass rate: {_words(name)}", "judged traces that pass, with a 95 % interval", "share", at,
+              [_rate_line("pass rate", [each["pass_rates"].get(name) for each in points])], marks)
+        for name in evaluators(agent, main)
+    ]  # fmt: skip
+    errors = Chart(
+        "Traces with an error", "traces with a finding of severity error, with a 95 % interval", "share", at,
+        [_rate_line("with an error", [each["errors"] for each in points])], marks,
+    )  # fmt: skip
+    others = [
+        Chart("Sessions", "sessions with a trace that began then", "count", at,
+              [Line("sessions", [each["sessions"] for each in points])], marks, bars=True),
+        Chart("Cost per session", "model calls whose price is known", "usd", at,
+              [Line("cost", [each["usd_per_session"] for each in points])], marks, bars=True),
+        Chart("Time in the turns of a trace", "half of the traces, and 95 % of them, took no longer", "seconds", at,
+              [Line("p50", [each["seconds"]["p50"] for each in points]),
+               Line("p95", [each["seconds"]["p95"] for each in points])], marks),
+    ]  # fmt: skip
+    return [each for each in (*rates[:1], errors, *others, *rates[1:]) if each.known]
+
+
+def evaluators(agent: AgentItem, main: str | None) -> list[str]:
+    """Return the evaluators of an agent, `main` first."""
+    return sorted(agent["pass_rates"], key=lambda name: (name != main, name))
+
+
+def main_evaluator(agent: AgentItem) -> str | None:
+    """Return the evaluator that says most of an agent: whether tasks are completed, else the one with most scores."""
+    rates = agent["pass_rates"]
+    if not rates:
+        return None
+    return max(rates, key=lambda name: (name == "task_completion", rates[name]["traces"], name))
+
+
+def spark(points: Sequence[PointDocument], of: Callable[[PointDocument], RateDocument | None]) -> Spark:
+    """Return a small chart of a rate, with its interval where it has one."""
+    rates = [of(each) for each in points]
+    step = WIDTH / max(1, len(rates) - 1)
+    placed = [(place * step, rate) for place, rate in enumerate(rates)]
+    known = [(x, rate["rate"], rate["interval"]) for x, rate in placed if rate and rate["rate"] is not None]
+    line = "".join(f"{'L' if place else 'M'}{x:.1f} {_y(rate):.1f}" for place, (x, rate, _) in enumerate(known))
+    # A line of one point is none.
+    return Spark(line=line + "h.01" if len(known) == 1 else line, band="".join(_bands(placed)))
+
+
+def _bands(placed: Sequence[tuple[float, RateDocument | None]]) -> Iterator[str]:
+    """Yield an area for each run of points with an interval."""
+    bounds = [(x, rate["interval"] if rate else None) for x, rate in placed]
+    for is_known, run in groupby(bounds, key=lambda each: each[1] is not None):
+        if is_known:
+            found = [(x, interval) for x, interval in run if interval is not None]
+            up = [f"{x:.1f} {_y(interval[1]):.1f}" for x, interval in found]
+            down = [f"{x:.1f} {_y(interval[0]):.1f}" for x, interval in reversed(found)]
+            yield f"M{'L'.join([*up, *down])}Z"
+
+
+def _rate_line(label: str, rates: Sequence[RateDocument | None]) -> Line:
+    intervals = [None if each is None else each["interval"] for each in rates]
+    return Line(
+        label,
+        [None if each is None else each["rate"] for each in rates],
+        [None if each is None else each[0] for each in intervals],
+        [None if each is None else each[1] for each in intervals],
+    )
+
+
+def _y(share: float) -> float:
+    return 1 + (HEIGHT - 2) * (1 - share)
+
+
+def _seconds(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()
+
+
+def _words(identifier: str) -> str:
+    return identifier.replace("_", " ")

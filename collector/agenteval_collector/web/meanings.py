@@ -1,0 +1,44 @@
+"""Explain each score in a sentence, and find the questions to the judge that it rests on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from agenteval_collector.api.documents import ExchangeDocument
+
+MEANINGS: Final[Mapping[str, str]] = {
+    "task_completion": "Whether the user got what they asked for.",
+    "tool_correctness": "Whether the right tools were called, none needless and none missing.",
+    "argument_correctness": "Whether the arguments of calls fit the tool and what was said.",
+    "step_efficiency": "Whether the agent went straight to its goal, without repeated or needless steps.",
+    "confidence": "Whether the agent was sure of itself: no hedging, contradictions or retries in vain.",
+    "plan_adherence": "Whether the agent did what its plan says.",
+    "plan_quality": "Whether the plan was any good.",
+    "coherence": "Whether the answer is about what was asked.",
+    "loop_detection": "Whether the answer says something new: low where it repeats an earlier one of the session.",
+    "tool_use_correctness": "Whether the calls are those that ground truth expects.",
+    "agent_reliability": "How bad the session's worst traces are: the riskiest 15 % of them count most.",
+    "agent_consistency": "Whether the agent was as sure of itself in all traces of the session.",
+    "goal_success": "Whether the user got what they wanted of the whole session.",
+}
+
+_ASKED: Final[Mapping[str, Sequence[str]]] = {
+    "task_completion": ("extract", "completion"),
+    "tool_correctness": ("tools",),
+    "argument_correctness": ("tools",),
+    "step_efficiency": ("extract", "execution"),
+    "confidence": ("execution",),
+    "plan_adherence": ("extract", "execution"),
+    "plan_quality": ("extract", "plan"),
+}
+"""The questions of the built-in evaluators; others ask one of their own name."""
+
+
+def meaning(name: str) -> str | None:
+    """Return what a score of that name says; None of a user's own evaluator."""
+    return MEANINGS.get(name)
+
+
+def questions(exchanges: Sequence[ExchangeDocument], name: str) -> list[tuple[int, str]]:
+    """Return the questions that a score of that name rests on, each with its number among the exchanges, from 1."""
+    asked = _ASKED.get(name, (name,))
+    return [(number, each["question"]) for number, each in enumerate(exchanges, 1) if each["question"] in asked]

@@ -1,0 +1,56 @@
+"""The traces of a session on a time axis, on which long pauses are cut short. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Final
+
+from agenteval_collector.api.documents import TraceDocument
+
+WIDTH: Final = 1000.0
+"""Of the axis, in its own units."""
+LEAST: Final = 4.0
+"""Width of the shortest bar: one that takes no time can still be seen."""
+PAUSE: Final = 3.0
+"""A pause that lasts longer than so many traces take is cut to that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A trace on the time axis. `pause` is the time in seconds without a trace before it where that is cut short, else
+    None."""
+
+    trace: TraceDocument
+    pause: float | None
+    x: float
+    width: float
+
+
+def places(traces: Sequence[TraceDocument]) -> list[Place]:
+    """Place the traces, given by their start, on the axis; those without a time are left out."""
+    spans = [(trace, *span) for trace in traces if (span := _span(trace)) is not None]
+    if not spans:
+        return []
+    longest = max(1.0, PAUSE * median(ended - started for _, started, ended in spans))
+    begun = until = spans[0][1]
+    cut = 0.0
+    found = []
+    for trace, started, ended in spans:
+        pause = started - until
+        cut += max(0.0, pause - longest)
+        found.append((trace, pause if pause > longest else None, started - begun - cut, ended - started))
+        until = max(until, ended)
+    scale = WIDTH / max(until - begun - cut, 1e-3)
+    return [
+        Place(trace, pause, min(x * scale, WIDTH - LEAST), min(max(width * scale, LEAST), WIDTH))
+        for trace, pause, x, width in found
+    ]
+
+
+def _span(trace: TraceDocument) -> tuple[float, float] | None:
+    if trace["started_at"] is None:
+        return None
+    started = datetime.fromisoformat(trace["started_at"]).timestamp()
+    ended = started if trace["ended_at"] is None else datetime.fromisoformat(trace["ended_at"]).timestamp()
+    return started, max(started, ended)

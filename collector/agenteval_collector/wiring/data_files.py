@@ -1,0 +1,179 @@
+"""Back up, check and repair the files of a data folder, beside a collector or without one."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from agenteval_collector.config import ConfigError
+from agenteval_collector.log import RequestFile
+from agenteval_collector.runtime.backup import back_up
+from agenteval_collector.runtime.clock import SystemClock
+from agenteval_collector.runtime.salvage import Salvaged, salvage
+from agenteval_collector.stores import Store, newest_revision
+from agenteval_collector.stores.schema import SAID_INDEX
+from agenteval_collector.wiring.redaction import REDACTION_KEY
+from agenteval_collector.wiring.storage import LOG, STORE, locked, tenant_folder, tenant_folders
+
+MOST_TOLD: Final = 10
+"""Sentences about the damage of a file at most."""
+_LOST: Final = {
+    # First: what the log still has of such a trace is scored again only where the store does not know it.
+    "traces": "traces t WHERE NOT EXISTS (SELECT 1 FROM trace_views v WHERE v.trace_id = t.trace_id)",
+    "trace_views": "trace_views v WHERE NOT EXISTS (SELECT 1 FROM traces t WHERE t.trace_id = v.trace_id)",
+    "outcomes of traces": "outcomes o WHERE o.subject = 'trace' AND NOT EXISTS "
+    "(SELECT 1 FROM traces t WHERE t.trace_id = o.subject_id)",
+    "outcomes of sessions": "outcomes o WHERE o.subject = 'session' AND NOT EXISTS "
+    "(SELECT 1 FROM sessions s WHERE s.session_id = o.subject_id)",
+    "problem_traces": "problem_traces p WHERE NOT EXISTS (SELECT 1 FROM problems q WHERE q.problem_id = p.problem_id)",
+}
+"""What refers to rows that are not there, as what follows FROM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that is wrong with a file, in a sentence."""
+
+    file: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A file that was made anew: where the damaged one is now, and what was copied, by table."""
+
+    file: str
+    kept_as: str
+    tables: Mapping[str, Salvaged]
+
+
+def back_up_data(data_dir: Path, folder: Path) -> None:
+    """Copy the files of all tenants into a new folder, from which a collector can start. Raises ConfigError where that
+    fails."""
+    if folder.exists() and any(folder.iterdir()):
+        raise ConfigError(f"{folder} is not empty; give a new folder")
+    try:
+        for tenant, own in tenant_folders(data_dir):
+            copied = tenant_folder(folder, tenant)
+            copied.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # The store first: it says from where on the log is read again.
+            back_up(own / STORE, [own / LOG], copied)
+            if (key := own / REDACTION_KEY).exists():
+                shutil.copy(key, copied)
+    except (sqlite3.Error, OSError) as error:
+        raise ConfigError(f"{data_dir} could not be backed up to {folder}: {error}") from error
+
+
+def check_data(data_dir: Path) -> list[Trouble]:
+    """Return what is wrong with the files of all tenants. Raises ConfigError where there are none."""
+    if not (data_dir / STORE).exists() and not (data_dir / LOG).exists():
+        raise ConfigError(f"no collector has kept anything in {data_dir}; give --data-dir, or --config")
+    return [
+        Trouble(str((folder / trouble.file).relative_to(data_dir)), trouble.what)
+        for _, folder in tenant_folders(data_dir)
+        for trouble in _check_folder(folder)
+    ]
+
+
+def repair_data(data_dir: Path) -> list[Repair]:
+    """Make each file anew that something is wrong with, of what can be read of it. What the log still holds of lost
+    traces is scored again at the next start. Raises ConfigError where a collector runs."""
+    return [
+        replace(repair, file=str((folder / repair.file).relative_to(data_dir)))
+        for tenant, folder in tenant_folders(data_dir)
+        for repair in _repair_folder(folder, tenant)
+    ]
+
+
+def _check_folder(folder: Path) -> list[Trouble]:
+    return [*_troubles(folder / STORE, _check_store), *_troubles(folder / LOG, _check_log)]
+
+
+def _repair_folder(folder: Path, tenant: str) -> list[Repair]:
+    with locked(folder):
+        damaged = {trouble.file for trouble in _check_folder(folder)}
+        repairs = [_remade(folder / name, tenant) for name in (STORE, LOG) if name in damaged]
+        with closing(_open(folder / STORE)) as store, closing(_open(folder / LOG)) as log, store, log:
+            if STORE in damaged:
+                _forget_lost(store)
+            [known] = store.execute("SELECT max(checkpoint) FROM progress").fetchone()
+            [last] = log.execute("SELECT max(seq) FROM sqlite_sequence").fetchone()
+            # An offset is never given twice: the store would take the new request for the old one.
+            used = max(known or 0, last or 0)
+            log.execute("DELETE FROM sqlite_sequence")
+            log.execute("INSERT INTO sqlite_sequence VALUES ('requests', ?)", (used,))
+            if STORE in damaged:
+                store.execute("UPDATE progress SET checkpoint = 0")
+    return repairs
+
+
+def _remade(path: Path, tenant: str) -> Repair:
+    kept = next(
+        each for number in range(1, 1000) if not (each := path.with_name(f"{path.name}.damaged-{number}")).exists()
+    )
+    for ending in ("", "-wal", "-shm"):
+        part = path.with_name(path.name + ending)
+        if part.exists():
+            part.rename(kept.with_name(kept.name + ending))
+    (Store(path, SystemClock(), tenant=tenant) if path.name == STORE else RequestFile(path)).shutdown()
+    with closing(_open(kept)) as damaged, closing(_open(path)) as new, new:
+        return Repair(path.name, kept.name, salvage(damaged, new))
+
+
+def _forget_lost(store: sqlite3.Connection) -> None:
+    """Delete what refers to lost rows: the log has its traces, or nobody has."""
+    for rows in _LOST.values():
+        table, _, rest = rows.partition(" ")
+        alias = rest.partition(" ")[0]
+        store.execute(f"DELETE FROM {table} WHERE rowid IN (SELECT {alias}.rowid FROM {rows})")
+
+
+def _troubles(path: Path, check: Callable[[Path], Iterator[str]]) -> list[Trouble]:
+    found: list[Trouble] = []
+    try:
+        found.extend(Trouble(path.name, what) for what in check(path))
+    except sqlite3.DatabaseError as error:
+        if not found:
+            found.append(Trouble(path.name, str(error)))
+    return found
+
+
+def _check_store(path: Path) -> Iterator[str]:
+    with closing(_open(path)) as store:
+        yield from _damage(store)
+        [revision] = store.execute("SELECT version_num FROM alembic_version").fetchone()
+        if revision != newest_revision():
+            yield f"its tables are of revision {revision}, not {newest_revision()}: another version has written it"
+            return
+        for what, rows in _LOST.items():
+            [lost] = store.execute(f"SELECT count(*) FROM {rows}").fetchone()
+            if lost:
+                yield f"{lost} rows of {what} refer to rows that are lost"
+        store.execute(f"INSERT INTO {SAID_INDEX}({SAID_INDEX}, rank) VALUES ('integrity-check', 1)")
+
+
+def _check_log(path: Path) -> Iterator[str]:
+    with closing(_open(path)) as log:
+        yield from _damage(log)
+        [last] = log.execute("SELECT max(seq) FROM sqlite_sequence").fetchone()
+    try:
+        with closing(_open(path.with_name(STORE))) as store:
+            [checkpoint] = store.execute("SELECT max(checkpoint) FROM progress").fetchone()
+    except sqlite3.DatabaseError:  # Told of the store.
+        return
+    if (checkpoint or 0) > (last or 0) + 1:
+        yield f"the store knows of requests up to {checkpoint}, and this log ends at {last or 0}: it is an older one"
+
+
+def _damage(file: sqlite3.Connection) -> Iterator[str]:
+    for [sentence] in file.execute(f"PRAGMA integrity_check({MOST_TOLD})"):
+        if sentence != "ok":
+            yield sentence
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    # As a URI, so that a missing file is an error and not made.
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=10.0)

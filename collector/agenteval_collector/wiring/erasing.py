@@ -1,0 +1,143 @@
+"""Erase traces from everything that holds some, while the pipeline stands still for a moment.
+
+The assembly waits, so that nothing new is on its way. Then live detection, and behind it the evaluation, finish what
+was on its way before. So what is erased cannot come back from a queue.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, Protocol
+
+from agenteval_collector.assembly import AssemblyStage
+from agenteval_collector.assembly.assembler import Assembler
+from agenteval_collector.emit.feed import Feed
+from agenteval_collector.evaluation import EvaluationInbox
+from agenteval_collector.findings.loops import LoopStage
+from agenteval_collector.log.erasing import erase_page
+from agenteval_collector.model.assembled import AssembledTrace
+from agenteval_collector.model.commit import Commit
+from agenteval_collector.model.counters import Counted, Telemetry
+from agenteval_collector.model.deletion import Doomed
+from agenteval_collector.runtime.errand import Errand
+from agenteval_collector.wiring.scoring import EvaluationCore
+from agenteval_collector.wiring.storage import Storage
+from otel_agenteval.text import storable
+
+BATCH: Final = 64
+"""Traces that are erased in one commit."""
+PATIENCE: Final = 30.0
+"""Seconds that the pipeline may take to finish what is on its way; it is tried again after that."""
+MOST_UNNAMED: Final = 500
+"""Open traces that name neither the session nor the user and are asked whether they go on from it, the newest."""
+
+
+class JobForgetter(Protocol):
+    """Forgets what waits for the judge, and what the judge has answered."""
+
+    def forget(self, subject_ids: Collection[str]) -> None: ...
+
+
+class PipelineErasure:
+    """The `Pipeline` of the retention."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        core: EvaluationCore,
+        assembler: Assembler,
+        assembly: AssemblyStage,
+        loops: LoopStage,
+        evaluation: EvaluationInbox,
+        judge: JobForgetter,
+        feed: Feed,
+        telemetry: Telemetry,
+    ) -> None:
+        self._storage = storage
+        self._deletions = storage.store.deletions
+        self._core = core
+        self._assembler = assembler
+        self._assembly = assembly
+        self._loops = loops
+        self._evaluation = evaluation
+        self._judge = judge
+        self._feed = feed
+        self._telemetry = telemetry
+
+    def erase(self, deletion_id: str, doomed: Doomed, session_ids: Sequence[str]) -> bool:
+        def find() -> tuple[list[str], Sequence[str], bool]:
+            found = self._deletions.traces_of(doomed, session_ids, BATCH)
+            if len(found) == BATCH:
+                return found, (), True
+            found += self._open(doomed, {*session_ids})
+            if doomed.before is None:
+                return found, session_ids, False
+            empty = self._deletions.empty_sessions(doomed.before, BATCH)
+            return found, empty, bool(found) or len(empty) == BATCH
+
+        return self._standing_still(lambda: self._erase(*find(), deletion_id))
+
+    def erase_older(self, before: int) -> bool:
+        found = self._deletions.oldest_traces(before, BATCH)
+        empty = [] if found else self._deletions.empty_sessions(before, BATCH)
+        if not found and not empty:
+            return False
+        return self._standing_still(lambda: self._erase(found, empty, len(found or empty) == BATCH or bool(found)))
+
+    def erase_from_log(self, start: int) -> tuple[int | None, Mapping[str, int]]:
+        last = self._deletions.last_erasure()
+        if last is None:
+            return None, {}
+        return erase_page(self._storage.requests, start, last, self._deletions.doomed)
+
+    def trim_log(self, received_before: int) -> bool:
+        return self._storage.requests.trim(self._storage.store.checkpoint(), received_before, BATCH) > 0
+
+    def _standing_still(self, erase: Callable[[], tuple[Sequence[str], bool]]) -> bool:
+        """Erase on the evaluation's thread, while the assembly waits for it."""
+
+        def on_assembly() -> bool:
+            self._loops.forget(()).wait(PATIENCE)
+            errand = Errand(erase)
+            self._evaluation.run_errand(errand)
+            trace_ids, more = errand.wait(PATIENCE)
+            self._assembler.forget(trace_ids)
+            self._loops.forget(trace_ids).wait(PATIENCE)
+            return more
+
+        waiting = Errand(on_assembly)
+        self._assembly.run_errand(waiting)
+        return waiting.wait(PATIENCE)
+
+    def _erase(
+        self, trace_ids: Sequence[str], session_ids: Sequence[str], more: bool, deletion_id: str = ""
+    ) -> tuple[Sequence[str], bool]:
+        last = self._assembler.last_offset
+        self._deletions.erase(trace_ids, session_ids, deletion_id, last)
+        self._storage.store.writes += 1  # What was computed of it is not true any more.
+        self._core.forget(trace_ids, session_ids)
+        self._judge.forget({*trace_ids, *session_ids})
+        self._feed.forget(trace_ids)
+        self._telemetry.count(Counted.FORGOTTEN, len(trace_ids), "deletion" if deletion_id else "outcomes")
+        return trace_ids, more
+
+    def _open(self, doomed: Doomed, session_ids: Collection[str]) -> list[str]:
+        """Return the traces that are not complete, and are doomed."""
+        traces = self._assembler.newest(self._assembler.open_traces)
+        if doomed.before is not None:
+            return [each.trace_id for each in traces if each.received_at < doomed.before]
+        names = [name.encode() for name in (*session_ids, doomed.user_id) if name is not None]
+        unnamed = {each.trace_id for each in traces[-MOST_UNNAMED:]}
+        candidates = (each for each in traces if each.trace_id in unnamed or _holds(each, names))
+        return [each.trace_id for each in candidates if self._is_of(each, doomed, session_ids)]
+
+    def _is_of(self, assembled: AssembledTrace, doomed: Doomed, session_ids: Collection[str]) -> bool:
+        trace = self._core.read(assembled)
+        if doomed.user_id is not None and trace.user_id == storable(doomed.user_id):
+            return True
+        # As the evaluation will find it, with nothing kept of that.
+        session_id = self._core.evaluation.conversations.session_of(trace, assembled.revision, Commit())
+        return session_id in session_ids or assembled.trace_id in session_ids
+
+
+def _holds(assembled: AssembledTrace, names: Sequence[bytes]) -> bool:
+    texts = [text for raw, origin in (*assembled.spans, *assembled.logs) for text in (raw, origin.resource)]
+    return any(name in text for name in names for text in texts)

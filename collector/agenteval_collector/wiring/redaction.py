@@ -1,0 +1,65 @@
+"""Redaction as the settings want it: for the judge, and before anything is stored."""
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from agenteval_collector.config import ConfigError, Settings
+from agenteval_collector.receiver.redacting import RequestRedaction
+from otel_agenteval.model import Json
+from otel_agenteval.redaction import Budget, Redactor
+
+KEY_BYTES = 32
+REDACTION_KEY = "redaction.key"
+"""The file in a data folder with the key of its placeholders."""
+
+
+def judge_redactor(settings: Settings) -> Callable[[], Callable[[Json], Json]]:
+    """Return what makes the redaction for one trace, in which equal values are numbered alike."""
+    if not settings.judge.redact:
+        return lambda: _as_it_is
+    own = settings.redaction.own
+    return lambda: Redactor(own=own, budget=Budget()).redact
+
+
+def stored_redaction(settings: Settings, folder: Path) -> RequestRedaction | None:
+    """Return what redacts requests before they are kept; None where they are kept as they came.
+
+    The placeholders are made with a key in `folder`, so that they stay the same as long as the data does. Raises
+    ConfigError where it cannot be read or written.
+    """
+    config = settings.redaction
+    if config.store == "off":
+        return None
+    key, own, personal_data = _key(folder / REDACTION_KEY), config.own, config.store == "all"
+
+    def redact(value: Json, budget: Budget) -> Json:
+        return Redactor(personal_data, key=key, own=own, budget=budget).redact(value)
+
+    session = settings.session
+    return RequestRedaction(redact, ids=(*session.attributes, *((session.link_by,) if session.link_by else ())))
+
+
+def _key(path: Path) -> bytes:
+    """Return the key in the file, which is made where there is none."""
+    try:
+        if not path.exists():
+            new = path.with_suffix(".new")
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(secrets.token_bytes(KEY_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        key = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"redaction.store: the key in {path} cannot be used: {error.strerror}") from error
+    if len(key) != KEY_BYTES:
+        raise ConfigError(
+            f"redaction.store: {path} is no key of {KEY_BYTES} bytes: restore it, or delete it for a new one"
+        )
+    return key
+
+
+def _as_it_is(value: Json) -> Json:
+    return value

@@ -1,0 +1,67 @@
+"""The way of a call from the door, which knows who calls, to the pipeline of the caller's tenant."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agenteval_collector.api.responses import error_response
+from agenteval_collector.api.service import EvaluationService
+from agenteval_collector.doors.rpc import caller_of
+from agenteval_collector.model.callers import Caller
+from agenteval_collector.runtime.errors import CollectorError, Unavailable
+from agenteval_collector.runtime.rpc import abort
+from agenteval_collector.wiring.pipeline import Pipeline
+from agenteval_collector.wiring.tenants import Pipelines
+
+
+class TenantApps:
+    """An ASGI application that hands each request to that of the caller's tenant, made by `make` when it is needed."""
+
+    def __init__(self, pipelines: Pipelines, make: Callable[[Pipeline], ASGIApp]) -> None:
+        self._pipelines = pipelines
+        self._make = make
+        self._apps: dict[str, ASGIApp] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        caller: Caller = scope["state"]["caller"]
+        app = self._apps.get(caller.tenant)
+        if app is None:
+            try:
+                # A new tenant's files are opened, which takes long for a loop.
+                pipeline = await run_in_threadpool(self._pipelines.of, caller.tenant)
+            except Unavailable as error:
+                await error_response(503, "unavailable", str(error))(scope, receive, send)
+                return
+            app = self._apps.setdefault(caller.tenant, self._make(pipeline))
+        await app(scope, receive, send)
+
+
+class TenantServices:
+    """A servicer, each method of which is that of the service of the caller's tenant.
+
+    A watcher takes one of `watchers`, whichever tenant's it is: its thread is one of the server's.
+    """
+
+    def __init__(self, pipelines: Pipelines, watchers: threading.BoundedSemaphore) -> None:
+        self._pipelines = pipelines
+        self._watchers = watchers
+
+    def __getattr__(self, method: str) -> Callable[[Any, grpc.ServicerContext], Any]:
+        def answered(request: Any, context: grpc.ServicerContext) -> Any:
+            own = pipeline_of(self._pipelines, context)
+            service = EvaluationService(own.queries, own.reports, own.feed, self._watchers)
+            return getattr(service, method)(request, context)
+
+        return answered
+
+
+def pipeline_of(pipelines: Pipelines, context: grpc.ServicerContext) -> Pipeline:
+    """Return the pipeline of the tenant of the one who makes this call; ends the call where it cannot be had."""
+    try:
+        return pipelines.of(caller_of(context).tenant)
+    except CollectorError as error:
+        abort(context, error)

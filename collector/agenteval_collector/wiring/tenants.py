@@ -1,0 +1,93 @@
+"""The pipelines of all tenants."""
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from agenteval_collector.config import ConfigError, Settings
+from agenteval_collector.model.callers import DEFAULT_TENANT, Caller, Scope
+from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.errors import CollectorError, Unavailable
+from agenteval_collector.runtime.memory import MemoryGuard
+from agenteval_collector.wiring.pipeline import Pipeline
+
+logger = logging.getLogger(__name__)
+
+
+class Pipelines:
+    """One pipeline for each tenant: for those that are known from the start on, for others from their first call on.
+
+    Whose a call is, only its caller says (`model/callers.py`).
+    """
+
+    def __init__(self, settings: Settings, clock: Clock, tenants: Iterable[str], memory: MemoryGuard) -> None:
+        """Raises what `Pipeline` raises. There is always one for the default tenant."""
+        self._settings = settings
+        self._clock = clock
+        self._memory = memory
+        self._pipelines: dict[str, Pipeline] = {}
+        self._running = False
+        # Guards the mapping and the state against calls of new tenants; looking up a known one takes no lock.
+        self._lock = threading.Lock()
+        try:
+            for tenant in sorted({DEFAULT_TENANT, *tenants}):
+                self._pipelines[tenant] = Pipeline(settings, clock, tenant, memory)
+        except BaseException:
+            self.shutdown()
+            raise
+
+    def start(self) -> None:
+        """Run all of them."""
+        with self._lock:
+            self._running = True
+            for pipeline in self._pipelines.values():
+                pipeline.start()
+
+    def of(self, tenant: str) -> Pipeline:
+        """Return the pipeline of a tenant. Raises Unavailable where a new one cannot be started now."""
+        return self._pipelines.get(tenant) or self._started(tenant)
+
+    def render(self, headers: Mapping[str, str], caller: Caller) -> tuple[bytes, str]:
+        """Return the page for Prometheus and its content type: with the series of the caller's tenant, or, for an
+        administrator of the default tenant, with those of all."""
+        own = self.of(caller.tenant)
+        sees_all = caller.tenant == DEFAULT_TENANT and Scope.ADMIN in caller.scopes
+        others = [each.output for each in list(self._pipelines.values()) if sees_all and each is not own]
+        return own.output.render(headers, others)
+
+    @property
+    def health(self) -> str | None:
+        """None while all of them can do their work, else why not, without tenants' names: everybody may ask."""
+        troubles = (pipeline.health for pipeline in list(self._pipelines.values()))
+        return "; ".join(sorted({trouble for trouble in troubles if trouble is not None})) or None
+
+    def close_feeds(self) -> None:
+        """Let all watchers go."""
+        for pipeline in list(self._pipelines.values()):
+            pipeline.feed.close()
+
+    def shutdown(self) -> None:
+        """Stop all of them side by side, as long as one takes; safe twice. There will be no new ones."""
+        with self._lock:
+            self._running = False
+            pipelines = list(self._pipelines.values())
+        if pipelines:
+            with ThreadPoolExecutor(len(pipelines), "agenteval-stop") as pool:
+                list(pool.map(Pipeline.shutdown, pipelines))
+
+    def _started(self, tenant: str) -> Pipeline:
+        with self._lock:
+            if (known := self._pipelines.get(tenant)) is not None:
+                return known
+            if not self._running:
+                raise Unavailable("the collector is stopping")
+            try:
+                pipeline = Pipeline(self._settings, self._clock, tenant, self._memory)
+            except (ConfigError, CollectorError, OSError) as error:
+                logger.error("the tenant %s cannot be served: %s", tenant, error)
+                raise Unavailable("the tenant's data cannot be used now; the collector's log says why") from error
+            pipeline.start()
+            logger.info("the tenant %s is served from now on", tenant)
+            self._pipelines[tenant] = pipeline
+            return pipeline

@@ -1,0 +1,1 @@
+"""Builds the files below `deploy` that follow from others: `python -m deploy.builder` (`make deploy`)."""

@@ -1,0 +1,48 @@
+"""Expressions that several panels have in common."""
+
+from collections.abc import Sequence
+from typing import Final
+
+AGENT: Final = "gen_ai_agent_name"
+VERSION: Final = "service_version"
+EVALUATOR: Final = "gen_ai_evaluation_name"
+
+
+def label(name: str) -> str:
+    """Return the value of a label, as legends name it."""
+    return f"{{{{{name}}}}}"
+
+
+class Series:
+    """Names series that match what a dashboard's variables say."""
+
+    def __init__(self, *matchers: str) -> None:
+        self._matchers = matchers
+
+    def __call__(self, name: str, *matchers: str) -> str:
+        """Return the selector of series `name` with the dashboard's matchers and these."""
+        return f"{name}{{{', '.join((*self._matchers, *matchers))}}}"
+
+
+def grown(selector: str, *by: str) -> str:
+    """Return by how much counters grew within the dashboard's time range."""
+    return _summed(f"increase({selector}[$__range])", by)
+
+
+def rate(selector: str, *by: str) -> str:
+    """Return how fast counters grow, per second."""
+    return _summed(f"rate({selector}[$__rate_interval])", by)
+
+
+def share(part: str, whole: str) -> str:
+    """Return the part of a whole, from 0 to 1. Where there is a whole and no part it is 0; without a whole, nothing."""
+    return f"({part} or 0 * {whole}) / ({whole} > 0)"
+
+
+def quantile(level: float, selector: str, *by: str) -> str:
+    """Return a quantile of a histogram, given by its `_bucket` series."""
+    return f"histogram_quantile({level}, {rate(selector, 'le', *by)})"
+
+
+def _summed(expression: str, by: Sequence[str]) -> str:
+    return f"sum by ({', '.join(by)}) ({expression})" if by else f"sum({expression})"

@@ -1,0 +1,57 @@
+"""The result of a check, and how it is shown."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Final
+
+from otel_agenteval.text import visible
+
+_WIDEST: Final = len("warning")
+
+
+class State(StrEnum):
+    """The result of a check."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at: what was found, and what to do about it where something is to be done."""
+
+    name: str
+    state: State
+    found: str
+    advice: str | None = None
+
+
+def ok(name: str, found: str, advice: str | None = None) -> Check:
+    return Check(name, State.OK, found, advice)
+
+
+def warning(name: str, found: str, advice: str) -> Check:
+    return Check(name, State.WARNING, found, advice)
+
+
+def error(name: str, found: str, advice: str) -> Check:
+    return Check(name, State.ERROR, found, advice)
+
+
+def as_text(checks: Sequence[Check]) -> str:
+    """Write the checks as lines for a terminal. What others have sent cannot move its cursor."""
+    width = max(len(check.name) for check in checks)
+    lines = []
+    for check in checks:
+        lines.append(f"{check.state:<{_WIDEST}}  {check.name:<{width}}  {visible(check.found)}")
+        if check.advice:
+            lines.append(f"{'':<{_WIDEST}}  {'':<{width}}  -> {visible(check.advice)}")
+    return "\n".join(lines) + "\n"
+
+
+def as_json(checks: Sequence[Check]) -> str:
+    """Write the checks as JSON in ASCII: `{"checks": [{name, state, found, advice}]}`."""
+    return json.dumps({"checks": [asdict(check) for check in checks]}) + "\n"

@@ -1,0 +1,52 @@
+"""The command line of `agenteval doctor`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
+
+from otel_agenteval.config import AGENTEVAL_API_KEY, Options
+from otel_agenteval.doctor.checks import Check, State, as_json, as_text
+from otel_agenteval.doctor.collector import about_collector
+from otel_agenteval.doctor.connection import about_endpoint
+from otel_agenteval.doctor.environment import about_environment, installed
+from otel_agenteval.doctor.web import Web
+
+_DEFAULT_URL = "http://127.0.0.1:4319"
+_ENDS = """exit code: 1 where a check is an error, else 0. Nothing is changed, and nothing costs anything."""
+
+
+def main(arguments: Sequence[str]) -> NoReturn:
+    """Check everything, print it, and end the process."""
+    asked = _parser().parse_args(arguments)
+    checks = list(_checks(asked))
+    sys.stdout.write(as_json(checks) if asked.json else as_text(checks))
+    raise SystemExit(any(check.state is State.ERROR for check in checks))
+
+
+def _checks(asked: argparse.Namespace) -> Iterator[Check]:
+    environ = dict(os.environ)
+    if asked.api_key:
+        environ[AGENTEVAL_API_KEY] = asked.api_key
+    versions = installed()
+    yield from about_environment(environ, versions)
+    yield from about_endpoint(Options(endpoint=asked.endpoint, certificate=asked.certificate), environ)
+    web = Web(asked.url, environ.get(AGENTEVAL_API_KEY), asked.certificate)
+    yield from about_collector(web, versions["otel-agenteval"], asks_judge=asked.judge)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="agenteval doctor",
+        description="Check the way of a span: what records it here, where it goes, what the collector has of it.",
+        epilog=_ENDS,
+    )
+    add = parser.add_argument
+    add("--url", default=os.environ.get("AGENTEVAL_URL") or _DEFAULT_URL, help="the collector's web port")
+    add("--endpoint", help="where spans go, as http://host:port (default: as `attach()` finds it)")
+    add("--api-key", help="the collector's key (default: AGENTEVAL_API_KEY)")
+    add("--certificate", metavar="FILE", help="the CA of the collector's certificate (PEM)")
+    add("--judge", action="store_true", help="have the collector ask its judge's endpoint for its models: for nothing")
+    add("--json", action="store_true", help="print JSON")
+    return parser

@@ -1,0 +1,106 @@
+"""Ask a collector's web port, and say what is wrong with an address that is none."""
+
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException, HTTPResponse
+from typing import Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
+
+TIMEOUT: Final = 10.0
+MAX_BODY_BYTES: Final = 256 * 1024 * 1024
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_WEB_PORT: Final = "give the collector's web port (4319), not its gRPC port"
+_TRUST: Final = "name the file of its authority in SSL_CERT_FILE, or to the doctor as --certificate FILE"
+
+
+class NoAnswer(Exception):
+    """No usable answer: what was found, and what to do about it."""
+
+    def __init__(self, found: str, advice: str) -> None:
+        super().__init__(found)
+        self.advice = advice
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """The web port of a collector. `certificate` is a PEM file of roots to trust."""
+
+    url: str
+    key: str | None = field(default=None, repr=False)
+    certificate: str | None = None
+
+    def post(self, path: str, document: object) -> tuple[int, Any]:
+        """Post a JSON document, and return as `get` does. Raises NoAnswer.
+
+        Without a key, the collector wants its token, which no page in a browser can ask for on behalf of another site.
+        """
+        headers = {"Content-Type": "application/json"}
+        if not self.key:
+            _, answer = self.get("/api/v1/token")
+            headers["X-Agenteval-Token"] = str(answer.get("token", "")) if isinstance(answer, dict) else ""
+        return self._ask(path, json.dumps(document).encode(), headers)
+
+    def get(self, path: str) -> tuple[int, Any]:
+        """Return the status and the JSON at `path`, None where it is none. Raises NoAnswer."""
+        return self._ask(path, None, {})
+
+    def _ask(self, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, Any]:
+        try:
+            parts = urlsplit(self.url)
+            if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+                raise ValueError(self.url)
+            proxies = [ProxyHandler({})] if parts.hostname in _LOOPBACK else []
+            trust = HTTPSHandler(context=ssl.create_default_context(cafile=self.certificate))
+            request = Request(self.url.rstrip("/") + path, body, {**self._headers(), **headers})
+        except ValueError as problem:
+            raise NoAnswer(f"--url is {self.url!r}, no address", "give one as http://127.0.0.1:4319") from problem
+        except OSError as problem:
+            raise NoAnswer(f"{self.certificate} cannot be read: {problem}", "correct --certificate") from problem
+        try:
+            with build_opener(_NoRedirects, trust, *proxies).open(request, timeout=TIMEOUT) as response:
+                return _read(response)
+        except HTTPError as answer:
+            with answer:
+                return _read(answer)
+        except (OSError, HTTPException) as problem:
+            raise self._no_answer(problem) from problem
+
+    def _headers(self) -> dict[str, str]:
+        if not self.key:
+            return {}
+        if not (self.key.isascii() and self.key.isprintable()):
+            raise NoAnswer("the key holds characters that no HTTP header can carry", "correct AGENTEVAL_API_KEY")
+        return {"Authorization": f"Bearer {self.key}"}
+
+    def _no_answer(self, problem: Exception) -> NoAnswer:
+        reason = problem.reason if isinstance(problem, URLError) else problem
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            return NoAnswer(f"{self.url}: its certificate is not trusted", _TRUST)
+        if isinstance(reason, ssl.SSLError):
+            return NoAnswer(f"{self.url} has no TLS", "use http:// instead of https://")
+        if isinstance(reason, ConnectionRefusedError):
+            return NoAnswer(
+                f"nothing listens on {self.url}", "start `agenteval collector`, or give its web port as --url"
+            )
+        if isinstance(reason, ConnectionResetError):
+            return NoAnswer(f"{self.url} closes the connection", "if it has TLS, use https:// instead of http://")
+        if isinstance(reason, HTTPException):
+            return NoAnswer(f"{self.url} does not speak HTTP", _WEB_PORT)
+        return NoAnswer(f"{self.url}: {reason}", "check the address, or give the collector's web port as --url")
+
+
+def _read(response: HTTPResponse | HTTPError) -> tuple[int, Any]:
+    body = response.read(MAX_BODY_BYTES)
+    try:
+        return response.status or 0, json.loads(body)
+    except (ValueError, RecursionError):
+        return response.status or 0, None

@@ -1,0 +1,24 @@
+"""Replacement of secrets and common personal data by placeholders, before content goes anywhere else.
+
+In: a text or JSON. Out: the same with placeholders. `rules` and `personal` are the tables of what is found by its form,
+`names` and `named` say what is secret because of the name beside it, `encoded` looks behind encodings, `redactor` walks
+through JSON.
+"""
+
+from otel_agenteval.redaction.finding import find
+from otel_agenteval.redaction.kinds import PERSONAL, SECRETS, Kind, Match
+from otel_agenteval.redaction.own_patterns import OwnPatterns
+from otel_agenteval.redaction.redactor import Budget, Redactor, canonical, merged
+
+__all__ = [
+    "PERSONAL",
+    "SECRETS",
+    "Budget",
+    "Kind",
+    "Match",
+    "OwnPatterns",
+    "Redactor",
+    "canonical",
+    "find",
+    "merged",
+]

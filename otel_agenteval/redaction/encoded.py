@@ -1,0 +1,82 @@
+"""What stands in a text behind an encoding: percent signs, base64, hexadecimal digits, escapes of JSON and HTML."""
+
+import base64
+import binascii
+import html
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+
+def _escapes(token: str) -> str | None:
+    """Undo escapes of URLs, JSON and HTML together; None where there are none."""
+    if _ESCAPE.search(token) is None:
+        return None
+    plain = _UNICODE.sub(lambda match: chr(int(match[1], 16)), token)
+    return html.unescape(unquote(plain, errors="replace"))
+
+
+def _base64(token: str) -> str | None:
+    """Return the text that the token encodes; None where it encodes none."""
+    plain = token.translate(_STANDARD).rstrip("=")
+    # Most of what looks like base64 is none, or an image: a look at its beginning tells.
+    if _as_text(plain[:64]) is None:
+        return None
+    return _as_text(plain)
+
+
+def _as_text(plain: str) -> str | None:
+    try:
+        decoded = base64.b64decode(plain[: len(plain) - (len(plain) % 4 == 1)] + "=" * (-len(plain) % 4), validate=True)
+    except binascii.Error:
+        return None
+    return _printable(decoded)
+
+
+def _hex(token: str) -> str | None:
+    return _printable(bytes.fromhex(token)) if len(token) % 2 == 0 else None
+
+
+def _printable(decoded: bytes) -> str | None:
+    try:
+        text = decoded.decode()
+    except UnicodeDecodeError as error:
+        if error.end < len(decoded) - 3:
+            return None
+        text = decoded[: error.start].decode()  # Cut within a letter.
+    return text if text.isprintable() or _SPACES.sub("", text).isprintable() else None
+
+
+class _Encoding(NamedTuple):
+    """`sign` is in every text with a `token`."""
+
+    sign: re.Pattern[str]
+    token: re.Pattern[str]
+    decode: Callable[[str], str | None]
+
+
+_STANDARD: Final = str.maketrans("-_", "+/")
+_SPACES: Final = re.compile(r"\s")
+_UNICODE: Final = re.compile(r"\\+u(00[2-7][0-9A-Fa-f])")
+_ESCAPE: Final = re.compile(rf"%[2-7][0-9A-Fa-f]|{_UNICODE.pattern}|&(?:#[0-9x][0-9A-Fa-f]*|commat|colon|equals);")
+_ENCODINGS: Final = (
+    # From the beginning of a token only, so that a long one is looked at once.
+    _Encoding(_ESCAPE, re.compile(r"(?<![^\s\"'<>?,=])[^\s\"'<>?,=]++"), _escapes),
+    _Encoding(
+        re.compile(r"[A-Za-z0-9+/]{12}"), re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}"), _base64
+    ),
+    _Encoding(re.compile(r"[0-9A-Fa-f]{24}"), re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{24,}+(?![0-9A-Za-z])"), _hex),
+)
+
+
+def decodings(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the place of every token in `text` that encodes another text, and that text. Takes time in proportion to
+    the text."""
+    for encoding in _ENCODINGS:
+        if encoding.sign.search(text) is None:
+            continue
+        for match in encoding.token.finditer(text):
+            decoded = encoding.decode(match[0])
+            if decoded is not None and decoded != match[0]:
+                yield *match.span(), decoded

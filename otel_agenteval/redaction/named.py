@@ -1,0 +1,163 @@
+"""Finds the values that stand beside the name of a secret in a text: assigned, said, in a flag, a tag or a table."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from otel_agenteval.redaction.kinds import PLACEHOLDER, Kind, Rule
+from otel_agenteval.redaction.names import Strength, fits, looks_made, strength_of
+
+_HINTS: Final = (
+    "pass", "pwd", "kennwort", "contrase", "senha", "пароль", "密码", "密碼", "パスワード", "mot de passe", "secret",
+    "token", "key", "auth", "cred", "cookie", "cvv", "cvc", "pin", "otp", "mfa", "code", "salt", "sessid", "sessionid",
+    "connect.sid", "csrf", "xsrf", "mnemonic", "phrase", "psw", "pw", "dsn", "webhook", "sas", "connectionstring",
+    "connection_string", "conn_str",
+)  # fmt: skip
+_HINT: Final = re.compile(rf"(?:{'|'.join(map(re.escape, _HINTS))})[\w-]{{0,24}}+")
+_QUALIFIERS: Final = frozenset((
+    "api", "access", "secret", "private", "client", "auth", "refresh", "signing", "encryption", "verification",
+    "security", "one", "one-time", "time", "account", "bot", "session", "bearer", "recovery", "backup", "seed",
+    "login", "service", "master", "shared", "storage", "app", "user", "webhook", "ssh", "2fa", "mfa",
+    "confirmation", "mot", "de", "sas", "connection", "door", "gate",
+))  # fmt: skip
+"""Words that make a name together with the next one, as in "API key"."""
+_NO_NAME: Final = re.compile(r"[^\w.-]")
+_SEPARATOR: Final = re.compile(
+    r"""\\{0,3}["'`\])*]{0,3}\s{0,3}(?:
+        (?P<assigns>=>|:=|={1,3}|[:：]|\||<-|->|→|[–—-](?=\s)|(?<=["']),(?=\s{0,3}\\{0,3}["']))
+      | (?P<tag>(?:[ ][\w:-]{1,20}=["'][^"'<>]{0,40}["']){0,3}>)
+      | (?P<pair>[,&;]?\s{0,4}\\{0,3}["']?
+          (?:value|val|v|content|text|data|stringvalue|string_value)\\{0,3}["']?\s{0,2}[:=])
+      | (?P<says>(?:[ ](?:for|to|of|on)[ ][^\n.:;!?]{1,40}?)?[ ]
+          (?:(?:(?:is|was|has[ ]been|got|been|now)[ ])?(?:changed|set|reset|updated)[ ]to
+          |is|was|are|ist|est|es|war|lautet|heißt|will[ ]be|to|as
+          |reads|equals|is[ ]now|now[ ]is)
+          (?:[ ](?:now|set[ ]to|currently|still|actually|just))?:?(?=[\s"'`]))
+      | (?P<space>(?=\s))
+    )[ \t]{0,8}(?:\*\*|__)?[ \t]{0,8}(?P<line>[\r]?\n[ \t]{0,8})?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_SCHEME: Final = re.compile(
+    r"(?:[rbuf]?\\{0,3}[\"'`])?(?:bearer|basic|token|digest|apikey|bot|negotiate)(?:[ ]+|%20)", re.IGNORECASE
+)
+_QUOTED: Final = re.compile(
+    r"""[rbfu]{0,2}(?:\*\*)?\\{0,3}(["'`])(?P<value>(?:(?!\1)[^\n\\]|\\(?!\\{0,2}\1).){1,512}+)"""
+)
+_BARE: Final = re.compile(
+    r"""(?:\*\*)?(?P<value>\$\{[^{}\s]{1,200}\}|[^\s"'`\\,;&<>(){}\[\]|][^\s"'`\\<>(){}\[\],;&|]*"""
+    r"""(?:[,;&](?![\w.%-]*\s?[=:])[^\s"'`\\<>(){}\[\],;&|]+)*)"""
+)
+_LINE: Final = re.compile(r"(?P<value>[a-z]{2,12}(?:[ -][a-z]{2,12}){3,23})[.\"'`]?[ \t]*(?:$|[\r\n\"'`\\,])")
+_VAGUE: Final = frozenset(("|", "->", "<-", "→", "–", "—", "-"))
+"""Separators that sentences have too."""
+_FLAG: Final = re.compile(r"(?<!\S)-{1,2}[\w-]*\Z")
+_VARIABLE: Final = re.compile(r"[a-z]+(?:_[a-z]+)+|[a-z]+[A-Z][A-Za-z]+")
+"""As in code: `password = db_password`."""
+_CODE: Final = re.compile(r"[0-9]{3,8}|[0-9]{3} ?-? ?[0-9]{3}|(?=.*[0-9])[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8})+")
+_GOES_ON: Final = re.compile(r"[-/.,:]?[0-9]|[ ]?(?:%|items|files|rows)")
+_PROSE: Final = re.compile(r"[ \t]+[A-Za-z]")
+_COMMON: Final = re.compile(
+    r"\b(?:a|an|and|are|as|at|be|by|can|do|for|from|has|have|if|in|is|it|may|must|my|need|not|of|on|or|our|please|reset"
+    r"|should|so|that|the|then|this|to|was|we|when|will|with|you|your|who|which|what|only|any|all)\b"
+)
+
+
+def _search(text: str) -> Iterator[tuple[int, int]]:
+    lowered = text.lower()
+    if len(lowered) != len(text):  # A few letters become two: then only those of ASCII are lowered.
+        lowered = re.sub("[A-Z]+", lambda match: match[0].lower(), text)
+    end = 0
+    for hint in _HINT.finditer(lowered):
+        if hint.start() < end:
+            continue
+        name = _name(text, hint)
+        first = hint.end() - len(name)
+        if first and PLACEHOLDER.match(text, first - 1):
+            continue
+        strength = strength_of(name)
+        if strength is None:
+            continue
+        separator = _SEPARATOR.match(text, hint.end())
+        if separator is None:
+            continue
+        value = _value(text, name, strength, separator)
+        if value is not None:
+            yield value
+            end = value[1]
+
+
+def _name(text: str, hint: re.Match[str]) -> str:
+    """Return the whole name around a hint, with the words before it where they make one name."""
+    head = text[max(0, hint.start() - 60) : hint.start()]
+    part = _NO_NAME.split(head)[-1]
+    if part and head[: -len(part)].endswith("\\"):
+        part = part[1:]  # The n of an escape of JSON, as in \\npassword.
+    start = len(head) - len(part)
+    while start and head[start - 1] == " " and (word := _NO_NAME.split(head[: start - 1])[-1]).lower() in _QUALIFIERS:
+        start -= len(word) + 1
+    return head[start:] + text[hint.start() : hint.end()]
+
+
+def _value(text: str, name: str, strength: Strength, separator: re.Match[str]) -> tuple[int, int] | None:
+    """Return the place of the value behind a separator, where it can be one."""
+    at = separator.end()
+    if scheme := _SCHEME.match(text, at):
+        at = scheme.end() if not scheme[0].startswith(('"', "'", "`", "\\")) else at
+    if strength is Strength.PHRASE or "pass" in name.lower():
+        line = _LINE.match(text, at)
+        if line is not None and separator["space"] is None and not _COMMON.search(line["value"]):
+            return line.span("value")
+    quoted = _QUOTED.match(text, at)
+    found = quoted or _BARE.match(text, at)
+    if found is None:
+        return None
+    first, last = found.span("value")
+    if scheme and quoted is None and scheme[0][0] in "\"'`\\":
+        first = scheme.end()
+    value = text[first:last]
+    if inner := _SCHEME.match(value):
+        first += inner.end()
+        value = value[inner.end() :]
+    follows = text[last : last + 1]
+    if quoted is None:
+        value = value.rstrip(".,;:!?*")
+        last = first + len(value)
+        if follows == "(" and re.fullmatch(r"[A-Za-z_][\w.]*", value):
+            return None  # A call in code.
+    is_meant = value and _is_meant(text, name, value, strength, separator, quoted is not None, last)
+    return (first, last) if is_meant else None
+
+
+def _is_meant(  # noqa: PLR0911 - one line for each way to say it
+    text: str, name: str, value: str, strength: Strength, separator: re.Match[str], is_quoted: bool, last: int
+) -> bool:
+    """Return whether `value`, which ends at `last`, is what the name names, and not the next word of a sentence."""
+    by = separator["assigns"] or separator["tag"] or separator["pair"]
+    if separator["line"] and not is_quoted and by not in (":", "："):
+        return False
+    if strength is Strength.DIGITS:
+        return _CODE.fullmatch(value) is not None and (is_quoted or not _GOES_ON.match(text, last))
+    if strength is Strength.PHRASE or (value.isdecimal() and len(value) < 4) or value.startswith("--"):
+        return False
+    if not is_quoted and _VARIABLE.fullmatch(value) and strength_of(value) is not None:
+        return False
+    may_be_number = is_number(value) and "pass" in name.lower()
+    if by == ",":
+        return strength is Strength.SURE and looks_made(value)
+    if by:
+        is_vague = separator["line"] or by in _VAGUE or (by != "=" and _PROSE.match(text, last))
+        if is_vague and not is_quoted and strength is Strength.SURE:
+            return looks_made(value) or may_be_number
+        return fits(value, strength)
+    if _FLAG.search(name):
+        return fits(value, strength)
+    if is_quoted:
+        return strength is Strength.SURE and looks_made(value.replace(" ", ""), 3)
+    return looks_made(value, 4 if strength is Strength.SURE else 8) or (bool(separator["says"]) and may_be_number)
+
+
+def is_number(value: str) -> bool:
+    return re.fullmatch(r"[0-9]{4,12}", value) is not None
+
+
+NAMED: Final = Rule(Kind.SECRET, _HINTS, _search)

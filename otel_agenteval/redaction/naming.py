@@ -1,0 +1,141 @@
+"""What the shape of JSON says of a value: the key above it, the name beside it, the item before it in a list."""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from otel_agenteval.model import Json
+from otel_agenteval.redaction.kinds import PLACEHOLDER, Kind
+from otel_agenteval.redaction.names import Strength, fits, looks_made, strength_of
+
+_SCHEME: Final = re.compile(r"(?i:bearer|basic|token|digest|bot|apikey)\s+\S")
+
+
+class Named(NamedTuple):
+    """What a name says of a value. `deep`: of the texts inside an object or list, too."""
+
+    kind: Kind
+    strength: Strength = Strength.SURE
+    deep: bool = False
+
+
+_NAME_KEY: Final = re.compile(
+    r"(?:\w*(?:name|key|header|field)|k|n|param|parameter|variable|env|var|label|attribute|option|flag|arg|setting|property|id"
+    r"|column|title|question)"
+)
+_VALUE_KEY: Final = re.compile(
+    r"(?:\w*value|val|v|text|content|data|default|plaintext|values|answer|secret|literal)", re.IGNORECASE
+)
+_USER_FLAGS: Final = frozenset(("-u", "-U", "--user", "--proxy-user", "--auth", "-a"))
+"""Flags of command lines that take a user and a password with a colon between them."""
+_LOGIN: Final = re.compile(r"[^\s:/]{1,64}[:%](?!//)\S+")
+_COLUMNS: Final = ("columns", "headers", "header", "fields", "keys", "names")
+_ROWS: Final = ("rows", "data", "values", "records", "items")
+_WHOLE: Final = frozenset(("cookie", "cookies", "credentials", "credential", "secrets", "passwords"))
+_PERSONAL: Final = (
+    (re.compile(r"(?:.*_)?(?:phone|telephone|mobile|fax|phone_?number|mobile_?number)"), Kind.PHONE, 7),
+    (re.compile(r"(?:.*_)?(?:ssn|social_security(?:_number|_no)?)"), Kind.SSN, 9),
+    (
+        re.compile(r"(?:.*_)?(?:passport|driv(?:ing|ers?)_licen[cs]e|national_id|tax_id)(?:_(?:number|no))?"),
+        Kind.ID_NUMBER,
+        5,
+    ),
+    (re.compile(r"(?:.*_)?(?:card_?number|pan|cc_?number|credit_?card)"), Kind.CARD, 12),
+)  # fmt: skip
+_KEY_PARTS: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "k"))
+
+
+def named_by(value: Mapping[str, Json], above: Named | None) -> dict[str, Named]:
+    """Return what names say of the values in an object; `above` is what was said of the whole."""
+    named = {key: found for key in value if (found := _of_key(key)) is not None}
+    if above is not None and above.deep:
+        named = dict.fromkeys(value, above) | named
+    if "kty" in value:  # A private key as JSON (RFC 7517).
+        named |= {key: Named(Kind.PRIVATE_KEY) for key in _KEY_PARTS.intersection(value)}
+    named |= _paired(value)
+    return named | _tabled(value)
+
+
+def named_in(values: Sequence[Json]) -> list[Named | None]:
+    """Return what the items of a list say of one another: a flag of its argument, a header of what it holds, the first
+    of several rows of the others."""
+    if _is_table(values):
+        return [None, *[Named(Kind.SECRET, Strength.WEAK, deep=True)] * (len(values) - 1)]
+    named: list[Named | None] = [None] * len(values)
+    for place, (before, value) in enumerate(pairwise(values), start=1):
+        if isinstance(before, str) and before in _USER_FLAGS and _LOGIN.fullmatch(str(value)):
+            named[place] = Named(Kind.SECRET)
+        elif isinstance(before, str) and len(before) <= 100 and isinstance(value, str | int):
+            found = _of_key(before)
+            if found is not None and _stands_beside(str(before), str(value), found, alone=len(values) == 2):
+                named[place] = found
+    return named
+
+
+def fits_name(text: str, named: Named) -> bool:
+    """Return whether `text` can be what the name says. What is replaced already stays."""
+    if not text.strip() or PLACEHOLDER.search(text):
+        return False
+    least = next((digits for _, kind, digits in _PERSONAL if kind is named.kind), None)
+    if least is not None:
+        return sum(map(str.isalnum if named.kind is Kind.ID_NUMBER else str.isdecimal, text)) >= least and bool(
+            re.search(r"[0-9]{3}", re.sub(r"[ ().+/-]", "", text))
+        )
+    return fits(text, named.strength)
+
+
+def _of_key(key: str) -> Named | None:
+    strength = strength_of(key)
+    if strength is not None:
+        plain = key.strip("-").lower()
+        return Named(Kind.SECRET, Strength.WEAK if plain in _WHOLE else strength, deep=plain in _WHOLE)
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key[:100]).lower().replace("-", "_").replace(" ", "_")
+    return next((Named(kind) for pattern, kind, _ in _PERSONAL if pattern.fullmatch(name)), None)
+
+
+def _paired(value: Mapping[str, Json]) -> dict[str, Named]:
+    """Return what `{"name": "password", "value": ...}` says of the value."""
+    for key, name in value.items():
+        if _NAME_KEY.fullmatch(key.lower()) and isinstance(name, str) and (found := _of_key(name)) is not None:
+            return {each: found._replace(deep=True) for each in value if _VALUE_KEY.fullmatch(each)}
+    return {}
+
+
+def _tabled(value: Mapping[str, Json]) -> dict[str, Named]:
+    """Return what a table's columns say of its rows, where one holds secrets: all that looks made is taken for one."""
+    for key in _COLUMNS:
+        names = value.get(key)
+        if isinstance(names, list) and any(isinstance(each, str) and _of_key(each) for each in names):
+            return {
+                rows: Named(Kind.SECRET, Strength.WEAK, deep=True) for rows in _ROWS if rows in value and rows != key
+            }
+    return {}
+
+
+def _is_table(rows: Sequence[Json]) -> bool:
+    """Return whether the first of several rows names columns, one of them of secrets. Not a pair."""
+    if len(rows) < 2 or not all(isinstance(each, list) and len(each) > 1 for each in rows):
+        return False
+    head = rows[0]
+    return (
+        isinstance(head, list)
+        and all(isinstance(each, str) and not looks_made(each) for each in head)
+        and strength_of(str(head[0])) is None
+        and any(strength_of(str(each)) is not None for each in head)
+    )
+
+
+def _stands_beside(name: str, value: str, found: Named, *, alone: bool) -> bool:
+    """Return whether the item behind a name is its value, and not the next name of a list of names."""
+    if strength_of(value) is not None and value.replace("-", "_").isidentifier():
+        return False
+    is_flag = name.startswith("-")
+    return (
+        is_flag
+        or alone
+        or looks_made(value)
+        or found.kind is not Kind.SECRET
+        or bool(_SCHEME.match(value))
+        or (found.strength is Strength.DIGITS)
+    )

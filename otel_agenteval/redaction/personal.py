@@ -1,0 +1,159 @@
+"""The table of common personal data.
+
+Found are: e-mail addresses; phone numbers in international form, as usual in North America and much of Europe, or
+after a word such as "phone"; payment cards (Luhn checksum); IBANs (checksum); US social security numbers; numbers of
+passports and the like after their name; public IP addresses. Not found are names, postal addresses, dates of birth, and
+bare digits, which are order numbers more often than anything else.
+"""
+
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
+from typing import Final
+
+from otel_agenteval.redaction.kinds import WORD, Kind, Rule, rule, start
+
+
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdecimal, text))
+
+
+def _luhn(text: str) -> bool:
+    """Return whether the checksum of ISO/IEC 7812-1 holds."""
+    digits = [int(digit) for digit in reversed(_digits(text))]
+    doubled = [digit * 2 - 9 if digit > 4 else digit * 2 for digit in digits[1::2]]
+    return (sum(digits[0::2]) + sum(doubled)) % 10 == 0
+
+
+def _iban(text: str) -> bool:
+    """Return whether the checksum of ISO 13616, modulo 97, holds."""
+    compact = text.replace(" ", "")
+    return int("".join(str(int(character, 36)) for character in compact[4:] + compact[:4])) % 97 == 1
+
+
+def _phone(text: str) -> bool:
+    return 9 <= len(_digits(text)) <= 16
+
+
+def _ipv4(text: str) -> bool:
+    try:
+        return IPv4Address(text).is_global
+    except AddressValueError:
+        return False
+
+
+_GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
+
+
+def _ipv6(text: str) -> bool:
+    try:
+        return IPv6Address(text) in _GLOBAL_UNICAST
+    except AddressValueError:
+        return False
+
+
+PERSONAL_RULES: Final[tuple[Rule, ...]] = (
+    rule(
+        Kind.EMAIL,
+        "@",
+        start(r"\w.%+'-") + r"[\w.%+'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?![0-9_-])[\w-]{2,63}",
+    ),
+    rule(
+        Kind.EMAIL,
+        "at) at]",
+        r"(?<![\w.-])[\w.+-]{1,64} ?[(\[](?i:at)[)\]] ?[\w-]{1,63}(?: ?(?:[(\[](?i:dot)[)\]]|\.) ?[\w-]{2,63}){1,4}"
+        r"(?![\w-])",
+    ),
+    rule(
+        Kind.EMAIL,
+        " dot ",
+        WORD + r"[\w.+-]{2,64} at [\w-]{2,63} dot (?:com|org|net|edu|gov|io|co|ai|dev|app|de|fr|es|it|nl|uk|eu|ch"
+            r"|at|in|jp)\b",
+    ),
+    rule(
+        Kind.IBAN,
+        "",
+        WORD + r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])",
+        _iban,
+        sign=r"[A-Z]{2}[0-9]{2}",
+    ),
+    rule(
+        Kind.CARD,
+        "",
+        r"(?<![\w.-])(?:(?:4[0-9]|5[1-5]|2[2-7]|6[0-9]|35)[0-9]{2}"
+        r"([ -]?)[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
+        r"|3[47][0-9]{2}([ -]?)[0-9]{6}\2[0-9]{5}|3[068][0-9]{2}([ -]?)[0-9]{6}\3[0-9]{4})(?![\w-])",
+        _luhn,
+    ),
+    rule(
+        Kind.SSN,
+        "",
+        r"(?<![\w-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])",
+        sign=r"-[0-9]{2}-",
+    ),
+    rule(
+        Kind.SSN,
+        "ssn social",
+        WORD + r"(?i:ssn|social security(?: number| no\.?| nr\.?)?)[\"'\\]{0,4}(?: is)?[ :#=]{1,4}[\"'\\]{0,4}"
+            r"(?P<value>[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4})(?![0-9])",
+    ),
+    rule(
+        Kind.ID_NUMBER,
+        "passport licen national tax steuer nino aadhaar ausweis",
+        WORD + r"(?i:passport|driv(?:er'?s|ing) licen[cs]e|national (?:id|insurance)|tax(?:payer)? id|steuer-?id"
+            r"|nino|aadhaar"
+        r"|(?:personal)?ausweis)(?i:[ _-]?(?:number|no\.?|nr\.?|num|#))?[\"'\\]{0,4}(?i: is)?[ :#=]{1,4}[\"'\\]{0,4}"
+        r"(?P<value>[A-Z0-9](?:[ -]?[A-Z0-9]){5,15})(?![A-Za-z0-9])",
+        lambda value: sum(map(str.isdecimal, value)) >= 5,
+    ),
+    rule(
+        Kind.PHONE,
+        "",
+        r"(?<![\w+])\+[1-9](?:[ .()/-]{0,3}[0-9]){7,14}(?![0-9])",
+        _phone,
+        sign=r"\+[1-9]",
+    ),
+    rule(
+        Kind.PHONE,
+        "",
+        r"(?<![\w.-])00[1-9][0-9]{0,2}(?:[ .()/-]{1,2}[0-9]{1,8}){2,5}(?![0-9])",
+        _phone,
+        sign=r"00[1-9]",
+    ),
+    rule(
+        Kind.PHONE,
+        "",
+        r"(?<![\w.-])(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?[0-9]{3}[ .-][0-9]{4}"
+        r"|[2-9][0-9]{2}([.-])[0-9]{3}\1[0-9]{4})(?![\w-])",
+        sign=r"[2-9][0-9]{2}[.)-] ?[0-9]{3}[ .-][0-9]{4}",
+    ),
+    rule(
+        Kind.PHONE,
+        "",
+        r"(?<![\w.,:/+-])(?:0[1-9](?:[ .][0-9]{2}){4}|0[1-9][0-9]{1,3}[ /-][0-9]{3,8}(?: [0-9]{3,4})?)"
+        r"(?![\w,:/.-]?[0-9])",
+        _phone,
+        sign=r"0[1-9][0-9]{0,3}[ ./-][0-9]{2}",
+    ),
+    rule(
+        Kind.PHONE,
+        "",
+        WORD + r"(?i:(?:tele)?phone|tel|mobile|cell|whatsapp|fax|telefon|handy"
+        r"|(?:call|reach|text) (?:me|us) (?:at|on))"
+        r"""(?i: ?(?:number|no|nr))?[ "'\\:.#=]{1,6}(?i:is )?"""
+        r"(?P<value>\+?\(?[0-9](?:[ ()./-]{0,2}[0-9]){6,14})(?![0-9])",
+        sign=r"[0-9](?:[ ()./-]{0,2}[0-9]){6}",
+    ),
+    rule(
+        Kind.IP,
+        "",
+        r"(?<![\w.-])(?<!ersion )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[0-9])",
+        _ipv4,
+        sign=r"\.[0-9]{1,3}\.[0-9]",
+    ),
+    rule(
+        Kind.IP,
+        "",
+        r"(?<![\w:.])[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2,34}(?![\w:])",
+        _ipv6,
+        sign=r"[23][0-9A-Fa-f]{0,3}:[0-9A-Fa-f:]{2}",
+    ),
+)  # fmt: skip

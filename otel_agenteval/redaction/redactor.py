@@ -1,0 +1,234 @@
+"""The walk through JSON that puts a placeholder in the place of every finding.
+
+Equal values get equal placeholders, and different ones different ones, so that a reader still sees that an argument is
+what the user said: `{"to": "[EMAIL_1]"}`.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, TypeAlias
+
+from otel_agenteval.model import Json
+from otel_agenteval.redaction.finding import Finder
+from otel_agenteval.redaction.kinds import EVERY, PERSONAL, PLACEHOLDER, SECRETS
+from otel_agenteval.redaction.naming import Named, fits_name, named_by, named_in
+from otel_agenteval.redaction.own_patterns import OwnPatterns
+from otel_agenteval.redaction.splits import Splits
+
+MAX_DEPTH: Final = 64
+TOO_DEEP: Final = "[nested too deep to be redacted]"
+PASSES: Final = 8
+"""Passes over a text, since a replacement can uncover a value beside it; bounded, as the text may be hostile."""
+MAX_CHARACTERS: Final = 4_000_000
+"""Characters that are redacted of a trace, or in a call without a budget. What is beyond is left out."""
+
+_EXACT: Final = SECRETS
+
+
+class Budget:
+    """The characters that may still be redacted. As every pattern is linear, this bounds the time too."""
+
+    def __init__(self, characters: int = MAX_CHARACTERS) -> None:
+        self._left = characters
+        self.left_out = 0
+        """Texts that were left out, as the rest was too small for them."""
+
+    def spend(self, characters: int) -> bool:
+        """Return whether a text of so many characters may be redacted. A smaller one may still fit after a larger."""
+        if characters > self._left:
+            self.left_out += 1
+            return False
+        self._left -= characters
+        return True
+
+
+class Redactor:
+    """Names the values it meets, each kind by itself. Use one for everything that is read side by side.
+
+    Without `personal_data` only secrets are replaced. `key` makes the names: the same value has the same placeholder
+    wherever the key is the same, such as `[EMAIL_3fa9c1d20b7e]`, and nobody without the key can tell a value from it.
+    Without a key values are numbered. `own` are further patterns; `budget` bounds all calls together, without one each
+    call has `MAX_CHARACTERS`.
+    """
+
+    def __init__(
+        self,
+        personal_data: bool = True,
+        *,
+        key: bytes | None = None,
+        own: OwnPatterns | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        self._finder = Finder(EVERY if personal_data else SECRETS, own)
+        self._personal_data = personal_data
+        self._names: _Names = _Keyed(key) if key is not None else _Numbered()
+        self._budget = budget
+
+    def redact(self, value: Json) -> Json:
+        """Return `value` with a placeholder for every match in its texts, in keys and in JSON inside texts too.
+
+        Texts and numbers under names such as `password` or `phone` are replaced whole; an object there is looked
+        through. JSON inside a text that holds a match is written anew. Placeholders in `value` stay, and are given to
+        no other value. What lies deeper than `MAX_DEPTH`, or beyond the budget, is left out, and says so.
+        """
+        self._names.reserve(match[0] for text in _texts(value) for match in PLACEHOLDER.finditer(text))
+        walk = _Walk(self._finder, self._placeholder, self._personal_data, self._budget or Budget())
+        return walk.value(value, depth=0)
+
+    def _placeholder(self, kind: str, value: str) -> str:
+        return self._names.name(kind, value if kind in _EXACT or kind not in EVERY else canonical(value))
+
+
+class _Walk:
+    """One call of `redact`: what it met last says what comes next, as where a password follows its announcement."""
+
+    def __init__(
+        self, finder: Finder, placeholder: Callable[[str, str], str], personal_data: bool, budget: Budget
+    ) -> None:
+        self._finder = finder
+        self._placeholder = placeholder
+        self._personal_data = personal_data
+        self._budget = budget
+        self._splits = Splits()
+
+    def value(self, value: Json, *, depth: int, named: Named | None = None) -> Json:
+        match value:
+            case None | bool():
+                return value
+            case dict() | list() if depth >= MAX_DEPTH:
+                return TOO_DEEP
+            case dict():
+                return self._object(value, depth, named)
+            case list():
+                names = named_in(value) if named is None else [named] * len(value)
+                return [self.value(item, depth=depth + 1, named=each) for item, each in zip(value, names, strict=True)]
+            case str():
+                return self._text(value, depth, named)
+            case _:
+                text = _number(value)
+                redacted = self._text(text, depth, named)
+                return value if redacted == text else redacted
+
+    def _object(self, value: Mapping[str, Json], depth: int, named: Named | None) -> Json:
+        names = named_by(value, named)
+        return {self._key(key): self.value(item, depth=depth + 1, named=names.get(key)) for key, item in value.items()}
+
+    def _key(self, key: str) -> str:
+        return self._plain(key) if self._budget.spend(len(key)) else f"[{len(key)} characters left out]"
+
+    def _text(self, text: str, depth: int, named: Named | None) -> str:
+        if named is not None and (self._personal_data or named.kind not in PERSONAL) and fits_name(text, named):
+            return self._placeholder(named.kind, text)
+        decoded = _decoded(text)
+        if decoded is not None:
+            redacted = self.value(decoded, depth=depth + 1)
+            return text if redacted == decoded else json.dumps(redacted, ensure_ascii=False)
+        if not self._budget.spend(len(text)):
+            return f"[{len(text)} characters left out: more than may be redacted]"
+        if place := self._splits.hear(text):
+            start, end = place
+            text = f"{text[:start]}{self._placeholder(self._splits.kind, text[start:end])}{text[end:]}"
+        return self._plain(text)
+
+    def _plain(self, text: str) -> str:
+        for _ in range(PASSES):
+            matches = self._finder.find(text)
+            if not matches:
+                break
+            parts, end = [], 0
+            for match in matches:
+                placeholder = self._placeholder(match.kind, text[match.start : match.end])
+                parts += [text[end : match.start], placeholder]
+                end = match.end
+            text = "".join((*parts, text[end:]))
+        return text
+
+
+class _Numbered:
+    """Gives values numbers, in the order in which they are met."""
+
+    def __init__(self) -> None:
+        self._given: dict[tuple[str, str], str] = {}
+        self._counts: dict[str, int] = {}
+        self._reserved: set[str] = set()
+
+    def reserve(self, placeholders: Iterator[str]) -> None:
+        """Give none of these to another value: they stood in the text before."""
+        ours = set(self._given.values())
+        self._reserved.update(each for each in placeholders if each not in ours)
+
+    def name(self, kind: str, value: str) -> str:
+        if (kind, value) not in self._given:
+            self._given[kind, value] = self._next(kind)
+        return self._given[kind, value]
+
+    def _next(self, kind: str) -> str:
+        while True:
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+            placeholder = f"[{kind}_{self._counts[kind]}]"
+            if placeholder not in self._reserved:
+                return placeholder
+
+
+class _Keyed:
+    """Names values by what only the owner of the key can compute."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = hashlib.blake2b(key).digest()
+
+    def reserve(self, placeholders: Iterator[str]) -> None:
+        """Do nothing: nobody without the key can have written a placeholder of another value."""
+
+    def name(self, kind: str, value: str) -> str:
+        content = f"{kind}:{value}".encode(errors="replace")
+        return f"[{kind}_{hashlib.blake2b(content, key=self._key, digest_size=6).hexdigest()}]"
+
+
+_Names: TypeAlias = _Numbered | _Keyed
+
+
+def canonical(value: str) -> str:
+    """Return a form that is the same for all ways to write a number or an address."""
+    return value.casefold() if "@" in value or ":" in value else re.sub(r"[ ()./+-]", "", value).casefold()
+
+
+def _number(value: int | float) -> str:
+    """Return a number as text. Empty unless it could be a value of interest: an integer of at most 19 digits."""
+    return str(value) if isinstance(value, int) and abs(value) < 10**19 else ""
+
+
+def _decoded(text: str) -> Json:
+    """Return the object or list that the JSON in `text` is. None where it is none. What stands under a repeated key is
+    a list here: readers of JSON differ in which one they take."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text, object_pairs_hook=merged)  # type: ignore[no-any-return]
+    except (ValueError, RecursionError):
+        return None
+
+
+def merged(pairs: Iterable[tuple[str, Json]]) -> dict[str, Json]:
+    """Return an object of the pairs. What stands under a repeated key is a list."""
+    values: dict[str, list[Json]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return {key: each[0] if len(each) == 1 else each for key, each in values.items()}
+
+
+def _texts(value: Json) -> list[str]:
+    """Return every text in `value`, keys included; without recursion, as it may be deep."""
+    texts: list[str] = []
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, dict):
+            texts += item
+            rest += item.values()
+        elif isinstance(item, list):
+            rest += item
+    return texts

@@ -1,0 +1,230 @@
+"""The table of secrets that have a form of their own, or stand in a form that gives them away.
+
+Every pattern is linear in the text. Where rules compete for a place, the earlier one wins.
+"""
+
+import re
+from typing import Final
+
+from otel_agenteval.redaction.kinds import WORD, Kind, Rule, rule, start
+from otel_agenteval.redaction.named import NAMED, is_number
+from otel_agenteval.redaction.names import is_random, is_value, looks_made
+
+_QUERY_NAMES: Final = (
+    r"x-(?:amz|goog|oss|cos|ms|obs)-(?:signature|credential|security-token)|(?:oss)?accesskeyid|awsaccesskeyid"
+    r"|googleaccessid"
+    r"|signature|sig|policy|key-pair-id|hmac|hdne[at]|hdnts|key|code|auth|sid|state|ticket|apikey|sign|hash|t|st"
+    r"|credential"
+    r"|invite|otp|nonce|jwt|assertion|samlresponse|session(?:id|_id)?|oobcode"
+)
+_KEY_FORMS: Final = "|".join(
+    (
+        r"sk-[A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic and those that took their form
+        r"[rs]k_(?:live|test|prod)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{16,}",  # Stripe
+        r"gh[oprsu]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}",
+        r"gl(?:pat|ptt|dt|rt|cbt|oas|soat|ft|agent|imt)-[A-Za-z0-9_.-]{16,}|GR1348941[A-Za-z0-9_-]{20}",  # GitLab
+        r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16,}",  # AWS
+        r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}",  # Slack
+        r"AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|GOCSPX-[A-Za-z0-9_-]{16,}|1//0[A-Za-z0-9_-]{30,}",  # Google
+        r"(?:hf|gsk|xai|r8|pplx|nvapi|fw|tvly|lsv2|rpa|esecret|together|dapi|csk|jina)[_-][A-Za-z0-9_-]{20,}"
+        r"|dapi[a-f0-9]{32}",
+        r"npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}|do[oprt]_v1_[a-f0-9]{32,}|rubygems_[a-f0-9]{40,}",
+        r"SG\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]+)?|key-[0-9a-f]{32}|[0-9a-f]{32}-us[0-9]{1,2}",  # mail
+        r"(?:AC|SK)[0-9a-f]{32}|shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}|sq0[a-z]{3}-[A-Za-z0-9_-]{22,}"
+        r"|EAAA[A-Za-z0-9_-]{56,}",
+        r"(?:AAAA[A-Za-z0-9_-]{7}:[A-Za-z0-9_-]{100,})|EAACEdEose0cBA[A-Za-z0-9]+|EAA[A-Za-z0-9]{60,}",
+        r"hv[sbr]\.[A-Za-z0-9_-]{20,}|s\.[A-Za-z0-9]{24}|dp\.(?:st|pt|ct|sa|scim|audit)\.[A-Za-z0-9._-]{20,}",
+        r"glsa_[A-Za-z0-9_]{30,}|glc_[A-Za-z0-9+/=]{30,}|eyJrIjoi[A-Za-z0-9+/=]{30,}|NR(?:AK|II|JS"
+        r"|RA)-[A-Za-z0-9-]{20,}",
+        r"sntry[su]_[A-Za-z0-9+/=_-]{30,}|lin_(?:api|oauth)_[A-Za-z0-9]{30,}|ntn_[A-Za-z0-9]{30,}"
+        r"|secret_[A-Za-z0-9]{40,}",
+        r"figd_[A-Za-z0-9_-]{30,}|pat[A-Za-z0-9]{14}\.[a-f0-9]{64}|ATATT3[A-Za-z0-9_=-]{30,}|ATCTT3[A-Za-z0-9_=-]{30,}",
+        r"PMAK-[a-f0-9-]{40,}|pul-[a-f0-9]{40}|pscale_(?:pw|tkn|oauth)_[A-Za-z0-9_.=-]{20,}|sb[ps]_[a-f0-9]{40}"
+        r"|CFPAT-[A-Za-z0-9_-]{30,}",
+        r"(?:EZAK|EZTK)[A-Za-z0-9]{40,}|ops_eyJ[A-Za-z0-9+/=]{40,}|A3-[A-Z0-9]{6}-[A-Z0-9-]{20,}"
+        r"|AGE-SECRET-KEY-1[A-Z0-9]{50,}",
+        r"[xyz]prv[1-9A-HJ-NP-Za-km-z]{100,}|sl\.[A-Za-z0-9_-]{60,}|phx_[A-Za-z0-9]{30,}|HRKU-[A-Za-z0-9_-]{36,}",
+        r"x(?:keysib|smtpsib)-[a-f0-9]{32,}[A-Za-z0-9-]*|LTAI[A-Za-z0-9]{12,}|AKID[A-Za-z0-9]{13,}",
+        r"AQV[A-Za-z0-9_-]{35,}|y0_[A-Za-z0-9_-]{30,}|t1\.[A-Z0-9a-z_-]+[=]{0,2}\.[A-Z0-9a-z_-]{86}[=]{0,2}",
+    )
+)
+_PEM: Final = (
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[A-Za-z0-9+/=\s\\>|#*:.,;\"'()@<_&-]){0,20000}+"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+_TOOLS: Final = (
+    r"(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|redis-cli|valkey-cli|ldapsearch|smbclient|plink|psexec|7z|zip"
+    r"|unzip|rar|az|"
+    r"docker|podman|helm|mongo|mongosh|mongodump|psql|pg_dump|sqlcmd|bcp|kinit|gpg|openssl|ssh-keygen|htpasswd|svn"
+    r"|nmcli|wget|"
+    r"ftp|lftp|sftp|xfreerdp|rdesktop|evil-winrm|cassandra|cqlsh|influx|rabbitmqctl|login|logon|mosquitto_pub|mosquitto_sub"
+    r"|snmpget|snmpwalk)"
+)
+
+
+def _path_of_token(path: str) -> bool:
+    """Return whether a path holds what nobody wrote."""
+    segments = re.split(r"[/?=&]", path)
+    coded = [
+        segment
+        for segment in segments
+        if re.fullmatch(r"[A-Za-z0-9_.@-]{6,}", segment) and re.search(r"[0-9]", segment)
+    ]
+    return any(is_random(segment) or re.fullmatch(r"[0-9a-z]{7,}", segment) for segment in coded) or len(coded) > 1
+
+
+def _is_mixed(value: str) -> bool:
+    return all(re.search(each, value) for each in ("[a-z]", "[A-Z]", "[0-9]")) and not re.fullmatch(
+        "[0-9a-fA-F]+", value
+    )
+
+
+def _is_key(value: str) -> bool:
+    """Return whether a value behind `key_` and the like is no digest, which has 32 or 40 digits, and no word."""
+    return not re.fullmatch(r"[0-9a-f]{32}|[0-9a-f]{40}", value) and (is_random(value) or value.count("-") == 4)
+
+
+def _is_password(value: str) -> bool:
+    return looks_made(value) or (is_number(value) and len(value) < 10)
+
+
+def _is_query_value(value: str) -> bool:
+    return is_value(value) and (is_random(value.replace("%", ""), 10) or (len(value) >= 16 and looks_made(value)))
+
+
+def _credential(value: str) -> bool:
+    """Return whether the value is more than the next word of a sentence, as in "basic authentication"."""
+    return is_value(value) and re.search(r"[0-9=+/]|.[A-Z]", value) is not None
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    rule(Kind.PRIVATE_KEY, "private", _PEM),
+    rule(Kind.PRIVATE_KEY, "private-lines:", r"Private-Lines: [0-9]+\s+(?P<value>[A-Za-z0-9+/=\s\\]{20,}+)"),
+    rule(
+        Kind.JWT,
+        "eyj",
+        start(r"A-Za-z0-9_-") + r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.{1,2}[A-Za-z0-9_-]+){0,3}",
+    ),
+    # Chat bots: Telegram, then Discord.
+    rule(Kind.API_KEY, ":aa", r"(?<![0-9])[0-9]{8,12}:AA[A-Za-z0-9_-]{30,40}"),
+    rule(Kind.API_KEY, ".", start(r"\w-") + r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,45}"
+        r"(?![\w-])", is_random, in_runs=True),
+    rule(Kind.API_KEY, "", rf"{WORD}(?:{_KEY_FORMS})", in_runs=True),
+    rule(
+        Kind.API_KEY,
+        "sk_ sk- rk_ pat_ pat- key_ key- token_ token- secret_ secret- live_ live- oauth_ oauth- api_ api- bot_ "
+        "bot- pw_ tok_ tkn_",
+        WORD
+        + r"(?:[A-Za-z0-9]{1,16}[_-]){0,2}(?i:sk|rk|pat|key|tok|tkn|token|secret|live|oauth|api|apikey|bot|pw)[_-]"
+            r"(?:[a-z0-9]{1,8}[_-]){0,2}"
+        r"(?P<value>[A-Za-z0-9]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![A-Za-z0-9])",
+        _is_key,
+        in_runs=True,
+    ),
+    # A short prefix and much that nobody wrote; ids of messages and calls look so too, and are shorter or listed.
+    rule(
+        Kind.API_KEY,
+        "_",
+        WORD + r"(?!(?:call|toolu|msg|resp|fc|rs|ws|run|thread|asst|file|vs|step|batch|req|evt|item|gen|trace"
+            r"|span)_)[a-z0-9]{2,8}_"
+        r"(?:[a-z0-9]{1,6}_)?(?P<value>[A-Za-z0-9]{28,})(?![A-Za-z0-9])",
+        _is_mixed,
+        in_runs=True,
+    ),
+    rule(
+        Kind.SECRET,
+        "aws akia asia",
+        r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])",
+        _is_mixed,
+        in_runs=True,
+    ),
+    rule(Kind.SECRET, "$", r"\$(?:2[abxy]|[1556y]|argon2(?:id?|d)|apr1|pbkdf2-sha[0-9]+|scrypt)\$[^\s:\"',;<>]{20,}"),
+    rule(Kind.SECRET, "", r"(?<![A-Za-z0-9])(?:5[HJK][1-9A-HJ-NP-Za-km-z]{49}|[KL][1-9A-HJ-NP-Za-km-z]{51})"
+        r"(?![A-Za-z0-9])", is_random, in_runs=True),
+    # URLs: a password before the host, which may hold an @ itself; a token there; webhooks; signatures; links to reset.
+    rule(Kind.SECRET, "://", r"[A-Za-z][A-Za-z0-9+.-]{1,20}+://[^\s/:@\"'<>?#]{0,128}:"
+        r"(?P<value>[^\s/\"'<>]{1,256})@(?=[\w.\[${*-])", is_value),
+    rule(
+        Kind.SECRET,
+        "://",
+        r"[A-Za-z][A-Za-z0-9+.-]{1,20}+://[^\s/:@\"'<>?#]{0,128}:(?P<value>[^\s@\"'<>?#]{0,128}[^\s@\"'<>]{0,128})@"
+        r"(?=[\w.-]+\.[\w.-]+(?:[:/?\s\"']|$)|localhost|[\w-]+:[0-9]+)",
+        lambda value: is_value(value) and not re.match(r"[0-9]{2,5}/", value),
+    ),
+    rule(Kind.SECRET, "://", r"://(?P<value>[A-Za-z0-9_-]{16,})@", is_random),
+    rule(Kind.SECRET, "hook", r"(?i:hooks?[\w-]*(?:\.[\w.-]+)?(?::[0-9]+)?|webhookb2)/"
+        r"(?P<value>[^\s\"'<>\\)\]]{8,})", _path_of_token),
+    rule(Kind.SECRET, "ifttt", r"ifttt\.com/trigger/[^\s/]+/(?:json/)?with/key/(?P<value>[\w-]{10,})"),
+    rule(
+        Kind.SECRET,
+        "reset verif confirm invit magic activat login unsubscribe share integration token key secret auth",
+        r"(?i:/[\w-]*(?:reset|verif|confirm|invit|magic|activat|login|unsubscribe|share|integration|token|key"
+        r"|secret|auth)[\w-]*/)(?P<value>[\w.~%-]{16,})",
+        is_random,
+    ),
+    rule(Kind.SECRET, "=", rf"(?i:[?&;#](?:amp;)?(?:{_QUERY_NAMES}))="
+        rf"(?P<value>[^\s&\"'<>\\#)\]}}]{{6,}})", _is_query_value),
+    rule(
+        Kind.SECRET,
+        "bearer basic",
+        WORD + r"(?i:bearer|basic)(?:\s{1,4}|%20|\+)(?P<value>[A-Za-z0-9+/=._~-]{8,})",
+        _credential,
+    ),
+    rule(Kind.SECRET, "cookie", r"(?i:cookie2?)[\"'\\]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\]{0,4}"
+        r"(?P<value>[\w.%$-]{1,80}=[^\r\n\"'\\]{1,4000})"),
+    rule(Kind.SECRET, "-b --cookie", r"(?<!\S)(?:-b|--cookie)[ =][\"']?(?P<value>[\w.%-]{1,80}=[^\r\n\"']{1,4000})"),
+    # Command lines.
+    rule(
+        Kind.SECRET,
+        "-u -a -user --proxy-user --ftp-user --http-user",
+        r"(?<![\w-])(?:-[uUa]|--(?:proxy-|ftp-|http-)?user)(?:[ =]|[\"'],\s?)?\\?[\"']?[^\s:\"'=]{1,64}[:%]"
+        r"(?P<value>[^\s\"'\\]+)",
+        lambda value: is_value(value) and not re.fullmatch(r"[0-9]{1,5}(?::[0-9]+)?|//.*", value),
+    ),
+    rule(
+        Kind.SECRET,
+        "-p -a -w /p: --passphrase",
+        rf"(?<![\w-]){_TOOLS}(?: [^\n|;&]{{0,200}}?)? (?:-p ?|-P ?|-a |-w ?|-pw |--passphrase |/p:)(?:\\?[\"'])?"
+        rf"(?P<value>[^\s\"'\\-][^\s\"'\\]{{2,}})",
+        looks_made,
+    ),
+    rule(Kind.SECRET, "pass:", r"(?<![\w])pass:(?P<value>[^\s\"'\\]{3,})", looks_made),
+    rule(Kind.SECRET, "echo printf", r"(?:echo|printf)(?: -n)? [\"']?(?P<value>[^\s\"'|]{3,})[\"']? ?\| ?(?:sudo"
+        r"|docker|podman|passwd|gpg|openssl|smbpasswd|chpasswd|faillock|base64|htpasswd)", is_value),
+    rule(Kind.SECRET, "/user:", r"(?i:/user:)\S+\s+(?P<value>[^\s\"'*/]{3,})", looks_made),
+    rule(
+        Kind.SECRET,
+        "auth cred login",
+        r"(?i:auth|credentials?|creds|login)\w{0,10}\s?[=:(]{1,2}\s?[(\[]{0,2}\\?[\"'][^\"'\n]{1,64}\\?[\"'], "
+        r"?\\?[\"'](?P<value>[^\"'\n\\]{3,})",
+        looks_made,
+    ),
+    rule(Kind.SECRET, "login", r"(?i:login)\s+\S+\s+(?i:password)\s+(?P<value>\S+)", is_value),
+    rule(Kind.SECRET, ":5432: :*:", r":(?:5432|\*):[^\s:]+:[^\s:]+:(?P<value>[^\s\"'\\]{3,})"),
+    rule(Kind.SECRET, "identified", r"(?i:identified (?:by|with \w+ by)) \\?[\"'](?P<value>[^\"'\\\n]+)"),
+    # A user and a password beside one another.
+    rule(
+        Kind.SECRET,
+        "cred log user",
+        WORD
+        + r"(?i:creds?|credentials?|log[ -]?(?:in|on)s?|basic auth|user(?:name)?s? ?[/:&,|] ?(?:pass(?:word)?|pwd"
+            r"|pw))\b(?: details| info| with| as)?"
+        r"(?i:(?: are| is)?[:=]?\s{0,3}| with | as )[\"'`(]?[\w.@+-]{2,40} ?[:/|,] ?(?P<value>[^\s\"'`<>,]{5,})",
+        lambda value: looks_made(value, 5) and not value.startswith("//") and "=" not in value[:-2],
+    ),
+    rule(
+        Kind.SECRET,
+        "pass pin token secret api pw",
+        r"(?i:\b(?:use|enter|type|try|with|is|set|got|it's|its|take|give|be))[: ]{1,2}[\"'`]?"
+        r"(?P<value>[^\s\"'`,]{5,64})[\"'`]? (?i:as|for|is)(?: (?i:the|my|your|a|our|his|her))?(?: [a-z]{2,10}){0,2}"
+        r" (?i:password|passcode|passphrase|pin|token|secret|api[ -]?key|pw)\b",
+        _is_password,
+    ),
+    NAMED,
+    rule(
+        Kind.SECRET,
+        "phrase mnemonic words wallet",
+        r"(?i:phrase|mnemonic|words|wallet)[^\n]{0,40}?(?:[:=\n\"']| is)\s{0,4}[\"'`]?(?P<value>(?:"
+        r"(?:[0-9]{1,2}[.)]\s?)?[a-z]{3,8}[ ,\n]{1,2}){11,23}(?:[0-9]{1,2}[.)]\s?)?[a-z]{3,8})(?![a-z])",
+    ),
+)  # fmt: skip

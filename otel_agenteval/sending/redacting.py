@@ -1,0 +1,62 @@
+"""Redaction of spans before they leave the agent. Runs on the sender's thread, after loops were looked for."""
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from otel_agenteval import semconv
+from otel_agenteval.model import Json
+from otel_agenteval.redaction import Budget, Redactor
+
+AGENTEVAL_REDACTION_KEY: Final = "AGENTEVAL_REDACTION_KEY"
+"""Makes the placeholders, where several processes are to write the same ones; without it each process has a key."""
+
+MAX_CHARACTERS: Final = 1_000_000
+"""Characters that are redacted of a span; what is beyond is left out: longer ones would hold up the agent."""
+
+IDS: Final = frozenset((
+    semconv.AGENTEVAL_SESSION_ID, semconv.AGENTEVAL_USER_ID, semconv.AGENTEVAL_TASK_ID, semconv.AGENTEVAL_RUN_ID,
+    semconv.GEN_AI_CONVERSATION_ID, semconv.SESSION_ID, semconv.USER_ID, semconv.ENDUSER_ID,
+))  # fmt: skip
+"""Attributes that stay as they are: reports, verdicts and deletion find sessions, users and runs by them."""
+
+_random_key = secrets.token_bytes(32)
+
+
+class SpanRedaction:
+    """Replaces secrets, and with `personal_data` that too, in what belongs to one span after the other."""
+
+    def __init__(self, extent: str) -> None:
+        self._personal_data = extent == "all"
+        named = os.environ.get(AGENTEVAL_REDACTION_KEY)
+        self._key = named.encode() if named else _random_key
+        self._redactor = self._new()
+
+    def next_span(self) -> None:
+        """Begin with a span, which has a budget of its own."""
+        self._redactor = self._new()
+
+    def text(self, text: str) -> str:
+        return str(self._redactor.redact(text))
+
+    def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the attributes, redacted all together: a name among them says what another one is."""
+        ids = {key: value for key, value in attributes.items() if key in IDS}
+        others = {key: _json(value) for key, value in attributes.items() if key not in IDS}
+        return {**ids, **cast("dict[str, Any]", self._redactor.redact(others))}
+
+    def _new(self) -> Redactor:
+        return Redactor(self._personal_data, key=self._key, budget=Budget(MAX_CHARACTERS))
+
+
+def _json(value: Any) -> Json:
+    match value:
+        case bytes():
+            return value.decode("utf-8", "replace")
+        case Mapping():
+            return {str(key): _json(each) for key, each in value.items()}
+        case Sequence() if not isinstance(value, str):
+            return [_json(each) for each in value]
+        case _:
+            return cast("Json", value)

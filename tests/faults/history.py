@@ -1,0 +1,187 @@
+"""The history checker: random faults strike a loaded collector, and afterwards all that it acknowledged is looked for.
+
+    python -m tests.faults.history --faults 300 [--seed N] [--folder FOLDER]
+
+Prints every fault as it strikes, and at the end one JSON object; ends with 1 where something was lost or double. As
+root on Linux it also fills its disk, a file system of its own.
+"""
+
+import argparse
+import json
+import re
+import sqlite3
+import sys
+import time
+from collections import Counter, defaultdict
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+from signal import SIGTERM
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tests.faults.events import EventBackend, event_backend
+from tests.faults.injected import STOPS_WITHIN, Struck
+from tests.faults.workload import Workload, answer, question
+from tests.support.eventually import eventually
+from tests.support.otlp import trace_id
+
+RECOVERS_WITHIN = 180.0
+"""Seconds after a fault until something is acknowledged again, on a machine that does other work."""
+BETWEEN = 10
+"""Traces that are acknowledged between two faults at least."""
+SCORED_WITHIN = 300.0
+"""Seconds after the last fault until everything is scored and every event has arrived."""
+
+
+@dataclass
+class History:
+    """What was done, and what was found wrong with it: trace numbers by what is wrong with them."""
+
+    faults: dict[str, int] = field(default_factory=dict)
+    acknowledged: int = 0
+    requests: int = 0
+    seconds: float = 0.0
+    lost: list[int] = field(default_factory=list)
+    double: list[int] = field(default_factory=list)
+    wrong: list[int] = field(default_factory=list)
+    events: int = 0
+    events_lost: list[str] = field(default_factory=list)
+    events_repeated: int = 0
+    events_contradicting: int = 0
+    counted: int = 0
+    """Traces that the counters of all lives told of, as far as anybody asked them before the fault."""
+    stored: int = 0
+
+    @property
+    def is_right(self) -> bool:
+        wrong = (self.lost, self.double, self.wrong, self.events_lost, self.events_contradicting)
+        return not any(wrong) and self.counted <= self.stored
+
+
+def run(folder: Path, faults: int, seed: int) -> History:
+    """Strike a collector so many times, and look for everything afterwards."""
+    random, history, begun = Random(seed), History(), time.monotonic()
+    with event_backend() as (backend, endpoint):
+        environ = {
+            "AGENTEVAL_EXPORT__ENDPOINT": endpoint,
+            "AGENTEVAL_EXPORT__INTERVAL": "3600",
+            "AGENTEVAL_SESSION__IDLE": "30",
+        }
+        struck = Struck(folder, environ, random)
+        try:
+            _strike(struck, history, faults)
+            _wait_for_the_end(struck)
+            history.stored = _look(struck, "SELECT count(*) FROM traces")[0][0]
+            _check(struck, backend, history)
+            assert struck.process.stop(SIGTERM, within=STOPS_WITHIN) == 0
+        except BaseException:
+            print((struck.data_dir / "stderr").read_text()[-5000:], flush=True)
+            raise
+        finally:
+            struck.close()
+    history.seconds = round(time.monotonic() - begun)
+    return history
+
+
+def _strike(struck: Struck, history: History, faults: int) -> None:
+    load = Workload(lambda: struck.process.addresses)
+    kinds = struck.faults()
+    counted: dict[int, int] = {}
+    with load.running():
+        for number in range(1, faults + 1):
+            _goes_on(load)
+            counted[struck.process.pid] = _traces_counted(struck) or counted.get(struck.process.pid, 0)
+            [fault] = struck.random.choices(list(kinds), weights=list(kinds.values()))
+            history.faults[fault.__name__] = history.faults.get(fault.__name__, 0) + 1
+            print(f"{number}/{faults} {fault.__name__}: {len(load.acknowledged)} acknowledged", flush=True)
+            fault()
+        _goes_on(load)
+    counted[struck.process.pid] = _traces_counted(struck)
+    history.acknowledged, history.requests = len(load.acknowledged), load.sent
+    history.counted = sum(counted.values())
+    struck.acknowledged = load.acknowledged
+
+
+def _goes_on(load: Workload) -> None:
+    enough = len(load.acknowledged) + BETWEEN
+    eventually(lambda: len(load.acknowledged) >= enough, within=RECOVERS_WITHIN)
+
+
+def _traces_counted(struck: Struck) -> int:
+    """Return how many traces the counters of this life tell of; 0 where they do not answer now."""
+    try:
+        page = struck.process.get("/metrics")
+    except OSError:
+        return 0
+    return round(sum(map(float, re.findall(r"^agenteval_traces_total{.*} (\S+)$", page or "", re.MULTILINE))))
+
+
+def _look(struck: Struck, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(f"file:{struck.data_dir / 'agenteval.db'}?mode=ro", uri=True)) as store:
+        return store.execute(query).fetchall()
+
+
+def _wait_for_the_end(struck: Struck) -> None:
+    """Wait until what was acknowledged is scored, and every event has arrived."""
+    wanted = {trace_id(number).hex() for number in struck.acknowledged}
+
+    def all_is_there() -> bool:
+        there = {row[0] for row in _look(struck, "SELECT trace_id FROM traces")}
+        return wanted <= there and _look(struck, "SELECT count(*) FROM outbox")[0][0] == 0
+
+    try:
+        eventually(all_is_there, within=SCORED_WITHIN, every=1.0)
+    except AssertionError:
+        print("not everything has arrived; what is missing follows", flush=True)
+
+
+def _check(struck: Struck, backend: EventBackend, history: History) -> None:
+    views = dict(_look(struck, "SELECT trace_id, view FROM trace_views"))
+    outcomes = defaultdict(list)
+    for found_in, name, status, score in _look(
+        struck, "SELECT subject_id, name, status, score FROM outcomes WHERE subject = 'trace'"
+    ):
+        outcomes[found_in].append((name, status, score))
+    said = {(each.trace_id, each.name, each.score) for each in backend.said.values()}
+    for number in struck.acknowledged:
+        wanted = trace_id(number).hex()
+        if wanted not in views or not outcomes[wanted]:
+            history.lost.append(number)
+            continue
+        names = Counter(name for name, _, _ in outcomes[wanted])
+        if max(names.values()) > 1:
+            history.double.append(number)
+        if not _is_as_sent(json.loads(views[wanted]), number):
+            history.wrong.append(number)
+        told = [(name, score) for name, status, score in outcomes[wanted] if status not in ("no_judge", "pending")]
+        history.events_lost += [f"{name} of {wanted}" for name, score in told if (wanted, name, score) not in said]
+    history.events, history.events_repeated = len(backend.said), backend.duplicates
+    # Scores of sessions change with each trace, and are told on its last one.
+    of_traces = Counter(each[:3] for each in backend.said.values() if each.name in ("coherence", "loop_detection"))
+    history.events_contradicting = len(backend.contradictions) + sum(count > 1 for count in of_traces.values())
+
+
+def _is_as_sent(view: dict[str, Any], number: int) -> bool:
+    [turn] = view["turns"]
+    said = json.dumps(turn)
+    return all(text in said for text in (f'"{question(number)}"', f'"{answer(number)}"', f'"result {number}"'))
+
+
+def main() -> None:
+    """Run as a script."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--faults", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--folder", type=Path, help="an empty folder to work in; else a temporary one")
+    given = parser.parse_args()
+    print(f"seed {given.seed}", flush=True)
+    with TemporaryDirectory() as temporary:
+        history = run(given.folder or Path(temporary), given.faults, given.seed)
+    print(json.dumps(asdict(history), indent=1))
+    sys.exit(not history.is_right)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Backups of a collector at work, and files that are damaged: what is said of them, and what is saved."""
+
+import json
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agenteval_collector.cli.app import command_line
+from agenteval_collector.runtime.errors import PermanentError
+from agenteval_collector.wiring.collector import Collector
+from agenteval_collector.wiring.data_files import check_data
+from typer.testing import CliRunner, Result
+
+from tests.support.otlp import trace_id, traces, turn
+from tests.support.running_collector import RunningCollector, settings
+
+
+def agenteval(*arguments: object) -> Result:
+    return CliRunner().invoke(command_line(), [str(each) for each in arguments], env={"COLUMNS": "200"})
+
+
+def fill(data_dir: Path, count: int = 12) -> None:
+    with RunningCollector(data_dir) as collector:
+        for number in range(1, count + 1):
+            collector.send(traces(turn(number, f"question {number} " * 40, "yes", session=f"s{number}")))
+        for number in range(1, count + 1):
+            collector.scored(trace_id(number).hex())
+
+
+def damage(file: Path, where: str) -> None:
+    """Overwrite the pages of a table, or the beginning of the file."""
+    if where == "beginning":
+        pages = [1]
+    else:
+        with closing(sqlite3.connect(file)) as connection:
+            [root] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (where,)).fetchone()
+            [size] = connection.execute("PRAGMA page_size").fetchone()
+        page = file.read_bytes()[(root - 1) * size : root * size]
+        # An interior page ends with its rightmost child: one leaf is lost, and the rest can be read.
+        pages = [int.from_bytes(page[8:12], "big")] if page[0] == 5 else [root]
+    size = int.from_bytes(file.read_bytes()[16:18], "big")
+    with file.open("r+b") as opened:
+        for number in pages:
+            opened.seek((number - 1) * size)
+            opened.write(b"\xff" * size)
+
+
+def test_a_backup_under_load_holds_all_that_was_acknowledged(tmp_path: Path) -> None:
+    acknowledged: list[int] = []
+    with RunningCollector(tmp_path / "data") as collector:
+        stop = threading.Event()
+
+        def send() -> None:
+            for number in range(1, 3000):
+                if stop.is_set():
+                    return
+                collector.send(traces(turn(number, "hi " * 200, "ho", session=f"s{number}")))
+                acknowledged.append(number)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        while len(acknowledged) < 20:
+            collector.get("/readyz")
+        until = list(acknowledged)
+        done = agenteval("backup", tmp_path / "copy", "--data-dir", tmp_path / "data")
+        stop.set()
+        sender.join()
+        assert (done.exit_code, done.stderr) == (0, "")
+    assert {file.stat().st_mode & 0o777 for file in (tmp_path / "copy").iterdir()} == {0o600}
+    assert check_data(tmp_path / "copy") == []
+    with RunningCollector(tmp_path / "copy") as restored:
+        for number in until:
+            assert restored.scored(trace_id(number).hex())["output"] == "ho"
+
+
+def test_a_backup_is_not_mixed_with_other_files(tmp_path: Path) -> None:
+    fill(tmp_path / "data", 1)
+    refused = agenteval("backup", tmp_path / "data", "--data-dir", tmp_path / "data")
+    assert (refused.exit_code, "is not empty" in refused.stderr) == (1, True)
+    nothing = agenteval("backup", tmp_path / "copy", "--data-dir", tmp_path / "nowhere")
+    assert (nothing.exit_code, "could not be backed up" in nothing.stderr) == (1, True)
+
+
+def test_whole_files_are_found_whole_while_a_collector_runs(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path) as collector:
+        collector.send(traces(turn(1, "hi", "ho", session="s")))
+        collector.scored(trace_id(1).hex())
+        assert agenteval("check", "--data-dir", tmp_path).stdout == "Nothing is wrong.\n"
+        refused = agenteval("repair", "--data-dir", tmp_path)
+        assert (refused.exit_code, "another collector uses" in refused.stderr) == (1, True)
+    assert json.loads(agenteval("repair", "--data-dir", tmp_path, "--json").stdout) == {"repairs": []}
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("agenteval.db", "beginning"),
+        ("agenteval.db", "traces"),
+        ("agenteval.db", "trace_views"),
+        ("agenteval.db", "outcomes"),
+        ("agenteval.db", "progress"),
+    ],
+)
+def test_a_damaged_store_is_made_anew_and_what_is_lost_is_scored_again(tmp_path: Path, name: str, where: str) -> None:
+    fill(tmp_path)
+    damage(tmp_path / name, where)
+    found = agenteval("check", "--data-dir", tmp_path, "--json")
+    assert found.exit_code == 1
+    assert {each["file"] for each in json.loads(found.stdout)["troubles"]} >= {name}
+    if where == "beginning":
+        with pytest.raises(PermanentError, match=r"agenteval\.db is damaged .*`agenteval repair` saves"):
+            Collector(settings(tmp_path))
+    saved = agenteval("repair", "--data-dir", tmp_path)
+    assert (saved.exit_code, f"{name}.damaged-1" in saved.stdout) == (0, True), saved.stderr
+    assert check_data(tmp_path) == []
+    with RunningCollector(tmp_path) as collector:
+        for number in range(1, 13):
+            assert collector.scored(trace_id(number).hex())["output"] == "yes"
+        collector.send(traces(turn(99, "hi", "ho", session="new")))
+        collector.scored(trace_id(99).hex())
+
+
+@pytest.mark.parametrize("where", ["beginning", "requests"])
+def test_a_damaged_log_costs_its_requests_and_no_score(tmp_path: Path, where: str) -> None:
+    fill(tmp_path)
+    damage(tmp_path / "log.db", where)
+    assert agenteval("check", "--data-dir", tmp_path).exit_code == 1
+    if where == "beginning":
+        with pytest.raises(PermanentError, match=r"log\.db is damaged"):
+            Collector(settings(tmp_path))
+    assert agenteval("repair", "--data-dir", tmp_path).exit_code == 0
+    assert check_data(tmp_path) == []
+    with RunningCollector(tmp_path) as collector:
+        assert collector.scored(trace_id(1).hex())["output"] == "yes"
+        # Its offset is not one that the store knows for another trace.
+        collector.send(traces(turn(99, "hi", "ho", session="new")))
+        assert collector.scored(trace_id(99).hex())["output"] == "ho"
+
+
+def test_tables_of_another_version_are_told_as_such(tmp_path: Path) -> None:
+    fill(tmp_path, 1)
+    with closing(sqlite3.connect(tmp_path / "agenteval.db")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0000'")
+    with pytest.raises(PermanentError, match="written by another version"):
+        Collector(settings(tmp_path))
+    [trouble] = check_data(tmp_path)
+    assert "of revision 0000, not 0001" in trouble.what
+
+
+def test_each_tenant_is_backed_up_with_its_key_checked_and_repaired(tmp_path: Path) -> None:
+    own = tmp_path / "data" / "tenants" / "shop"
+    keys = [{"name": "shop", "key": "secret", "tenant": "shop"}]
+    options: dict[str, Any] = {"server": {"keys": keys}, "redaction": {"store": "secrets"}}
+    Collector(settings(tmp_path / "data", **options)).shutdown()
+    assert agenteval("backup", tmp_path / "copy", "--data-dir", tmp_path / "data").exit_code == 0
+    copied = tmp_path / "copy" / "tenants" / "shop"
+    assert (copied / "redaction.key").read_bytes() == (own / "redaction.key").read_bytes()
+    assert {file.name for file in copied.iterdir()} >= {"agenteval.db", "log.db"}
+    assert check_data(tmp_path / "data") == []
+    damage(own / "log.db", "beginning")
+    assert {trouble.file for trouble in check_data(tmp_path / "data")} == {"tenants/shop/log.db"}
+    assert agenteval("repair", "--data-dir", tmp_path / "data").exit_code == 0
+    assert check_data(tmp_path / "data") == []
+    Collector(settings(tmp_path / "data", **options)).shutdown()

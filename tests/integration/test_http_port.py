@@ -1,0 +1,189 @@
+"""Connections of the HTTP ports, and bodies that are under way together."""
+
+import gzip
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from agenteval_collector.doors.connections import Connections
+from agenteval_collector.doors.http import HttpPort
+from agenteval_collector.receiver.bodies import Bodies
+from agenteval_collector.runtime.clock import ManualClock
+from agenteval_collector.runtime.errors import Overloaded
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tests.support.eventually import eventually
+from tests.support.otlp import span, traces
+from tests.support.running_collector import RunningCollector
+
+LIMIT = 4
+POST = (
+    b"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-protobuf\r\nContent-Length: %d\r\n\r\n"
+)
+
+
+@contextmanager
+def port(limit: int = LIMIT) -> Iterator[tuple[str, int]]:
+    """A port with an application that answers `/` with the number of requests to `/held`, which it holds to its end."""
+    released = threading.Event()
+    holding: list[None] = []
+
+    async def at_once(request: Request) -> Response:
+        return Response(str(len(holding)))
+
+    def held(request: Request) -> Response:
+        holding.append(None)
+        released.wait(60)
+        return Response("late")
+
+    app = Starlette(routes=[Route("/", at_once), Route("/held", held)])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        server = HttpPort(app, listener, limit=limit)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            yield address
+        finally:
+            released.set()
+            server.should_exit = True
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+def connected(address: tuple[str, int], stack: ExitStack, sent: bytes = b"") -> socket.socket:
+    made = stack.enter_context(socket.create_connection(address, 20))
+    made.sendall(sent)
+    return made
+
+
+def is_open(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        return bool(connection.recv(1))
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        return False
+
+
+def test_who_waits_longest_makes_room_for_who_comes() -> None:
+    with port() as address, ExitStack() as stack:
+        idle = [connected(address, stack, sent) for sent in (b"", b"GET / HT", b"", b"GET /", b"", b"")]
+        url = f"http://{address[0]}:{address[1]}/"
+        assert [httpx.get(url, timeout=20, trust_env=False).text for _ in range(10)] == ["0"] * 10
+        eventually(lambda: sum(map(is_open, idle)) < LIMIT)
+
+
+def test_a_request_under_way_is_never_cut_off_for_a_new_one() -> None:
+    with port() as address, ExitStack() as stack:
+        url = f"http://{address[0]}:{address[1]}/"
+        held: list[socket.socket] = []
+        while len(held) < LIMIT - 1:
+            held.append(connected(address, stack, b"GET /held HTTP/1.1\r\nHost: x\r\n\r\n"))
+            eventually(lambda: httpx.get(url, timeout=20, trust_env=False).text == str(len(held)))
+        held.append(connected(address, stack, b"GET /held HTTP/1.1\r\nHost: x\r\n\r\n"))
+
+        def is_refused() -> bool:
+            try:
+                httpx.get(url, timeout=20, trust_env=False)
+            except httpx.TransportError:
+                return True
+            return False
+
+        eventually(is_refused, within=20)
+        assert all(map(is_open, held))
+
+
+class Fake:
+    """A connection as `Connections` sees it."""
+
+    def __init__(self, peer: str, since: float, turn: tuple[str, ...] | None, held: Connections) -> None:
+        self.peer, self.since, self.turn, self._held = peer, since, turn, held
+        self.is_cut = False
+
+    def cut_off(self) -> None:
+        self.is_cut = True
+        self._held.remove(self)  # type: ignore[arg-type]
+
+
+def test_the_address_with_most_connections_loses_the_one_that_waits_longest() -> None:
+    held = Connections(LIMIT)
+    made: list[Any] = [
+        Fake("good", 0.0, ("next request",), held),
+        Fake("bad", 3.0, ("request",), held),
+        Fake("bad", 1.0, None, held),
+        Fake("bad", 2.0, ("request",), held),
+    ]
+    for each in made:
+        held.add(each)
+    assert held.has_room()
+    assert [each.is_cut for each in made] == [False, False, False, True]
+
+
+def test_bodies_under_way_share_one_bound() -> None:
+    bodies = Bodies(100, ManualClock())
+    with bodies.one() as first:
+        first.add(b"x" * 60)
+        with bodies.one() as second:
+            second.add(b"x" * 40)
+            with pytest.raises(Overloaded):
+                second.add(b"x")
+        first.add(b"x" * 40)
+    with bodies.one() as third:
+        third.add(b"x" * 100)
+
+
+def test_a_body_that_takes_long_gives_its_memory_to_others() -> None:
+    clock = ManualClock()
+    bodies = Bodies(100, clock)
+    with bodies.one() as complete, bodies.one() as slow:
+        complete.add(b"x" * 40)
+        complete.is_complete()
+        slow.add(b"x" * 60)
+        clock.advance(11)
+        with bodies.one() as quick:
+            quick.add(b"x" * 60)
+            quick.is_complete()
+            for going_on in (slow.is_complete, lambda: slow.add(b"")):
+                with pytest.raises(Overloaded, match="took more than 10 s"):
+                    going_on()
+            with bodies.one() as another, pytest.raises(Overloaded, match="too much memory"):
+                another.add(b"x")
+        assert (len(complete.content), len(slow.content)) == (40, 0)
+
+
+def test_unfinished_bodies_leave_room_and_the_others_come_back_later(tmp_path: Path) -> None:
+    size = 200_000
+    with RunningCollector(tmp_path, server={"max_request_bytes": size}) as collector, ExitStack() as stack:
+        host, _, number = collector.addresses["http"].rpartition(":")
+        unfinished = [connected((host, int(number)), stack, POST % size + b"x" * (size - 1)) for _ in range(6)]
+        first_lines: dict[socket.socket, bytes] = {}
+
+        def refused() -> bool:
+            for each in unfinished:
+                each.setblocking(False)
+                with suppress(BlockingIOError):
+                    first_lines.setdefault(each, each.recv(1000).split(b"\r\n")[0])
+            # Two fit; which pieces come first decides whether one of them takes the place of the other.
+            return len(first_lines) >= 4
+
+        eventually(refused)
+        assert set(first_lines.values()) == {b"HTTP/1.1 429 Too Many Requests"}
+        assert len(first_lines) < len(unfinished)
+        for each in unfinished:
+            each.close()
+        body = gzip.compress(traces(span(1, 1)).SerializeToString())
+        headers = {"content-type": "application/x-protobuf", "content-encoding": "gzip"}
+        url = f"http://{collector.addresses['http']}/v1/traces"
+        eventually(
+            lambda: httpx.post(url, content=body, headers=headers, trust_env=False, timeout=20).status_code == 200
+        )

@@ -1,0 +1,38 @@
+"""HTTP requests to a collector that may be busy: what a read that timed out is answered with is asked for again."""
+
+import json
+import urllib.error
+import urllib.request
+from functools import partial
+from typing import Any
+
+import httpx
+
+from tests.support.eventually import eventually
+
+PATIENCE = 60.0
+"""Seconds for one request; httpx itself waits for 5, which a busy machine may take for anything."""
+
+get = partial(httpx.get, timeout=PATIENCE)
+post = partial(httpx.post, timeout=PATIENCE)
+put = partial(httpx.put, timeout=PATIENCE)
+
+
+def answered(address: str, path: str) -> Any:
+    """What the web port answers: decoded JSON for the API, else text; None for 404."""
+    [body] = eventually(lambda: _asked(f"http://{address}{path}"))
+    if body is None:
+        return None
+    return json.loads(body) if path.startswith("/api/") else body.decode()
+
+
+def _asked(url: str) -> list[bytes | None]:
+    """The one body, None for 404; nothing for 503, which a read gets that took too long."""
+    try:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+            return [answer.read()]
+    except urllib.error.HTTPError as error:
+        with error:
+            if error.code in (404, 503):
+                return [None] if error.code == 404 else []
+            raise

@@ -1,0 +1,23 @@
+"""Keys of callers, as the settings give them."""
+
+from typing import Any
+
+from agenteval_collector.config import KeyConfig
+from agenteval_collector.doors.audit import Audit
+from agenteval_collector.doors.keys import KeyRing
+from agenteval_collector.doors.rpc import Door, Scopes
+from agenteval_collector.runtime.clock import Clock, ManualClock
+
+
+def ring_of(*keys: str | dict[str, Any]) -> KeyRing:
+    """The ring of these keys: a text may do everything, a mapping is an entry of `server.keys`."""
+    entries = ({"name": f"key-{n}", "key": each} if isinstance(each, str) else each for n, each in enumerate(keys, 1))
+    return KeyRing([KeyConfig.model_validate(entry) for entry in entries])
+
+
+def door(
+    scopes: Scopes, *keys: str | dict[str, Any], slots: int = 8, health: str | None = None, clock: Clock | None = None
+) -> Door:
+    """The door of a gRPC server for the holders of these keys; for everybody where there are none."""
+    clock = clock or ManualClock()
+    return Door(ring_of(*keys), scopes, Audit(clock), slots=slots, health=lambda: health, clock=clock)

@@ -1,0 +1,97 @@
+"""All that alerts look at, as a collector shows it on `/metrics`, of an agent `planner` in the service `shop`."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from agenteval_collector.emit.telemetry import TelemetryOutput
+from agenteval_collector.model.agent_work import work_of
+from agenteval_collector.model.counters import Counted
+from agenteval_collector.model.judging import BudgetLevel
+from agenteval_collector.model.news import CommittedEvaluation, News, WorstFinding
+from agenteval_collector.model.regressions import Regression
+from agenteval_collector.model.telemetry import LogLag
+from agenteval_collector.problems import ProblemState
+from agenteval_collector.problems.problem import ProblemCount
+from prometheus_client.parser import text_string_to_metric_families
+
+from otel_agenteval.finding import Severity
+from otel_agenteval.model import ModelCall, Trace, Turn
+from otel_agenteval.outcome import Subject
+from tests.support.evaluations import committed
+from tests.support.findings import loop_found
+from tests.support.rendering import rendered
+from tests.support.sessions import Past, Sessions, level
+
+TARGET = {"job": "agenteval", "instance": "127.0.0.1:4319"}
+"""The labels that Prometheus adds."""
+
+
+class Sample(NamedTuple):
+    """A sample of the page."""
+
+    name: str
+    labels: dict[str, str]
+
+
+class _Worse:
+    """A version that is worse by an evaluator, and by a kind of finding."""
+
+    def figures(self) -> Iterable[Regression]:
+        whose = {"agent": "planner", "version": "1.2.0"}
+        yield Regression(**whose, evaluator="task_completion", evidence=25.0)
+        yield Regression(**whose, kind="turn_failed", evidence=25.0)
+
+
+class _Assembling:
+    """An assembly that waits."""
+
+    open_traces = 1
+
+    def lag(self) -> LogLag:
+        return LogLag(requests=1, oldest_age=1.0)
+
+
+class _Queue:
+    """A judge that is away."""
+
+    waiting, paused = 1, True
+
+
+def _feed_judge(telemetry: TelemetryOutput) -> None:
+    judge = telemetry.judge({"small"})
+    judge.observe_stage(_Queue())
+    judge.observe_budget(lambda: [BudgetLevel("requests_per_hour", 9, 10)])
+
+
+def _over() -> CommittedEvaluation:
+    """The final score of a session."""
+    return committed(name="agent_reliability", subject=Subject.SESSION, final=True)
+
+
+@cache
+def samples() -> Sequence[Sample]:
+    """Return the samples of the second scrape: the first one shows counters as 0."""
+    telemetry = TelemetryOutput(version="1", instance_id="i")
+    levels = Sessions(level("planner", "shop", None, 7, 0), level("planner", "shop", "agent_reliability", 6, 2))
+    telemetry.evaluations.observe_sessions(levels, Past())
+    telemetry.findings.take_news(
+        News(
+            counted=[loop_found()],
+            traces=[WorstFinding(worst, "planner", "shop", "1.2.0") for worst in (Severity.ERROR, None)],
+        )
+    )
+    call = ModelCall(model="small", started_at=1, ended_at=2, span_id="1" * 16)
+    turn = Turn(span_id="2" * 16, input=None, output=None, started_at=1, ended_at=2, model_calls=(call,))
+    trace = Trace(trace_id="1" * 32, agents=("planner",), service="shop", service_version="1.2.0", turns=(turn,))
+    telemetry.agents.take_news(News(work=[work_of(trace, lambda _: 0.25)]))
+    telemetry.versions.observe_regressions(_Worse().figures)
+    telemetry.observe_problems(lambda: [ProblemCount(ProblemState.NEW, Severity.ERROR, "planner", 1)])
+    telemetry.collector.observe_assembly(_Assembling())
+    telemetry.collector.count(Counted.REFUSED, which="Overloaded")
+    _feed_judge(telemetry)
+    telemetry.evaluations.take_news(News(evaluations=[_over()]))
+    page = rendered(telemetry)
+    telemetry.shutdown(1.0)
+    families = text_string_to_metric_families(page)
+    return [Sample(sample.name, dict(sample.labels)) for family in families for sample in family.samples]

@@ -1,0 +1,59 @@
+"""Findings on the page: where they stand, and that what was recorded stays where it is."""
+
+from agenteval_collector.web.findings import placed
+
+from tests.support.memory_queries import GOOD_TRACE, MemoryQueries, call, finding, session, trace, turn
+from tests.support.travel_agent import travel_agent
+from tests.unit.test_web_pages import Elements, pages
+
+
+def test_findings_come_before_all_else_each_at_its_turn_and_its_call() -> None:
+    hostile = finding(reason="<script>alert(1)</script> was called 3 times", mode="observe", severity="warning")
+    member = trace(
+        GOOD_TRACE,
+        "s",
+        turn("first", "one"),
+        turn("second", "two", call("lookup", span_id="a" * 16), call("lookup", span_id="b" * 16)),
+        began=0,
+        findings=[
+            finding("unusual_effort", "info", turn=None, tool=None, span_id=None, reason="more than usual"),
+            finding("tool_failed", "warning", turn=1, span_id="b" * 16, reason="lookup failed: timeout"),
+            finding("turn_failed", "error", turn=1, tool=None, span_id="c" * 16, reason="the turn ended in an error"),
+            hostile,
+        ],
+    )
+    places = placed(member)
+    assert [each["kind"] for each in places.whole] == ["unusual_effort"]
+    assert [[each["kind"] for each in some] for some in places.turns] == [["identical_call"], ["turn_failed"]]
+    assert [[each["kind"] for each in some] for some in places.calls[1]] == [[], ["tool_failed"]]
+    queries = MemoryQueries()
+    queries.add(session("s", member, outcomes=[]), member)
+    shown = Elements(pages(queries).trace(GOOD_TRACE))
+    text = " ".join(shown.text.split())
+    assert "script" not in [name for name, _ in shown.elements]
+    order = ["Findings error turn failed", "<script>alert(1)", "more than usual", "Scores", "Conversation", "Turn 1"]
+    assert [text.index(each) for each in order] == sorted(text.index(each) for each in order)
+    assert "only observed" in text
+    conversation = text[text.index("Conversation") :]
+    order = ["more than usual", "Turn 1", "<script>", "Turn 2", "the turn ended", "lookup", "lookup failed: timeout"]
+    assert [conversation.index(each) for each in order] == sorted(conversation.index(each) for each in order)
+    links = [each["href"] for name, each in shown.elements if name == "a"]
+    assert f"/traces/{GOOD_TRACE}#turn-2" in links
+    assert "turn-2" in [each.get("id") for _, each in shown.elements]
+
+
+def test_nothing_that_was_recorded_turns_the_direction_of_a_page() -> None:
+    member = trace(GOOD_TRACE, "s", turn("\u202egnp.exe", "\u2066yes"), began=0)
+    queries = MemoryQueries()
+    queries.add(session("s", member, outcomes=[]), member)
+    shown = pages(queries).trace(GOOD_TRACE)
+    assert not set("\u202e\u2066") & set(shown)
+    assert "\N{REPLACEMENT CHARACTER}gnp.exe" in shown
+
+
+def test_a_session_has_its_findings_by_kind_the_worst_first() -> None:
+    text = " ".join(Elements(pages(travel_agent()).session("refund-1187", older_than=None)).text.split())
+    assert "Findings error repeated answer 3 times" in text
+    assert "trace #3 turn 1" in text
+    assert text.index("repeated answer") < text.index("Scores") < text.rindex("Conversation")
+    assert "error: repeated answer" in text[text.rindex("Traces") :]

@@ -1,6 +1,7 @@
 """Make the documents of traces: from the view of a trace, its outcomes, its findings, its labels."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, TypeVar, cast
 
 from agenteval_collector.api.documents import (
@@ -29,22 +30,30 @@ from otel_agenteval.outcome import Evaluation, Failure, Score, Status
 
 NOTHING_FOUND: Final = ShownFindings((), dict.fromkeys(Severity, 0))
 
+_PLAIN: Final = frozenset((str, int, float, bool))
+
 Document = TypeVar("Document")
 
 
 def document(kind: type[Document], source: object, /, **said: Any) -> Document:
     """Return the document of this kind: each of its fields is the attribute of `source` of the same name, unless it is
     said here. What ends in `_at` is a time, and written as one."""
-    fields = {name: said[name] if name in said else _attribute(source, name) for name in kind.__annotations__}
+    fields = {
+        name: said[name] if name in said else written(getattr(source, name))
+        for name, written in _written(cast("Any", kind))
+    }
     return cast("Document", fields)
 
 
-def _attribute(source: object, name: str) -> Any:
-    value = getattr(source, name)
-    return rfc3339(value) if name.endswith("_at") else _plain(value)
+@cache
+def _written(kind: Any) -> list[tuple[str, Callable[[Any], Any]]]:
+    return [(name, rfc3339 if name.endswith("_at") else _plain) for name in kind.__annotations__]
 
 
 def _plain(value: Any) -> Any:
+    # Most values are: asking whether one is a mapping takes longer than all the rest.
+    if value is None or value.__class__ in _PLAIN:
+        return value
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     return list(value) if isinstance(value, tuple) else value

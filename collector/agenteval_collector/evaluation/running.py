@@ -1,13 +1,20 @@
 """Traces that are still running. They are read when somebody asks, not while spans arrive."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from agenteval_collector.evaluation.ports import OpenTraces, Reader, ReportedTraces
+from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.running import OpenSpan, RunningTrace
 from agenteval_collector.model.trace_view import TraceView, view_of
+from otel_agenteval.lru import Recent
 from otel_agenteval.model import Trace
 
+_State: TypeAlias = tuple[str, int, int, int, bool, bool]
+LOOKED_AT = 64
+"""Traces that were looked at last, and are kept as they were read."""
 MAX_TRACES = 500
 """Open traces that are looked at, the newest ones: an answer must not take long because much is going on."""
 
@@ -19,15 +26,17 @@ class Running:
     open_traces: OpenTraces
     reported: ReportedTraces
     read: Reader
-    known: dict[tuple[str, int, int], RunningTrace] = field(init=False, default_factory=dict)
+    known: dict[_State, RunningTrace] = field(init=False, default_factory=dict)
+    looked_at: Recent[str, tuple[_State, Trace]] = field(init=False, default_factory=lambda: Recent(LOOKED_AT))
+    looking: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def traces(self) -> list[RunningTrace]:
         """Return all running traces, or the newest where there are many."""
         reported = {each.trace_id: each for each in self.reported.running()}
         known = self.known
-        running: dict[tuple[str, int, int], RunningTrace] = {}
+        running: dict[_State, RunningTrace] = {}
         for assembled in self.open_traces.newest(MAX_TRACES):
-            state = (assembled.trace_id, len(assembled.spans), len(assembled.logs))
+            state = _state(assembled)
             running[state] = known[state] if state in known else _running(self.read(assembled))
         self.known = running
         for each in running.values():
@@ -40,7 +49,7 @@ class Running:
         begun = self.reported.begun(trace_id)
         if open_trace is None:
             return None if begun is None else view_of(begun, revision=0, complete=False)
-        arrived = self.read(open_trace)
+        arrived = self._arrived(open_trace)
         return view_of(
             arrived if begun is None else completed(arrived, begun),
             revision=open_trace.revision,
@@ -48,6 +57,18 @@ class Running:
             death=open_trace.death,
             waits_for=open_trace.waits_for,
         )
+
+    def _arrived(self, open_trace: AssembledTrace) -> Trace:
+        """Return what has arrived of a trace. Who waits for it asks many times, while nothing comes."""
+        state = _state(open_trace)
+        with self.looking:
+            known = self.looked_at.get(open_trace.trace_id)
+        if known is not None and known[0] == state:
+            return known[1]
+        arrived = self.read(open_trace)
+        with self.looking:
+            self.looked_at.put(open_trace.trace_id, (state, arrived))
+        return arrived
 
     def open_spans(self, trace_id: str) -> tuple[Sequence[OpenSpan], str | None]:
         """Return the spans that have begun and not ended, and why they will not end; None where they may."""
@@ -64,6 +85,11 @@ def completed(arrived: Trace, begun: Trace) -> Trace:
         agents=tuple(dict.fromkeys((*begun.agents, *arrived.agents))),
         started_at=min(arrived.started_at, begun.started_at),
     )
+
+
+def _state(trace: AssembledTrace) -> _State:
+    """Return what changes with everything that arrives of a trace, or is known to have been lost of it."""
+    return trace.trace_id, len(trace.spans), len(trace.logs), trace.missing, trace.death is None, trace.closing is None
 
 
 def _running(trace: Trace) -> RunningTrace:

@@ -32,7 +32,8 @@ def open_database(
     engine = create_engine(
         f"sqlite:///{path}",
         pool_size=pool_size,
-        connect_args={"check_same_thread": False},
+        pool_use_lifo=True,  # The connection that was used last remembers the statements.
+        connect_args={"check_same_thread": False, "cached_statements": 512},
         hide_parameters=True,  # Errors are logged, and told to clients; what is written is recorded content.
     )
 

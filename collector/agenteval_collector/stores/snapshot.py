@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import select, text
+from sqlalchemy import bindparam, select, text
 
 from agenteval_collector.model.sessions import SessionRecord
 from agenteval_collector.model.trace_view import TraceView
@@ -92,11 +92,10 @@ class Snapshot:
         row = self.connection.execute(query.order_by(findings.c.found_at).limit(1)).mappings().first()
         return None if row is None else finding_of(row)
 
-    def evaluations(self, subject: Subject, ids: Sequence[str]) -> dict[str, list[Evaluation]]:
-        found: dict[str, list[Evaluation]] = {each: [] for each in ids}
-        query = select(outcomes).where(own(outcomes), outcomes.c.subject == subject, outcomes.c.subject_id.in_(ids))
-        query = query.order_by(outcomes.c.name, outcomes.c.method, outcomes.c.version)
-        for row in self.connection.execute(query).mappings():
+    def evaluations(self, subject: Subject, subject_ids: Sequence[str]) -> dict[str, list[Evaluation]]:
+        found: dict[str, list[Evaluation]] = {each: [] for each in subject_ids}
+        values = {"subject": subject, **ids(subject_ids)}
+        for row in self.connection.execute(_EVALUATIONS, values).mappings():
             found[row["subject_id"]].append(evaluation_of(row))
         return found
 
@@ -141,6 +140,12 @@ class Snapshot:
         return [(row.session_id, row.trace_id, row.died) for row in self.connection.execute(query)]
 
 
+# Made once: making one costs more than running it.
+_EVALUATIONS = (
+    select(outcomes)
+    .where(own(outcomes), outcomes.c.subject == bindparam("subject"), among(outcomes.c.subject_id, "ids"))
+    .order_by(outcomes.c.name, outcomes.c.method, outcomes.c.version)
+)
 _VIEWS = (
     select(traces.c.trace_id, traces.c.session_id, traces.c.revised, traces.c.effort, trace_views.c.view)
     .join_from(traces, trace_views, OF_TRACE)

@@ -135,7 +135,9 @@ class Queries:
     def _traces(self, records: RecordSnapshot, running: Mapping[str, TraceView | None]) -> dict[str, TraceDocument]:
         ids = list(running)
         stored, found = records.traces(ids), records.found_in_traces(ids)
-        outcomes, labels = self._outcomes(records, Subject.TRACE, ids), records.trace_labels(ids)
+        # Nothing else has them: who waits for a trace asks many times before it is stored.
+        outcomes = self._outcomes(records, Subject.TRACE, list(stored)) if stored else {}
+        labels = records.trace_labels(stored) if stored else {}
         documents = {}
         for trace_id, open_trace in running.items():
             kept, view = stored.get(trace_id), open_trace

@@ -34,6 +34,7 @@ class TenantConnection:
 
     def __init__(self, connection: Connection, tenant: str) -> None:
         self._connection = connection
+        self._driver: Any = connection.connection.driver_connection
         self._bound = {"own": tenant}
         self._column = {"tenant": tenant}
 
@@ -48,8 +49,8 @@ class TenantConnection:
         while kept:
             # As many rows at once as there are statements for: with each statement the interpreter changes threads.
             count = min(MAX_ROWS, 1 << len(kept).bit_length() - 1)
-            values = tuple(row[name] for row in kept[:count] for name in names)
-            self._connection.exec_driver_sql(_upsert_sql(table, count), values)
+            # By the driver: rows need nothing done to them, and SQLAlchemy looks at each for what might be done.
+            self._driver.execute(_upsert_sql(table, count), [row[name] for row in kept[:count] for name in names])
             del kept[:count]
 
     def read_sql(self, sql: str, values: Values) -> Rows:
@@ -116,11 +117,7 @@ def ids(values: Iterable[str]) -> dict[str, str]:
 
 @cache
 def _upsert_sql(table: Table, count: int) -> str:
-    """Return SQL that keeps `count` rows, with a parameter for every column of each, in the table's order.
-
-    Rows need nothing done to them so, and looking at each for what might be done takes SQLAlchemy as long as SQLite
-    takes to write it.
-    """
+    """Return SQL that keeps `count` rows, with a parameter for every column of each, in the table's order."""
     statement = insert(table)
     changes = {
         column.name: _CHANGED[column.info.get(ON_CONFLICT, "replace")](column, statement.excluded[column.name])

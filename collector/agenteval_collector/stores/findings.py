@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import case, delete, func, literal_column, select, tuple_, update
+from sqlalchemy import bindparam, case, delete, func, literal_column, select, tuple_, update
 
 from agenteval_collector.model.commit import Retold, TraceRecord
 from agenteval_collector.model.news import News, WorstFinding
@@ -133,8 +133,7 @@ def write_findings(
 def refresh_sessions(connection: TenantConnection, session_ids: Collection[str]) -> None:
     """Count the findings of these sessions again, as far as they are stored."""
     for session_id, counts in count_findings(connection, session_ids).items():
-        is_session = own(sessions), sessions.c.session_id == session_id
-        connection.execute(update(sessions).where(*is_session).values(counts))
+        connection.execute(_REFRESH, {"of": session_id, **{f"new_{name}": count for name, count in counts.items()}})
 
 
 def count_findings(connection: TenantConnection, session_ids: Collection[str]) -> dict[str, dict[str, int]]:
@@ -160,6 +159,11 @@ def _columns(counts: dict[str, int], failed: bool) -> dict[str, int]:
     }
 
 
+_REFRESH = (
+    update(sessions)
+    .where(own(sessions), sessions.c.session_id == bindparam("of"))
+    .values({name: bindparam(f"new_{name}") for name in ("errors", "warnings", "infos", "attention")})
+)
 _STORED = select(*facts(findings)).where(own(findings), among(findings.c.trace_id, "ids"))
 _COUNTS = (
     select(

@@ -2,7 +2,8 @@
 one's own."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from typing import Final
 
 from otel_agenteval.redaction.encoded import decodings
@@ -26,6 +27,7 @@ class Finder:
     def __init__(self, kinds: Collection[Kind] = EVERY, own: OwnPatterns | None = None) -> None:
         self._kinds = frozenset(kinds)
         self._own = own
+        self._wanted = _rules_of(self._kinds)
 
     def find(self, text: str, layers: int = MAX_LAYERS) -> list[Match]:
         """Return the findings in `text` by place. None overlaps another one, of whatever kind; where kinds compete, the
@@ -33,10 +35,11 @@ class Finder:
         if _HARMLESS.fullmatch(text) and self._own is None:
             return []
         own = list(self._own.find(text)) if self._own is not None else []
-        candidates = [*own, *_candidates(text)]
         encoded = [] if layers == 0 else list(self._encoded(text, layers))
-        if not candidates and not encoded:
-            return []  # Most texts.
+        lowered = text.lower()
+        if not own and not encoded and not any(_candidates(self._wanted, text, lowered)):
+            return []  # Most texts: then it does not matter which other kinds there are.
+        candidates = [*own, *_candidates(_RULES, text, lowered)]
         taken = bytearray(len(text))
         for placeholder in PLACEHOLDER.finditer(text):
             _take(taken, *placeholder.span())
@@ -60,14 +63,18 @@ def find(text: str, kinds: Collection[Kind] = EVERY) -> list[Match]:
     return Finder(kinds).find(text)
 
 
-def _candidates(text: str) -> list[Match]:
-    lowered = text.lower()
-    return [
+@cache
+def _rules_of(kinds: frozenset[Kind]) -> tuple[Rule, ...]:
+    return tuple(rule for rule in _RULES if rule.kind in kinds)
+
+
+def _candidates(rules: Iterable[Rule], text: str, lowered: str) -> Iterator[Match]:
+    return (
         Match(rule.kind, start, end)
-        for rule in _RULES
+        for rule in rules
         if rule.may_be_in(text, lowered)
         for start, end in rule.search(text)
-    ]
+    )
 
 
 def _take(taken: bytearray, start: int, end: int) -> None:

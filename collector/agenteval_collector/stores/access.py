@@ -118,6 +118,12 @@ def ids(values: Iterable[str]) -> dict[str, str]:
 @cache
 def _upsert_sql(table: Table, count: int) -> str:
     """Return SQL that keeps `count` rows, with a parameter for every column of each, in the table's order."""
+    row = f"({', '.join('?' for _ in table.columns)})"
+    return _upsert_one(table).replace(row, ", ".join(count * [row]), 1)
+
+
+@cache
+def _upsert_one(table: Table) -> str:
     statement = insert(table)
     changes = {
         column.name: _CHANGED[column.info.get(ON_CONFLICT, "replace")](column, statement.excluded[column.name])
@@ -125,6 +131,4 @@ def _upsert_sql(table: Table, count: int) -> str:
         if not column.primary_key and column.info.get(ON_CONFLICT) != "keep"
     }
     statement = statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=changes)
-    row = f"({', '.join('?' for _ in table.columns)})"
-    kept_one = str(statement.compile(dialect=sqlite.dialect(paramstyle="qmark")))
-    return kept_one.replace(row, ", ".join(count * [row]), 1)
+    return str(statement.compile(dialect=sqlite.dialect(paramstyle="qmark")))

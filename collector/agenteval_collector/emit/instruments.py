@@ -5,7 +5,8 @@ the store and the events say, never what was counted.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final
 
 from opentelemetry.metrics import Meter
@@ -49,13 +50,17 @@ class EvaluationInstruments:
 
     def take_news(self, news: News) -> None:
         """Record and count what counts now."""
+        whose = cache(self._whose)  # Most of a commit are of a few agents.
         for committed in news.evaluations:
-            is_of_session = committed.evaluation.subject is Subject.SESSION
-            if committed.final if is_of_session else committed.first:
-                self._take(committed.evaluation)
+            evaluation = committed.evaluation
+            if committed.final if evaluation.subject is Subject.SESSION else committed.first:
+                self._take(
+                    evaluation,
+                    whose(evaluation.agent, evaluation.service, evaluation.service_version, evaluation.environment),
+                )
 
-    def _take(self, evaluation: Evaluation) -> None:
-        outcome, whose = evaluation.outcome, self._whose(evaluation)
+    def _take(self, evaluation: Evaluation, whose: Mapping[str, str]) -> None:
+        outcome = evaluation.outcome
         attributes = {**whose, **_what(evaluation)}
         example = example_of(evaluation.trace_id, evaluation.span_id)
         if isinstance(outcome, Score):
@@ -96,10 +101,10 @@ class EvaluationInstruments:
             lambda: self._low_limits(sessions.session_levels(), past),
         )
 
-    def _whose(self, evaluation: Evaluation) -> dict[str, str]:
-        return self._labels.identity(
-            evaluation.agent, evaluation.service, evaluation.service_version, evaluation.environment
-        ).attributes
+    def _whose(
+        self, agent: str | None, service: str | None, version: str | None, environment: str | None
+    ) -> Mapping[str, str]:
+        return self._labels.identity(agent, service, version, environment).attributes
 
     def _sum_levels(self, levels: Iterable[tuple[SessionLevel, int]]) -> list[tuple[int, dict[str, str]]]:
         # Several agents may share the label `_other`, and of equal attribute sets the SDK keeps the last value only.

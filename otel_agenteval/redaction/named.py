@@ -24,6 +24,7 @@ _QUALIFIERS: Final = frozenset((
 _NO_NAME: Final = re.compile(r"[^\w.-]")
 _SEPARATOR: Final = re.compile(
     r"""\\{0,3}["'`\])*]{0,3}\s{0,3}(?:
+        (?:[ ](?:for|of)[ ][\w.-]{1,30}[ ]?)?
         (?P<assigns>=>|:=|={1,3}|[:：]|\||<-|->|→|[–—-](?=\s)|(?<=["']),(?=\s{0,3}\\{0,3}["']))
       | (?P<tag>(?:[ ][\w:-]{1,20}=["'][^"'<>]{0,40}["']){0,3}>)
       | (?P<pair>[,&;]?\s{0,4}\\{0,3}["']?
@@ -32,7 +33,8 @@ _SEPARATOR: Final = re.compile(
           (?:(?:(?:is|was|has[ ]been|got|been|now)[ ])?(?:changed|set|reset|updated)[ ]to
           |is|was|are|ist|est|es|war|lautet|heißt|will[ ]be|to|as
           |reads|equals|is[ ]now|now[ ]is)
-          (?:[ ](?:now|set[ ]to|currently|still|actually|just))?:?(?=[\s"'`]))
+          (?:[ ](?:now|set[ ]to|currently|still|actually|just))?:?(?=[\s"'`])
+          |['’]s(?=[ ]))
       | (?P<space>(?=\s))
     )[ \t]{0,8}(?:\*\*|__)?[ \t]{0,8}(?P<line>[\r]?\n[ \t]{0,8})?""",
     re.VERBOSE | re.IGNORECASE,
@@ -53,7 +55,7 @@ _VAGUE: Final = frozenset(("|", "->", "<-", "→", "–", "—", "-"))
 _FLAG: Final = re.compile(r"(?<!\S)-{1,2}[\w-]*\Z")
 _VARIABLE: Final = re.compile(r"[a-z]+(?:_[a-z]+)+|[a-z]+[A-Z][A-Za-z]+")
 """As in code: `password = db_password`."""
-_CODE: Final = re.compile(r"[0-9]{3,8}|[0-9]{3} ?-? ?[0-9]{3}|(?=.*[0-9])[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8})+")
+_CODE: Final = re.compile(r"[0-9]{3,8}[#*]?|[0-9]{3} ?-? ?[0-9]{3}|(?=.*[0-9])[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8})+")
 _GOES_ON: Final = re.compile(r"[-/.,:]?[0-9]|[ ]?(?:%|items|files|rows)")
 _PROSE: Final = re.compile(r"[ \t]+[A-Za-z]")
 _COMMON: Final = re.compile(
@@ -133,7 +135,7 @@ def _is_meant(  # noqa: PLR0911 - one line for each way to say it
 ) -> bool:
     """Return whether `value`, which ends at `last`, is what the name names, and not the next word of a sentence."""
     by = separator["assigns"] or separator["tag"] or separator["pair"]
-    if separator["line"] and not is_quoted and by not in (":", "："):
+    if separator["line"] and not is_quoted and by not in (":", "：", "="):
         return False
     if strength is Strength.DIGITS:
         return _CODE.fullmatch(value) is not None and (is_quoted or not _GOES_ON.match(text, last))

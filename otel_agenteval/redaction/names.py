@@ -82,8 +82,8 @@ _NO_VALUE: Final = frozenset((
     "incorrect", "wrong", "expired", "empty", "unset", "hidden", "redacted", "masked", "unknown", "needed",
     "provided", "forgotten", "protected", "valid", "correct", "revoked", "rotated", "stored", "rejected",
     "accepted", "denied", "granted", "failed", "ok", "okay", "used", "sent", "set", "reset", "changed",
-    "updated", "generated", "encrypted", "hashed", "value", "password", "passwd", "secret", "token", "key",
-    "username", "user", "example", "changeme", "placeholder", "default", "bearer", "basic",
+    "updated", "deprecated", "generated", "encrypted", "hashed", "value", "password", "passwd", "secret", "token",
+    "key", "username", "user", "example", "changeme", "placeholder", "default", "bearer", "basic",
 ))  # fmt: skip
 """Words that stand where a value is, and are none."""
 

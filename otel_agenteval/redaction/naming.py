@@ -25,7 +25,8 @@ _NAME_KEY: Final = re.compile(
     r"|column|title|question)"
 )
 _VALUE_KEY: Final = re.compile(
-    r"(?:\w*value|val|v|text|content|data|default|plaintext|values|answer|secret|literal)", re.IGNORECASE
+    r"(?:\w*value|val|v|text|content|data|default|plaintext|values|answer|secret|literal|input|entered|reply)",
+    re.IGNORECASE,
 )
 _USER_FLAGS: Final = frozenset(("-u", "-U", "--user", "--proxy-user", "--auth", "-a"))
 """Flags of command lines that take a user and a password with a colon between them."""
@@ -49,8 +50,9 @@ _KEY_PARTS: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "k"))
 def named_by(value: Mapping[str, Json], above: Named | None) -> dict[str, Named]:
     """Return what names say of the values in an object; `above` is what was said of the whole."""
     named = {key: found for key in value if (found := _of_key(key)) is not None}
-    if above is not None and above.deep:
-        named = dict.fromkeys(value, above) | named
+    if above is not None:
+        inside = value if above.deep else filter(_VALUE_KEY.fullmatch, value)
+        named = dict.fromkeys(inside, above) | named
     if "kty" in value:  # A private key as JSON (RFC 7517).
         named |= {key: Named(Kind.PRIVATE_KEY) for key in _KEY_PARTS.intersection(value)}
     named |= _paired(value)

@@ -53,7 +53,7 @@ _PEM: Final = (
     r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
 )
 _TOOLS: Final = (
-    r"(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|redis-cli|valkey-cli|ldapsearch|smbclient|plink|psexec|7z|zip"
+    r"(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|redis-cli|valkey-cli|ldap[a-z]{3,8}|smbclient|plink|psexec|7z|zip"
     r"|unzip|rar|az|"
     r"docker|podman|helm|mongo|mongosh|mongodump|psql|pg_dump|sqlcmd|bcp|kinit|gpg|openssl|ssh-keygen|htpasswd|svn"
     r"|nmcli|wget|"
@@ -151,7 +151,7 @@ RULES: Final[tuple[Rule, ...]] = (
         r"(?=[\w.-]+\.[\w.-]+(?:[:/?\s\"']|$)|localhost|[\w-]+:[0-9]+)",
         lambda value: is_value(value) and not re.match(r"[0-9]{2,5}/", value),
     ),
-    rule(Kind.SECRET, "://", r"://(?P<value>[A-Za-z0-9_-]{16,})@", is_random),
+    rule(Kind.SECRET, "://", r"://(?P<value>[A-Za-z0-9_-]{16,})@", lambda value: is_random(value, 12)),
     rule(Kind.SECRET, "hook", r"(?i:hooks?[\w-]*(?:\.[\w.-]+)?(?::[0-9]+)?|webhookb2)/"
         r"(?P<value>[^\s\"'<>\\)\]]{8,})", _path_of_token),
     rule(Kind.SECRET, "ifttt", r"ifttt\.com/trigger/[^\s/]+/(?:json/)?with/key/(?P<value>[\w-]{10,})"),
@@ -172,7 +172,9 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     rule(Kind.SECRET, "cookie", r"(?i:cookie2?)[\"'\\]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\]{0,4}"
         r"(?P<value>[\w.%$-]{1,80}=[^\r\n\"'\\]{1,4000})"),
-    rule(Kind.SECRET, "-b --cookie", r"(?<!\S)(?:-b|--cookie)[ =][\"']?(?P<value>[\w.%-]{1,80}=[^\r\n\"']{1,4000})"),
+    rule(Kind.SECRET, "-b --cookie", r"(?:\bcurl\b[^\n|;&]{0,200}? -b|(?<!\S)--cookie)[ =][\"']?"
+        r"(?P<value>[\w.%-]{1,80}=[^\r\n\"']{1,4000})"),
+    rule(Kind.SECRET, "cookies", r"(?i:cookies)[\"']?\s?[:=]\s?\{(?P<value>[^{}]{3,4000})\}"),
     # Command lines.
     rule(
         Kind.SECRET,
@@ -180,6 +182,18 @@ RULES: Final[tuple[Rule, ...]] = (
         r"(?<![\w-])(?:-[uUa]|--(?:proxy-|ftp-|http-)?user)(?:[ =]|[\"'],\s?)?\\?[\"']?[^\s:\"'=]{1,64}[:%]"
         r"(?P<value>[^\s\"'\\]+)",
         lambda value: is_value(value) and not re.fullmatch(r"[0-9]{1,5}(?::[0-9]+)?|//.*", value),
+    ),
+    rule(
+        Kind.SECRET,
+        "curl",  # Short flags in one, as in `curl -sSu user:password`.
+        r"\bcurl\b[^\n|;&]{0,200}? -[A-Za-z]{1,6}u ?\\?[\"']?[^\s:\"'=]{1,64}:(?P<value>[^\s\"'\\]+)",
+        is_value,
+    ),
+    rule(
+        Kind.SECRET,
+        "_key",  # Environment variables, as in `MAILER_KEY=`.
+        r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_KEY[\"']?\s?[=:]\s?[\"']?(?P<value>[A-Za-z0-9_+/=-]{16,})",
+        is_random,
     ),
     rule(
         Kind.SECRET,
@@ -191,6 +205,7 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(Kind.SECRET, "pass:", r"(?<![\w])pass:(?P<value>[^\s\"'\\]{3,})", looks_made),
     rule(Kind.SECRET, "echo printf", r"(?:echo|printf)(?: -n)? [\"']?(?P<value>[^\s\"'|]{3,})[\"']? ?\| ?(?:sudo"
         r"|docker|podman|passwd|gpg|openssl|smbpasswd|chpasswd|faillock|base64|htpasswd)", is_value),
+    rule(Kind.SECRET, "net user", r"(?i:net user) [^\s/]+ (?P<value>[^\s/\"'*][^\s\"']{2,})", looks_made),
     rule(Kind.SECRET, "/user:", r"(?i:/user:)\S+\s+(?P<value>[^\s\"'*/]{3,})", looks_made),
     rule(
         Kind.SECRET,

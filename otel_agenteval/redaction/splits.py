@@ -19,11 +19,12 @@ _SUBJECT: Final = re.compile(
 )
 _OPEN: Final = re.compile(r"(?:[:=?]|\b(?:is|are|was|follows|below|ist|es|est|here))[\s\"'`*.…]*\Z", re.IGNORECASE)
 _HANDED: Final = re.compile(
-    r"\b(?:here|send(?:ing)?|this is|following|next)\b[^.!?\n]{0,40}\b(?:password|passphrase|passcode|pin|token|key"
-    r"|secret|code)(?: next| now| below| then)?[.:!…]*\s*\Z",
+    r"\b(?:here|send(?:ing)?|this is|following|next|enter|type|provide|confirm)\b[^.!?\n]{0,40}"
+    r"\b(?:password|passphrase|passcode|pin|token|key|secret|code)(?: next| now| below| then)?[.:!…]*\s*\Z",
     re.IGNORECASE,
 )
 _BEGIN_KEY: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
+_CODE_IN_PARTS: Final = re.compile(r"(?<![\w-])[0-9]{3}[ -][0-9]{3,4}(?![\w-])")
 _WORDS: Final = re.compile(r"[^\s\"'`]{4,200}")
 _MAX_WORDS: Final = 8
 
@@ -62,9 +63,9 @@ class Splits:
         words = list(_WORDS.finditer(text[:400]))
         if len(text) > 400 or len(text.split()) > _MAX_WORDS:
             return None
-        if self._digits and re.fullmatch(r"\s*[0-9]{3}[ -][0-9]{3,4}\s*", text):
+        if self._digits and (code := _CODE_IN_PARTS.search(text)):
             self._left = 0
-            return 0, len(text)
+            return code.span()
         for word in words:
             value = word[0].rstrip(".,;:!?)")
             alone = len(words) == 1 and re.fullmatch(r"[0-9]{4,12}", value)

@@ -1,46 +1,159 @@
-"""Curves over time as one SVG: a panel for each quantity, drawn without a library."""
+"""How the collector's CPU grows: with a trace's length, a session's, the number of sessions, pieces and disorder.
 
-from collections.abc import Mapping, Sequence
-from html import escape
+Each curve has a collector of its own, and each of its points the same number of spans or traces. The table has each
+point's CPU as a ratio to the first point of its curve. `--pictures` writes a picture of the curves.
 
-WIDTH, HEIGHT, LEFT, GAP = 420, 120, 64, 44
-COLUMNS = 2
-COLORS = ("#2563eb", "#dc6803")
+    python -m benchmarks.curves [--only NAME ...] [--pictures FOLDER] [--json]
+"""
 
-Panel = Mapping[str, Sequence[float]]
-"""One or two curves by name, all with a value for each point of time."""
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from benchmarks.charts import bars
+from benchmarks.growing import STEP, requests, trace
+from benchmarks.harness import Served, collector, report, send
+
+ROUNDS = 3
+SPANS = 5
+"""Spans of a trace where its length is not what is looked at."""
+PUSHING_OUT = 2_100
+"""Sessions after which one that was quiet meanwhile is no longer in memory."""
+
+Points = Mapping[str, float]
+"""Milliseconds of CPU by what was varied."""
 
 
-def svg(panels: Mapping[str, Panel], times: Sequence[float], unit: str) -> str:
-    """Return the picture; `times` rise, in `unit`. Every panel's axis begins at zero, so flat is flat."""
-    rows = -(-len(panels) // COLUMNS)
-    width, height = COLUMNS * (WIDTH + LEFT) + 20, rows * (HEIGHT + GAP) + 20
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif"'
-        f' font-size="11" fill="#444"><rect width="{width}" height="{height}" fill="#fff"/>'
-    ]
-    for number, (title, panel) in enumerate(panels.items()):
-        row, column = divmod(number, COLUMNS)
-        x, y = column * (WIDTH + LEFT) + LEFT, row * (HEIGHT + GAP) + 24
-        parts.append(f'<g transform="translate({x} {y})">{_panel(title, panel, times, unit)}</g>')
-    return "".join((*parts, "</svg>\n"))
+class Load:
+    """Sends traces to a collector, and measures what they cost it."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._traces = 0
+        self._sessions = 0
+
+    def sessions(self, count: int = 1) -> list[str]:
+        """Name new sessions."""
+        self._sessions += count
+        return [f"session-{number}" for number in range(self._sessions - count, self._sessions)]
+
+    def cost(self, traces: Iterable[list[Span]], spans_per_request: int = 64) -> float:
+        """Send the traces; the milliseconds of CPU until all are scored."""
+        sent = list(traces)
+        bodies = list(requests(sent, spans_per_request))
+        self._traces += len(sent)
+        before = self._served.cpu_seconds
+        send(self._served.address, bodies)
+        self._served.wait_scored(self._traces)
+        return (self._served.cpu_seconds - before) * 1e3
 
 
-def _panel(title: str, panel: Panel, times: Sequence[float], unit: str) -> str:
-    top = max((value for values in panel.values() for value in values), default=0) or 1
-    parts = [
-        f'<text x="0" y="-8" font-weight="bold">{escape(title)}</text>',
-        f'<path d="M0 0V{HEIGHT}H{WIDTH - 30}" stroke="#bbb" fill="none"/>',
-        f'<text x="-6" y="10" text-anchor="end">{top:,.{0 if top >= 1000 else 1}f}</text>',
-        f'<text x="-6" y="{HEIGHT}" text-anchor="end">0</text>',
-        f'<text x="{WIDTH - 30}" y="{HEIGHT + 13}" text-anchor="end">{times[-1]:.0f} {unit}</text>',
-    ]
-    span = times[-1] - times[0] or 1
-    for (name, values), color, place in zip(panel.items(), COLORS, range(len(COLORS)), strict=False):
-        points = " ".join(
-            f"{(time - times[0]) / span * (WIDTH - 30):.1f},{HEIGHT * (1 - value / top):.1f}"
-            for time, value in zip(times, values, strict=True)
-        )
-        parts.append(f'<polyline points="{points}" stroke="{color}" stroke-width="1.5" fill="none"/>')
-        parts.append(f'<text x="{WIDTH - 200 + 90 * place}" y="-8" fill="{color}">{escape(name)}</text>')
-    return "".join(parts)
+def trace_length(load: Load) -> Iterator[tuple[str, float]]:
+    """Spans of a trace: CPU of one span, of 10,000."""
+    for spans in (10, 100, 1_000, 10_000):
+        (session,) = load.sessions()
+        yield f"{spans:,}", load.cost(_session(session, 10_000 // spans, spans)) / 10_000
+
+
+def session_length(load: Load) -> Iterator[tuple[str, float]]:
+    """Traces of a session: CPU of one trace, of 800."""
+    for length in (20, 100, 400):
+        sessions = load.sessions(800 // length)
+        yield f"{length:,}", load.cost(each for name in sessions for each in _session(name, length)) / 800
+
+
+def session_count(load: Load) -> Iterator[tuple[str, float]]:
+    """Sessions that take turns: CPU of one trace, of the second in each."""
+    for count in (500, 1_000, 2_000, 4_000):
+        names = load.sessions(count)
+        load.cost(trace(name, 0, SPANS, time.time_ns()) for name in names)
+        yield f"{count:,}", load.cost(trace(name, 1, SPANS, time.time_ns()) for name in names) / count
+
+
+def coming_back(load: Load) -> Iterator[tuple[str, float]]:
+    """Traces of a session that is no longer in memory: CPU of its next one."""
+    lengths = (10, 100, 1_000, 5_000)
+    names = load.sessions(len(lengths))
+    for name, length in zip(names, lengths, strict=True):
+        load.cost(_session(name, length))
+    number = max(lengths)
+    found: dict[int, list[float]] = {length: [] for length in lengths}
+    for _ in range(ROUNDS):
+        load.cost(trace(name, 0, SPANS, time.time_ns()) for name in load.sessions(PUSHING_OUT))
+        number += 1
+        for name, length in zip(names, lengths, strict=True):
+            found[length].append(load.cost([trace(name, number, SPANS, time.time_ns())]))
+    for length, costs in found.items():
+        yield f"{length:,}", statistics.median(costs)
+
+
+def pieces(load: Load) -> Iterator[tuple[str, float]]:
+    """Requests that a trace of 1,024 spans comes in: CPU of the trace."""
+    for count in (1, 8, 32, 128):
+        costs = (load.cost(_session(load.sessions()[0], 1, 1_024), 1_024 // count) for _ in range(ROUNDS))
+        yield f"{count}", statistics.median(costs)
+
+
+def disorder(load: Load) -> Iterator[tuple[str, float]]:
+    """How the 400 traces of a session come: CPU of one trace."""
+    ways: Mapping[str, Callable[[list[list[Span]]], list[list[Span]]]] = {
+        "in order": lambda traces: traces,
+        "shuffled": lambda traces: Random(0).sample(traces, len(traces)),
+        "newest first": lambda traces: traces[::-1],
+    }
+    for way, ordered in ways.items():
+        (session,) = load.sessions()
+        yield way, load.cost(ordered(list(_session(session, 400)))) / 400
+    (session,) = load.sessions()
+    now = time.time_ns()
+    yield "all at the same time", load.cost(trace(session, number, SPANS, now) for number in range(400)) / 400
+
+
+CURVES = {
+    each.__name__.replace("_", " "): each
+    for each in (trace_length, session_length, session_count, coming_back, pieces, disorder)
+}
+
+
+def main() -> None:
+    """Run as a script."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", nargs="+", choices=CURVES, default=list(CURVES))
+    parser.add_argument("--pictures", type=Path, help="where growth.svg is written")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    given = parser.parse_args()
+    measured: dict[str, Points] = {}
+    for name in given.only:
+        measured[name] = _measured(CURVES[name])
+    figures = {
+        f"{name}, {point}": figure
+        for name, points in measured.items()
+        for point, value in points.items()
+        for figure in [f"{value:.3g} ms, {value / next(iter(points.values())):.2f}"]
+    }
+    report("CPU, and its ratio to the first point", figures, as_json=given.json)
+    if given.pictures is not None:
+        titles = {(CURVES[name].__doc__ or "").rstrip("."): points for name, points in measured.items()}
+        (given.pictures / "growth.svg").write_text(bars(titles, "ms"))
+
+
+def _measured(curve: Callable[[Load], Iterator[tuple[str, float]]]) -> Points:
+    with collector() as served:
+        load = Load(served)
+        load.cost(_session(load.sessions()[0], 200))  # what starts lazily has warmed up
+        return dict(curve(load))
+
+
+def _session(name: str, traces: int, spans: int = SPANS) -> Iterator[list[Span]]:
+    """Yield the traces of a session, one after the other."""
+    now = time.time_ns()
+    return (trace(name, number, spans, now + number * spans * STEP) for number in range(traces))
+
+
+if __name__ == "__main__":
+    main()

@@ -28,7 +28,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from benchmarks.arrivals import Arrivals
-from benchmarks.curves import svg
+from benchmarks.charts import svg
 from benchmarks.harness import EXPORT, MIB, TIMEOUT, Served, collector
 from benchmarks.workload.conversation import Conversation
 from benchmarks.workload.generator import generate

@@ -81,6 +81,30 @@ def test_any_order_of_arrival_gives_the_scores_of_the_order_in_time(
     as_it_came.close()
 
 
+@hypothesis_settings(max_examples=inputs(0.05), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), answers=ANSWERS)
+def test_sessions_without_room_in_memory_are_scored_alike(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, answers: list[str | None]
+) -> None:
+    names = data.draw(st.lists(st.sampled_from("rst"), min_size=len(answers), max_size=len(answers)))
+    traces = [
+        assembled(said(number, text, name)) for number, (text, name) in enumerate(zip(answers, names, strict=True), 1)
+    ]
+    roomy, cramped = (
+        Scoring(tmp_path_factory.mktemp("s"), server={"memory_limit": limit}) for limit in ("1GiB", "1KiB")
+    )
+    cut = data.draw(st.integers(0, len(traces)))
+    for batch in (traces[:cut], traces[cut:]):
+        roomy.put(*batch)
+        cramped.put(*batch)
+    for name in set(names):
+        assert stable(cramped.session(name)) == stable(roomy.session(name))
+    for trace in traces:
+        assert cramped.trace(trace.trace_id)["outcomes"] == roomy.trace(trace.trace_id)["outcomes"]
+    roomy.close()
+    cramped.close()
+
+
 def test_a_session_is_scored_once_for_all_its_traces_of_a_batch(tmp_path_factory: pytest.TempPathFactory) -> None:
     # The second is the first by time, so that what came before it is evaluated again.
     order = (3, 1, 2, 5, 4)

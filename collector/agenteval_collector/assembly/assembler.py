@@ -249,8 +249,8 @@ class Assembler:
 
     @property
     def held(self) -> int:
-        """Bytes of memory that all its traces take. Safe from any thread."""
-        return self._open_bytes + self._closed.size
+        """Bytes of memory that traces take which have work before them. Safe from any thread."""
+        return self._open_bytes + self._closed.scoring_bytes
 
     @property
     def open_traces(self) -> int:

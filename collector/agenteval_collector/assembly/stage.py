@@ -102,7 +102,7 @@ class AssemblyStage(Component):
 
     @property
     def held(self) -> int:
-        """Bytes of memory that what waits and all traces take. From any thread."""
+        """Bytes of memory that what waits and what is worked on take. From any thread."""
         return self._inbox.weight + self._assembler.held
 
     def _behind(self) -> str | None:

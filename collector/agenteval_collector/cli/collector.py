@@ -15,6 +15,7 @@ from agenteval_collector.cli.settings import ConfigFile, effective
 from agenteval_collector.cli.terminal import fail
 from agenteval_collector.config import ConfigError
 from agenteval_collector.runtime.errors import CollectorError
+from agenteval_collector.runtime.machine import share_arenas
 
 SWITCH_INTERVAL: Final = 0.001
 """Seconds that a thread computes at the most while others wait for the interpreter. What arrives passes five threads,
@@ -46,6 +47,7 @@ def collector(
     if data_dir is not None:
         flags["data_dir"] = str(data_dir)
     settings = effective(file, flags)
+    share_arenas()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -23,8 +23,10 @@ from otel_agenteval.metrics.signals import merge_weights
 from otel_agenteval.model import Trace
 from otel_agenteval.outcome import Evaluation, Part
 
-MAX_SESSIONS = 2_000
-"""Sessions in memory. The one that was quiet for longest is read from the store again when it goes on."""
+_SESSION_BYTES: Final = 4_000
+"""A session in memory, without its traces: measured."""
+_TRACE_BYTES: Final = 12_000
+"""A trace of a session in memory, with what its turns are compared by: measured."""
 
 MAX_SERVICES = 100
 """Services, and versions, that are listed of one session. An id that a thousand services share is no session."""
@@ -50,6 +52,10 @@ class _Session:
     first_agent: tuple[tuple[int, str], str] | None = None
     part: Part | None = None
 
+    def weight(self) -> int:
+        """Return the bytes that it takes, estimated."""
+        return _SESSION_BYTES + _TRACE_BYTES * len(self.window)
+
     def put(self, trace_id: str, signals: Signals, weights: Mapping[str, float]) -> None:
         """Insert the signals of a trace, or replace them."""
         self.scores.put(trace_id, signals_of(signals, weights))
@@ -66,7 +72,8 @@ class Sessions:
     """The sessions in memory, with their scores. Owned by the thread that evaluates.
 
     `answer` makes an output ready for comparison, as the evaluators do. `weights` go over the published ones. `hold` is
-    how many seconds traces may be on the way when their session is reported ended.
+    how many seconds traces may be on the way when their session is reported ended. `max_bytes` is what all of them may
+    take in memory: the one that was quiet for longest is read from the store again when it goes on.
     """
 
     def __init__(
@@ -78,6 +85,7 @@ class Sessions:
         clock: Clock,
         weights: Mapping[str, float],
         hold: float,
+        max_bytes: int,
     ) -> None:
         self._store = store
         self._live = live
@@ -86,7 +94,7 @@ class Sessions:
         self._answer = answer
         self._clock = clock
         self._weights = merge_weights(weights)
-        self._sessions: Recent[str, _Session] = Recent(MAX_SESSIONS)
+        self._sessions: Recent[str, _Session] = Recent(max_bytes, _Session.weight)
         self._changed: dict[str, _Session] = {}
         # The session that was looked for last and is not stored: its first trace is between `previous` and `put`.
         self._absent: str | None = None
@@ -138,9 +146,9 @@ class Sessions:
             session = _Session(
                 _new_record(session_id, trace, received_at), BoundedScores(self._weights), AnswerWindow()
             )
-            self._sessions.put(session_id, session)
             self._absent = None
         session.window.put(member)
+        self._sessions.put(session_id, session)
         session.put(member.trace_id, member.signals, self._weights)
         session.met(trace.agent, member.place)
         record = session.record
@@ -203,6 +211,7 @@ class Sessions:
     def reload(self, session_id: str) -> SessionUpdate | None:
         """Read a session again that a trace has left; None where no trace is left in it."""
         self._sessions.pop(session_id)
+        self._changed.pop(session_id, None)
         self._live.forget(session_id)
         session = self._open(session_id)
         return self._update(session) if session and session.scores.traces else None
@@ -264,7 +273,8 @@ class Sessions:
 
     def _open(self, session_id: str) -> _Session | None:
         """Return the session from memory or from the store. None where it is new."""
-        session = self._sessions.get(session_id)
+        # One that is not stored yet stays here, whatever room there is in memory.
+        session = self._sessions.get(session_id) or self._changed.get(session_id)
         if session is None:
             stored = self._store.session(session_id) if session_id != self._absent else None
             if stored is None:

@@ -21,6 +21,9 @@ class AnswerWindow:
         self._members: list[Member] = []
         self._cut = False
 
+    def __len__(self) -> int:
+        return len(self._members)
+
     def put(self, member: Member) -> None:
         """Insert a trace, or replace it."""
         self._members = [other for other in self._members if other.trace_id != member.trace_id]

@@ -26,6 +26,7 @@ from agenteval_collector.model.prices import Prices
 from agenteval_collector.reliability import CountedRuns, ReliabilityReports, RunTraces
 from agenteval_collector.reliability.safety import detectors
 from agenteval_collector.runtime.clock import Clock
+from agenteval_collector.runtime.machine import memory_limit
 from agenteval_collector.sessions import LiveSessions, SessionEvaluators, Sessions
 from agenteval_collector.sessions.conversations import Conversations, RunningTurns
 from agenteval_collector.stores import Store
@@ -37,6 +38,8 @@ from otel_agenteval.model import Trace
 
 EVALUATED_WITHIN = 1.0
 """Seconds from a trace's last span, and its settling time, to its scores; more only where much waits."""
+SESSIONS_SHARE = 16
+"""Of the process's memory, the sessions of a tenant in memory take at most one part in so many."""
 
 
 class EvaluationCore:
@@ -121,6 +124,7 @@ def _sessions(
         clock=clock,
         weights=_weights(configured),
         hold=settings.assembly.settle_logs + EVALUATED_WITHIN,
+        max_bytes=(settings.server.memory_limit or memory_limit()) // SESSIONS_SHARE,
     )
 
 

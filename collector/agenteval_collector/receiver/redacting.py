@@ -8,8 +8,8 @@ from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from agenteval_collector.model.telemetry import Signal
 from otel_agenteval import semconv
@@ -40,81 +40,79 @@ class RequestRedaction:
         self._budgets: Recent[bytes, Budget] = Recent(TRACES)
 
     def redact(self, signal: Signal, body: bytes) -> bytes:
-        """Return a request that was checked, redacted; `body` itself where there was nothing to replace."""
+        """Return a request that was checked, redacted. What OTLP does not know, or nobody reads, is left out."""
         if signal is Signal.TRACES:
             spans = ExportTraceServiceRequest.FromString(body)
-            changed = [self._traces(spans)]
-            request: Message = spans
-        else:
-            records = ExportLogsServiceRequest.FromString(body)
-            changed = [self._logs(records)]
-            request = records
-        return request.SerializeToString() if any(changed) else body
+            spans.DiscardUnknownFields()
+            self._traces(spans)
+            return spans.SerializeToString()
+        records = ExportLogsServiceRequest.FromString(body)
+        records.DiscardUnknownFields()
+        self._logs(records)
+        return records.SerializeToString()
 
-    def _traces(self, request: ExportTraceServiceRequest) -> bool:
-        changed = False
+    def _traces(self, request: ExportTraceServiceRequest) -> None:
         for resource in request.resource_spans:
-            changed |= self._attributes(resource.resource.attributes, Budget())
+            self._origin(resource)
             for scope in resource.scope_spans:
-                changed |= self._attributes(scope.scope.attributes, Budget())
+                self._scope(scope)
                 for span in scope.spans:
-                    changed |= self._span(span, self._budget(span.trace_id))
-        return changed
+                    self._span(span, self._budget(span.trace_id))
 
-    def _logs(self, request: ExportLogsServiceRequest) -> bool:
-        changed = False
+    def _logs(self, request: ExportLogsServiceRequest) -> None:
         for resource in request.resource_logs:
-            changed |= self._attributes(resource.resource.attributes, Budget())
+            self._origin(resource)
             for scope in resource.scope_logs:
-                changed |= self._attributes(scope.scope.attributes, Budget())
+                self._scope(scope)
                 for record in scope.log_records:
-                    changed |= self._record(record, self._budget(record.trace_id))
-        return changed
+                    self._record(record, self._budget(record.trace_id))
 
-    def _span(self, span: Span, budget: Budget) -> bool:
-        changed = self._attributes(span.attributes, budget)
+    def _origin(self, origin: ResourceSpans | ResourceLogs) -> None:
+        self._attributes(origin.resource.attributes, Budget())
+        origin.resource.ClearField("entity_refs")
+        self._texts(origin, ("schema_url",), Budget())
+
+    def _scope(self, items: ScopeSpans | ScopeLogs) -> None:
+        self._attributes(items.scope.attributes, Budget())
+        self._texts(items.scope, ("name", "version"), Budget())
+        self._texts(items, ("schema_url",), Budget())
+
+    def _span(self, span: Span, budget: Budget) -> None:
+        self._attributes(span.attributes, budget)
         for event in span.events:
-            changed |= self._attributes(event.attributes, budget)
-            changed |= self._texts(event, ("name",), budget)
+            self._attributes(event.attributes, budget)
+            self._texts(event, ("name",), budget)
         for link in span.links:
-            changed |= self._attributes(link.attributes, budget)
-        changed |= self._texts(span.status, ("message",), budget)
-        return self._texts(span, ("name", "trace_state"), budget) or changed
+            self._attributes(link.attributes, budget)
+            self._texts(link, ("trace_state",), budget)
+        self._texts(span.status, ("message",), budget)
+        self._texts(span, ("name", "trace_state"), budget)
 
-    def _record(self, record: LogRecord, budget: Budget) -> bool:
-        changed = self._attributes(record.attributes, budget)
+    def _record(self, record: LogRecord, budget: Budget) -> None:
+        self._attributes(record.attributes, budget)
         body = _json(record.body)
         redacted = self._redact(body, budget)
         if redacted != body:
             record.body.CopyFrom(_value(redacted))
-            changed = True
-        return self._texts(record, ("event_name", "severity_text"), budget) or changed
+        self._texts(record, ("event_name", "severity_text"), budget)
 
-    def _texts(self, message: Message, fields: Iterable[str], budget: Budget) -> bool:
-        changed = False
+    def _texts(self, message: Message, fields: Iterable[str], budget: Budget) -> None:
         for field in fields:
-            text = getattr(message, field)
-            redacted = self._redact(text, budget) if text else text
-            if redacted != text:
-                setattr(message, field, redacted)
-                changed = True
-        return changed
+            if text := getattr(message, field):
+                setattr(message, field, self._redact(text, budget))
 
-    def _attributes(self, attributes: Sequence[KeyValue], budget: Budget) -> bool:
+    def _attributes(self, attributes: Sequence[KeyValue], budget: Budget) -> None:
         group = [each for each in attributes if each.key not in self._ids]
         values = {each.key: _json(each.value) for each in group}
-        if len(values) < len(group):  # A key stands twice.
-            return any([self._attributes([each], budget) for each in group])
-        redacted = cast("dict[str, Json]", self._redact(values, budget))
-        if redacted == values:
-            return False
-        if len(redacted) < len(group):  # Two keys became one.
-            return any([self._attributes([each], budget) for each in group])
+        redacted = cast("dict[str, Json]", self._redact(values, budget)) if len(values) == len(group) else {}
+        if len(redacted) < len(group):  # A key stands twice, or two keys became one.
+            for each in group:
+                self._attributes([each], budget)
+            return
         for each, (key, value) in zip(group, redacted.items(), strict=True):
             if value != values[each.key]:
                 each.value.CopyFrom(_value(value))
             each.key = key
-        return True
 
     def _budget(self, trace_id: bytes) -> Budget:
         with self._lock:

@@ -80,7 +80,7 @@ class Encoder:
         parts = [_ids(context)]
         if context.trace_state:
             state = ",".join([f"{key}={value}" for key, value in context.trace_state.items()])
-            parts.append(_text(b"\x1a", state))
+            parts.append(self._said(b"\x1a", state))
         parent = span.parent
         if parent is not None:
             parts += (b"\x22\x08", parent.span_id.to_bytes(8, "big"))
@@ -162,7 +162,7 @@ class Encoder:
             attributes = {**self._redacted(resource.attributes), **self._process}
             encoded = self._encoded(b"\x0a", attributes)
             key = (self._unordered(attributes), resource.schema_url)
-            head = self._resources.add(resource, key, encoded, resource.schema_url)
+            head = self._resources.add(resource, key, encoded, self._schema(resource.schema_url))
         return head
 
     def _scope(self, scope: InstrumentationScope | None) -> "_Head":
@@ -170,12 +170,15 @@ class Encoder:
         if head is not None:
             return head
         if scope is None:
-            return self._scopes.add(None, None, b"", None)
+            return self._scopes.add(None, None, b"", b"")
         attributes = self._redacted(scope.attributes or {})
-        encoded = _text(b"\x0a", scope.name or "") + _text(b"\x12", scope.version or "")
+        encoded = self._said(b"\x0a", scope.name or "") + self._said(b"\x12", scope.version or "")
         key = (scope.name, scope.version, self._unordered(attributes), scope.schema_url)
         encoded += self._encoded(b"\x1a", attributes)
-        return self._scopes.add(scope, key, encoded, scope.schema_url)
+        return self._scopes.add(scope, key, encoded, self._schema(scope.schema_url))
+
+    def _schema(self, url: str | None) -> bytes:
+        return self._said(b"\x1a", url) if url else b""
 
     def _unordered(self, attributes: Mapping[str, Any]) -> Hashable:
         """Return a value that is equal for equal attributes in any order. The SDK groups by equality."""
@@ -260,11 +263,10 @@ class _Heads:
         known = self._by_object.get(id(source))
         return known[1] if known is not None else None
 
-    def add(self, source: object, key: Hashable, encoded: bytes, schema_url: str | None) -> _Head:
+    def add(self, source: object, key: Hashable, encoded: bytes, schema_url: bytes) -> _Head:
         head = self._by_value.get(key)
         if head is None:
-            url = _text(b"\x1a", schema_url) if schema_url else b""
-            head = _Head(b"\x0a" + _varint(len(encoded)) + encoded, url)
+            head = _Head(b"\x0a" + _varint(len(encoded)) + encoded, schema_url)
             _remember(self._by_value, key, head)
         _remember(self._by_object, id(source), (source, head))
         return head

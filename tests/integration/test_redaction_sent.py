@@ -2,6 +2,9 @@
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import TraceState
 
 import otel_agenteval
 from otel_agenteval.sending.redacting import MAX_CHARACTERS
@@ -39,6 +42,21 @@ def test_no_secret_leaves(collector: FakeCollector, make: Make, extent: str, add
     found = attributes(collector.spans()[0])
     assert (ADDRESS in found["said"]) is address_stays
     assert found["agenteval.session.id"] == ADDRESS
+
+
+def test_no_secret_leaves_beside_a_span(collector: FakeCollector, make: Make) -> None:
+    provider = TracerProvider(
+        shutdown_on_exit=False, resource=Resource({"DB_PASS": SECRETS[0]}, f"https://x.io/?token={SECRETS[1]}")
+    )
+    processor, _ = make(redact="secrets", provider=provider)
+    tracer = provider.get_tracer(f"api_key={SECRETS[2]}", f"token={SECRETS[3]}", f"https://x.io/?token={SECRETS[4]}")
+    state = TraceState([("password", SECRETS[5])])
+    parent = trace.NonRecordingSpan(trace.SpanContext(1, 1, True, trace.TraceFlags(1), state))
+    with tracer.start_as_current_span("step", trace.set_span_in_context(parent)):
+        pass
+    assert processor.force_flush()
+    [body] = collector.received.requests
+    assert [each for each in SECRETS if each.encode() in body] == []
 
 
 def test_everything_leaves_as_it_is_without(collector: FakeCollector, make: Make) -> None:

@@ -192,6 +192,15 @@ def test_a_deletion_that_was_cut_off_goes_on_at_the_next_start(tmp_path: Path) -
     assert files_with(tmp_path, WORD) == []
 
 
+def test_the_log_of_an_earlier_process_is_erased_before_anything_new_arrives(tmp_path: Path) -> None:
+    with RunningCollector(tmp_path) as collector:
+        collector.send(traces(*spans(1, "s", WORD)))
+        collector.scored(trace_id(1).hex())
+    with RunningCollector(tmp_path) as collector:
+        assert delete(collector, session_id="s").removed["spans"] == 6
+    assert files_with(tmp_path, WORD) == []
+
+
 def test_every_table_is_erased_by_trace_or_session_or_holds_nothing_of_them() -> None:
     erased = {table for table, _ in (*OF_TRACES, *OF_SESSIONS)}
     others = {table.name for table in metadata.sorted_tables if table not in erased}

@@ -198,6 +198,10 @@ class Assembler:
                 self._schedule.drop(key)
             self._closed.take(key)
 
+    def begin_at(self, checkpoint: int) -> None:
+        """Begin with everything below the offset `checkpoint` assembled and scored, by an earlier process."""
+        self._next_offset = checkpoint
+
     @property
     def last_offset(self) -> int:
         """The offset of the newest request that is assembled."""

@@ -76,6 +76,7 @@ class AssemblyStage(Component):
     def start(self) -> None:
         """Assemble again what the log holds from the checkpoint on, then what it hands over; before the log starts."""
         self._checkpoint = self._store.checkpoint()
+        self._assembler.begin_at(self._checkpoint)
         # Everything behind this offset is handed over by the log.
         self._replay_to = self._log.last_offset()
         super().start()

@@ -196,6 +196,9 @@ def test_the_log_of_an_earlier_process_is_erased_before_anything_new_arrives(tmp
     with RunningCollector(tmp_path) as collector:
         collector.send(traces(*spans(1, "s", WORD)))
         collector.scored(trace_id(1).hex())
+        storage = collector.service.pipeline.storage
+        # Then nothing is read again at the next start.
+        eventually(lambda: storage.store.checkpoint() > storage.requests.last_offset())
     with RunningCollector(tmp_path) as collector:
         assert delete(collector, session_id="s").removed["spans"] == 6
     assert files_with(tmp_path, WORD) == []

@@ -483,14 +483,12 @@ def session(
 
 def session_outcomes(reliability: float | None, coverage: float) -> list[OutcomeDocument]:
     """Scores of a session; without one for want of a judge."""
-    unscored: dict[str, Any] = {"status": "no_judge", "method": "exact", "threshold": 0.5, "coverage": coverage}
+    exact: dict[str, Any] = {"method": "exact", "threshold": 0.5, "coverage": coverage}
     reason = "confidence and tool_correctness take a judge"
-    scored = outcome(
-        "agent_reliability", reliability, "mean risk of the worst", method="exact", threshold=0.5, coverage=coverage
-    )
+    scored = outcome("agent_reliability", reliability, "mean risk of the worst", **exact)
     return [
-        scored if reliability is not None else outcome("agent_reliability", None, reason, **unscored),
-        outcome("agent_consistency", None, reason, **unscored),
+        scored if reliability is not None else outcome("agent_reliability", None, reason, status="no_judge", **exact),
+        outcome("agent_consistency", None, reason, status="no_judge", **exact),
     ]
 
 

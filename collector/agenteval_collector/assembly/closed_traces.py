@@ -24,11 +24,6 @@ class ClosedTraces:
         """Bytes of memory that traces take which are being scored. From any thread."""
         return self._scoring_bytes
 
-    @property
-    def size(self) -> int:
-        """Bytes of memory that all of them take. From any thread."""
-        return self._scoring_bytes + self._recent_bytes
-
     def __contains__(self, trace_id: bytes) -> bool:
         return trace_id in self._scoring or trace_id in self._recent
 

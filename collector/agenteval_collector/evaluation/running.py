@@ -12,9 +12,9 @@ from agenteval_collector.model.trace_view import TraceView, view_of
 from otel_agenteval.lru import Recent
 from otel_agenteval.model import Trace
 
-_State: TypeAlias = tuple[str, int, int, int, bool, bool]
-LOOKED_AT = 64
-"""Traces that were looked at last, and are kept as they were read."""
+_State: TypeAlias = tuple[str, int, int, int, int, bool, bool]
+LOOKED_AT = 10_000
+"""Spans of the traces that were looked at last, and are kept as they were read."""
 MAX_TRACES = 500
 """Open traces that are looked at, the newest ones: an answer must not take long because much is going on."""
 
@@ -27,7 +27,7 @@ class Running:
     reported: ReportedTraces
     read: Reader
     known: dict[_State, RunningTrace] = field(init=False, default_factory=dict)
-    looked_at: Recent[str, tuple[_State, Trace]] = field(init=False, default_factory=lambda: Recent(LOOKED_AT))
+    looked_at: Recent[str, tuple[_State, Trace]] = field(init=False, default_factory=lambda: Recent(LOOKED_AT, _spans))
     looking: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def traces(self) -> list[RunningTrace]:
@@ -89,7 +89,12 @@ def completed(arrived: Trace, begun: Trace) -> Trace:
 
 def _state(trace: AssembledTrace) -> _State:
     """Return what changes with everything that arrives of a trace, or is known to have been lost of it."""
-    return trace.trace_id, len(trace.spans), len(trace.logs), trace.missing, trace.death is None, trace.closing is None
+    arrived = trace.offsets[-1] if trace.offsets else -1, len(trace.spans), len(trace.logs)
+    return trace.trace_id, *arrived, trace.missing, trace.death is None, trace.closing is None
+
+
+def _spans(looked_at: tuple[_State, Trace]) -> int:
+    return looked_at[1].span_count
 
 
 def _running(trace: Trace) -> RunningTrace:

@@ -4,6 +4,7 @@ messages and what imitates them."""
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import (
     decode_arguments,
     decode_json,
@@ -18,7 +19,6 @@ from otel_agenteval.conventions.messages import (
     SYSTEM,
     TOOL,
     USER,
-    Content,
     Item,
     Message,
     ToolRequest,

@@ -7,20 +7,19 @@ programs change or drop them between two calls.
 
 import json
 from collections.abc import Iterable, Sequence, Set
-from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.facts import SpanFacts
 from otel_agenteval.conventions.failures import span_error
-from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, USER, Content, Message, ToolRequest, ToolResponse
+from otel_agenteval.conventions.messages import ASSISTANT, SYSTEM, Message, ToolRequest, ToolResponse
+from otel_agenteval.conventions.spoken import Spoken, digest_of
 from otel_agenteval.conventions.tools import answered, is_framework
 from otel_agenteval.conventions.tree import Node
 from otel_agenteval.model import Conversation, ToolCall
 
 MAX_MESSAGES: Final = 2000
 """Messages of a conversation that is recognised; a longer one is not."""
-
-_SIZE: Final = 16
 
 
 class EarlierSteps(NamedTuple):
@@ -41,15 +40,13 @@ def conversation(models: Sequence[Node]) -> Conversation | None:
     if not models:
         return None
     first, last = models[0].facts, models[-1].facts
-    words = _Words()
-    begins, follows = _beginning(first, words)
+    begins, follows, words = _beginning(first)
     said = reply = calls = None
     if span_error(models[-1].span) is None:
         if last is not first:
-            words = _Words()
-            _beginning(last, words)
+            _, _, words = _beginning(last)
         said, calls = _ending(last, words)
-        reply = _digest("reply", last.response_id) if last.response_id else None
+        reply = digest_of("reply", last.response_id) if last.response_id else None
     known = Conversation(begins=begins, follows=follows, said=said, reply=reply, calls=calls)
     return known if known != Conversation() else None
 
@@ -109,40 +106,48 @@ def _answer(calls: list[ToolCall], first: int, response: ToolResponse, answers: 
         calls[at] = answered(calls[at], response)
 
 
-def _beginning(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes | None]:
+def _beginning(facts: SpanFacts) -> tuple[bytes | None, bytes | None, Spoken | None]:
     """Return the digests of all that a model call is sent, if it is the first of a conversation, and of what it goes on
-    from, if it is not; add its input to `words`."""
+    from, if it is not; and the words that it is sent, None where they do not begin with the conversation."""
     messages = _messages(facts.input)
-    if facts.previous_response_id is not None or messages is None:
-        words.are_known = False
+    if facts.previous_response_id is not None or messages is None or facts.input is None:
         reply = facts.previous_response_id
-        return None, _digest("reply", reply) if reply else None
+        return None, digest_of("reply", reply) if reply else None, None
     replies = (at for at in range(len(messages) - 1, 0, -1) if messages[at].role != ASSISTANT)
     end = next((at for at in replies if messages[at - 1].role == ASSISTANT), 0)
-    for message in messages[:end]:
+    begun, words = _spoken(facts.input, end)
+    for message in messages[begun:end]:
         words.add(message)
     follows = words.digest() if end else None
     for message in messages[end:]:
         words.add(message)
+    facts.input.recording.spoken = len(messages), words.copy()
     if end:
-        return None, follows
+        return None, follows, words
     # Some services keep the conversation: results without the calls that they answer go on from those.
-    answers = [each for message in messages for each in message.responses]
-    words.are_known = not answers
-    if answers:
-        return None, _calls(each.call_id for each in answers)
+    if answers := [each for message in messages for each in message.responses]:
+        return None, _calls(each.call_id for each in answers), None
     # The reply goes on with words of its own that were put before it.
-    return (words.digest() if messages[-1].role != ASSISTANT else None), None
+    return (words.digest() if messages[-1].role != ASSISTANT else None), None, words
 
 
-def _ending(facts: SpanFacts, words: "_Words") -> tuple[bytes | None, bytes | None]:
-    """Return the digests of all that is said with the call's reply, and of the calls that it asks for."""
+def _spoken(content: Content, end: int) -> tuple[int, Spoken]:
+    """Return the words of the first messages, at most `end` of them, as far as they are known, and their number."""
+    known = content.recording.spoken
+    return (known[0], known[1].copy()) if known is not None and known[0] <= end else (0, Spoken())
+
+
+def _ending(facts: SpanFacts, words: Spoken | None) -> tuple[bytes | None, bytes | None]:
+    """Return the digests of all that is said with the call's reply, and of the calls that it asks for; `words` are
+    those that it is sent, None where they are not known."""
     messages = _messages(facts.output) or []
-    for message in messages:
-        words.add(message)
     calls = _calls(request.call_id for message in messages for request in message.requests)
     is_reply = any(message.texts or message.requests for message in messages)
-    return (words.digest() if is_reply and words.are_known else None), calls
+    if words is None or not is_reply:
+        return None, calls
+    for message in messages:
+        words.add(message)
+    return words.digest(), calls
 
 
 def _messages(content: Content | None) -> list[Message] | None:
@@ -153,54 +158,6 @@ def _messages(content: Content | None) -> list[Message] | None:
     return messages if 0 < len(messages) <= MAX_MESSAGES else None
 
 
-class _Words:
-    """The words of a conversation, message by message; replies in a row are parts of one."""
-
-    def __init__(self) -> None:
-        self._spoken = blake2b(digest_size=_SIZE)
-        self._texts: list[str] = []
-        self._requests: list[ToolRequest] = []
-        self._is_reply = False
-        self.are_known = True
-        """True where the messages begin with the conversation."""
-
-    def add(self, message: Message) -> None:
-        if message.role == ASSISTANT:
-            self._is_reply = True
-            self._texts += message.texts
-            self._requests += message.requests
-            return
-        self._close()
-        if message.texts:
-            self._say("" if message.role == USER else message.role, "".join(message.texts))
-        for response in message.responses:
-            self._say("result", json.dumps(response.result, sort_keys=True))
-
-    def digest(self) -> bytes:
-        """Return the digest of all that was said up to now."""
-        self._close()
-        return _digest("said", self._spoken.hexdigest())
-
-    def _close(self) -> None:
-        if self._is_reply:
-            # Parts of a reply are joined in many ways, and blanks at its end are often stripped.
-            answer = "".join("".join(self._texts).split())
-            calls = json.dumps(sorted(map(_written, self._requests)))
-            self._say(*(("calls", calls) if self._requests else (ASSISTANT, answer)))
-        self._is_reply, self._texts, self._requests = False, [], []
-
-    def _say(self, role: str, text: str) -> None:
-        self._spoken.update(f"{role}\0{len(text)}\0{text}".encode("utf-8", "surrogatepass"))
-
-
-def _written(request: ToolRequest) -> str:
-    return json.dumps([request.call_id, request.name, request.arguments or None], sort_keys=True)
-
-
 def _calls(ids: Iterable[str | None]) -> bytes | None:
     known = sorted({each for each in ids if each})
-    return _digest("calls", json.dumps(known)) if known else None
-
-
-def _digest(*parts: str) -> bytes:
-    return blake2b(json.dumps(parts).encode(), digest_size=_SIZE).digest()
+    return digest_of("calls", json.dumps(known)) if known else None

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, fields
 from enum import Enum
 
-from otel_agenteval.conventions.messages import Content, Message, ToolRequest, ToolResponse
+from otel_agenteval.conventions.content import Content
+from otel_agenteval.conventions.messages import Message, ToolRequest, ToolResponse
 from otel_agenteval.model import Json, Usage
 
 

@@ -5,9 +5,8 @@ serialisations of either, Haystack's objects, and the typeless parts of Bedrock'
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import dropwhile, takewhile
 from typing import TypeAlias, TypeGuard
 
 from otel_agenteval.conventions.decoding import decode_arguments, decode_json, decode_prefix, decode_text, is_cut
@@ -17,18 +16,6 @@ from otel_agenteval.model import Json
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
 
 _STRUCTURE = re.compile(r'[\s"]*(?:\[\s*\{|\{)')
-# Words that frameworks put before and after those of the user. smolagents, CrewAI.
-_WRAPPERS = (
-    ("New task:\n", ()),
-    (
-        "Current Task: ",
-        (
-            "\nThis is the expected criteria for your final answer:",
-            "\nThis is the expect criteria for your final answer:",
-            "\nBegin! This is VERY important to you",
-        ),
-    ),
-)
 _CALLS = ("toolUse", "function_call", "functionCall")
 _RESULTS = ("toolResult", "function_response", "functionResponse")
 _REASONING = "reasoningContent"
@@ -99,124 +86,9 @@ Item: TypeAlias = "Json | Message"
 """A message, decoded or still as recorded."""
 
 
-class Content:
-    """Messages as they were recorded, each decoded when it is first asked for: a reader needs but the ends of
-    histories."""
-
-    __slots__ = ("_items", "_made", "_messages", "_read", "cut", "unread")
-
-    def __init__(self, read: Callable[[], Sequence[Item]], *, cut: bool = False) -> None:
-        self._read = read
-        self._items: Sequence[Item] | None = None
-        self._made: dict[int, Message | None] = {}
-        self._messages: list[Message] | None = None
-        self.cut = cut
-        """True where the recording stops in the middle: there may have been more messages."""
-        self.unread = 0
-        """The number of the values that were looked at and are not messages."""
-
-    @classmethod
-    def recorded_as(cls, value: Json, role: str) -> "Content":
-        """Return content of an attribute: message JSON, structured or as text, else plain text said by `role`."""
-        return cls(lambda: message_items(value, role), cut=is_cut(value))
-
-    @classmethod
-    def text(cls, text: str, role: str) -> "Content":
-        """Return content of a single text message."""
-        return cls(lambda: [Message(role=role, texts=[text])])
-
-    @classmethod
-    def answer_in(cls, value: Json) -> "Content | None":
-        """Return content of an attribute that is an answer, and nothing but its text; None where none was recorded."""
-        if text := known_text(value):
-            return cls.text(text, ASSISTANT)
-        return cls.nothing(ASSISTANT) if isinstance(value, str) and not value.strip() else None
-
-    @classmethod
-    def nothing(cls, role: str) -> "Content":
-        """Return content of a single message that says nothing."""
-        return cls(lambda: [Message(role=role, is_empty=True)])
-
-    def begin_again(self) -> None:
-        """Forget what was looked at; the values stay decoded, but those of a cut recording, whose last one changes."""
-        self._made, self._messages, self.unread = {}, None, 0
-        if self.cut:
-            self._items = None
-
-    @property
-    def messages(self) -> list[Message]:
-        """The messages in order; of a cut recording those that can be read."""
-        if self._messages is None:
-            self._messages = [*self._of(range(self._count()))]
-            if self.cut and self._messages:
-                _drop_incomplete(self._messages[-1])
-        return self._messages
-
-    def first(self) -> Message | None:
-        """Return the first message; None without any."""
-        return next(iter(self.messages if self.cut else self._of(range(self._count()))), None)
-
-    def user_text(self) -> str | None:
-        """Return the user's last words; None where they were cut off or not recorded."""
-        if self.cut:
-            return None
-        for message in self._backwards():
-            if message.begins_turn:
-                return _unwrapped_words("\n".join(message.texts))
-        return None
-
-    def answer(self) -> str | None:
-        """Return the text of the last message, if it is an answer: from the assistant and without tool requests. Empty
-        where that is what was recorded; None where nothing was."""
-        last = next(self._backwards(), None)
-        return spoken_by(last) if last and last.role == ASSISTANT and not last.requests else None
-
-    def since_user(self) -> list[Message]:
-        """Return the messages after the user's last one: the steps of the turn in which it was recorded."""
-        steps = [*takewhile(lambda message: not message.begins_turn, self._backwards())]
-        return steps[::-1]
-
-    def before_user(self) -> list[Message]:
-        """Return the messages before the user's last one: the turns before the one in which it was recorded."""
-        until_user = [*dropwhile(lambda message: not message.begins_turn, self._backwards())]
-        return until_user[:0:-1]
-
-    def _backwards(self) -> Iterator[Message]:
-        if self.cut or self._messages is not None:
-            return reversed(self.messages)
-        return self._of(range(self._count() - 1, -1, -1))
-
-    def _count(self) -> int:
-        if self._items is None:
-            self._items = self._read()
-        return len(self._items)
-
-    def _of(self, positions: Iterable[int]) -> Iterator[Message]:
-        """Return those of the values at these positions that are messages, made of them one after the other."""
-        return filter(None, map(self._message, positions))
-
-    def _message(self, position: int) -> Message | None:
-        if position not in self._made:
-            assert self._items is not None
-            item = self._items[position]
-            message = self._made[position] = item if isinstance(item, Message) else read_message(item)
-            self.unread += message is None
-        return self._made[position]
-
-
 def spoken_by(message: Message) -> str | None:
     """Return the texts of a message, an empty one where it says that there is none; None where neither is known."""
     return message.text or ("" if message.is_empty and not message.has_more else None)
-
-
-def _unwrapped_words(text: str) -> str:
-    for before, after in _WRAPPERS:
-        if text.lstrip().startswith(before):
-            words = text.lstrip().removeprefix(before)
-            ends = [end for mark in after if (end := words.find(mark)) >= 0]
-            if ends or not after:
-                return words[: min(ends, default=len(words))].rstrip()
-    return text
 
 
 def read_message(value: Json) -> Message | None:
@@ -360,11 +232,3 @@ def _read_request(message: Message, request: Mapping[str, Json]) -> None:
         if call_id is not None and call_id.startswith(_ITEM_OF_CALL):
             call_id = call_id.removeprefix("fc_")
         message.requests.append(ToolRequest(name=name, arguments=decode_arguments(arguments), call_id=call_id))
-
-
-def _drop_incomplete(message: Message) -> None:
-    """Drop the last request or result of a cut recording; a cut text stays, as it is still the beginning of one."""
-    if message.requests:
-        message.requests.pop()
-    elif message.responses:
-        message.responses.pop()

@@ -5,8 +5,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
+from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.failures import span_error
-from otel_agenteval.conventions.messages import ASSISTANT, Content, Message
+from otel_agenteval.conventions.messages import ASSISTANT, Message
 from otel_agenteval.conventions.tree import Node
 
 

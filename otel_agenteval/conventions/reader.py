@@ -15,6 +15,7 @@ from otel_agenteval.conventions.history import begins_with_user, history
 from otel_agenteval.conventions.messages import SYSTEM
 from otel_agenteval.conventions.missing_replies import recall_replies
 from otel_agenteval.conventions.readings import ReadSpan, read_span
+from otel_agenteval.conventions.recordings import Recordings
 from otel_agenteval.conventions.registry import DIALECTS
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.conventions.text import known_text
@@ -35,12 +36,14 @@ def read_trace(
     naming: identity.SessionNaming = identity.BY_CONVENTION,
     run_naming: runs.RunNaming = runs.STAMPED,
     read_span: ReadSpan = read_span,
+    recordings: Recordings | None = None,
 ) -> Trace:
     """Read a trace from its spans and log records, by the dialects that recognise them.
 
     `naming` and `run_naming` say which attributes of the application's own name the session and the run. `read_span`
-    may know readings of spans from before. The order of `spans` and `logs` does not matter, and what arrived twice
-    counts once. Nothing in them raises: `Trace.unread` counts what could not be read.
+    may know readings of spans from before, and `recordings` the messages of the session's earlier traces. The order of
+    `spans` and `logs` does not matter, and what arrived twice counts once. Nothing in them raises: `Trace.unread`
+    counts what could not be read.
     """
     nameless = sum(span.span_id is None for span in spans)
     unread = Counter({"span_id": nameless} if nameless else {})
@@ -49,6 +52,8 @@ def read_trace(
         return Trace(trace_id=trace_id, unread=dict(unread))
     logs = list(_once_in_order(logs))
     nodes, dialects = _read_spans(ordered, logs, read_span)
+    carriers = [*(node.span.attributes for node in nodes), *(log.attributes for log in logs)]
+    (recordings or Recordings()).join(identity.session_id(carriers) or trace_id, nodes)
     facts = [node.facts for node in nodes]
     roots = grow(nodes)
     _find_calls(nodes)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_agenteval.conventions.messages import Content, Message
+from otel_agenteval.conventions.content import Content
+from otel_agenteval.conventions.messages import Message
 from otel_agenteval.model import Json
 
 SAID: Json = {"role": "user", "content": "Where is it?"}

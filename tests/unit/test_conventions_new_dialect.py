@@ -9,7 +9,8 @@ MODULE = """
 from otel_agenteval.conventions.decoding import decode_arguments
 from otel_agenteval.conventions.dialect import Dialect, Keys, SpanKind
 from otel_agenteval.conventions.facts import Role, SpanFacts
-from otel_agenteval.conventions.messages import ASSISTANT, USER, Content
+from otel_agenteval.conventions.content import Content
+from otel_agenteval.conventions.messages import ASSISTANT, USER
 
 _KIND = SpanKind("acme.kind", {"bot": Role.AGENT, "ask": Role.MODEL, "act": Role.TOOL}, agents=("acme.bot",))
 

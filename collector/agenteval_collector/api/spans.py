@@ -17,8 +17,9 @@ from agenteval_collector.api.span_tree import ReadSpan, SpanTree, has_failed
 from agenteval_collector.model.assembled import AssembledTrace
 from agenteval_collector.model.cursors import decode_cursor, encode_cursor, foreign_cursor
 from agenteval_collector.runtime.times import rfc3339
+from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure
-from otel_agenteval.conventions.messages import Content, Message
+from otel_agenteval.conventions.messages import Message
 from otel_agenteval.conventions.tree import Node
 
 LoadSpans: TypeAlias = Callable[[str], AssembledTrace | None]

@@ -9,6 +9,7 @@ from agenteval_collector.evaluation.decoded import Decoded, DecodedTraces
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy, Death
 from otel_agenteval.conventions.identity import BY_CONVENTION, SessionNaming
 from otel_agenteval.conventions.reader import read_trace
+from otel_agenteval.conventions.recordings import Recordings
 from otel_agenteval.conventions.runs import STAMPED, RunNaming
 from otel_agenteval.model import Trace
 from otel_agenteval.text import storable
@@ -30,17 +31,22 @@ LATEST = 2**63 - 1
 class TraceReader:
     """Called with what was assembled of a trace for what the dialects make of it; never raises on content.
 
-    `kept` has what was decoded of the traces that were read last: a reader with it belongs to one thread.
+    `kept` has what was decoded of the traces that were read last, `recordings` what was read of their messages: a
+    reader with these belongs to one thread.
     """
 
     naming: SessionNaming = BY_CONVENTION
     run_naming: RunNaming = STAMPED
     kept: DecodedTraces | None = None
+    recordings: Recordings | None = None
 
     def __call__(self, assembled: AssembledTrace) -> Trace:
         decoded = Decoded() if self.kept is None else self.kept.take(assembled.trace_id)
         spans, logs = decoded.decode(_within_bounds(assembled.spans), assembled.logs)
-        trace = _storable(read_trace(assembled.trace_id, spans, logs, self.naming, self.run_naming, decoded.read_span))
+        trace = read_trace(
+            assembled.trace_id, spans, logs, self.naming, self.run_naming, decoded.read_span, self.recordings
+        )
+        trace = _storable(trace)
         if self.kept is not None:
             self.kept.keep(assembled.trace_id, decoded)
         if assembled.death is not None:

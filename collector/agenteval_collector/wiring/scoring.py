@@ -32,6 +32,7 @@ from agenteval_collector.sessions.conversations import Conversations, RunningTur
 from agenteval_collector.stores import Store
 from agenteval_collector.wiring.ports import ExpectedTools
 from otel_agenteval.conventions.identity import SessionNaming
+from otel_agenteval.conventions.recordings import Recordings
 from otel_agenteval.conventions.runs import RunNaming
 from otel_agenteval.metrics import SIGNAL_NAMES
 from otel_agenteval.model import Trace
@@ -40,6 +41,8 @@ EVALUATED_WITHIN = 1.0
 """Seconds from a trace's last span, and its settling time, to its scores; more only where much waits."""
 SESSIONS_SHARE = 16
 """Of the process's memory, the sessions of a tenant in memory take at most one part in so many."""
+RECORDINGS_SHARE = 32
+"""Of the process's memory, messages that are kept for the next trace of the same session take one part in so many."""
 
 
 class EvaluationCore:
@@ -79,7 +82,7 @@ class EvaluationCore:
             store=store,
             embed=embedder.embed,
             clock=clock,
-            read=_with_truth(trace_reader(settings, DecodedTraces(settings.assembly.max_recent_bytes)), truth),
+            read=_with_truth(_remembering_reader(settings), truth),
             telemetry=telemetry,
             run_trace=RunTraces(prices.of_calls, detectors(settings.reliability.safety)),
             cost=prices.of_call,
@@ -124,7 +127,7 @@ def _sessions(
         clock=clock,
         weights=_weights(configured),
         hold=settings.assembly.settle_logs + EVALUATED_WITHIN,
-        max_bytes=(settings.server.memory_limit or memory_limit()) // SESSIONS_SHARE,
+        max_bytes=_memory(settings) // SESSIONS_SHARE,
     )
 
 
@@ -146,8 +149,20 @@ def reliability_reports(settings: Settings, store: Store, clock: Clock) -> Relia
     return ReliabilityReports(CountedRuns(store.runs, window), window, clock)
 
 
-def trace_reader(settings: Settings, kept: DecodedTraces | None = None) -> TraceReader:
-    """Make a reader of traces as the settings want sessions and runs to be named; `kept` as the reader has it."""
+def _memory(settings: Settings) -> int:
+    return settings.server.memory_limit or memory_limit()
+
+
+def _remembering_reader(settings: Settings) -> TraceReader:
+    return replace(
+        trace_reader(settings),
+        kept=DecodedTraces(settings.assembly.max_recent_bytes),
+        recordings=Recordings(_memory(settings) // RECORDINGS_SHARE),
+    )
+
+
+def trace_reader(settings: Settings) -> TraceReader:
+    """Make a reader of traces as the settings want sessions and runs to be named, that any thread may use."""
     reliability = settings.reliability
     return TraceReader(
         session_naming(settings),
@@ -157,7 +172,6 @@ def trace_reader(settings: Settings, kept: DecodedTraces | None = None) -> Trace
             success=reliability.success_attributes,
             confidence=reliability.confidence_attributes,
         ),
-        kept,
     )
 
 

@@ -7,10 +7,11 @@ given inputs, the result says what became of the description; the crew's own tas
 import re
 from collections.abc import Sequence
 
+from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_structure
 from otel_agenteval.conventions.dialect import Dialect
 from otel_agenteval.conventions.facts import Role, SpanFacts
-from otel_agenteval.conventions.messages import ASSISTANT, USER, Content
+from otel_agenteval.conventions.messages import ASSISTANT, USER
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json

@@ -7,6 +7,7 @@ Before v1.28, two span events held all messages as JSON. `otel_genai` reads what
 from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
+from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_arguments, decode_remains, decode_structure, decode_text, is_cut
 from otel_agenteval.conventions.dialect import Dialect, Keys
 from otel_agenteval.conventions.dialects.otel_genai import read_model
@@ -16,7 +17,6 @@ from otel_agenteval.conventions.messages import (
     SYSTEM,
     TOOL,
     USER,
-    Content,
     Item,
     Message,
     ToolResponse,

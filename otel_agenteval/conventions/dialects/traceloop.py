@@ -7,13 +7,14 @@ is. `task` is a step of a framework or a program, never a turn.
 from collections.abc import Mapping, Sequence
 
 from otel_agenteval import semconv
+from otel_agenteval.conventions.content import Content
 from otel_agenteval.conventions.decoding import decode_arguments, decode_structure, is_cut
 from otel_agenteval.conventions.dialect import Dialect, IndexedMessages, Keys, SpanKind
 from otel_agenteval.conventions.dialects.otel_genai import read_model
 from otel_agenteval.conventions.facts import Role, SpanFacts
 from otel_agenteval.conventions.framework_values import answered, asked, tool_result
 from otel_agenteval.conventions.indexed import unflatten
-from otel_agenteval.conventions.messages import ASSISTANT, USER, Content, Item, are_parts
+from otel_agenteval.conventions.messages import ASSISTANT, USER, Item, are_parts
 from otel_agenteval.conventions.spans import LogRecord, SpanRecord
 from otel_agenteval.conventions.text import known_text
 from otel_agenteval.model import Json

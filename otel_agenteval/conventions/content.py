@@ -1,0 +1,203 @@
+"""Recorded messages, decoded and read as far as somebody asks for them, and no more often than they are said anew."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import dropwhile, takewhile
+
+from otel_agenteval.conventions.decoding import decode_json, is_cut
+from otel_agenteval.conventions.messages import ASSISTANT, Item, Message, message_items, read_message, spoken_by
+from otel_agenteval.conventions.spoken import Spoken
+from otel_agenteval.conventions.text import known_text
+from otel_agenteval.model import Json
+
+# Words that frameworks put before and after those of the user. smolagents, CrewAI.
+_WRAPPERS = (
+    ("New task:\n", ()),
+    (
+        "Current Task: ",
+        (
+            "\nThis is the expected criteria for your final answer:",
+            "\nThis is the expect criteria for your final answer:",
+            "\nBegin! This is VERY important to you",
+        ),
+    ),
+)
+
+
+@dataclass(slots=True)
+class Recording:
+    """Decoded messages, and those `made` of them by position. Contents that begin alike share one: each knows how many
+    of its messages are its own, as it grows by those of the longest. `spoken` are the words of the first so many."""
+
+    items: list[Item]
+    made: dict[int, Message | None] = field(default_factory=dict)
+    spoken: tuple[int, Spoken] | None = None
+
+    def gone_on(self, count: int, more: Sequence[Item]) -> "Recording":
+        """Return a recording of the first `count` messages and `more`: this one, unless it has gone on otherwise."""
+        if len(self.items) == count:
+            self.items += more
+            return self
+        made = {position: message for position, message in self.made.items() if position < count}
+        return Recording([*self.items[:count], *more], made)
+
+
+class Content:
+    """Messages as they were recorded, each decoded when it is first asked for: a reader needs but the ends of
+    histories."""
+
+    __slots__ = ("_count", "_messages", "_read", "_recording", "_strange", "array", "cut")
+
+    def __init__(self, read: Callable[[], Sequence[Item]], *, cut: bool = False, array: str | None = None) -> None:
+        self._read = read
+        self._recording: Recording | None = None
+        self._count = 0
+        self._messages: list[Message] | None = None
+        self._strange: set[int] = set()
+        self.cut = cut
+        """True where the recording stops in the middle: there may have been more messages."""
+        self.array = array
+        """The recording, where it is the text of a JSON array, as far as its ends tell."""
+
+    @classmethod
+    def recorded_as(cls, value: Json, role: str) -> "Content":
+        """Return content of an attribute: message JSON, structured or as text, else plain text said by `role`."""
+        is_array = isinstance(value, str) and value[:1] == "[" and value[-1:] == "]"
+        return cls(lambda: message_items(value, role), cut=is_cut(value), array=str(value) if is_array else None)
+
+    @classmethod
+    def text(cls, text: str, role: str) -> "Content":
+        """Return content of a single text message."""
+        return cls(lambda: [Message(role=role, texts=[text])])
+
+    @classmethod
+    def answer_in(cls, value: Json) -> "Content | None":
+        """Return content of an attribute that is an answer, and nothing but its text; None where none was recorded."""
+        if text := known_text(value):
+            return cls.text(text, ASSISTANT)
+        return cls.nothing(ASSISTANT) if isinstance(value, str) and not value.strip() else None
+
+    @classmethod
+    def nothing(cls, role: str) -> "Content":
+        """Return content of a single message that says nothing."""
+        return cls(lambda: [Message(role=role, is_empty=True)])
+
+    @property
+    def unread(self) -> int:
+        """The number of the values that were looked at and are not messages."""
+        return len(self._strange)
+
+    def begin_again(self) -> None:
+        """Forget what was looked at; the values stay decoded, but those of a cut recording, whose last one changes."""
+        self._messages, self._strange = None, set()
+        if self.cut:
+            self._recording = None
+
+    def go_on_from(self, earlier: "Content") -> None:
+        """Share what is read of `earlier` where its recording is the beginning of this one. What is sent to a model
+        mostly is what was sent to it before, and more."""
+        known, array = earlier.array, self.array
+        if self._recording is not None or known is None or array is None or earlier is self:
+            return
+        end = len(known) - 1
+        if array[end : end + 1] != "," or not array.startswith(known[:end]):
+            return
+        begun = earlier._decoded()
+        try:
+            more = decode_json(f"[{array[end + 1 :]}")
+        except ValueError:
+            return
+        if isinstance(more, list) and not (begun.items and begun.items[0] is known):
+            self._recording = begun.gone_on(earlier._count, more)
+            self._count = earlier._count + len(more)
+
+    @property
+    def recording(self) -> "Recording":
+        """All that is known of the recording; later contents may share it, and then it has more messages."""
+        return self._decoded()
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages in order; of a cut recording those that can be read."""
+        if self._messages is None:
+            self._messages = [*self._of(range(self._counted()))]
+            if self.cut and self._messages:
+                _drop_incomplete(self._messages[-1])
+        return self._messages
+
+    def first(self) -> Message | None:
+        """Return the first message; None without any."""
+        return next(iter(self.messages if self.cut else self._of(range(self._counted()))), None)
+
+    def user_text(self) -> str | None:
+        """Return the user's last words; None where they were cut off or not recorded."""
+        if self.cut:
+            return None
+        for message in self._backwards():
+            if message.begins_turn:
+                return _unwrapped_words("\n".join(message.texts))
+        return None
+
+    def answer(self) -> str | None:
+        """Return the text of the last message, if it is an answer: from the assistant and without tool requests. Empty
+        where that is what was recorded; None where nothing was."""
+        last = next(self._backwards(), None)
+        return spoken_by(last) if last and last.role == ASSISTANT and not last.requests else None
+
+    def since_user(self) -> list[Message]:
+        """Return the messages after the user's last one: the steps of the turn in which it was recorded."""
+        steps = [*takewhile(lambda message: not message.begins_turn, self._backwards())]
+        return steps[::-1]
+
+    def before_user(self) -> list[Message]:
+        """Return the messages before the user's last one: the turns before the one in which it was recorded."""
+        until_user = [*dropwhile(lambda message: not message.begins_turn, self._backwards())]
+        return until_user[:0:-1]
+
+    def _backwards(self) -> Iterator[Message]:
+        if self.cut or self._messages is not None:
+            return reversed(self.messages)
+        return self._of(range(self._counted() - 1, -1, -1))
+
+    def _decoded(self) -> "Recording":
+        if self._recording is None:
+            self._recording = Recording([*self._read()])
+            self._count = len(self._recording.items)
+        return self._recording
+
+    def _counted(self) -> int:
+        self._decoded()
+        return self._count
+
+    def _of(self, positions: Iterable[int]) -> Iterator[Message]:
+        """Return those of the values at these positions that are messages, made of them one after the other."""
+        return filter(None, map(self._message, positions))
+
+    def _message(self, position: int) -> Message | None:
+        made = self._decoded().made
+        if position in made:
+            message = made[position]
+        else:
+            item = self._decoded().items[position]
+            message = made[position] = item if isinstance(item, Message) else read_message(item)
+        if message is None:
+            self._strange.add(position)
+        return message
+
+
+def _unwrapped_words(text: str) -> str:
+    for before, after in _WRAPPERS:
+        if text.lstrip().startswith(before):
+            words = text.lstrip().removeprefix(before)
+            ends = [end for mark in after if (end := words.find(mark)) >= 0]
+            if ends or not after:
+                return words[: min(ends, default=len(words))].rstrip()
+    return text
+
+
+def _drop_incomplete(message: Message) -> None:
+    """Drop the last request or result of a cut recording; a cut text stays, as it is still the beginning of one."""
+    if message.requests:
+        message.requests.pop()
+    elif message.responses:
+        message.responses.pop()

@@ -1,0 +1,64 @@
+"""The words of a conversation as a digest that goes on message by message."""
+
+import json
+from hashlib import blake2b
+from typing import Final
+
+from otel_agenteval.conventions.messages import ASSISTANT, USER, Message, ToolRequest
+
+_SIZE: Final = 16
+
+
+class Spoken:
+    """The words of a conversation, message by message; replies in a row are parts of one."""
+
+    def __init__(self) -> None:
+        self._spoken = blake2b(digest_size=_SIZE)
+        self._texts: list[str] = []
+        self._requests: list[ToolRequest] = []
+        self._is_reply = False
+
+    def copy(self) -> "Spoken":
+        """Return words that go on from these by themselves."""
+        other = Spoken()
+        other._spoken, other._is_reply = self._spoken.copy(), self._is_reply
+        other._texts, other._requests = self._texts.copy(), self._requests.copy()
+        return other
+
+    def add(self, message: Message) -> None:
+        """Go on with a message."""
+        if message.role == ASSISTANT:
+            self._is_reply = True
+            self._texts += message.texts
+            self._requests += message.requests
+            return
+        self._close()
+        if message.texts:
+            self._say("" if message.role == USER else message.role, "".join(message.texts))
+        for response in message.responses:
+            self._say("result", json.dumps(response.result, sort_keys=True))
+
+    def digest(self) -> bytes:
+        """Return the digest of all that was said up to now."""
+        self._close()
+        return digest_of("said", self._spoken.hexdigest())
+
+    def _close(self) -> None:
+        if self._is_reply:
+            # Parts of a reply are joined in many ways, and blanks at its end are often stripped.
+            answer = "".join("".join(self._texts).split())
+            calls = json.dumps(sorted(map(_written, self._requests)))
+            self._say(*(("calls", calls) if self._requests else (ASSISTANT, answer)))
+        self._is_reply, self._texts, self._requests = False, [], []
+
+    def _say(self, role: str, text: str) -> None:
+        self._spoken.update(f"{role}\0{len(text)}\0{text}".encode("utf-8", "surrogatepass"))
+
+
+def _written(request: ToolRequest) -> str:
+    return json.dumps([request.call_id, request.name, request.arguments or None], sort_keys=True)
+
+
+def digest_of(*parts: str) -> bytes:
+    """Return the digest of a list of texts."""
+    return blake2b(json.dumps(parts).encode(), digest_size=_SIZE).digest()

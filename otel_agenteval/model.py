@@ -240,15 +240,9 @@ class Trace:
         return tuple(call for turn in self.turns for call in turn.model_calls)
 
     def told_of(self, calls: Sequence[ToolCall], now: int) -> "Trace":
-        """Return the trace with what it was told of earlier calls, but those that its first turn executed itself. No
-        earlier model call was told of the last `now` of them."""
-        own = set[str | None]()
-        for turn in self.turns[:1]:
-            begun = min((call.started_at for call in turn.model_calls), default=0)
-            executed = (each for each in turn.tool_calls if each.started_at is not None and each.started_at < begun)
-            own = {each.call_id for each in executed if each.call_id}
-        told = tuple(call for call in calls if call.call_id not in own)
-        return replace(self, told=told, told_now=sum(call.call_id not in own for call in calls[len(calls) - now :]))
+        """Return the trace with what it was told of earlier calls, as `told_of` says."""
+        told, told_now = told_of(self.turns, calls, now)
+        return replace(self, told=told, told_now=told_now)
 
     def with_earlier_calls(self) -> "Trace":
         """Return the trace with all calls of its first turn, those of earlier traces included."""
@@ -256,3 +250,15 @@ class Trace:
             return self
         first, *others = self.turns
         return replace(self, turns=(replace(first, tool_calls=(*self.told, *first.tool_calls)), *others))
+
+
+def told_of(turns: Sequence[Turn], calls: Sequence[ToolCall], now: int) -> tuple[tuple[ToolCall, ...], int]:
+    """Return those of the earlier calls that the first of a trace's turns did not execute itself, and how many of them
+    are among the last `now`, which no earlier model call was told of."""
+    own = set[str | None]()
+    for turn in turns[:1]:
+        begun = min((call.started_at for call in turn.model_calls), default=0)
+        executed = (each for each in turn.tool_calls if each.started_at is not None and each.started_at < begun)
+        own = {each.call_id for each in executed if each.call_id}
+    told = tuple(call for call in calls if call.call_id not in own)
+    return told, sum(call.call_id not in own for call in calls[len(calls) - now :])

@@ -46,13 +46,14 @@ class Content:
     """Messages as they were recorded, each decoded when it is first asked for: a reader needs but the ends of
     histories."""
 
-    __slots__ = ("_count", "_messages", "_read", "_recording", "_strange", "array", "cut")
+    __slots__ = ("_count", "_messages", "_read", "_recording", "_since_user", "_strange", "array", "cut")
 
     def __init__(self, read: Callable[[], Sequence[Item]], *, cut: bool = False, array: str | None = None) -> None:
         self._read = read
         self._recording: Recording | None = None
         self._count = 0
         self._messages: list[Message] | None = None
+        self._since_user: list[Message] | None = None
         self._strange: set[int] = set()
         self.cut = cut
         """True where the recording stops in the middle: there may have been more messages."""
@@ -89,7 +90,7 @@ class Content:
 
     def begin_again(self) -> None:
         """Forget what was looked at; the values stay decoded, but those of a cut recording, whose last one changes."""
-        self._messages, self._strange = None, set()
+        self._messages, self._since_user, self._strange = None, None, set()
         if self.cut:
             self._recording = None
 
@@ -146,8 +147,10 @@ class Content:
 
     def since_user(self) -> list[Message]:
         """Return the messages after the user's last one: the steps of the turn in which it was recorded."""
-        steps = [*takewhile(lambda message: not message.begins_turn, self._backwards())]
-        return steps[::-1]
+        if self._since_user is None:
+            steps = [*takewhile(lambda message: not message.begins_turn, self._backwards())]
+            self._since_user = steps[::-1]
+        return self._since_user
 
     def before_user(self) -> list[Message]:
         """Return the messages before the user's last one: the turns before the one in which it was recorded."""

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
+from typing import Any
 
 from otel_agenteval import semconv
 from otel_agenteval.conventions import identity, runs
@@ -23,7 +24,7 @@ from otel_agenteval.conventions.tools import available_tools, tool_requests
 from otel_agenteval.conventions.tree import Node, grow, in_order
 from otel_agenteval.conventions.turn_nodes import TurnNodes, turn_nodes
 from otel_agenteval.conventions.turns import read_turn
-from otel_agenteval.model import Json, Trace, Turn
+from otel_agenteval.model import Json, Trace, Turn, told_of
 
 MAX_SERVICE_VERSIONS = 16
 """Versions of services that are read of one trace."""
@@ -66,7 +67,7 @@ def read_trace(
     turns = tuple(read_turn(each, colleagues, is_last=each is found[-1]) for each in found)
     unread += Counter(message=sum(content.unread for each in facts for content in (each.input, each.output) if content))
     started_at = ordered[0].started_at
-    trace = Trace(
+    return Trace(
         trace_id=trace_id,
         agents=agents,
         turns=turns,
@@ -78,37 +79,36 @@ def read_trace(
         started_at=started_at,
         ended_at=max(started_at, *(span.ended_at for span in ordered)),
         root_span_id=roots[0].id,
+        **_names(trace_id, _outermost_first(nodes, turns), logs, naming, run_naming, unread),
+        **(_joints(turns, found, colleagues) if found else {}),
     )
-    named = _named(trace, _outermost_first(nodes, turns), logs, naming, run_naming, unread)
-    return _joined_to_others(named, found, colleagues) if found else named
 
 
-def _named(
-    trace: Trace,
+def _names(
+    trace_id: str,
     nodes: Sequence[Node],
     logs: Sequence[LogRecord],
     naming: identity.SessionNaming,
     run_naming: runs.RunNaming,
     unread: Counter[str],
-) -> Trace:
-    """Add to a trace whatever its spans and log records name it by, the first before the others."""
+) -> dict[str, Any]:
+    """Return whatever the spans and log records of a trace name it by, the first before the others."""
     carriers = [node.span.attributes for node in nodes] + [log.attributes for log in logs]
     resources = [node.span.resource for node in nodes]
     service = _resource(nodes, semconv.SERVICE_NAME)
     session_id = identity.session_id(carriers) or naming.session_id(carriers + resources, service)
-    return replace(
-        trace,
-        session_id=session_id,
-        user_id=identity.user_id(carriers),
-        service=service,
-        service_version=_resource(nodes, semconv.SERVICE_VERSION),
-        service_versions=_service_versions(resources),
-        environment=next(filter(None, map(identity.environment_of, resources)), None),
-        run=runs.run_identity(carriers + resources, run_naming, session=session_id or trace.trace_id),
-        run_outcome=runs.run_outcome(carriers + resources, run_naming, unread),
-        expected_tools=runs.expected_tools(carriers, unread),
-        unread=dict(unread),
-    )
+    return {
+        "session_id": session_id,
+        "user_id": identity.user_id(carriers),
+        "service": service,
+        "service_version": _resource(nodes, semconv.SERVICE_VERSION),
+        "service_versions": _service_versions(resources),
+        "environment": next(filter(None, map(identity.environment_of, resources)), None),
+        "run": runs.run_identity(carriers + resources, run_naming, session=session_id or trace_id),
+        "run_outcome": runs.run_outcome(carriers + resources, run_naming, unread),
+        "expected_tools": runs.expected_tools(carriers, unread),
+        "unread": dict(unread),
+    }
 
 
 def _read_spans(
@@ -125,19 +125,21 @@ def _read_spans(
     return nodes, tuple(dialect.name for dialect in DIALECTS if dialect.name in recognised)
 
 
-def _joined_to_others(trace: Trace, found: Sequence[TurnNodes], colleagues: Sequence[str]) -> Trace:
-    """Add to a trace what its first and its last turn say of the traces before and after it."""
+def _joints(turns: Sequence[Turn], found: Sequence[TurnNodes], colleagues: Sequence[str]) -> dict[str, Any]:
+    """Return what the first and the last turn of a trace say of the traces before and after it."""
     models = found[0].models
-    earlier = earlier_steps(models, colleagues, trace.turns[0].started_at)
-    return replace(
-        trace.told_of(earlier.calls, earlier.now),
-        history=history(models),
-        is_history_begun=begins_with_user(models),
-        results_alone=earlier.results_alone,
-        continues_turn=earlier.is_continued,
-        turn_goes_on=_goes_on_elsewhere(found[-1], trace.turns[-1], colleagues),
-        conversation=conversation([node for each in found for node in each.models]),
-    )
+    earlier = earlier_steps(models, colleagues, turns[0].started_at)
+    told, told_now = told_of(turns, earlier.calls, earlier.now)
+    return {
+        "told": told,
+        "told_now": told_now,
+        "history": history(models),
+        "is_history_begun": begins_with_user(models),
+        "results_alone": earlier.results_alone,
+        "continues_turn": earlier.is_continued,
+        "turn_goes_on": _goes_on_elsewhere(found[-1], turns[-1], colleagues),
+        "conversation": conversation([node for each in found for node in each.models]),
+    }
 
 
 def _once_in_order(logs: Iterable[LogRecord]) -> Iterator[LogRecord]:

@@ -102,7 +102,8 @@ def log_record(record: LogMessage, resource: Mapping[str, Json], scope: str) -> 
 
 def attributes(pairs: Iterable[KeyValue]) -> dict[str, Json]:
     """Decode OTLP key-value pairs into a dict; of a repeated key the last value stands."""
-    return {pair.key: _value(pair.value, MAX_DEPTH) for pair in pairs}
+    # Most are texts: asking what they are takes longer than having them.
+    return {pair.key: pair.value.string_value or _value(pair.value, MAX_DEPTH) for pair in pairs}
 
 
 def _value(value: AnyValue, depth: int) -> Json:

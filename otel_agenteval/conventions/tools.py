@@ -47,8 +47,7 @@ def tool_calls(models: Sequence[Node], spans: Sequence[Node], agents: Sequence[s
     for index, (node, request) in enumerate(requests):
         call = matches.get(index)
         if call is not None:
-            call = replace(_completed(call, request), is_offered=offered.by(node, request.name))
-            timed.append((node.span.started_at, call))
+            timed.append((node.span.started_at, _completed(call, request, offered.by(node, request.name))))
         elif request.name not in executed:
             call = ToolCall(
                 name=request.name,
@@ -176,7 +175,7 @@ _JOINED_BY: tuple[Callable[[ToolRequest | ToolCall], str], ...] = (
 )
 
 
-def _completed(call: ToolCall, request: ToolRequest) -> ToolCall:
+def _completed(call: ToolCall, request: ToolRequest, is_offered: bool | None) -> ToolCall:
     """Complete an execution from its request: where its arguments have no names, by those asked for."""
     asked = request.arguments
     is_bare = isinstance(asked, dict) and [str(value) for value in asked.values()] == [call.arguments]
@@ -185,6 +184,7 @@ def _completed(call: ToolCall, request: ToolRequest) -> ToolCall:
         call,
         arguments=request.arguments if is_nameless else call.arguments,
         call_id=call.call_id or request.call_id,
+        is_offered=is_offered,
     )
 
 

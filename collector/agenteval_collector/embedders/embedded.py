@@ -69,6 +69,8 @@ def _token_ids() -> Callable[[str], Sequence[int]]:
         if not text or special.search(text):
             return tokenize(text)
         words = _WORD.findall(_SPACE + text.replace(" ", _SPACE))
+        if max(map(len, words)) <= _LONGEST_WORD:
+            return list(chain.from_iterable(map(remembered, words)))
         return list(
             chain.from_iterable(remembered(word) if len(word) <= _LONGEST_WORD else of_word(word) for word in words)
         )

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agenteval_collector.evaluation.decoded import Decoded, DecodedTraces
 from agenteval_collector.model.assembled import AssembledTrace, ClosedBy, Death
@@ -96,26 +96,26 @@ def _completed(trace: Trace, death: Death) -> Trace:
 
 def _storable(trace: Trace) -> Trace:
     """Return the trace with times, ids and names that the store and UTF-8 can hold."""
-    return replace(
-        trace,
-        session_id=_name(trace.session_id),
-        user_id=_name(trace.user_id),
-        service=_name(trace.service),
-        service_version=_name(trace.service_version),
-        environment=_name(trace.environment),
-        service_versions=tuple(_name(version) or "" for version in trace.service_versions),
-        agents=tuple(_name(agent) or "" for agent in trace.agents),
-        run=replace(
-            trace.run,
-            task_id=_name(trace.run.task_id) or "",
-            run_id=_name(trace.run.run_id) or "",
-            condition=_name(trace.run.condition) or "",
-        )
-        if trace.run
-        else None,
-        started_at=min(trace.started_at, LATEST),
-        ended_at=min(trace.ended_at, LATEST),
+    run = trace.run and replace(
+        trace.run,
+        task_id=_name(trace.run.task_id) or "",
+        run_id=_name(trace.run.run_id) or "",
+        condition=_name(trace.run.condition) or "",
     )
+    stored: dict[str, Any] = {
+        "session_id": _name(trace.session_id),
+        "user_id": _name(trace.user_id),
+        "service": _name(trace.service),
+        "service_version": _name(trace.service_version),
+        "environment": _name(trace.environment),
+        "service_versions": tuple(_name(version) or "" for version in trace.service_versions),
+        "agents": tuple(_name(agent) or "" for agent in trace.agents),
+        "run": run,
+        "started_at": min(trace.started_at, LATEST),
+        "ended_at": min(trace.ended_at, LATEST),
+    }
+    # Nothing has to change in most of them, and a copy takes longer than a look.
+    return trace if all(getattr(trace, name) == value for name, value in stored.items()) else replace(trace, **stored)
 
 
 def _name(text: str | None) -> str | None:

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, CursorResult, Engine, Executable, Table, func
@@ -36,7 +38,6 @@ class TenantConnection:
         self._connection = connection
         self._driver: Any = connection.connection.driver_connection
         self._bound = {"own": tenant}
-        self._column = {"tenant": tenant}
 
     def execute(self, statement: Executable, values: Values = _NONE) -> Rows:
         """Run a statement with the values of its parameters."""
@@ -44,13 +45,13 @@ class TenantConnection:
 
     def upsert(self, table: Table, rows: Iterable[Values]) -> None:
         """Keep `rows`, each with every column of the table by its name, in place of those of the same key."""
-        kept = [{**self._column, **row} for row in rows]
-        names = table.columns.keys()
+        tenant = self._bound["own"]
+        kept = [(tenant, *values) for values in map(_values_of(table), rows)]
         while kept:
             # As many rows at once as there are statements for: with each statement the interpreter changes threads.
             count = min(MAX_ROWS, 1 << len(kept).bit_length() - 1)
             # By the driver: rows need nothing done to them, and SQLAlchemy looks at each for what might be done.
-            self._driver.execute(_upsert_sql(table, count), [row[name] for row in kept[:count] for name in names])
+            self._driver.execute(_upsert_sql(table, count), [*chain.from_iterable(kept[:count])])
             del kept[:count]
 
     def read_sql(self, sql: str, values: Values) -> Rows:
@@ -113,6 +114,15 @@ class Snapshots(Generic[T]):
 def ids(values: Iterable[str]) -> dict[str, str]:
     """Return the value of the parameter `ids` of a condition by `runtime.database.among`."""
     return {"ids": json.dumps(list(values))}
+
+
+@cache
+def _values_of(table: Table) -> Callable[[Values], tuple[Any, ...]]:
+    """Return what takes the values of a row in the table's order, but for the tenant, which stands first."""
+    first, *names = table.columns.keys()
+    assert first == "tenant"
+    # Of a single name it would take the value by itself.
+    return itemgetter(*names) if len(names) > 1 else lambda row: tuple(map(row.__getitem__, names))
 
 
 @cache

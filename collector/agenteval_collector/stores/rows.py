@@ -49,7 +49,7 @@ def outcome_row(evaluation: Evaluation) -> dict[str, Any]:
         "reason": storable(outcome.reason),
         "error_type": outcome.error_type if isinstance(outcome, Failure) else None,
         "coverage": outcome.coverage,
-        "metadata": to_json(outcome.metadata),
+        "metadata": to_json(outcome.metadata) if outcome.metadata else "{}",
         "counted": counts_at_once(evaluation),
     }
 

@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanContext, format_trace_id
 
 from otel_agenteval.config import Destination, Options, extent_of_redaction, resolve
 from otel_agenteval.context import Identity, identity_in, identity_in_baggage, witness_in
-from otel_agenteval.loops.guard import AgentLoopDetected, is_guarded
+from otel_agenteval.loops.guard import AgentLoopDetected, is_guarded, was_used
 from otel_agenteval.loops.listener import Listener
 from otel_agenteval.loops.settings import client_rules
 from otel_agenteval.loops.verdicts import Alarm, Verdicts
@@ -59,8 +59,10 @@ class AgentEvalSpanProcessor(SpanProcessor):
     `shutdown_timeout` (seconds) what the last delivery at exit may take; where no attempt ever found a collector
     listening, half a second is enough.
 
-    Loops are looked for as spans end, on a thread of our own (docs/loops.md). `on_verdict` is called on another one
-    with every verdict on this process's sessions, those of the collector included. `loops` are the rules, in the shape
+    `on_verdict` is called, on a thread of our own, with every verdict on this process's sessions, those of the
+    collector included. Where somebody wants to know of loops here (`on_verdict`, `live`, `current_verdict`,
+    `stop_on_loop`, rules of its own), they are looked for as spans end, on another thread of ours; else the collector
+    finds them, and only calls that hang are looked for here (docs/loops.md). `loops` are the rules, in the shape
     of the collector's settings of this name; what it leaves out, AGENTEVAL_LOOPS__* may say. `live` also streams the
     starts of spans, so that the collector knows what is running. `redact` ("secrets" or "all", else AGENTEVAL_REDACT)
     replaces secrets, or personal data too, before a span leaves (docs/redaction.md).
@@ -148,6 +150,9 @@ class AgentEvalSpanProcessor(SpanProcessor):
         )
         self._listener = Listener(lambda: self.destination, process_id(), self.verdicts.publish, self._monotonic)
         self._listens = self._on_verdict is not None
+        # Rules of this agent's own are known here alone.
+        if self._listens or self._live or self._rules != client_rules(None, {}):
+            self._hear()
         self._dropped: Counter[str] = Counter()
 
     def _redaction(self) -> "SpanRedaction | None":
@@ -273,17 +278,23 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
     def _look_at(self, batch: Sequence[EndedSpan]) -> None:
         """Look at spans that are about to be sent, on the sender's thread."""
-        self._watch.look()
+        if self._watch.is_heard:
+            self._watch.look()
         self._first_minute.see(batch)
 
     def _listen(self) -> None:
         if not self._listens:
             self._listens = True
+            self._hear()
             try:
                 self._listener.start()
             except RuntimeError as error:
                 # The process ends, or may have no more threads: who asks for verdicts must not fail for that.
                 self._fault(error)
+
+    def _hear(self) -> None:
+        if self._watches:
+            self._watch.hear()
 
     def _guard(self, span: Span, context: SpanContext, identity: Identity | None) -> None:
         """Raise AgentLoopDetected where the call belongs to an agent that has to stop."""
@@ -298,9 +309,12 @@ class AgentEvalSpanProcessor(SpanProcessor):
         parent = span.parent
         identity = identity_in(parent_context)
         is_guarded_call = False
-        if is_guarded(parent_context):
-            self._listen()
-            is_guarded_call = self._watch.is_call(span)
+        # Asked of every span that starts, and most processes have no guard at all.
+        if was_used():
+            self._hear()
+            if is_guarded(parent_context):
+                self._listen()
+                is_guarded_call = self._watch.is_call(span)
         if is_guarded_call:
             self.look()
         with self._lock:
@@ -335,7 +349,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             if self._stopped:
                 self._dropped["shutdown"] += 1
                 return
-            if self._watches and self._watch.ended(ended):
+            if self._watch.is_heard and self._watch.ended(ended):
                 self._watch_thread.wake()
             if not self._buffer.has_room(ended.size):
                 self._sender.wake()

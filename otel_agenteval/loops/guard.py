@@ -77,9 +77,11 @@ def stop_on_loop() -> Guard:
     return Guard()
 
 
+def was_used() -> bool:
+    """Return whether `stop_on_loop` was ever called in this process."""
+    return _process_wide.used
+
+
 def is_guarded(context: Context | None) -> bool:
     """Return whether a guard holds for a span that starts in `context`; None: the current one."""
-    # Asked of every span that starts, and most processes have no guard at all.
-    if not _process_wide.used:
-        return False
     return _process_wide.calls > 0 or context_api.get_value(_GUARDED, context) is True

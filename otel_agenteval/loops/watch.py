@@ -48,8 +48,9 @@ class _Trace:
 class Watch:
     """Finds loops in the starts and ends of spans. `started` and `ended` are for the agent's threads, one at a time.
 
-    `publish` takes each loop at once; `announce` is told of starts and of spans that hang. `now` is in nanoseconds
-    since the Unix epoch.
+    Until somebody hears what it finds (`hear`) it takes no ends, and looks for spans that hang alone: the collector
+    finds everything else, and the agent pays nothing for it. `publish` takes each loop at once; `announce` is told of
+    starts and of spans that hang. `now` is in nanoseconds since the Unix epoch.
     """
 
     def __init__(
@@ -72,7 +73,9 @@ class Watch:
         self._traces: Recent[int, _Trace] = Recent(MAX_TRACES)
         self.unwatched = 0
         """Starts and ends that were not looked at, because too many waited."""
-        self._unwatched_before = 0
+        # Where ends were not looked at up to the last tick, spans may pass for open that are not.
+        self._missed = -1
+        self.is_heard = False
         self.faults = 0
 
     @staticmethod
@@ -89,6 +92,10 @@ class Watch:
     def has_open(self) -> bool:
         """True while a span is open in which a call may hang."""
         return any(trace.open for trace in self._traces.newest_first())
+
+    def hear(self) -> None:
+        """Find all loops from now on, as somebody wants to know of them here."""
+        self.is_heard = True
 
     def started(self, span: ReadableSpan, identity: Identity | None) -> bool:
         """Take a start; False where too many wait."""
@@ -132,16 +139,16 @@ class Watch:
             now = self._now()
             for trace_id, trace in self._traces.items():
                 try:
-                    if unwatched > self._unwatched_before:
+                    if unwatched != self._missed:
                         self._close_unseen(trace)
                     if trace.detectors is not None and trace.open:
                         self._nothing_happened(trace_id, trace, trace.detectors, now)
                 except Exception as error:  # noqa: BLE001 - a bug of ours costs a look; logged and counted
                     self._fault(error)
-        self._unwatched_before = unwatched
+        self._missed = unwatched if self.is_heard else -1
 
     def _close_unseen(self, trace: _Trace) -> None:
-        """Let no span hang, nor be told of as open, whose end was not looked at, as too many waited."""
+        """Let no span hang, nor be told of as open, whose end was not looked at."""
         for began in list(trace.open.values()):
             span, context = began.span, began.span.get_span_context()
             if span.end_time is None or context is None:
@@ -166,10 +173,11 @@ class Watch:
         if context is None:
             return
         trace = self._traces.get_or_make(context.trace_id, _Trace)
-        if len(trace.open) < MAX_OPEN:
+        # What is over cannot hang, and without calls there is nothing around it that would hear of it.
+        matters = span.end_time is None or bool(trace.calls)
+        if (matters or self.is_heard) and len(trace.open) < MAX_OPEN:
             trace.open[context.span_id] = event
-        if span.end_time is not None and not trace.calls:
-            # It is over: it cannot hang, and there is nothing around it that would hear of it.
+        if not matters:
             return
         attributes = _attributes(span)
         self._name(trace, event.identity, attributes)

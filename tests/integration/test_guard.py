@@ -100,9 +100,9 @@ def test_trace_stays_stopped_and_the_session_goes_on(make: Make) -> None:
 
 def test_alarm_whose_trace_is_over_stops_the_next_one_of_its_session(make: Make) -> None:
     processor, tracer = make(NOWHERE)
+    otel_agenteval.stop_on_loop().disarm()
     with otel_agenteval.session("s1"), running(tracer):
         loop(tracer, processor)
-    otel_agenteval.stop_on_loop().disarm()
     with otel_agenteval.stop_on_loop():
         with otel_agenteval.session("s2"), running(tracer):
             call(tracer)
@@ -164,6 +164,7 @@ def test_threads_without_the_context_are_reached_by_the_plain_call_alone(make: M
 
 def test_only_what_runs_inside_is_guarded(make: Make) -> None:
     processor, tracer = make(NOWHERE)
+    otel_agenteval.current_verdict()
     with otel_agenteval.session("s1"), running(tracer):
         loop(tracer, processor)
         with otel_agenteval.stop_on_loop(), pytest.raises(otel_agenteval.AgentLoopDetected):

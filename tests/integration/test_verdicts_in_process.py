@@ -1,7 +1,9 @@
 """Loops as the agent's own process finds them: real spans, real threads, a collector that may be there or not."""
 
+import contextlib
 import logging
 import threading
+from collections.abc import Callable
 from queue import Queue
 
 import grpc
@@ -60,7 +62,7 @@ def test_loop_is_told_of_on_the_span_that_completes_it(endpoint: str | None, mak
 def test_verdict_travels_on_our_copy_of_its_span_alone(collector: FakeCollector, make: Make) -> None:
     exporter = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
-    processor, tracer = make(provider=provider)
+    processor, tracer = make(provider=provider, on_verdict=id)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     with running(tracer):
         spans = [format_span_id(call(tracer)) for _ in range(3)]
@@ -76,7 +78,7 @@ def test_verdict_travels_on_our_copy_of_its_span_alone(collector: FakeCollector,
 
 
 def test_every_span_is_looked_at_before_it_leaves(collector: FakeCollector, make: Make) -> None:
-    processor, tracer = make(max_buffer_spans=10_000)
+    processor, tracer = make(max_buffer_spans=10_000, on_verdict=id)
     for _ in range(200):
         with running(tracer):
             for _ in range(3):
@@ -88,6 +90,25 @@ def test_every_span_is_looked_at_before_it_leaves(collector: FakeCollector, make
     assert sum("agenteval.findings" in copy for copy in copies) == 200
     assert processor.stats.verdicts == 200
     assert processor.stats.faults == processor.stats.unwatched == 0
+
+
+@pytest.mark.parametrize("hear", [otel_agenteval.current_verdict, otel_agenteval.raise_if_looping])
+def test_an_agent_that_nobody_listens_to_leaves_loops_to_the_collector(
+    collector: FakeCollector, make: Make, hear: Callable[[], object]
+) -> None:
+    processor, tracer = make()
+    for is_heard in (False, True):
+        with running(tracer):
+            for _ in range(3):
+                call(tracer)
+        assert processor.force_flush()
+        newest = span_of_tools(collector)[-3:]
+        assert [("agenteval.detectors" in copy, "agenteval.findings" in copy) for copy in newest] == [
+            (is_heard, False), (is_heard, False), (is_heard, is_heard)
+        ]  # fmt: skip
+        with contextlib.suppress(otel_agenteval.AgentLoopDetected):
+            hear()
+    assert processor.stats.verdicts == 1
 
 
 def span_of_tools(collector: FakeCollector) -> list[dict[str, object]]:

@@ -16,9 +16,11 @@ from otel_agenteval.sending.buffer import EndedSpan, ended_span
 
 
 class Watched(SpanProcessor):
-    """Hands a provider's spans to a watch, and keeps what it finds; time is what `now` says."""
+    """Hands a provider's spans to a watch as the processor does, and keeps what it finds; time is what `now` says."""
 
-    def __init__(self, rules: RuleBook | None = None, every: Callable[[Watch], None] = Watch.look) -> None:
+    def __init__(
+        self, rules: RuleBook | None = None, every: Callable[[Watch], None] = Watch.look, *, is_heard: bool = True
+    ) -> None:
         self.found: list[Finding] = []
         self.ended: list[EndedSpan] = []
         self.now = 0
@@ -26,6 +28,8 @@ class Watched(SpanProcessor):
         self._every = every
         announcements = Announcements("p", False, lambda: None, lambda: 0.0, lambda: self.now)
         self.watch = Watch(rules or RuleBook(), self.found.append, announcements, lambda: 0.0, lambda: self.now)
+        if is_heard:
+            self.watch.hear()
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(self)
         self.tracer: Tracer = provider.get_tracer("agent")
@@ -36,8 +40,9 @@ class Watched(SpanProcessor):
 
     def on_end(self, span: ReadableSpan) -> None:
         self.ended.append(ended_span(span, self.identity))
-        self.watch.ended(self.ended[-1])
-        self._every(self.watch)
+        if self.watch.is_heard:
+            self.watch.ended(self.ended[-1])
+            self._every(self.watch)
 
     def kinds(self) -> list[str]:
         return [loop.kind for loop in self.found]

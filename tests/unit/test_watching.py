@@ -81,8 +81,9 @@ def test_session_is_what_was_named_else_what_spans_say_else_the_trace() -> None:
     assert (by_convention.session_id, named.session_id) == ("c-1", "s-1")
 
 
-def test_call_hangs_when_nothing_goes_on_inside_it() -> None:
-    watched = Watched(RuleBook(default=Rules(hung_span=HungSpan(after=60))))
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_call_hangs_when_nothing_goes_on_inside_it(is_heard: bool) -> None:
+    watched = Watched(RuleBook(default=Rules(hung_span=HungSpan(after=60))), is_heard=is_heard)
     span = watched.tracer.start_span("execute_tool wait", attributes=TOOL, start_time=1)
     inside = set_span_in_context(span)
     for second in (50, 100, 150):
@@ -95,7 +96,7 @@ def test_call_hangs_when_nothing_goes_on_inside_it() -> None:
     watched.watch.tick()
     assert watched.kinds() == ["hung_span"]
     span.end(300 * SECOND)
-    assert watched.ended[-1].loops == tuple(watched.found)
+    assert watched.ended[-1].loops == (tuple(watched.found) if is_heard else None)
     assert watched.found[0].span_id == format_span_id(span.get_span_context().span_id)
     watched.now = 900 * SECOND
     watched.watch.tick()
@@ -122,6 +123,21 @@ def test_oldest_trace_is_forgotten_and_goes_on_unharmed() -> None:
     assert watched.watch.faults == 0
 
 
+def test_loops_count_from_the_moment_on_at_which_somebody_hears_of_them() -> None:
+    watched = Watched(is_heard=False)
+    with running(watched.tracer):
+        for _ in range(5):
+            call(watched.tracer)
+        watched.watch.hear()
+        for _ in range(2):
+            call(watched.tracer)
+        assert not watched.found
+        call(watched.tracer)
+    assert watched.kinds() == ["identical_call"]
+    watched.watch.tick()
+    assert not watched.watch.has_open
+
+
 def test_events_beyond_the_bound_are_counted() -> None:
     watched = Watched(every=lambda _: None)
     for _ in range(MAX_EVENTS):
@@ -131,8 +147,9 @@ def test_events_beyond_the_bound_are_counted() -> None:
     assert watched.watch.ended(ended_span(watched.ended[0].span, None))
 
 
-def test_what_ended_unseen_neither_hangs_nor_is_told_as_open() -> None:
-    watched = Watched(RuleBook(default=Rules(hung_span=HungSpan(after=60))), every=lambda _: None)
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_what_ended_unseen_neither_hangs_nor_is_told_as_open(is_heard: bool) -> None:
+    watched = Watched(RuleBook(default=Rules(hung_span=HungSpan(after=60))), lambda _: None, is_heard=is_heard)
     span = watched.tracer.start_span("execute_tool wait", attributes=TOOL, start_time=1)
     for _ in range(MAX_EVENTS):
         watched.tracer.start_span("GET /").end()
